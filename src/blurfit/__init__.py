@@ -1,0 +1,1 @@
+"""blurfit: blur your own record, then fit together."""

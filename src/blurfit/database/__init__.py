@@ -1,0 +1,1 @@
+"""The database: sums what it receives and solves for the model; nobody has to trust it."""

@@ -1,0 +1,1 @@
+"""The mathematics: numpy and scipy only, each function opening with its formula."""

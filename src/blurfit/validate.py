@@ -1,0 +1,67 @@
+"""Checks that name what they check: `positive(epsilon=-1)` says "Expected epsilon=-1 > 0."
+
+Each check takes its values by keyword, so that the message is written by the call itself.
+"""
+
+import math
+import operator
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from blurfit.errors import InvalidValueError
+
+type_of_real = (int, float, np.integer, np.floating)
+
+
+def finite(**values: Any) -> None:
+    """Refuse what is not a finite real number (so NaN, infinities, strings, booleans)."""
+    for name, value in values.items():
+        if isinstance(value, bool | np.bool_) or not isinstance(value, type_of_real):
+            raise InvalidValueError(f"Expected {name}={value!r} to be a real number.")
+        if not math.isfinite(value):
+            raise InvalidValueError(f"Expected {name}={value!r} to be finite.")
+
+
+def positive(**values: Any) -> None:
+    """Refuse what is not a finite number above zero."""
+    finite(**values)
+    _refuse_unless(values, lambda value: value > 0, "> 0")
+
+
+def nonnegative(**values: Any) -> None:
+    """Refuse what is not a finite number of at least zero."""
+    finite(**values)
+    _refuse_unless(values, lambda value: value >= 0, ">= 0")
+
+
+def inside_unit_interval(**values: Any) -> None:
+    """Refuse what does not lie strictly between 0 and 1."""
+    finite(**values)
+    _refuse_unless(values, lambda value: 0 < value < 1, "strictly between 0 and 1")
+
+
+def whole(**values: Any) -> None:
+    """Refuse what is not a whole number of at least one."""
+    for name, value in values.items():
+        try:
+            number = operator.index(value)
+        except TypeError:
+            number = 0
+        if isinstance(value, bool | np.bool_) or number < 1:
+            raise InvalidValueError(f"Expected {name}={value!r} to be a whole number >= 1.")
+
+
+def one_of(allowed: Collection[str], **values: Any) -> None:
+    """Refuse what is not among the allowed words."""
+    for name, value in values.items():
+        if value not in allowed:
+            words = ", ".join(repr(word) for word in allowed)
+            raise InvalidValueError(f"Expected {name}={value!r} to be one of {words}.")
+
+
+def _refuse_unless(values: Mapping[str, Any], holds: Any, condition: str) -> None:
+    for name, value in values.items():
+        if not holds(value):
+            raise InvalidValueError(f"Expected {name}={value!r} {condition}.")

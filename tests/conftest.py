@@ -1,0 +1,12 @@
+"""What all tests share: one hypothesis profile, the same everywhere, so that a failure can be repeated."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "blurfit",
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("blurfit")
