@@ -1,0 +1,34 @@
+"""Roots of increasing functions of a positive quantity, to the last digit, from a guess."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import brentq
+
+from blurfit.errors import NotCertifiedError
+
+_TOLERANCE = 4 * np.finfo(float).eps
+
+
+def root_of_increasing(function: Callable[[float], float], guess: float) -> float:
+    """The x > 0 at which an increasing function changes its sign.
+
+    The search runs over ln x: it brackets the root by doubling steps around the guess and finishes with Brent's method.
+    """
+
+    def of_logarithm(logarithm: float) -> float:
+        return function(math.exp(logarithm))
+
+    low = high = math.log(guess)
+    step = 0.25
+    while of_logarithm(low) > 0:
+        high, low, step = low, low - step, 2 * step
+        if low < -700:
+            raise NotCertifiedError("The root is below 1e-304, which floating point cannot tell from zero.")
+    step = 0.25
+    while of_logarithm(high) < 0:
+        low, high, step = high, high + step, 2 * step
+        if high > 700:
+            raise NotCertifiedError("The root is above 1e304, beyond the range of floating point.")
+    return math.exp(float(brentq(of_logarithm, low, high, xtol=1e-300, rtol=_TOLERANCE)))

@@ -1,0 +1,236 @@
+"""Choosing the free parameters of input perturbation, and the tightest statement about given ones.
+
+The theorem (`certified`) holds for any split of ε between determinant and gradient and any shares of δ, so both may be chosen freely as
+long as no data are read. From ε, δ to noise, the choice minimises the certified excess risk (`risk.input_excess_risk`); from noise
+to ε or δ, it minimises that number itself.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from blurfit.errors import InfeasibleError
+from blurfit.theory.certified import (
+    CurvatureLoss,
+    Scales,
+    Shares,
+    curvature_loss,
+    largest_m,
+    least_epsilon,
+    log_gradient_delta,
+    require_more_records_than_dimensions,
+    spectrum_floor,
+)
+from blurfit.theory.quantiles import chi_square_floor, shifted_energy_ceiling
+from blurfit.theory.risk import input_excess_risk
+from blurfit.theory.setting import Setting
+
+DEFAULT_FRACTION = 0.1  # of δ, for each of γ₁, 2γ₂ and γ₃, unless they are searched for
+_EVEN = 0.5
+_LARGEST_DETERMINANT_LOSS = 100.0  # e^100: more would save nothing on the gradient's side
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A calibration of input perturbation, with everything that is needed to check it."""
+
+    scales: Scales
+    shares: Shares
+    loss: CurvatureLoss
+    split: float
+
+
+def choose(
+    setting: Setting,
+    epsilon: float,
+    delta: float,
+    *,
+    split: float | None = None,
+    local_mu: float | None = None,
+    debias: bool = True,
+) -> Choice:
+    """The noise that keeps (ε, δ), and μ ≤ `local_mu` for a submission; split=None minimises the certified excess risk.
+
+    A number for `split` fixes it, and the shares of δ at a tenth for each event.
+    """
+    require_more_records_than_dimensions(setting.quorum, setting.dimension)
+
+    def build(point: Sequence[float]) -> Choice:
+        fraction = _odds_to_share(point[0]) if split is None else split
+        gram, record = point[1:3] if split is None else (0.0, 0.0)
+        return _candidate(
+            setting,
+            epsilon,
+            delta,
+            split=fraction,
+            fractions=(_fraction(gram), _fraction(record), DEFAULT_FRACTION),
+            local_mu=local_mu,
+            local_share=_odds_to_share(point[-1]),
+            debias=debias,
+        )
+
+    if split is None:
+        start = [math.log(0.2 / 0.8), 0.0, 0.0] + ([] if local_mu is None else [0.0])
+    else:
+        start = [] if local_mu is None else [0.0]
+    if not start:
+        return build([0.0])
+    best = _descend(lambda point: math.log(input_excess_risk(setting, build(point).scales)), start)
+    return build(best)
+
+
+def least_kept_epsilon(
+    setting: Setting, scales: Scales, delta: float, count: int | None = None
+) -> tuple[float, Shares]:
+    """The least ε that the theorem gives to these scales at δ, over all shares of δ."""
+
+    def evaluate(point: Sequence[float]) -> tuple[float, Shares]:
+        shares = _shares(scales, delta, [_fraction(value) for value in point])
+        loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares, count)
+        m = _standardised(setting, scales, loss, count)
+        return least_epsilon(
+            loss.determinant_loss, m, shares.gradient, setting.dimension
+        ), shares
+
+    return _tightest(evaluate, scales)
+
+
+def least_kept_delta(
+    setting: Setting, scales: Scales, epsilon: float, count: int | None = None
+) -> tuple[float, Shares]:
+    """The least δ that the theorem gives to these scales at ε, over all γ₁, γ₂ and γ₃."""
+
+    def evaluate(point: Sequence[float]) -> tuple[float, Shares]:
+        gram, record, spectrum = (min(0.3, 0.1 * math.exp(value)) for value in _padded(point))
+        if scales.sigma_u == 0:
+            gram = record = 0.0
+        if scales.ridge >= 0:
+            spectrum = 0.0
+        tails = Shares(gram, record, spectrum, 0.0)
+        loss = curvature_loss(setting, scales.sigma_u, scales.ridge, tails, count)
+        m = _standardised(setting, scales, loss, count)
+        gradient = math.exp(
+            log_gradient_delta(epsilon - loss.determinant_loss, m, setting.dimension)
+        )
+        shares = Shares(gram, record, spectrum, gradient)
+        return shares.total, shares
+
+    return _tightest(evaluate, scales)
+
+
+def local_mu(setting: Setting, scales: Scales) -> float:
+    """μ = 2√n·√(R_q²/σ_u² + R_p²/σ_b²): one submission, exactly, for the worst two records."""
+    if scales.sigma_u == 0 or scales.sigma_b == 0:
+        return math.inf
+    reach = math.hypot(setting.q_bound / scales.sigma_u, setting.p_bound / scales.sigma_b)
+    return 2 * math.sqrt(setting.quorum) * reach
+
+
+def _candidate(
+    setting: Setting,
+    epsilon: float,
+    delta: float,
+    *,
+    split: float,
+    fractions: tuple[float, float, float],
+    local_mu: float | None,
+    local_share: float,
+    debias: bool,
+) -> Choice:
+    """One calibration: J = split·ε, σ_u² = R_q²/(e^J − 1), Δ_in = λ̃/(e^J − 1) − f, then σ_b, then all of it again.
+
+    σ_u is raised where a local target asks for more. Where the noise then supplies more curvature than J needs, Δ_in is negative:
+    taken away again up to what is certain (−a·(1 − λ̃/((e^J − 1)f))) with `debias`, else left (Δ_in = 0).
+    """
+    n, d = setting.quorum, setting.dimension
+    gram, record, spectrum = delta * fractions[0], delta * fractions[1] / 2, delta * fractions[2]
+    growth = math.expm1(min(split * epsilon, _LARGEST_DETERMINANT_LOSS))
+    sigma_u = setting.q_bound / math.sqrt(growth)
+    if local_mu is not None:
+        sigma_u = max(sigma_u, 2 * math.sqrt(n / local_share) * setting.q_bound / local_mu)
+    s = sigma_u / math.sqrt(n)
+    needed = shifted_energy_ceiling(record, d, setting.q_bound, s) / growth
+    floor = s**2 * chi_square_floor(gram, n - d)
+    ridge = needed - floor
+    if ridge < 0:
+        certain = spectrum_floor(s, d, n, spectrum) if debias else 0.0
+        ridge = -certain * (1 - needed / floor) * (1 - 1e-12)
+    if ridge >= 0:
+        spectrum = 0.0
+    shares = Shares(gram, record, spectrum, delta - gram - 2 * record - spectrum)
+    loss = curvature_loss(setting, sigma_u, ridge, shares)
+    headroom = epsilon - loss.determinant_loss
+    sigma_b = loss.gradient_sensitivity / largest_m(headroom, shares.gradient, d)
+    if local_mu is not None:
+        left = (local_mu / 2) ** 2 / n - (setting.q_bound / sigma_u) ** 2
+        sigma_b = max(sigma_b, setting.p_bound / math.sqrt(left) * (1 + 1e-12))
+    return Choice(Scales(sigma_u, sigma_b, ridge), shares, loss, split)
+
+
+def _standardised(
+    setting: Setting, scales: Scales, loss: CurvatureLoss, count: int | None
+) -> float:
+    """m = S/(σ_b·√(N/n)): each of N records carries noise of variance σ_b²/n on its p."""
+    records = setting.quorum if count is None else count
+    return loss.gradient_sensitivity / (scales.sigma_b * math.sqrt(records / setting.quorum))
+
+
+def _tightest(
+    evaluate: Callable[[Sequence[float]], tuple[float, Shares]], scales: Scales
+) -> tuple[float, Shares]:
+    """Minimise over the logarithms of the shares, starting from small to ever smaller ones."""
+    if scales.sigma_u == 0:
+        return evaluate([])
+    size = 3 if scales.ridge < 0 else 2
+
+    def value(point: Sequence[float]) -> float:
+        try:
+            return math.log(evaluate(point)[0] + 1e-300)
+        except InfeasibleError:
+            return math.inf
+
+    starts = [[start] * size for start in (0.0, -5.0, -15.0, -30.0, -60.0, -120.0)]
+    best = min(starts, key=value)
+    if value(best) == math.inf:
+        return evaluate(starts[0])
+    return evaluate(_descend(value, best, steps=200))
+
+
+def _shares(scales: Scales, delta: float, fractions: Sequence[float]) -> Shares:
+    if scales.sigma_u == 0:
+        return Shares(0.0, 0.0, 0.0, delta)
+    gram, record = delta * fractions[0], delta * fractions[1] / 2
+    spectrum = delta * fractions[2] if scales.ridge < 0 else 0.0
+    return Shares(gram, record, spectrum, delta - gram - 2 * record - spectrum)
+
+
+def _descend(
+    function: Callable[[Sequence[float]], float], start: Sequence[float], steps: int = 90
+) -> Sequence[float]:
+    """Nelder and Mead's simplex: derivative-free and deterministic; the optimum is flat, so a few dozen steps do."""
+    simplex = np.vstack([start, np.asarray(start) + 0.7 * np.eye(len(start))])
+    found = minimize(
+        function,
+        start,
+        method="Nelder-Mead",
+        options={"maxfev": steps, "xatol": 1e-2, "fatol": 1e-5, "initial_simplex": simplex},
+    )
+    return [float(value) for value in found.x]
+
+
+def _odds_to_share(log_odds: float) -> float:
+    """From the real line to (0, 1), kept away from its ends."""
+    return min(max(1 / (1 + math.exp(-log_odds)), 1e-6), 1 - 1e-6)
+
+
+def _fraction(logarithm: float) -> float:
+    """From the real line to a share of δ: a tenth at 0, never more than 0.3."""
+    return min(0.3, DEFAULT_FRACTION * math.exp(logarithm))
+
+
+def _padded(point: Sequence[float]) -> tuple[float, float, float]:
+    values = [*point, 0.0, 0.0, 0.0]
+    return values[0], values[1], values[2]
