@@ -1,4 +1,5 @@
-"""What all tests share: one hypothesis profile, the same everywhere, so that a failure can be repeated."""
+"""What all tests share: one hypothesis profile, the same everywhere, so that a failure can be
+repeated."""
 
 from hypothesis import HealthCheck, settings
 

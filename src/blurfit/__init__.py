@@ -1,7 +1,7 @@
 """blurfit: blur your own record, then fit together.
 
-Contributors perturb their records themselves; a database that nobody has to trust learns a linear or logistic model from what they send;
-the published model is (ε, δ)-differentially private.
+Contributors perturb their records themselves; a database that nobody has to trust learns a linear
+or logistic model from what they send; the published model is (ε, δ)-differentially private.
 """
 
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError

@@ -28,7 +28,9 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(blurfit.__version__, prog_name="blurfit")
 def main() -> None:
-    """Blur your own record, then fit together: differentially private models without a pile of raw records."""
+    """Blur your own record, then fit together: differentially private models without a pile of raw
+    records.
+    """
 
 
 def _options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -42,17 +44,21 @@ def _options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 _setting_options = _options(
     click.option("--dimension", type=int, required=True, help="d, the length of q and p."),
-    click.option("--quorum", type=int, required=True, help="n, the least number of honest records."),
+    click.option(
+        "--quorum", type=int, required=True, help="n, the least number of honest records."
+    ),
     click.option("--q-bound", type=float, required=True, help="R_q, bound on every record's ‖q‖."),
     click.option("--p-bound", type=float, required=True, help="R_p, bound on every record's ‖p‖."),
-    click.option("--weight-bound", type=float, help="η, bound on the model's ‖w‖; needed by input."),
     click.option(
-        "--mechanism", type=click.Choice(MECHANISMS), default="moment", show_default=True
+        "--weight-bound", type=float, help="η, bound on the model's ‖w‖; needed by input."
     ),
+    click.option("--mechanism", type=click.Choice(MECHANISMS), default="moment", show_default=True),
     click.option(
         "--neighbours", type=click.Choice(NEIGHBOURS), default="replace", show_default=True
     ),
-    click.option("--parallel", is_flag=True, help="p = κq with |κ| <= R_p/R_q (squared, logistic)."),
+    click.option(
+        "--parallel", is_flag=True, help="p = κq with |κ| <= R_p/R_q (squared, logistic)."
+    ),
     click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts."),
 )
 
@@ -65,12 +71,20 @@ _setting_options = _options(
 @click.option("--delta", type=float, required=True, help="δ of the published model.")
 @_setting_options
 @click.option("--rule", type=click.Choice(RULES), default="certified", show_default=True)
-@click.option("--split", type=float, help="Share of ε for the determinant (input); default: chosen.")
-@click.option("--balance", type=float, help="τ, noise on p over noise on qqᵀ (moment); default: chosen.")
+@click.option(
+    "--split", type=float, help="Share of ε for the determinant (input); default: chosen."
+)
+@click.option(
+    "--balance", type=float, help="τ, noise on p over noise on qqᵀ (moment); default: chosen."
+)
 @click.option("--local-epsilon", type=float, help="A target ε for a single submission too.")
 @click.option("--local-delta", type=float, help="δ for a single submission.")
-@click.option("--alpha", type=float, default=1.0, show_default=True, help="The paper's balance: ε ← αε.")
-@click.option("--debias/--no-debias", default=True, show_default=True, help="Allow a negative ridge (input).")
+@click.option(
+    "--alpha", type=float, default=1.0, show_default=True, help="The paper's balance: ε ← αε."
+)
+@click.option(
+    "--debias/--no-debias", default=True, show_default=True, help="Allow a negative ridge (input)."
+)
 def calibrate(as_json: bool, **arguments: Any) -> None:
     """Turn a promise (ε, δ) and public bounds into noise scales."""
     calibration = blurfit.calibrate(**arguments)
@@ -81,8 +95,8 @@ def calibrate(as_json: bool, **arguments: Any) -> None:
 
 
 @main.command(
-    epilog="Example: blurfit guarantee --delta 1e-6 --dimension 14 --quorum 32768 --q-bound 1 --p-bound 1 "
-    "--sigma-m 8.9 --sigma-p 9 --parallel --count 20000"
+    epilog="Example: blurfit guarantee --delta 1e-6 --dimension 14 --quorum 32768 "
+    "--q-bound 1 --p-bound 1 --sigma-m 8.9 --sigma-p 9 --parallel --count 20000"
 )
 @click.option("--epsilon", type=float, help="Give ε to learn δ.")
 @click.option("--delta", type=float, help="Give δ to learn ε.")

@@ -8,8 +8,8 @@ from blurfit.theory.calibration import Calibration, InputCalibration, MomentCali
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 
 _RELATION = {
-    "replace": "one person replaces her record by any other",
-    "zero-out": "one person's record is blanked out (q = 0, p = 0)",
+    "replace": "one person replace her record by any other",
+    "zero-out": "one person's record be blanked out (q = 0, p = 0)",
 }
 _STRONG, _WEAK = 1.0, 10.0
 
@@ -19,7 +19,10 @@ def in_words(local: LocalGuarantee) -> str:
     if local.epsilon <= _STRONG:
         return "The database could learn very little from a single submission."
     if local.epsilon <= _WEAK:
-        return "The database could learn something from a single submission, but could not be sure of it."
+        return (
+            "The database could learn something from a single submission, "
+            "but could not be sure of it."
+        )
     return "The database could learn a great deal from a single submission."
 
 
@@ -29,7 +32,9 @@ def releases_in_words(model: ModelGuarantee) -> str:
 
 
 def report(calibration: Calibration) -> RenderableType:
-    """Noise, what is promised to whom, and what it costs, as a table with one sentence for each party."""
+    """Noise, what is promised to whom, and what it costs, as a table with one sentence for each
+    party.
+    """
     setting = calibration.setting
     table = Table(
         title=f"{calibration.mechanism} perturbation, {calibration.rule}", title_justify="left"
@@ -51,16 +56,18 @@ def report(calibration: Calibration) -> RenderableType:
             "average loss above the best model's in the ball, at most, with probability 0.9",
         )
     model, local = calibration.model, calibration.local
+    condition = (
+        f"should {_RELATION[model.neighbours]}, provided that at least {setting.quorum:,} "
+        f"honest records come in; for {releases_in_words(model)}."
+    )
     promise = (
-        f"The model ({releases_in_words(model)}) is ({model.epsilon:g}, {model.delta:g})-differentially private "
-        f"if at least {setting.quorum:,} honest records come in and {_RELATION[model.neighbours]}."
+        f"The model is ({model.epsilon:g}, {model.delta:g})-differentially private {condition}"
     )
     if isinstance(calibration, InputCalibration) and not model.proved:
+        kept = calibration.kept
         promise = (
-            f"The paper claims ({model.epsilon:g}, {model.delta:g}) for the model, which is NOT proved. "
-            f"Proved of the same noise: ({calibration.kept.epsilon:.4g}, {calibration.kept.delta:g}), "
-            f"for {releases_in_words(model)}, if at least {setting.quorum:,} honest records come in and "
-            f"{_RELATION[model.neighbours]}."
+            f"The paper claims ({model.epsilon:g}, {model.delta:g}) for the model, which is NOT "
+            f"proved. Proved of the same noise is ({kept.epsilon:.4g}, {kept.delta:g}), {condition}"
         )
     submission = (
         f"One submission alone is μ = {local.mu:.4g} Gaussian private, exactly "

@@ -1,4 +1,4 @@
-"""Checks that name what they check: `positive(epsilon=-1)` says "Expected epsilon=-1 > 0."
+"""Checks that name what they check: `positive(epsilon=-1)` says "Expected epsilon=-1 > 0.".
 
 Each check takes its values by keyword, so that the message is written by the call itself.
 """

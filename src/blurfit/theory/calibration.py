@@ -1,6 +1,7 @@
 """From a promise to noise, and from noise to a promise: `calibrate` and its inverse `guarantee`.
 
-Both take public facts only. What `calibrate` returns has been evaluated again from the very numbers it returns.
+Both take public facts only. What `calibrate` returns has been evaluated again from the very numbers
+it returns.
 """
 
 import math
@@ -18,16 +19,20 @@ Mechanism = Literal["moment", "input"]
 Rule = Literal["certified", "published"]
 MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
 RULES: tuple[Rule, ...] = ("certified", "published")
-_ROUNDING = 1 + 1e-9  # noise is rounded up by this much, far more than the error of any function here,
-_EVALUATION_ROUNDING = 1 + 1e-10  # and what is kept is evaluated at a little less noise than there is
+_ROUNDING = (
+    1 + 1e-9
+)  # noise is rounded up by this much, far more than the error of any function here,
+_EVALUATION_ROUNDING = (
+    1 + 1e-10
+)  # and what is kept is evaluated at a little less noise than there is
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
     """Noise scales, and what they promise to whom. `InputCalibration` or `MomentCalibration`.
 
-    `excess_risk` is the certified forecast: with probability 0.9 the model's average training loss exceeds the best one's in the ball
-    ‖w‖ ≤ η by no more (None without a weight bound).
+    `excess_risk` is the certified forecast: with probability 0.9 the model's average training loss
+    exceeds the best one's in the ball ‖w‖ ≤ η by no more (None without a weight bound).
     """
 
     mechanism: Mechanism
@@ -44,11 +49,12 @@ class Calibration:
 
 @dataclass(frozen=True, kw_only=True)
 class InputCalibration(Calibration):
-    """The paper's mechanism: q̃ = q + N(0, σ_u²/n·I), p̃ = p + N(0, σ_b²/n·I), and the database adds Δ_in to the ridge.
+    """The paper's mechanism: q̃ = q + N(0, σ_u²/n·I), p̃ = p + N(0, σ_b²/n·I), and the database
+    adds Δ_in to the ridge.
 
-    `split`, `shares` and `loss` are the theorem's intermediate quantities (`blurfit.theory.certified`). For rule="published"
-    they are None, `model` is the paper's claim, `kept` what is proved of the same noise at the same δ, and `local_claim` is
-    Corollary 1's.
+    `split`, `shares` and `loss` are the theorem's intermediate quantities
+    (`blurfit.theory.certified`). For rule="published" they are None, `model` is the paper's claim,
+    `kept` what is proved of the same noise at the same δ, and `local_claim` is Corollary 1's.
     """
 
     sigma_u: float
@@ -62,18 +68,24 @@ class InputCalibration(Calibration):
 
     @property
     def q_noise(self) -> float:
-        """Standard deviation of the noise that one contributor adds to each coordinate of q: σ_u/√n."""
+        """Standard deviation of the noise that one contributor adds to each coordinate of q:
+        σ_u/√n.
+        """
         return self.sigma_u / math.sqrt(self.setting.quorum)
 
     @property
     def p_noise(self) -> float:
-        """Standard deviation of the noise that one contributor adds to each coordinate of p: σ_b/√n."""
+        """Standard deviation of the noise that one contributor adds to each coordinate of p:
+        σ_b/√n.
+        """
         return self.sigma_b / math.sqrt(self.setting.quorum)
 
     def guarantee(
         self, *, count: int | None = None, epsilon: float | None = None, delta: float | None = None
     ) -> ModelGuarantee:
-        """What this noise keeps with `count` honest records: see `guarantee`; δ defaults to the target's."""
+        """What this noise keeps with `count` honest records: see `guarantee`; δ defaults to the
+        target's.
+        """
         scales = Scales(self.sigma_u, self.sigma_b, self.ridge)
         if epsilon is None and delta is None:
             delta = self.model.delta
@@ -82,9 +94,11 @@ class InputCalibration(Calibration):
 
 @dataclass(frozen=True, kw_only=True)
 class MomentCalibration(Calibration):
-    """Our mechanism: M̃ = qqᵀ + E with E symmetric of variance σ²/n (diagonal) and σ²/(2n), p̃ = p + N(0, τ²σ²/n·I).
+    """Our mechanism: M̃ = qqᵀ + E with E symmetric of variance σ²/n (diagonal) and σ²/(2n), p̃ = p
+    + N(0, τ²σ²/n·I).
 
-    `sigma_m` is σ, `sigma_p` is τσ, `balance` is τ, `sensitivity` is Δ, `mu` = Δ/σ is the exact privacy of the sums.
+    `sigma_m` is σ, `sigma_p` is τσ, `balance` is τ, `sensitivity` is Δ, `mu` = Δ/σ is the exact
+    privacy of the sums.
     """
 
     sigma_m: float
@@ -97,23 +111,27 @@ class MomentCalibration(Calibration):
 
     @property
     def m_noise(self) -> float:
-        """Standard deviation of the noise on each diagonal entry of qqᵀ: σ/√n; off the diagonal it is this over √2."""
+        """Standard deviation of the noise on each diagonal entry of qqᵀ: σ/√n; off the diagonal it
+        is this over √2.
+        """
         return self.sigma_m / math.sqrt(self.setting.quorum)
 
     @property
     def p_noise(self) -> float:
-        """Standard deviation of the noise that one contributor adds to each coordinate of p: τσ/√n."""
+        """Standard deviation of the noise that one contributor adds to each coordinate of p:
+        τσ/√n.
+        """
         return self.sigma_p / math.sqrt(self.setting.quorum)
 
     def guarantee(
         self, *, count: int | None = None, epsilon: float | None = None, delta: float | None = None
     ) -> ModelGuarantee:
-        """What this noise keeps with `count` honest records: see `guarantee`; δ defaults to the target's."""
+        """What this noise keeps with `count` honest records: see `guarantee`; δ defaults to the
+        target's.
+        """
         if epsilon is None and delta is None:
             delta = self.model.delta
-        return _kept_by_moment(
-            self.setting, self.sigma_m, self.sensitivity, count, epsilon, delta
-        )
+        return _kept_by_moment(self.setting, self.sigma_m, self.sensitivity, count, epsilon, delta)
 
 
 def calibrate(
@@ -146,20 +164,28 @@ def calibrate(
         q_bound: R_q ≥ ‖q‖ for every record.
         p_bound: R_p ≥ ‖p‖ for every record.
         weight_bound: η; the model is sought in ‖w‖ ≤ η. Needed by mechanism="input".
-        mechanism: "moment" blurs qqᵀ and p, d(d+3)/2 numbers, any number of releases; "input" blurs q and p, 2d numbers, one release.
+        mechanism: "moment" blurs qqᵀ and p, d(d+3)/2 numbers, any number of releases; "input" blurs
+            q and p, 2d numbers, one release.
         rule: "certified" is proved; "published" is what the paper prints (mechanism="input" only).
-        neighbours: what one person may change: "replace" her record by any other, or "zero-out" (by q = 0, p = 0).
-        parallel: p = κq with |κ| ≤ R_p/R_q for every record (squared and logistic loss): less noise under "replace". (moment)
+        neighbours: what one person may change: "replace" her record by any other, or "zero-out" (by
+            q = 0, p = 0).
+        parallel: p = κq with |κ| ≤ R_p/R_q for every record (squared and logistic loss): less noise
+            under "replace". (moment)
         split: J's share of ε, between 0 and 1; None minimises `excess_risk`. (input, certified)
-        balance: τ, the noise on p relative to that on qqᵀ; None minimises the expected noise on the gradient. (moment)
-        local_epsilon: a target for a single submission too; raises the noise until it is kept exactly.
-        local_delta: δ of the submission's guarantee; defaults to `delta`, but must be said with `local_epsilon`.
+        balance: τ, the noise on p relative to that on qqᵀ; None minimises the expected noise on the
+            gradient. (moment)
+        local_epsilon: a target for a single submission too; raises the noise until it is kept
+            exactly.
+        local_delta: δ of the submission's guarantee; defaults to `delta`, but must be said with
+            `local_epsilon`.
         alpha: the paper's balance between model and submission: ε ← αε, in (0, 1].
-        debias: let a negative ridge take back what the noise adds to the curvature, as far as it is certain. (input)
+        debias: let a negative ridge take back what the noise adds to the curvature, as far as it is
+            certain. (input)
 
     Raises:
         InvalidValueError: a value that its parameter cannot have.
-        InfeasibleError: values that do not go together; the message has the remedy, such as the least quorum that works.
+        InfeasibleError: values that do not go together; the message has the remedy, such as the
+            least quorum that works.
 
     >>> moment = calibrate(1, 1e-6, dimension=14, quorum=32768, q_bound=1, p_bound=1, parallel=True)
     >>> round(moment.sigma_m, 2), round(moment.sigma_p, 2), moment.model.releases
@@ -170,7 +196,9 @@ def calibrate(
     one_of(MECHANISMS, mechanism=mechanism)
     one_of(RULES, rule=rule)
     if alpha > 1:
-        raise InvalidValueError(f"Expected alpha={alpha!r} <= 1: it only ever strengthens the promise.")
+        raise InvalidValueError(
+            f"Expected alpha={alpha!r} <= 1: it only ever strengthens the promise."
+        )
     setting = Setting(dimension, quorum, q_bound, p_bound, weight_bound, neighbours)
     target = ModelGuarantee(alpha * epsilon, delta, neighbours, "any")
     local = _LocalTarget.of(local_epsilon, local_delta, delta)
@@ -178,8 +206,8 @@ def calibrate(
         _refuse_for(mechanism, split=split)
         if rule != "certified":
             raise InvalidValueError(
-                "Expected rule='certified' with mechanism='moment': the paper has no such mechanism. "
-                "Use mechanism='input' for the paper's numbers."
+                "Expected rule='certified' with mechanism='moment': the paper has no such "
+                "mechanism. Use mechanism='input' for the paper's numbers."
             )
         return _calibrate_moment(setting, target, local, balance, parallel)
     _refuse_for(mechanism, balance=balance)
@@ -212,8 +240,9 @@ def guarantee(
 ) -> ModelGuarantee:
     """The inverse of `calibrate`: what given noise keeps. Give δ to learn ε, or ε to learn δ.
 
-    `quorum` is what each record was blurred for (variance σ²/quorum), `count` how many honest records there are (default: the quorum).
-    mechanism="input" takes `sigma_u`, `sigma_b` and `ridge`; mechanism="moment" takes `sigma_m` and `sigma_p`.
+    `quorum` is what each record was blurred for (variance σ²/quorum), `count` how many honest
+    records there are (default: the quorum). mechanism="input" takes `sigma_u`, `sigma_b` and
+    `ridge`; mechanism="moment" takes `sigma_m` and `sigma_p`.
 
     >>> kept = guarantee(dimension=14, quorum=32768, q_bound=1, p_bound=1, parallel=True,
     ...                  sigma_m=8.9, sigma_p=9.0, delta=1e-6, count=16384)
@@ -237,15 +266,15 @@ def guarantee(
 
 @dataclass(frozen=True)
 class _LocalTarget:
-    """δ for the statement about a submission, and the μ that it must not exceed, if there is a target."""
+    """δ for the statement about a submission, and the μ that it must not exceed, if there is a
+    target.
+    """
 
     delta: float
     mu: float | None
 
     @classmethod
-    def of(
-        cls, epsilon: float | None, delta: float | None, model_delta: float
-    ) -> "_LocalTarget":
+    def of(cls, epsilon: float | None, delta: float | None, model_delta: float) -> "_LocalTarget":
         if delta is not None:
             inside_unit_interval(local_delta=delta)
         if epsilon is None:
@@ -253,8 +282,8 @@ class _LocalTarget:
         positive(local_epsilon=epsilon)
         if delta is None:
             raise InvalidValueError(
-                f"Expected local_delta with local_epsilon={epsilon!r}: a submission's promise has two numbers. "
-                "Give local_delta=1e-6, say."
+                f"Expected local_delta with local_epsilon={epsilon!r}: a submission's promise has "
+                "two numbers. Give local_delta=1e-6, say."
             )
         return cls(delta, gaussian.mu_of(epsilon, delta) / _ROUNDING)
 
@@ -307,8 +336,11 @@ def _calibrate_certified(
     choice = search.choose(
         setting, target.epsilon, target.delta, split=split, local_mu=local.mu, debias=debias
     )
-    scales, loss = choice.scales, certified.curvature_loss(
-        setting, choice.scales.sigma_u, choice.scales.ridge, choice.shares
+    scales, loss = (
+        choice.scales,
+        certified.curvature_loss(
+            setting, choice.scales.sigma_u, choice.scales.ridge, choice.shares
+        ),
     )
     spent = certified.log_gradient_delta(
         target.epsilon - loss.determinant_loss,
@@ -399,7 +431,8 @@ def _kept_by_input(
 def _check_question(count: int | None, epsilon: float | None, delta: float | None) -> None:
     if (epsilon is None) == (delta is None):
         raise InvalidValueError(
-            f"Expected one of epsilon={epsilon!r} and delta={delta!r}: give the one that is fixed, and the other is computed."
+            f"Expected one of epsilon={epsilon!r} and delta={delta!r}: give the one that is "
+            "fixed, and the other is computed."
         )
     if epsilon is not None:
         nonnegative(epsilon=epsilon)
@@ -412,7 +445,9 @@ def _check_question(count: int | None, epsilon: float | None, delta: float | Non
 def _refuse_for(what: str, **values: Any) -> None:
     for name, value in values.items():
         if value is not None:
-            raise InvalidValueError(f"Expected no {name}={value!r} with {what}: it has no such parameter.")
+            raise InvalidValueError(
+                f"Expected no {name}={value!r} with {what}: it has no such parameter."
+            )
 
 
 def _needed(mechanism: str, **values: float | None) -> list[float]:
@@ -423,9 +458,11 @@ def _needed(mechanism: str, **values: float | None) -> list[float]:
 
 
 def _confirm(holds: bool, what: str, target: ModelGuarantee) -> None:
-    """The last line of defence: what root-finding returned is evaluated again, and refused if it does not keep its promise."""
+    """The last line of defence: what root-finding returned is evaluated again, and refused if it
+    does not keep its promise.
+    """
     if not holds:
         raise NotCertifiedError(
-            f"The noise found for {what} does not keep epsilon={target.epsilon:g}, delta={target.delta:g}. "
-            "This is a defect of blurfit; please report these numbers."
+            f"The noise found for {what} does not keep epsilon={target.epsilon:g}, "
+            f"delta={target.delta:g}. This is a defect of blurfit; please report these numbers."
         )

@@ -1,37 +1,44 @@
-"""Input perturbation, certified: which (ε, δ) given noise really keeps. Certified: theory of this project, docs/certified.md.
+"""Input perturbation, certified: which (ε, δ) given noise really keeps.
 
-Each contributor sends q̃ = q + u and p̃ = p + r with u ~ N(0, σ_u²/n·I), r ~ N(0, σ_b²/n·I); the database publishes
-w = argmin over ‖w‖ ≤ η of ½wᵀ(Σq̃q̃ᵀ + Δ_in·I)w − (Σp̃)ᵀw + Ω(w), once.
+Each contributor sends q̃ = q + u and p̃ = p + r with u ~ N(0, σ_u²/n·I), r ~ N(0, σ_b²/n·I); the
+database publishes w = argmin over ‖w‖ ≤ η of ½wᵀ(Σq̃q̃ᵀ + Δ_in·I)w − (Σp̃)ᵀw + Ω(w), once.
 
-**Theorem.** Let γ₁ + 2γ₂ + γ₃ + δ_b = δ, s² = σ_u²/n, n > d where σ_u > 0, Δ_in > 0 where σ_u = 0, and
+**Theorem.** Let γ₁ + 2γ₂ + γ₃ + δ_b = δ, s² = σ_u²/n, n > d where σ_u > 0, Δ_in > 0 where σ_u = 0,
+and
 
-    λ̃ = s² · upper γ₂-quantile of χ²_d(R_q²/s²)             a blurred record's energy ‖q + u‖²
-    f = s² · lower γ₁-quantile of χ²_{n−d}                    1/(eᵀA₋ᵢ⁻¹e) in the one direction e that matters
-    a = s² · max(0, √(n−1−d) − √d − √(2 ln(1/γ₃)))²           λ_min(A₋ᵢ), needed only where Δ_in < 0
+    λ̃ = s² · upper γ₂-quantile of χ²_d(R_q²/s²)        a blurred record's energy ‖q + u‖²
+    f = s² · lower γ₁-quantile of χ²_{n−d}             1/(eᵀA₋ᵢ⁻¹e), e the direction that matters
+    a = s² · max(0, √(n−1−d) − √d − √(2 ln(1/γ₃)))²    λ_min(A₋ᵢ), needed only where Δ_in < 0
     h = f + Δ_in for Δ_in ≥ 0,  f·(1 + Δ_in/a) for −a < Δ_in < 0
-    ρ = s · √(upper γ₂-quantile of χ²_d)                      the noise ‖u‖ itself
-    J = ln(1 + λ̃/h)                                           the determinant's part of the privacy loss
-    S = η·min(λ̃, R_q² + 4R_q·ρ) + 2R_p   (replace)            the gradient's part
+    ρ = s · √(upper γ₂-quantile of χ²_d)               the noise ‖u‖ itself
+    J = ln(1 + λ̃/h)                                    the determinant's part of the privacy loss
+    S = η·min(λ̃, R_q² + 4R_q·ρ) + 2R_p   (replace)     the gradient's part
     S = η·min(λ̃, R_q² + 2R_q·ρ) + R_p    (zero-out)
     m = S/σ_b,  X ~ χ_k with k = min(3, d).
 
 If h > 0 and δ_b ≥ E[(1 − exp(ε − J − m²/2 − mX))₊], releasing w is (ε, δ)-DP.
 
-**Proof.** Fix neighbours that differ in record i, and condition on all u. A log-barrier in place of the ball keeps w inside it
-and makes noise b ↦ w a bijection, so the two densities of w have the log-ratio (2b·g + ‖g‖²)/(2σ_b²) + ln(det/det'), with
-g(w) = (q̃q̃ᵀ − q̃'q̃'ᵀ)w − (p − p') in span{p − p', q̃, q̃'}, a space of at most 3 dimensions that does not depend on b.
-(1) *Determinant.* det(B + q̃q̃ᵀ)/det(B + q̃'q̃'ᵀ) ≤ 1 + q̃ᵀB⁻¹q̃ ≤ 1 + ‖q̃‖²·eᵀB⁻¹e, e = q̃/‖q̃‖, B ⪰ A₋ᵢ + Δ_in·I. Since e is
-independent of A₋ᵢ, rotate it to a coordinate: 1/(eᵀA₋ᵢ⁻¹e) is the squared residual of one Gaussian-perturbed column on the d − 1
-others, s² times a noncentral χ²_{(N−1)−(d−1)}, which dominates the central one for every Q. It is superadditive in A, hence
-h for Δ_in ≥ 0; for Δ_in < 0, A₋ᵢ + Δ_in·I ⪰ (1 + Δ_in/λ_min)·A₋ᵢ, and λ_min ≥ a by projecting on the orthocomplement of the
-columns of Q₋ᵢ (at least n − 1 − d dimensions of pure noise; Davidson and Szarek 2001).
-(2) *Gradient.* ‖q̃q̃ᵀ − q̃'q̃'ᵀ‖ ≤ max(‖q̃‖², ‖q̃'‖²) for positive semidefinite matrices; or, because u is common and its uuᵀ
-cancels, ≤ R_q² + 4R_q·‖u‖ (zero-out: R_q² + 2R_q·‖u‖). Which of the two is smaller is known beforehand.
-(3) On these events (they fail with probability ≤ γ₁ + 2γ₂ + γ₃) the loss is at most mX + m²/2 + J with X = ‖Πb‖/σ_b the norm
-of at most 3 standard normals, and the hockey-stick divergence increases with the loss. ∎
+**Proof.** Fix neighbours that differ in record i, and condition on all u. A log-barrier in place of
+the ball keeps w inside it and makes noise b ↦ w a bijection, so the two densities of w have the
+log-ratio (2b·g + ‖g‖²)/(2σ_b²) + ln(det/det'), with g(w) = (q̃q̃ᵀ − q̃'q̃'ᵀ)w − (p − p') in
+span{p − p', q̃, q̃'}, a space of at most 3 dimensions that does not depend on b.
+(1) *Determinant.* det(B + q̃q̃ᵀ)/det(B + q̃'q̃'ᵀ) ≤ 1 + q̃ᵀB⁻¹q̃ ≤ 1 + ‖q̃‖²·eᵀB⁻¹e, e = q̃/‖q̃‖, B
+⪰ A₋ᵢ + Δ_in·I. Since e is independent of A₋ᵢ, rotate it to a coordinate: 1/(eᵀA₋ᵢ⁻¹e) is the
+squared residual of one Gaussian-perturbed column on the d − 1 others, s² times a noncentral
+χ²_{(N−1)−(d−1)}, which dominates the central one for every Q. It is superadditive in A, hence h for
+Δ_in ≥ 0; for Δ_in < 0, A₋ᵢ + Δ_in·I ⪰ (1 + Δ_in/λ_min)·A₋ᵢ, and λ_min ≥ a by projecting on the
+orthocomplement of the columns of Q₋ᵢ (at least n − 1 − d dimensions of pure noise; Davidson and
+Szarek 2001).
+(2) *Gradient.* ‖q̃q̃ᵀ − q̃'q̃'ᵀ‖ ≤ max(‖q̃‖², ‖q̃'‖²) for positive semidefinite matrices; or,
+because u is common and its uuᵀ cancels, ≤ R_q² + 4R_q·‖u‖ (zero-out: R_q² + 2R_q·‖u‖). Which of the
+two is smaller is known beforehand.
+(3) On these events (they fail with probability ≤ γ₁ + 2γ₂ + γ₃) the loss is at most mX + m²/2 + J
+with X = ‖Πb‖/σ_b the norm of at most 3 standard normals, and the hockey-stick divergence increases
+with the loss. ∎
 
-More honest records than n only help: pass them as `count`. With σ_u = 0 (λ̃ = R_q², f = ρ = 0, no γ) this is objective
-perturbation with a tighter, certified calibration. The minimiser has to be exact, and A and c may be used for nothing else.
+More honest records than n only help: pass them as `count`. With σ_u = 0 (λ̃ = R_q², f = ρ = 0, no
+γ) this is objective perturbation with a tighter, certified calibration. The minimiser has to be
+exact, and A and c may be used for nothing else.
 """
 
 import math
@@ -90,7 +97,7 @@ class CurvatureLoss:
 def curvature_loss(
     setting: Setting, sigma_u: float, ridge: float, shares: Shares, count: int | None = None
 ) -> CurvatureLoss:
-    """λ̃, f, a, h, J and S of the theorem, for `count` honest records that were blurred for the quorum.
+    """λ̃, f, a, h, J and S of the theorem, for `count` honest records, blurred for the quorum.
 
     Raises InfeasibleError where the theorem does not apply.
     """
@@ -122,15 +129,17 @@ def require_more_records_than_dimensions(records: int, dimension: int) -> None:
     """n > d: with fewer records the noise leaves a direction without any curvature."""
     if records <= dimension:
         raise InfeasibleError(
-            f"Expected quorum={records} > dimension={dimension}: input perturbation has no guarantee below. "
-            f"The least quorum that works is {dimension + 1}; mechanism='moment' works with any."
+            f"Expected quorum={records} > dimension={dimension}: input perturbation has no "
+            f"guarantee below. The least quorum that works is {dimension + 1}; "
+            "mechanism='moment' works with any."
         )
 
 
 def spectrum_floor(s: float, dimension: int, records: int, probability: float) -> float:
-    """a = s²·max(0, √(n−1−d) − √d − √(2 ln(1/γ₃)))² ≤ λ_min(A₋ᵢ) but for γ₃; 0 where nothing can be said.
+    """a = s²·max(0, √(n−1−d) − √d − √(2 ln(1/γ₃)))² ≤ λ_min(A₋ᵢ) but for γ₃.
 
-    The bracket is cut at 0 before it is squared: a negative one squared would promise what is not there.
+    The bracket is cut at 0 before it is squared: a negative one squared would promise what is not
+    there.
     """
     if probability == 0 or records - 1 < dimension:
         return 0.0
@@ -145,12 +154,14 @@ def spectrum_floor(s: float, dimension: int, records: int, probability: float) -
 def log_gradient_delta(headroom: float, m: float, dimension: int) -> float:
     """ln E[(1 − exp(ε − J − m²/2 − mX))₊] for X ~ χ_k, k = min(3, d), where headroom = ε − J.
 
-    With x₀ = headroom/m − m/2 the bracket is 1 − e^{−m(x − x₀)}, positive beyond L = max(x₀, 0). Substituting x = L + t
+    With x₀ = headroom/m − m/2 the bracket is 1 − e^{−m(x − x₀)}, positive beyond L = max(x₀, 0).
+    Substituting x = L + t
 
         E = C_k e^{−L²/2} ∫_0^∞ (L + t)^{k−1} e^{−Lt − t²/2} (1 − e^{−m(t + L − x₀)}) dt,
 
-    C_k = √(2/π), 1, √(2/π) for k = 1, 2, 3: a sum of positive numbers, so small probabilities keep all their digits. The
-    integrand changes on the scales 1, 1/L and 1/m; panels that double in length from the smallest of them suit all three.
+    C_k = √(2/π), 1, √(2/π) for k = 1, 2, 3: a sum of positive numbers, so small probabilities keep
+    all their digits. The integrand changes on the scales 1, 1/L and 1/m; panels that double in
+    length from the smallest of them suit all three.
     """
     k = min(3, dimension)
     x0 = headroom / m - m / 2
@@ -168,7 +179,9 @@ def log_gradient_delta(headroom: float, m: float, dimension: int) -> float:
 
 
 def largest_m(headroom: float, gradient_delta: float, dimension: int) -> float:
-    """The largest m = S/σ_b that spends no more than δ_b: the inverse of `log_gradient_delta` in m."""
+    """The largest m = S/σ_b that spends no more than δ_b: the inverse of `log_gradient_delta` in
+    m.
+    """
     target = math.log(gradient_delta)
     quantile = math.sqrt(2 * max(1.0, -target))
     guess = math.sqrt(quantile**2 + 2 * headroom) - quantile
@@ -178,8 +191,12 @@ def largest_m(headroom: float, gradient_delta: float, dimension: int) -> float:
     return m * (1 - 1e-9)
 
 
-def least_epsilon(determinant_loss: float, m: float, gradient_delta: float, dimension: int) -> float:
-    """The least ε ≥ 0 that J and m = S/σ_b keep with δ_b: the inverse of `log_gradient_delta` in ε."""
+def least_epsilon(
+    determinant_loss: float, m: float, gradient_delta: float, dimension: int
+) -> float:
+    """The least ε ≥ 0 that J and m = S/σ_b keep with δ_b: the inverse of `log_gradient_delta` in
+    ε.
+    """
     target = math.log(gradient_delta)
 
     def saved(epsilon: float) -> float:
@@ -196,13 +213,13 @@ def _strong_convexity(floor: float, spectrum: float, ridge: float) -> float:
     if ridge < 0:
         if -ridge >= spectrum:
             raise InfeasibleError(
-                f"Expected ridge={ridge:.6g} > {-spectrum:.6g}: more cannot be taken away, because the noise is not "
-                "certain to supply it. Raise the ridge, or set debias=False."
+                f"Expected ridge={ridge:.6g} > {-spectrum:.6g}: more cannot be taken away, because "
+                "the noise is not certain to supply it. Raise the ridge, or set debias=False."
             )
         convexity = floor * (1 + ridge / spectrum)
     if convexity <= 0:
         raise InfeasibleError(
-            f"Expected ridge={ridge:.6g} and the noise on q to give some curvature: without noise on q "
-            "(sigma_u=0) the ridge must be positive."
+            f"Expected ridge={ridge:.6g} and the noise on q to give some curvature: without "
+            "noise on q (sigma_u=0) the ridge must be positive."
         )
     return convexity

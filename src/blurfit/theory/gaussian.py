@@ -1,12 +1,14 @@
 """Exact Gaussian privacy: μ ↔ (ε, δ) by the profile itself, never by a bound.
 
-Releasing a quantity of sensitivity Δ with noise N(0, σ²) is μ-GDP with μ = Δ/σ, and μ-GDP is (ε, δ)-DP exactly for
+Releasing a quantity of sensitivity Δ with noise N(0, σ²) is μ-GDP with μ = Δ/σ, and μ-GDP is (ε,
+δ)-DP exactly for
 
     δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)
 
-(Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 2.13). Written so, it is the difference of two
-numbers that may agree in all their digits, one of them a product of an overflow and an underflow. With
-a = ε/μ − μ/2 and b = a + μ we have b² − a² = 2ε, so e^ε = φ(a)/φ(b), and with Mills' ratio m(x) = Φ(−x)/φ(x)
+(Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 2.13). Written so, it is the
+difference of two numbers that may agree in all their digits, one of them a product of an overflow
+and an underflow. With a = ε/μ − μ/2 and b = a + μ we have b² − a² = 2ε, so e^ε = φ(a)/φ(b), and
+with Mills' ratio m(x) = Φ(−x)/φ(x)
 
     δ = φ(a)·(m(a) − m(b)) = φ(a)·∫_a^b g(x) dx,      g = −m' = 1 − x·m(x) > 0.
 
@@ -26,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.special import erf, erfcx, ndtr
 
 from blurfit.theory.roots import root_of_increasing
-from blurfit.validate import inside_unit_interval, nonnegative, positive
+from blurfit.validate import inside_unit_interval, nonnegative
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _UNIT_NODES, _UNIT_WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
@@ -45,7 +47,9 @@ def delta_of(mu: float, epsilon: float) -> float:
 
 
 def log_delta_of(mu: float, epsilon: float) -> float:
-    """ln δ(ε), which stays finite where δ itself underflows (−inf for μ = 0: nothing is told at all)."""
+    """ln δ(ε), which stays finite where δ itself underflows (−inf for μ = 0: nothing is told at
+    all).
+    """
     nonnegative(mu=mu, epsilon=epsilon)
     if mu == 0:
         return -math.inf
@@ -79,8 +83,9 @@ def mu_of(epsilon: float, delta: float) -> float:
 def epsilon_of(mu: float, delta: float) -> float:
     """The least ε ≥ 0 such that a μ-GDP release is (ε, δ)-DP; 0 if δ alone covers it.
 
-    Where δ is close to δ(0) = erf(μ/√8), which for δ ≤ ½ needs μ < 1.35, the profile hardly depends on ε, so there
-    we solve for the drop instead: δ(0) − δ(ε) = ∫_0^ε e^t Φ(−μ/2 − t/μ) dt, because ∂δ/∂ε = −e^ε Φ(−μ/2 − ε/μ).
+    Where δ is close to δ(0) = erf(μ/√8), which for δ ≤ ½ needs μ < 1.35, the profile hardly depends
+    on ε, so there we solve for the drop instead: δ(0) − δ(ε) = ∫_0^ε e^t Φ(−μ/2 − t/μ) dt, because
+    ∂δ/∂ε = −e^ε Φ(−μ/2 − ε/μ).
 
     >>> epsilon_of(mu=1.0, delta=1e-6)
     4.886554...
@@ -103,7 +108,9 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 
 def _drop_to(mu: float, delta: float) -> float:
-    """δ(0) − δ, by the series of erf in 40 digits: for ε = 1e-6 the two agree in all but the last ten of sixteen."""
+    """δ(0) − δ, by the series of erf in 40 digits: for ε = 1e-6 the two agree in all but the last
+    ten of sixteen.
+    """
     with localcontext(prec=40):
         x = Decimal(mu) / Decimal(8).sqrt()
         power, total = x, Decimal(0)
@@ -114,7 +121,9 @@ def _drop_to(mu: float, delta: float) -> float:
 
 
 def _drop_of_delta(mu: float, epsilon: float) -> float:
-    """δ(0) − δ(ε) as the integral of e^t Φ(−μ/2 − t/μ) = φ(μ/2 − t/μ) m(μ/2 + t/μ), all of it positive."""
+    """δ(0) − δ(ε) as the integral of e^t Φ(−μ/2 − t/μ) = φ(μ/2 − t/μ) m(μ/2 + t/μ), all of it
+    positive.
+    """
     t = epsilon * _UNIT_NODES
     density = np.exp(-((mu / 2 - t / mu) ** 2) / 2) / math.sqrt(2 * math.pi)
     mills = math.sqrt(math.pi / 2) * erfcx((mu / 2 + t / mu) / math.sqrt(2))
@@ -131,7 +140,8 @@ def _mills(x: float) -> float:
 
 
 def _mills_slope(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """g(x) = 1 − x·m(x), for large x by Laplace's continued fraction m = 1/(x + k), k = 1/(x + 2/(x + 3/(x + …))).
+    """g(x) = 1 − x·m(x), for large x by Laplace's continued fraction m = 1/(x + k), k = 1/(x + 2/(x
+    + 3/(x + …))).
 
     Then g = k/(x + k), in which nothing cancels. 120 terms give all digits from x = 2 on.
     """

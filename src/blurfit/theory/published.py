@@ -1,7 +1,8 @@
 """Input perturbation as the paper prints it. Paper: Algorithm 1, Corollaries 1 and 2, Theorem 1.
 
-These are the numbers a reader of the paper computes. Theorem 1 does not hold as stated (docs/errata.md), so nothing here is a
-promise: `blurfit.calibrate(rule="published")` says what is proved of the same noise beside it.
+These are the numbers a reader of the paper computes. Theorem 1 does not hold as stated
+(docs/errata.md), so nothing here is a promise: `blurfit.calibrate(rule="published")` says what is
+proved of the same noise beside it.
 """
 
 import math
@@ -14,7 +15,9 @@ from blurfit.theory.setting import Setting
 
 @dataclass(frozen=True)
 class LocalClaim:
-    """Corollary 1's (ε, δ) for one submission. Its proof needs ε < 1, and its ε is usually far above."""
+    """Corollary 1's (ε, δ) for one submission. Its proof needs ε < 1, and its ε is usually far
+    above.
+    """
 
     epsilon: float
     delta: float
@@ -34,8 +37,9 @@ def scales(setting: Setting, epsilon: float, delta: float) -> Scales:
         σ_u = (√(2d)·a·λ + √(2d·a²·λ² + v·2λ/ε))/v
         Δ = max(2λ/ε, √(ζ²·d·ln(1/δ))/(ε·η))
 
-    Algorithm 1 prints ln(2/γ) inside v; the proof needs Corollary 2's ln(4/γ). The paper asks for Δ > 2λ/ε and leaves the
-    constant of Theorem 2's Θ(·) open; we take 1, and ‖ŵ‖ = η because ŵ is not known beforehand.
+    Algorithm 1 prints ln(2/γ) inside v; the proof needs Corollary 2's ln(4/γ). The paper asks for Δ
+    > 2λ/ε and leaves the constant of Theorem 2's Θ(·) open; we take 1, and ‖ŵ‖ = η because ŵ is not
+    known beforehand.
     """
     n, d, smoothness, zeta = (
         setting.quorum,
@@ -46,7 +50,8 @@ def scales(setting: Setting, epsilon: float, delta: float) -> Scales:
     if n < least_quorum(delta):
         raise InfeasibleError(
             f"Expected quorum={n} > 4·ln(8/delta) for rule='published' at delta={delta:g}. "
-            f"The least quorum that works is {least_quorum(delta)}; rule='certified' has no such limit."
+            f"The least quorum that works is {least_quorum(delta)}; "
+            "rule='certified' has no such limit."
         )
     gamma = delta / 2
     v = 1 - 2 * math.sqrt(math.log(4 / gamma) / n)

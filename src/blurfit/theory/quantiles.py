@@ -1,7 +1,8 @@
 """Quantiles rounded to the safe side: the stated probability is never exceeded.
 
-A library's quantile is a number near the true one, on either side of it. Here each is nudged outwards, its
-probability is evaluated again, and where that fails a tail bound with a proof takes its place.
+A library's quantile is a number near the true one, on either side of it. Here each is nudged
+outwards, its probability is evaluated again, and where that fails a tail bound with a proof takes
+its place.
 """
 
 import math
@@ -10,21 +11,33 @@ from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, ndtri
 from scipy.stats import ncx2
 
 _NUDGE = 1e-12
-_SLACK = 1 + 1e-9  # what the library's own distribution functions are trusted to, where they are used
+_SLACK = (
+    1 + 1e-9
+)  # what the library's own distribution functions are trusted to, where they are used
+_EXACT_FREEDOM = 1e6
 _EXACT_NONCENTRALITY = 1e6
 _SHARE_OF_REST = 0.01
 
 
 def chi_square_floor(probability: float, freedom: float) -> float:
-    """x with P(χ²_m < x) ≤ γ; the fallback is m − 2√(m ln(1/γ)) (Laurent and Massart 2000, Lemma 1)."""
-    quantile = 2 * float(gammaincinv(freedom / 2, probability)) * (1 - _NUDGE)
-    if gammainc(freedom / 2, quantile / 2) <= probability * _SLACK:
-        return quantile
+    """x with P(χ²_m < x) ≤ γ; the fallback is m − 2√(m ln(1/γ)) (Laurent and Massart 2000, Lemma
+    1).
+
+    Beyond m = 10⁶ it is always taken: there the library's quantile and its distribution function
+    err together, on the unsafe side (at m = 10⁹, γ = 10⁻⁹ the stated probability is exceeded by a
+    factor of two).
+    """
+    if freedom <= _EXACT_FREEDOM:
+        quantile = 2 * float(gammaincinv(freedom / 2, probability)) * (1 - _NUDGE)
+        if gammainc(freedom / 2, quantile / 2) <= probability * _SLACK:
+            return quantile
     return max(0.0, freedom - 2 * math.sqrt(freedom * math.log(1 / probability)))
 
 
 def chi_square_ceiling(probability: float, freedom: float) -> float:
-    """x with P(χ²_m > x) ≤ γ; the fallback is m + 2√(m ln(1/γ)) + 2 ln(1/γ) (Laurent and Massart 2000)."""
+    """x with P(χ²_m > x) ≤ γ; the fallback is m + 2√(m ln(1/γ)) + 2 ln(1/γ) (Laurent and Massart
+    2000).
+    """
     quantile = 2 * float(gammainccinv(freedom / 2, probability)) * (1 + _NUDGE)
     if gammaincc(freedom / 2, quantile / 2) <= probability * _SLACK:
         return quantile
@@ -32,13 +45,15 @@ def chi_square_ceiling(probability: float, freedom: float) -> float:
 
 
 def shifted_energy_ceiling(probability: float, dimension: int, shift: float, scale: float) -> float:
-    """x with P(‖v + N(0, s²I)‖² > x) ≤ γ for every v with ‖v‖ ≤ r: s² times a noncentral χ²_d quantile.
+    """x with P(‖v + N(0, s²I)‖² > x) ≤ γ for every v with ‖v‖ ≤ r: s² times a noncentral χ²_d
+    quantile.
 
-    ‖v‖ = r is the worst case. For r/s beyond 10³ the library's series becomes slow and then fails, so there the
-    smaller of two bounds is used. First, along v one normal and across it a χ²_{d−1}, γ shared 99 to 1 between them:
-    (r + s·z)² + s²·χ²_{d−1}; the normal's other tail, Φ(−2r/s − z) < 10^(−800,000), vanishes in the rounding. Second,
-    the exact quantile at r/s = 10³: more noise means a larger quantile, because the ball ‖·‖² ≤ x, seen from a v inside
-    it, is star-shaped, so scaling the noise up only takes probability out of it. (γ ≤ ½ puts v inside.)
+    ‖v‖ = r is the worst case. For r/s beyond 10³ the library's series becomes slow and then fails,
+    so there the smaller of two bounds is used. First, along v one normal and across it a χ²_{d−1},
+    γ shared 99 to 1 between them: (r + s·z)² + s²·χ²_{d−1}; the normal's other tail, Φ(−2r/s − z) <
+    10^(−800,000), vanishes in the rounding. Second, the exact quantile at r/s = 10³: more noise
+    means a larger quantile, because the ball ‖·‖² ≤ x, seen from a v inside it, is star-shaped, so
+    scaling the noise up only takes probability out of it. (γ ≤ ½ puts v inside.)
     """
     if scale == 0:
         return shift**2
@@ -46,7 +61,9 @@ def shifted_energy_ceiling(probability: float, dimension: int, shift: float, sca
     if noncentrality <= _EXACT_NONCENTRALITY:
         return scale**2 * _noncentral_ceiling(probability, dimension, noncentrality)
     along = shift - scale * float(ndtri(probability * (1 - _SHARE_OF_REST)))
-    across = chi_square_ceiling(probability * _SHARE_OF_REST, dimension - 1) if dimension > 1 else 0.0
+    across = (
+        chi_square_ceiling(probability * _SHARE_OF_REST, dimension - 1) if dimension > 1 else 0.0
+    )
     at_limit = _noncentral_ceiling(probability, dimension, _EXACT_NONCENTRALITY)
     return min(
         along**2 * (1 + _NUDGE) + scale**2 * across, shift**2 * at_limit / _EXACT_NONCENTRALITY

@@ -7,7 +7,8 @@
 | `expected_excess_risk` | Theorem 2 | its expectation (Eq. 21), and the rate in n |
 | `input_excess_risk`, `moment_excess_risk` | – | certified, for every Q and over the whole ball |
 
-The paper's bounds use ‖Q‖_F ≤ √d·λ, which is false (docs/errata.md): they are here to be compared with.
+The paper's bounds use ‖Q‖_F ≤ √d·λ, which is false (docs/errata.md): they are here to be compared
+with.
 """
 
 import math
@@ -63,7 +64,7 @@ def excess_risk_with_probability(
         4dζ²(8 ln(4/δ) + 4ε) ln(1/β)/(nε²Δ) + Δ‖ŵ‖²/(2n) + (κ(n, γ) − 2λ/ε)‖ŵ‖²/(2n),
 
     the last of which the paper writes out as (σ_u² − 2λ/ε)/(2n) and the three terms over n√n.
-    """  # noqa: D400, D415 (the formula is the sentence)
+    """  # noqa: D415 (the formula is the sentence)
     inside_unit_interval(gamma=gamma, beta=beta)
     positive(total_ridge=total_ridge)
     n = setting.quorum
@@ -82,7 +83,8 @@ def expected_excess_risk(
     total_ridge: float,
     weight_norm: float,
 ) -> float:
-    """Theorem 2, in the explicit form of its proof (Eq. 21): 2a + b, with Δ = `total_ridge` and ‖ŵ‖ = `weight_norm`.
+    """Theorem 2, in the explicit form of its proof (Eq. 21): 2a + b, with Δ = `total_ridge` and ‖ŵ‖
+    = `weight_norm`.
 
     8dζ²(8 ln(4/δ) + 4ε)/(nε²Δ) + Δ‖ŵ‖²/(2n) + (σ_u² − 2λ/ε)‖ŵ‖²/(2n)
     + (σ_u² ln(4e³) + 2σ_u² ln(4e²)/√n + √(2d)·λσ_u·ln(2e³))·‖ŵ‖²/(2n√n)
@@ -107,17 +109,17 @@ def expected_excess_rate(
     return setting.gradient_bound * weight_norm * math.sqrt(d * math.log(1 / delta)) / (epsilon * n)
 
 
-def input_excess_risk(
-    setting: Setting, noise: Scales, failure: float = FORECAST_FAILURE
-) -> float:
-    """Certified: with probability 1 − β, J(w) − J(ŵ) ≤ (2η‖b‖ + η²‖H‖)/n for H = UᵀU + UᵀQ + QᵀU + Δ_in·I.
+def input_excess_risk(setting: Setting, noise: Scales, failure: float = FORECAST_FAILURE) -> float:
+    """Certified: with probability 1 − β, J(w) − J(ŵ) ≤ (2η‖b‖ + η²‖H‖)/n for H = UᵀU + UᵀQ + QᵀU +
+    Δ_in·I.
 
-    The noisy objective differs from the true one by (b·w + ½wᵀHw)/n, and w minimises the noisy one, so
-    J(w) − J(ŵ) ≤ (b·(ŵ − w) + ½ŵᵀHŵ − ½wᵀHw)/n, over the ball at most what is claimed. Then, each but for β/3,
-    with t = √(2 ln(6/β)):
+    The noisy objective differs from the true one by (b·w + ½wᵀHw)/n, and w minimises the noisy one,
+    so J(w) − J(ŵ) ≤ (b·(ŵ − w) + ½ŵᵀHŵ − ½wᵀHw)/n, over the ball at most what is claimed. Then,
+    each but for β/3, with t = √(2 ln(6/β)):
 
     * ‖b‖² ≤ σ_b² · upper quantile of χ²_d;
-    * the singular values of U lie within σ_u/√n·(√n ± (√d + t)) (Davidson and Szarek 2001, Theorem II.13);
+    * the singular values of U lie within σ_u/√n·(√n ± (√d + t)) (Davidson and Szarek 2001, Theorem
+      II.13);
     * with Q = VΣWᵀ, ‖UᵀQ‖ ≤ ‖UᵀV‖·√n·R_q, where UᵀV is d × d Gaussian of norm ≤ σ_u/√n·(2√d + t).
 
     `calibrate(split=None)` minimises this number: it reads public facts only.
@@ -136,10 +138,12 @@ def input_excess_risk(
 def moment_excess_risk(
     setting: Setting, sigma_m: float, sigma_p: float, failure: float = FORECAST_FAILURE
 ) -> float:
-    """Certified: the same for blurred moments, J(w) − J(ŵ) ≤ (2η‖r‖ + η²‖E‖)/n with probability 1 − β.
+    """Certified: the same for blurred moments, J(w) − J(ŵ) ≤ (2η‖r‖ + η²‖E‖)/n with probability 1 −
+    β.
 
-    E = (G + Gᵀ)/2 for G with entries N(0, σ²), so that E[λ_max] ≤ σ√(2d): compare xᵀGx with √2·g·x (Sudakov–Fernique:
-    ‖xxᵀ − yyᵀ‖_F² = 2 − 2(x·y)² ≤ 2‖x − y‖²). λ_max is 1-Lipschitz, hence ‖E‖ ≤ σ(√(2d) + √(2 ln(4/β))) but for β/2.
+    E = (G + Gᵀ)/2 for G with entries N(0, σ²), so that E[λ_max] ≤ σ√(2d): compare xᵀGx with √2·g·x
+    (Sudakov–Fernique: ‖xxᵀ − yyᵀ‖_F² = 2 − 2(x·y)² ≤ 2‖x − y‖²). λ_max is 1-Lipschitz, hence ‖E‖ ≤
+    σ(√(2d) + √(2 ln(4/β))) but for β/2.
     """
     inside_unit_interval(failure=failure)
     n, d, eta = setting.quorum, setting.dimension, setting.ball
@@ -152,9 +156,5 @@ def _linear_noise(setting: Setting, epsilon: float, delta: float, total_ridge: f
     """4dζ²(8 ln(4/δ) + 4ε)/(nε²Δ)."""
     d, n, zeta = setting.dimension, setting.quorum, setting.gradient_bound
     return (
-        4
-        * d
-        * zeta**2
-        * (8 * math.log(4 / delta) + 4 * epsilon)
-        / (n * epsilon**2 * total_ridge)
+        4 * d * zeta**2 * (8 * math.log(4 / delta) + 4 * epsilon) / (n * epsilon**2 * total_ridge)
     )

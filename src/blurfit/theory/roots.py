@@ -14,7 +14,8 @@ _TOLERANCE = 4 * np.finfo(float).eps
 def root_of_increasing(function: Callable[[float], float], guess: float) -> float:
     """The x > 0 at which an increasing function changes its sign.
 
-    The search runs over ln x: it brackets the root by doubling steps around the guess and finishes with Brent's method.
+    The search runs over ln x: it brackets the root by doubling steps around the guess and finishes
+    with Brent's method.
     """
 
     def of_logarithm(logarithm: float) -> float:
@@ -25,7 +26,9 @@ def root_of_increasing(function: Callable[[float], float], guess: float) -> floa
     while of_logarithm(low) > 0:
         high, low, step = low, low - step, 2 * step
         if low < -700:
-            raise NotCertifiedError("The root is below 1e-304, which floating point cannot tell from zero.")
+            raise NotCertifiedError(
+                "The root is below 1e-304, which floating point cannot tell from zero."
+            )
     step = 0.25
     while of_logarithm(high) < 0:
         low, high, step = high, high + step, 2 * step

@@ -1,16 +1,19 @@
 """Choosing the free parameters of input perturbation, and the tightest statement about given ones.
 
-The theorem (`certified`) holds for any split of ε between determinant and gradient and any shares of δ, so both may be chosen freely as
-long as no data are read. From ε, δ to noise, the choice minimises the certified excess risk (`risk.input_excess_risk`); from noise
-to ε or δ, it minimises that number itself.
+The theorem (`certified`) holds for any split of ε between determinant and gradient and any shares
+of δ, so both may be chosen freely as long as no data are read. From ε, δ to noise, the choice
+minimises the certified excess risk (`risk.input_excess_risk`); from noise to ε or δ, it minimises
+that number itself.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import minimize
+from scipy.special import expit
 
 from blurfit.errors import InfeasibleError
 from blurfit.theory.certified import (
@@ -28,8 +31,9 @@ from blurfit.theory.quantiles import chi_square_floor, shifted_energy_ceiling
 from blurfit.theory.risk import input_excess_risk
 from blurfit.theory.setting import Setting
 
+Point = npt.NDArray[np.float64]  # logarithms of what is searched for
+
 DEFAULT_FRACTION = 0.1  # of δ, for each of γ₁, 2γ₂ and γ₃, unless they are searched for
-_EVEN = 0.5
 _LARGEST_DETERMINANT_LOSS = 100.0  # e^100: more would save nothing on the gradient's side
 
 
@@ -52,34 +56,34 @@ def choose(
     local_mu: float | None = None,
     debias: bool = True,
 ) -> Choice:
-    """The noise that keeps (ε, δ), and μ ≤ `local_mu` for a submission; split=None minimises the certified excess risk.
+    """The noise that keeps (ε, δ), and μ ≤ `local_mu` for a submission; split=None minimises the
+    certified excess risk.
 
     A number for `split` fixes it, and the shares of δ at a tenth for each event.
     """
     require_more_records_than_dimensions(setting.quorum, setting.dimension)
 
-    def build(point: Sequence[float]) -> Choice:
-        fraction = _odds_to_share(point[0]) if split is None else split
-        gram, record = point[1:3] if split is None else (0.0, 0.0)
+    searching = [] if split is not None else [math.log(0.2 / 0.8), 0.0, 0.0]
+    start = np.array(searching + ([] if local_mu is None else [0.0]))
+
+    def build(point: Point) -> Choice:
+        odds, gram, record = point[:3] if split is None else (0.0, 0.0, 0.0)
         return _candidate(
             setting,
             epsilon,
             delta,
-            split=fraction,
+            split=_share(odds) if split is None else split,
             fractions=(_fraction(gram), _fraction(record), DEFAULT_FRACTION),
             local_mu=local_mu,
-            local_share=_odds_to_share(point[-1]),
+            local_share=0.5 if local_mu is None else _share(point[-1]),
             debias=debias,
         )
 
-    if split is None:
-        start = [math.log(0.2 / 0.8), 0.0, 0.0] + ([] if local_mu is None else [0.0])
-    else:
-        start = [] if local_mu is None else [0.0]
-    if not start:
-        return build([0.0])
-    best = _descend(lambda point: math.log(input_excess_risk(setting, build(point).scales)), start)
-    return build(best)
+    if start.size == 0:
+        return build(start)
+    return build(
+        _descend(lambda point: math.log(input_excess_risk(setting, build(point).scales)), start)
+    )
 
 
 def least_kept_epsilon(
@@ -87,13 +91,12 @@ def least_kept_epsilon(
 ) -> tuple[float, Shares]:
     """The least ε that the theorem gives to these scales at δ, over all shares of δ."""
 
-    def evaluate(point: Sequence[float]) -> tuple[float, Shares]:
-        shares = _shares(scales, delta, [_fraction(value) for value in point])
+    def evaluate(point: Point) -> tuple[float, Shares]:
+        gram, record, spectrum = _tails(scales, delta, point)
+        shares = Shares(gram, record, spectrum, delta - gram - 2 * record - spectrum)
         loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares, count)
         m = _standardised(setting, scales, loss, count)
-        return least_epsilon(
-            loss.determinant_loss, m, shares.gradient, setting.dimension
-        ), shares
+        return least_epsilon(loss.determinant_loss, m, shares.gradient, setting.dimension), shares
 
     return _tightest(evaluate, scales)
 
@@ -103,19 +106,12 @@ def least_kept_delta(
 ) -> tuple[float, Shares]:
     """The least δ that the theorem gives to these scales at ε, over all γ₁, γ₂ and γ₃."""
 
-    def evaluate(point: Sequence[float]) -> tuple[float, Shares]:
-        gram, record, spectrum = (min(0.3, 0.1 * math.exp(value)) for value in _padded(point))
-        if scales.sigma_u == 0:
-            gram = record = 0.0
-        if scales.ridge >= 0:
-            spectrum = 0.0
-        tails = Shares(gram, record, spectrum, 0.0)
-        loss = curvature_loss(setting, scales.sigma_u, scales.ridge, tails, count)
+    def evaluate(point: Point) -> tuple[float, Shares]:
+        tails = _tails(scales, 1.0, point)
+        loss = curvature_loss(setting, scales.sigma_u, scales.ridge, Shares(*tails, 0.0), count)
         m = _standardised(setting, scales, loss, count)
-        gradient = math.exp(
-            log_gradient_delta(epsilon - loss.determinant_loss, m, setting.dimension)
-        )
-        shares = Shares(gram, record, spectrum, gradient)
+        headroom = epsilon - loss.determinant_loss
+        shares = Shares(*tails, math.exp(log_gradient_delta(headroom, m, setting.dimension)))
         return shares.total, shares
 
     return _tightest(evaluate, scales)
@@ -140,13 +136,16 @@ def _candidate(
     local_share: float,
     debias: bool,
 ) -> Choice:
-    """One calibration: J = split·ε, σ_u² = R_q²/(e^J − 1), Δ_in = λ̃/(e^J − 1) − f, then σ_b, then all of it again.
+    """One calibration: J = split·ε, σ_u² = R_q²/(e^J − 1), Δ_in = λ̃/(e^J − 1) − f, then σ_b, then
+    all of it again.
 
-    σ_u is raised where a local target asks for more. Where the noise then supplies more curvature than J needs, Δ_in is negative:
-    taken away again up to what is certain (−a·(1 − λ̃/((e^J − 1)f))) with `debias`, else left (Δ_in = 0).
+    σ_u is raised where a local target asks for more. Where the noise then supplies more curvature
+    than J needs, Δ_in is negative: taken away again up to what is certain (−a·(1 − λ̃/((e^J −
+    1)f))) with `debias`, else left (Δ_in = 0).
     """
     n, d = setting.quorum, setting.dimension
-    gram, record, spectrum = delta * fractions[0], delta * fractions[1] / 2, delta * fractions[2]
+    gram, record = _probability(delta * fractions[0]), _probability(delta * fractions[1] / 2)
+    spectrum = _probability(delta * fractions[2])
     growth = math.expm1(min(split * epsilon, _LARGEST_DETERMINANT_LOSS))
     sigma_u = setting.q_bound / math.sqrt(growth)
     if local_mu is not None:
@@ -179,58 +178,58 @@ def _standardised(
 
 
 def _tightest(
-    evaluate: Callable[[Sequence[float]], tuple[float, Shares]], scales: Scales
+    evaluate: Callable[[Point], tuple[float, Shares]], scales: Scales
 ) -> tuple[float, Shares]:
     """Minimise over the logarithms of the shares, starting from small to ever smaller ones."""
     if scales.sigma_u == 0:
-        return evaluate([])
-    size = 3 if scales.ridge < 0 else 2
+        return evaluate(np.empty(0))
 
-    def value(point: Sequence[float]) -> float:
+    def value(point: Point) -> float:
         try:
             return math.log(evaluate(point)[0] + 1e-300)
         except InfeasibleError:
             return math.inf
 
-    starts = [[start] * size for start in (0.0, -5.0, -15.0, -30.0, -60.0, -120.0)]
+    starts = [np.full(3, start) for start in (0.0, -5.0, -15.0, -30.0, -60.0, -120.0)]
     best = min(starts, key=value)
     if value(best) == math.inf:
-        return evaluate(starts[0])
+        return evaluate(best)  # which says why it is infeasible
     return evaluate(_descend(value, best, steps=200))
 
 
-def _shares(scales: Scales, delta: float, fractions: Sequence[float]) -> Shares:
+def _tails(scales: Scales, whole: float, point: Point) -> tuple[float, float, float]:
+    """γ₁, γ₂ and γ₃ as shares of a whole; 0 for events that these scales do not know."""
     if scales.sigma_u == 0:
-        return Shares(0.0, 0.0, 0.0, delta)
-    gram, record = delta * fractions[0], delta * fractions[1] / 2
-    spectrum = delta * fractions[2] if scales.ridge < 0 else 0.0
-    return Shares(gram, record, spectrum, delta - gram - 2 * record - spectrum)
+        return 0.0, 0.0, 0.0
+    gram, record, spectrum = (_probability(whole * _fraction(value)) for value in point)
+    return gram, record / 2, spectrum if scales.ridge < 0 else 0.0
 
 
-def _descend(
-    function: Callable[[Sequence[float]], float], start: Sequence[float], steps: int = 90
-) -> Sequence[float]:
-    """Nelder and Mead's simplex: derivative-free and deterministic; the optimum is flat, so a few dozen steps do."""
-    simplex = np.vstack([start, np.asarray(start) + 0.7 * np.eye(len(start))])
+def _descend(function: Callable[[Point], float], start: Point, steps: int = 90) -> Point:
+    """Nelder and Mead's simplex: derivative-free and deterministic.
+
+    The optimum is flat, so a few dozen steps do.
+    """
+    simplex = np.vstack([start, start + 0.7 * np.eye(len(start))])
     found = minimize(
         function,
         start,
         method="Nelder-Mead",
         options={"maxfev": steps, "xatol": 1e-2, "fatol": 1e-5, "initial_simplex": simplex},
     )
-    return [float(value) for value in found.x]
+    return np.asarray(found.x)
 
 
-def _odds_to_share(log_odds: float) -> float:
+def _share(log_odds: float) -> float:
     """From the real line to (0, 1), kept away from its ends."""
-    return min(max(1 / (1 + math.exp(-log_odds)), 1e-6), 1 - 1e-6)
+    return min(max(float(expit(log_odds)), 1e-6), 1 - 1e-6)
 
 
 def _fraction(logarithm: float) -> float:
     """From the real line to a share of δ: a tenth at 0, never more than 0.3."""
-    return min(0.3, DEFAULT_FRACTION * math.exp(logarithm))
+    return DEFAULT_FRACTION * math.exp(min(logarithm, 1.0))
 
 
-def _padded(point: Sequence[float]) -> tuple[float, float, float]:
-    values = [*point, 0.0, 0.0, 0.0]
-    return values[0], values[1], values[2]
+def _probability(value: float) -> float:
+    """Kept where floating point still holds its inverse."""
+    return max(value, 1e-306)

@@ -21,7 +21,7 @@ class Setting:
     | `q_bound` | √λ | bound R_q on ‖q‖ |
     | `p_bound` | ≤ ζ | bound R_p on ‖p‖ |
     | `weight_bound` | η | the model is sought in the ball ‖w‖ ≤ η |
-    | `neighbours` | – | what one person may change: her whole record ("replace"), or its absence ("zero-out") |
+    | `neighbours` | – | what one person may change: "replace" her record, or "zero-out" it |
     """
 
     dimension: int
@@ -45,11 +45,13 @@ class Setting:
 
     @property
     def ball(self) -> float:
-        """η, which input perturbation cannot do without: the gradient is bounded only where the weights are."""
+        """η, which input perturbation cannot do without: the gradient is bounded only where the
+        weights are.
+        """
         if self.weight_bound is None:
             raise InfeasibleError(
-                "mechanism='input' needs a weight_bound (η): its proof bounds the gradient over the ball ‖w‖ <= η. "
-                "Give weight_bound=1.0, say, or use mechanism='moment'."
+                "mechanism='input' needs a weight_bound (η): its proof bounds the gradient over "
+                "the ball ‖w‖ <= η. Give weight_bound=1.0, say, or use mechanism='moment'."
             )
         return self.weight_bound
 
@@ -61,7 +63,8 @@ class Setting:
 
 @dataclass(frozen=True)
 class ModelGuarantee:
-    """What the published model promises: (ε, δ)-DP under a neighbouring relation, for so many releases.
+    """What the published model promises: (ε, δ)-DP under a neighbouring relation, for so many
+    releases.
 
     `proved` is False for numbers that are printed in the paper but do not follow (docs/errata.md).
     """

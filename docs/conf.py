@@ -1,0 +1,42 @@
+"""Sphinx builds these pages; warnings are errors (`make check`)."""
+
+from blurfit import __version__
+
+project = "blurfit"
+author = "The blurfit authors"
+copyright = "2026, the blurfit authors"
+version = release = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = "blurfit"
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+suppress_warnings = ["myst.header"]
+default_role = "code"
+
+
+def _docstring_to_rest(_app, _what, _name, _object, _options, lines: list[str]) -> None:
+    """Docstrings are written to be read in the code: Markdown tables, and |x| for absolute values."""
+    rest: list[str] = []
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if not text.startswith("|"):
+            rest.append(line.replace("|", r"\|"))
+            continue
+        if not lines[number - 1].strip().startswith("|"):
+            rest += ["", ".. list-table::", "   :header-rows: 1", ""]
+        if set(text) <= set("|- :"):
+            continue
+        cells = [cell.strip() for cell in text.strip("|").split("|")]
+        rest += [f"   {'*' if k == 0 else ' '} - {cell}" for k, cell in enumerate(cells)]
+    lines[:] = rest
+
+
+def setup(app) -> None:
+    app.connect("autodoc-process-docstring", _docstring_to_rest)

@@ -1,0 +1,86 @@
+"""Each quantile must not be exceeded more often than stated: by another distribution function, or
+by counting."""
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chi2, ncx2
+
+from blurfit.theory.quantiles import (
+    chi_square_ceiling,
+    chi_square_floor,
+    shifted_energy_ceiling,
+)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 7, 100, 10**4, 10**6])
+@pytest.mark.parametrize("probability", [0.1, 1e-3, 1e-9, 1e-30])
+def test_chi_square_against_mpmath(freedom: int, probability: float) -> None:
+    with mpmath.workdps(30):
+        below = mpmath.gammainc(
+            mpmath.mpf(freedom) / 2, 0, chi_square_floor(probability, freedom) / 2, regularized=True
+        )
+        above = mpmath.gammainc(
+            mpmath.mpf(freedom) / 2,
+            chi_square_ceiling(probability, freedom) / 2,
+            mpmath.inf,
+            regularized=True,
+        )
+    assert probability * (1 - 1e-6) < below <= probability * (1 + 1e-9)
+    assert probability * (1 - 1e-6) < above <= probability * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("freedom", [10**9, 10**12])
+def test_chi_square_of_a_billion_contributors_is_safe(freedom: int) -> None:
+    """Against the normal limit, from which χ²_m differs by less than a thousandth here."""
+    for probability in (1e-3, 1e-9, 1e-15):
+        floor = chi_square_floor(probability, freedom)
+        deviations = (freedom - floor) / np.sqrt(2 * freedom)
+        normal = -float(mpmath.erfinv(mpmath.mpf(2) * probability - 1)) * np.sqrt(2)
+        assert normal * 0.999 <= deviations <= normal * 1.3
+
+
+def test_shifted_energy_by_quadrature() -> None:
+    """P(‖v + su‖² > x) as an integral over the one normal along v: no noncentral distribution is
+    used."""
+    for dimension, shift, scale, probability in [
+        (3, 1, 0.1, 1e-6),
+        (14, 2, 1.0, 1e-3),
+        (5, 1, 0.01, 1e-9),
+    ]:
+        x = shifted_energy_ceiling(probability, dimension, shift, scale)
+        edge = np.sqrt(x)
+        z = np.linspace((-edge - shift) / scale, (edge - shift) / scale, 400_001)
+        z = z[np.abs(z) < 40]
+        rest = (x - (shift + scale * z) ** 2) / scale**2
+        density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+        inside = np.trapezoid(density * chi2.cdf(np.maximum(rest, 0), dimension - 1), z)
+        outside = np.trapezoid(density * chi2.sf(np.maximum(rest, 0), dimension - 1), z)
+        outside += (
+            1 - inside - outside if probability > 1e-5 else chi2.sf(max(z[-1], 0) ** 2, 1) / 2
+        )
+        assert outside == pytest.approx(probability, rel=2e-3)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 14, 300])
+@pytest.mark.parametrize("ratio", [1e3, 1.001e3, 3e3, 1e4])
+def test_bound_for_small_noise_is_safe_and_nearly_exact(dimension: int, ratio: float) -> None:
+    for probability in (0.05, 1e-4, 1e-9):
+        x = shifted_energy_ceiling(probability, dimension, 1.0, 1 / ratio)
+        exact = ncx2.isf(probability, dimension, ratio**2) / ratio**2
+        assert exact * (1 - 1e-11) <= x <= exact * (1 + 1e-3)
+
+
+@given(st.integers(1, 50), st.floats(1e-6, 3), st.floats(1.0001, 5), st.floats(1e-12, 0.4))
+def test_more_noise_never_lowers_the_energy(
+    dimension: int, scale: float, factor: float, probability: float
+) -> None:
+    less = shifted_energy_ceiling(probability, dimension, 1.0, scale)
+    more = shifted_energy_ceiling(probability, dimension, 1.0, scale * factor)
+    assert more >= less * (1 - 1e-11)
+
+
+def test_no_noise() -> None:
+    assert shifted_energy_ceiling(0.01, 5, 2.0, 0.0) == 4.0
