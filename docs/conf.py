@@ -22,7 +22,7 @@ default_role = "code"
 
 
 def _docstring_to_rest(_app, _what, _name, _object, _options, lines: list[str]) -> None:
-    """Docstrings are written to be read in the code: Markdown tables, and |x| for absolute values."""
+    """Docstrings are written to be read in code: Markdown tables, |x| for absolute values."""
     rest: list[str] = []
     for number, line in enumerate(lines):
         text = line.strip()

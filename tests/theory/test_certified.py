@@ -136,6 +136,48 @@ def test_events_are_as_rare_as_claimed(kind: str, gamma: float) -> None:
         assert floor > 0.9 * gamma * TRIALS
 
 
+@pytest.mark.statistical
+def test_smallest_eigenvalue_where_the_dimension_matters() -> None:
+    generator = np.random.default_rng(4)
+    floor = spectrum_floor(1.0, dimension=20, records=81, probability=0.5)
+    blurred = generator.standard_normal((2000, 80, 20))
+    smallest = np.linalg.eigvalsh(np.swapaxes(blurred, 1, 2) @ blurred)[:, 0]
+    assert (smallest < floor).mean() <= 0.5
+    assert floor > 0.1 * np.median(smallest)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
+@pytest.mark.parametrize("noise", [0.01, 1.0, 4.0])
+def test_gradient_sensitivity_covers_the_worst_pair(neighbours, noise: float) -> None:
+    """(q + u)(q + u)ᵀ − (q' + u)(q' + u)ᵀ, q = e and q' = te, u = ρe: the bound must hold, and not
+    by far."""
+    setting = Setting(1, 100, 1.0, 1e-9, 1.0, neighbours)
+    shares = Shares(0.01, 0.01, 0.0, 0.1)
+    loss = curvature_loss(setting, noise * 10, 0.0, shares)
+    rho = noise * norm.isf(0.005)
+    t = np.linspace(-1, 1, 2001) if neighbours == "replace" else np.zeros(1)
+    worst = np.abs((1 + rho) ** 2 - (t + rho) ** 2).max()
+    # λ̃ bounds what it may in its own way, so only the smaller of the two matters.
+    assert min(worst, loss.record_energy) * (1 - 1e-9) <= loss.gradient_sensitivity
+    assert loss.gradient_sensitivity <= 1.5 * worst
+
+
+def test_negative_ridge_scales_the_floor() -> None:
+    setting = Setting(3, 500, 1.0, 1.0, 1.0)
+    loss = curvature_loss(setting, 5.0, -6.0, Shares(0.01, 0.01, 0.01, 0.1))
+    assert loss.spectrum_floor > 6
+    assert loss.strong_convexity == loss.gram_floor * (1 - 6 / loss.spectrum_floor)
+    assert loss.strong_convexity < loss.gram_floor - 6
+
+
+def test_count_and_quorum_are_two_names_of_the_same_noise() -> None:
+    """4n records blurred for a quorum of n are 4n records blurred for 4n with twice the total
+    noise."""
+    few, many = Setting(3, 500, 1.0, 1.0, 1.0), Setting(3, 2000, 1.0, 1.0, 1.0)
+    counted = least_kept_epsilon(few, Scales(3.0, 20.0, 1.0), 1e-6, count=2000)
+    assert counted == least_kept_epsilon(many, Scales(6.0, 40.0, 1.0), 1e-6)
+
+
 def test_squared_negative_bracket_is_not_a_bound() -> None:
     assert spectrum_floor(1.0, dimension=30, records=40, probability=0.01) == 0.0
     setting = Setting(30, 40, 1.0, 1.0, 1.0)

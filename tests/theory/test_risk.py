@@ -11,6 +11,7 @@ from blurfit.database.solver import minimise
 from blurfit.database.statistics import Statistics
 from blurfit.simulation.sampler import sampler_for
 from blurfit.theory import risk
+from blurfit.theory.certified import Scales
 from blurfit.theory.setting import Setting
 
 SETTING = Setting(7, 5000, 0.9, 1.2, 1.5)
@@ -124,3 +125,34 @@ def test_certified_forecast_holds(mechanism, kind: str) -> None:
         assert found.excess_risk <= 10 * np.quantile(
             excesses, 0.9
         )  # a bound for all data, yet no empty one
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("dimension", [1, 10, 60])
+def test_norm_of_the_noise_on_the_moments(dimension: int) -> None:
+    """With next to no noise on p, the forecast is η²‖E‖/n: against the eigenvalues of drawn
+    noises."""
+    generator = np.random.default_rng(dimension)
+    noise = generator.standard_normal((400, dimension, dimension))
+    norms = np.abs(np.linalg.eigvalsh((noise + np.swapaxes(noise, 1, 2)) / 2)).max(axis=1)
+    setting = Setting(dimension, 100, 1.0, 1.0, 3.0)
+    bound = risk.moment_excess_risk(setting, 1.0, 1e-12) * 100 / 9
+    assert np.quantile(norms, 0.9) <= bound <= 3 * np.quantile(norms, 0.9)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("ridge", [0.0, -3.0])
+def test_norm_of_the_noise_on_the_factors(ridge: float) -> None:
+    """With next to no noise on p, the forecast is η²‖UᵀU + UᵀQ + QᵀU + Δ_in·I‖/n, for the worst Q:
+    all rows equal."""
+    generator = np.random.default_rng(8)
+    n, d, sigma = 300, 6, 2.0
+    Q = np.zeros((n, d))
+    Q[:, 0] = 1.0
+    norms = []
+    for _ in range(400):
+        U = sigma / math.sqrt(n) * generator.standard_normal((n, d))
+        norms.append(np.linalg.norm(U.T @ U + U.T @ Q + Q.T @ U + ridge * np.eye(d), 2))
+    setting = Setting(d, n, 1.0, 1.0, 3.0)
+    bound = risk.input_excess_risk(setting, Scales(sigma, 1e-12, ridge)) * n / 9
+    assert np.quantile(norms, 0.9) <= bound <= 4 * np.quantile(norms, 0.9)
