@@ -5,13 +5,8 @@ or logistic model from what they send; the published model is (ε, δ)-different
 """
 
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.theory.calibration import (
-    Calibration,
-    InputCalibration,
-    MomentCalibration,
-    calibrate,
-    guarantee,
-)
+from blurfit.theory.calibrated import Calibration, InputCalibration, MomentCalibration
+from blurfit.theory.calibration import calibrate, guarantee
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
 
 __version__ = "0.1.0"

@@ -11,7 +11,7 @@ from rich.console import Console
 import blurfit
 from blurfit.errors import BlurfitError
 from blurfit.presentation import releases_in_words, report
-from blurfit.theory.calibration import MECHANISMS, RULES
+from blurfit.theory.calibrated import MECHANISMS, RULES
 from blurfit.theory.setting import NEIGHBOURS
 
 

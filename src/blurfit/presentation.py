@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from blurfit.theory.calibration import Calibration, InputCalibration, MomentCalibration
+from blurfit.theory.calibrated import Calibration, InputCalibration, MomentCalibration
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 
 _RELATION = {

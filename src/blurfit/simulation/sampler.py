@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from blurfit.database.statistics import Statistics
 from blurfit.errors import InvalidValueError
-from blurfit.theory.calibration import InputCalibration, MomentCalibration
+from blurfit.theory.calibrated import InputCalibration, MomentCalibration
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -4,134 +4,27 @@ Both take public facts only. What `calibrate` returns has been evaluated again f
 it returns.
 """
 
-import math
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
-from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.theory import certified, gaussian, moment, published, risk, search
-from blurfit.theory.certified import CurvatureLoss, Scales, Shares
-from blurfit.theory.published import LocalClaim
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.theory import gaussian, moment, published, risk, search
+from blurfit.theory.calibrated import (
+    MECHANISMS,
+    RULES,
+    InputCalibration,
+    Mechanism,
+    MomentCalibration,
+    Rule,
+    kept_by_input,
+    kept_by_moment,
+)
+from blurfit.theory.certified import Scales
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Neighbours, Setting
-from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive, whole
+from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive
 
-Mechanism = Literal["moment", "input"]
-Rule = Literal["certified", "published"]
-MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
-RULES: tuple[Rule, ...] = ("certified", "published")
-_ROUNDING = (
-    1 + 1e-9
-)  # noise is rounded up by this much, far more than the error of any function here,
-_EVALUATION_ROUNDING = (
-    1 + 1e-10
-)  # and what is kept is evaluated at a little less noise than there is
-
-
-@dataclass(frozen=True, kw_only=True)
-class Calibration:
-    """Noise scales, and what they promise to whom. `InputCalibration` or `MomentCalibration`.
-
-    `excess_risk` is the certified forecast: with probability 0.9 the model's average training loss
-    exceeds the best one's in the ball ‖w‖ ≤ η by no more (None without a weight bound).
-    """
-
-    mechanism: Mechanism
-    rule: Rule
-    setting: Setting
-    model: ModelGuarantee
-    local: LocalGuarantee
-    excess_risk: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers and words, ready for JSON."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class InputCalibration(Calibration):
-    """The paper's mechanism: q̃ = q + N(0, σ_u²/n·I), p̃ = p + N(0, σ_b²/n·I), and the database
-    adds Δ_in to the ridge.
-
-    `split`, `shares` and `loss` are the theorem's intermediate quantities
-    (`blurfit.theory.certified`). For rule="published" they are None, `model` is the paper's claim,
-    `kept` what is proved of the same noise at the same δ, and `local_claim` is Corollary 1's.
-    """
-
-    sigma_u: float
-    sigma_b: float
-    ridge: float
-    split: float | None
-    shares: Shares | None
-    loss: CurvatureLoss | None
-    kept: ModelGuarantee
-    local_claim: LocalClaim | None
-
-    @property
-    def q_noise(self) -> float:
-        """Standard deviation of the noise that one contributor adds to each coordinate of q:
-        σ_u/√n.
-        """
-        return self.sigma_u / math.sqrt(self.setting.quorum)
-
-    @property
-    def p_noise(self) -> float:
-        """Standard deviation of the noise that one contributor adds to each coordinate of p:
-        σ_b/√n.
-        """
-        return self.sigma_b / math.sqrt(self.setting.quorum)
-
-    def guarantee(
-        self, *, count: int | None = None, epsilon: float | None = None, delta: float | None = None
-    ) -> ModelGuarantee:
-        """What this noise keeps with `count` honest records: see `guarantee`; δ defaults to the
-        target's.
-        """
-        scales = Scales(self.sigma_u, self.sigma_b, self.ridge)
-        if epsilon is None and delta is None:
-            delta = self.model.delta
-        return _kept_by_input(self.setting, scales, count, epsilon, delta)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MomentCalibration(Calibration):
-    """Our mechanism: M̃ = qqᵀ + E with E symmetric of variance σ²/n (diagonal) and σ²/(2n), p̃ = p
-    + N(0, τ²σ²/n·I).
-
-    `sigma_m` is σ, `sigma_p` is τσ, `balance` is τ, `sensitivity` is Δ, `mu` = Δ/σ is the exact
-    privacy of the sums.
-    """
-
-    sigma_m: float
-    sigma_p: float
-    balance: float
-    parallel: bool
-    sensitivity: float
-    local_sensitivity: float
-    mu: float
-
-    @property
-    def m_noise(self) -> float:
-        """Standard deviation of the noise on each diagonal entry of qqᵀ: σ/√n; off the diagonal it
-        is this over √2.
-        """
-        return self.sigma_m / math.sqrt(self.setting.quorum)
-
-    @property
-    def p_noise(self) -> float:
-        """Standard deviation of the noise that one contributor adds to each coordinate of p:
-        τσ/√n.
-        """
-        return self.sigma_p / math.sqrt(self.setting.quorum)
-
-    def guarantee(
-        self, *, count: int | None = None, epsilon: float | None = None, delta: float | None = None
-    ) -> ModelGuarantee:
-        """What this noise keeps with `count` honest records: see `guarantee`; δ defaults to the
-        target's.
-        """
-        if epsilon is None and delta is None:
-            delta = self.model.delta
-        return _kept_by_moment(self.setting, self.sigma_m, self.sensitivity, count, epsilon, delta)
+# Noise is rounded up by this much, far more than the error of any function here.
+_ROUNDING = 1 + 1e-9
 
 
 def calibrate(
@@ -209,14 +102,18 @@ def calibrate(
                 "Expected rule='certified' with mechanism='moment': the paper has no such "
                 "mechanism. Use mechanism='input' for the paper's numbers."
             )
-        return _calibrate_moment(setting, target, local, balance, parallel)
+        found = _calibrate_moment(setting, target, local, balance, parallel)
+        found.verify()
+        return found
     _refuse_for(mechanism, balance=balance)
     if rule == "published":
         _refuse_for("rule='published'", split=split, local_epsilon=local_epsilon)
         return _calibrate_published(setting, target, local)
     if split is not None:
         inside_unit_interval(split=split)
-    return _calibrate_certified(setting, target, local, split, debias)
+    certified = _calibrate_certified(setting, target, local, split, debias)
+    certified.verify()  # the last line of defence: what a search returned is evaluated again
+    return certified
 
 
 def guarantee(
@@ -256,12 +153,12 @@ def guarantee(
         sigma, tau_sigma = _needed(mechanism, sigma_m=sigma_m, sigma_p=sigma_p)
         positive(sigma_m=sigma, sigma_p=tau_sigma)
         reach = moment.sensitivity(setting, tau_sigma / sigma, parallel=parallel)
-        return _kept_by_moment(setting, sigma, reach, count, epsilon, delta)
+        return kept_by_moment(setting, sigma, reach, count, epsilon, delta)
     _refuse_for(mechanism, sigma_m=sigma_m, sigma_p=sigma_p)
     u, b = _needed(mechanism, sigma_u=sigma_u, sigma_b=sigma_b)
     nonnegative(sigma_u=u)
     positive(sigma_b=b)
-    return _kept_by_input(setting, Scales(u, b, ridge), count, epsilon, delta)
+    return kept_by_input(setting, Scales(u, b, ridge), count, epsilon, delta)
 
 
 @dataclass(frozen=True)
@@ -305,8 +202,6 @@ def _calibrate_moment(
     sigma = reach / gaussian.mu_of(target.epsilon, target.delta) * _ROUNDING
     if local.mu is not None:
         sigma = max(sigma, moment.submission_mu(setting, local.mu, local_reach))
-    mu = moment.model_mu(setting, sigma, reach)
-    _confirm(gaussian.delta_of(mu, target.epsilon) <= target.delta, "moment perturbation", target)
     return MomentCalibration(
         mechanism="moment",
         rule="certified",
@@ -322,7 +217,7 @@ def _calibrate_moment(
         parallel=parallel,
         sensitivity=reach,
         local_sensitivity=local_reach,
-        mu=mu,
+        mu=moment.model_mu(setting, sigma, reach),
     )
 
 
@@ -336,21 +231,7 @@ def _calibrate_certified(
     choice = search.choose(
         setting, target.epsilon, target.delta, split=split, local_mu=local.mu, debias=debias
     )
-    scales, loss = (
-        choice.scales,
-        certified.curvature_loss(
-            setting, choice.scales.sigma_u, choice.scales.ridge, choice.shares
-        ),
-    )
-    spent = certified.log_gradient_delta(
-        target.epsilon - loss.determinant_loss,
-        loss.gradient_sensitivity / scales.sigma_b,
-        setting.dimension,
-    )
-    kept = spent <= math.log(choice.shares.gradient) and choice.shares.total <= target.delta * (
-        1 + 1e-12
-    )
-    _confirm(kept, "input perturbation", target)
+    scales = choice.scales
     model = ModelGuarantee(target.epsilon, target.delta, target.neighbours, releases=1)
     return InputCalibration(
         mechanism="input",
@@ -364,7 +245,7 @@ def _calibrate_certified(
         ridge=scales.ridge,
         split=choice.split,
         shares=choice.shares,
-        loss=loss,
+        loss=choice.loss,
         kept=model,
         local_claim=None,
     )
@@ -389,57 +270,9 @@ def _calibrate_published(
         split=None,
         shares=None,
         loss=None,
-        kept=_kept_by_input(setting, scales, None, None, target.delta),
+        kept=kept_by_input(setting, scales, None, None, target.delta),
         local_claim=published.local_claim(setting, scales, target.delta),
     )
-
-
-def _kept_by_moment(
-    setting: Setting,
-    sigma_m: float,
-    reach: float,
-    count: int | None,
-    epsilon: float | None,
-    delta: float | None,
-) -> ModelGuarantee:
-    _check_question(count, epsilon, delta)
-    mu = moment.model_mu(setting, sigma_m, reach, count) * _EVALUATION_ROUNDING
-    if epsilon is None:
-        assert delta is not None
-        epsilon = gaussian.epsilon_of(mu, delta)
-    else:
-        delta = gaussian.delta_of(mu, epsilon)
-    return ModelGuarantee(epsilon, delta, setting.neighbours, "any")
-
-
-def _kept_by_input(
-    setting: Setting,
-    scales: Scales,
-    count: int | None,
-    epsilon: float | None,
-    delta: float | None,
-) -> ModelGuarantee:
-    _check_question(count, epsilon, delta)
-    if epsilon is None:
-        assert delta is not None
-        epsilon, _ = search.least_kept_epsilon(setting, scales, delta, count)
-    else:
-        delta, _ = search.least_kept_delta(setting, scales, epsilon, count)
-    return ModelGuarantee(epsilon, min(1.0, delta), setting.neighbours, releases=1)
-
-
-def _check_question(count: int | None, epsilon: float | None, delta: float | None) -> None:
-    if (epsilon is None) == (delta is None):
-        raise InvalidValueError(
-            f"Expected one of epsilon={epsilon!r} and delta={delta!r}: give the one that is "
-            "fixed, and the other is computed."
-        )
-    if epsilon is not None:
-        nonnegative(epsilon=epsilon)
-    if delta is not None:
-        inside_unit_interval(delta=delta)
-    if count is not None:
-        whole(count=count)
 
 
 def _refuse_for(what: str, **values: Any) -> None:
@@ -455,14 +288,3 @@ def _needed(mechanism: str, **values: float | None) -> list[float]:
     if missing:
         raise InfeasibleError(f"mechanism={mechanism!r} needs {' and '.join(missing)}.")
     return [value for value in values.values() if value is not None]
-
-
-def _confirm(holds: bool, what: str, target: ModelGuarantee) -> None:
-    """The last line of defence: what root-finding returned is evaluated again, and refused if it
-    does not keep its promise.
-    """
-    if not holds:
-        raise NotCertifiedError(
-            f"The noise found for {what} does not keep epsilon={target.epsilon:g}, "
-            f"delta={target.delta:g}. This is a defect of blurfit; please report these numbers."
-        )

@@ -1,0 +1,94 @@
+"""A calibration that was tampered with does not pass, whichever number was changed."""
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+
+import pytest
+
+from blurfit import InvalidValueError, NotCertifiedError, calibrate
+from blurfit.errors import BlurfitError
+from blurfit.theory.calibrated import calibration_from_dict
+
+PUBLIC = {"dimension": 4, "quorum": 5000, "q_bound": 1.0, "p_bound": 1.0, "weight_bound": 1.0}
+LOCAL = {"local_epsilon": 4.0, "local_delta": 1e-6}
+CALIBRATIONS = {
+    "moment": calibrate(1, 1e-6, parallel=True, **PUBLIC),
+    "moment, zero-out, local target": calibrate(1, 1e-6, neighbours="zero-out", **PUBLIC, **LOCAL),
+    "input": calibrate(1, 1e-6, mechanism="input", **PUBLIC),
+    "input, debiased": calibrate(1, 1e-6, mechanism="input", **PUBLIC, **LOCAL),
+    "published": calibrate(1, 1e-6, mechanism="input", rule="published", **PUBLIC),
+}
+
+
+def leaves(document: dict, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, value in document.items():
+        if isinstance(value, dict):
+            yield from leaves(value, (*path, name))
+        else:
+            yield (*path, name)
+
+
+def changed(document: dict, path: tuple[str, ...], value: object) -> dict:
+    copy = deepcopy(document)
+    inner = copy
+    for name in path[:-1]:
+        inner = inner[name]
+    inner[path[-1]] = value
+    return copy
+
+
+@pytest.mark.parametrize("name", CALIBRATIONS)
+def test_round_trip_through_json_verifies(name: str) -> None:
+    found = CALIBRATIONS[name]
+    again = calibration_from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again == found
+    again.verify()
+
+
+@pytest.mark.parametrize("name", CALIBRATIONS)
+def test_no_number_can_be_lowered(name: str) -> None:
+    document = CALIBRATIONS[name].to_dict()
+    for path in leaves(document):
+        value = document
+        for step in path:
+            value = value[step]
+        if isinstance(value, bool) or not isinstance(value, int | float) or value == 0:
+            continue
+        if path == ("split",):  # how the numbers were found, not what they promise
+            continue
+        if path[0] == "model" and "local target" in name:  # its noise keeps more than is promised
+            continue
+        lowered = value - 1 if isinstance(value, int) else value - abs(value) / 3
+        with pytest.raises(BlurfitError):
+            calibration_from_dict(changed(document, path, lowered)).verify()
+
+
+@pytest.mark.parametrize("name", CALIBRATIONS)
+def test_no_word_can_be_changed(name: str) -> None:
+    document = CALIBRATIONS[name].to_dict()
+    for path, word in [
+        (("mechanism",), "input" if name.startswith("moment") else "moment"),
+        (("rule",), "certified" if name == "published" else "published"),
+        (("setting", "neighbours"), "replace" if "zero-out" in name else "zero-out"),
+        (("model", "neighbours"), "replace" if "zero-out" in name else "zero-out"),
+        (("model", "releases"), 2),
+        (("model", "proved"), name == "published"),
+    ]:
+        with pytest.raises(BlurfitError):
+            calibration_from_dict(changed(document, path, word)).verify()
+
+
+def test_claiming_to_be_parallel_is_found_out() -> None:
+    general = calibrate(1, 1e-6, **PUBLIC).to_dict()
+    with pytest.raises(NotCertifiedError, match="which follows from the scales"):
+        calibration_from_dict(changed(general, ("parallel",), True)).verify()
+
+
+def test_missing_and_unknown_fields_are_refused() -> None:
+    document = CALIBRATIONS["moment"].to_dict()
+    with pytest.raises(InvalidValueError, match="another version of blurfit"):
+        calibration_from_dict({**document, "sigma_x": 1.0})
+    del document["sigma_m"]
+    with pytest.raises(InvalidValueError, match="sigma_m"):
+        calibration_from_dict(document)
