@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from blurfit import LocalGuarantee, calibrate
-from blurfit.presentation import in_words, report
+from blurfit.agreement.words import local_in_words
+from blurfit.presentation import report
 
 SURVEY = {"dimension": 3, "quorum": 500, "q_bound": 1, "p_bound": 1, "weight_bound": 1}
 
@@ -22,7 +23,7 @@ def text(**arguments) -> str:
     ("epsilon", "words"), [(0.5, "very little"), (5, "not be sure"), (11, "a great deal")]
 )
 def test_local_privacy_in_words(epsilon: float, words: str) -> None:
-    assert words in in_words(LocalGuarantee(mu=1.0, epsilon=epsilon, delta=1e-6))
+    assert words in local_in_words(LocalGuarantee(mu=1.0, epsilon=epsilon, delta=1e-6))
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])

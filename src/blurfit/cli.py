@@ -9,8 +9,9 @@ import click
 from rich.console import Console
 
 import blurfit
+from blurfit.agreement.words import releases_in_words
 from blurfit.errors import BlurfitError
-from blurfit.presentation import releases_in_words, report
+from blurfit.presentation import report
 from blurfit.theory.calibrated import MECHANISMS, RULES
 from blurfit.theory.setting import NEIGHBOURS
 

@@ -4,31 +4,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from blurfit.agreement.words import local_in_words, relation_in_words, releases_in_words
 from blurfit.theory.calibrated import Calibration, InputCalibration, MomentCalibration
-from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
-
-_RELATION = {
-    "replace": "one person replace her record by any other",
-    "zero-out": "one person's record be blanked out (q = 0, p = 0)",
-}
-_STRONG, _WEAK = 1.0, 10.0
-
-
-def in_words(local: LocalGuarantee) -> str:
-    """What a database could learn from a single submission, for a reader who knows no ε."""
-    if local.epsilon <= _STRONG:
-        return "The database could learn very little from a single submission."
-    if local.epsilon <= _WEAK:
-        return (
-            "The database could learn something from a single submission, "
-            "but could not be sure of it."
-        )
-    return "The database could learn a great deal from a single submission."
-
-
-def releases_in_words(model: ModelGuarantee) -> str:
-    """How often one may publish."""
-    return "any number of models" if model.releases == "any" else "one model, once"
 
 
 def report(calibration: Calibration) -> RenderableType:
@@ -57,7 +34,7 @@ def report(calibration: Calibration) -> RenderableType:
         )
     model, local = calibration.model, calibration.local
     condition = (
-        f"should {_RELATION[model.neighbours]}, provided that at least {setting.quorum:,} "
+        f"should {relation_in_words(model.neighbours)}, provided that at least {setting.quorum:,} "
         f"honest records come in; for {releases_in_words(model)}."
     )
     promise = (
@@ -71,7 +48,7 @@ def report(calibration: Calibration) -> RenderableType:
         )
     submission = (
         f"One submission alone is μ = {local.mu:.4g} Gaussian private, exactly "
-        f"ε = {local.epsilon:.4g} at δ = {local.delta:g}. {in_words(local)}"
+        f"ε = {local.epsilon:.4g} at δ = {local.delta:g}. {local_in_words(local)}"
     )
     return Group(table, Text(promise), Text(submission))
 

@@ -1,0 +1,1 @@
+"""The contract that all parties share before anything is collected."""

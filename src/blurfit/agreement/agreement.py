@@ -1,0 +1,282 @@
+"""The contract that all parties share before anything is collected.
+
+Its canonical JSON (RFC 8785) has a SHA-256 fingerprint that every message carries, so nobody can be
+asked for one thing and used for another. `verify` evaluates every promise again from the noise: a
+contributor need not trust the database that sent the agreement.
+
+**Changing the format.** `version` is part of the fingerprint. A reader refuses versions that it
+does not know; a field is never given a new meaning, nor removed, without a new version.
+"""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import rfc8785
+
+from blurfit.agreement.grid import DISCRETE_SHARE, ROUNDING, Grid
+from blurfit.agreement.schema import Schema
+from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.theory.calibrated import (
+    InputCalibration,
+    Mechanism,
+    MomentCalibration,
+    Rule,
+    calibration_from_dict,
+)
+from blurfit.theory.calibration import calibrate
+from blurfit.theory.losses import Approximation, LogisticLoss, SquaredLoss
+from blurfit.theory.setting import Neighbours
+from blurfit.validate import nonnegative, one_of
+
+FORMAT, VERSION = "blurfit-agreement", 1
+LossName = Literal["squared", "logistic"]
+LOSSES: tuple[LossName, ...] = ("squared", "logistic")
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Who asks for what, how it is blurred, and what is promised.
+
+    The promise to the model's subjects is `calibration.model`, the one to a contributor
+    `calibration.local`; the public facts (quorum, bounds, weight bound, neighbours) are in
+    `calibration.setting`. Make one with `Agreement.propose`.
+    """
+
+    schema: Schema
+    loss_name: LossName
+    approximation: Approximation
+    l1: float
+    l2: float
+    calibration: InputCalibration | MomentCalibration
+    grid: Grid
+
+    @classmethod
+    def propose(
+        cls,
+        schema: Schema,
+        *,
+        epsilon: float,
+        delta: float,
+        quorum: int,
+        loss: LossName | None = None,
+        approximation: Approximation = "taylor",
+        mechanism: Mechanism = "moment",
+        rule: Rule = "certified",
+        neighbours: Neighbours = "replace",
+        weight_bound: float | None = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        split: float | None = None,
+        balance: float | None = None,
+        local_epsilon: float | None = None,
+        local_delta: float | None = None,
+        debias: bool = True,
+    ) -> "Agreement":
+        """Calibrate noise for a schema and a promise, and write the contract.
+
+        The loss follows from the target (squared for a number, logistic for a label). `l1` and `l2`
+        are the regulariser l1·‖w‖₁ + ½l2·‖w‖², fixed beforehand. The rest is as in
+        `blurfit.calibrate`; mechanism="input" needs a `weight_bound`.
+        """
+        name: LossName = loss or ("logistic" if schema.is_label else "squared")
+        one_of(LOSSES, loss=name)
+        nonnegative(l1=l1, l2=l2)
+        if (name == "logistic") != schema.is_label:
+            raise InfeasibleError(
+                f"Expected loss={name!r} to fit the target {schema.target.name!r}: 'logistic' "
+                f"learns a "
+                "label (binary, or a number with `above`), 'squared' a number."
+            )
+        function = _loss(name, approximation, weight_bound)
+        calibration = calibrate(
+            epsilon,
+            delta * (1 - DISCRETE_SHARE),
+            dimension=schema.dimension,
+            quorum=quorum,
+            q_bound=function.q_bound * (1 + ROUNDING),
+            p_bound=function.p_bound * (1 + ROUNDING),
+            weight_bound=weight_bound,
+            mechanism=mechanism,
+            rule=rule,
+            neighbours=neighbours,
+            parallel=function.parallel,
+            split=split,
+            balance=balance,
+            local_epsilon=local_epsilon,
+            local_delta=delta if local_delta is None and local_epsilon is None else local_delta,
+            debias=debias,
+        )
+        return cls(schema, name, approximation, l1, l2, calibration, Grid.of(calibration))
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What is blurred: "moment" (qqᵀ and p) or "input" (q and p)."""
+        return self.calibration.mechanism
+
+    @property
+    def dimension(self) -> int:
+        """d, the number of weights."""
+        return self.calibration.setting.dimension
+
+    @property
+    def quorum(self) -> int:
+        """The least number of honest records; no model below it."""
+        return self.calibration.setting.quorum
+
+    @property
+    def epsilon(self) -> float:
+        """ε of the published model."""
+        return self.calibration.model.epsilon
+
+    @property
+    def delta(self) -> float:
+        """δ of the published model, what is kept back for discrete noise included."""
+        return float(f"{self.calibration.model.delta / (1 - DISCRETE_SHARE):.12g}")
+
+    @cached_property
+    def loss(self) -> SquaredLoss | LogisticLoss:
+        """The loss that turns an encoded record into q and p."""
+        return _loss(self.loss_name, self.approximation, self.calibration.setting.weight_bound)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
+        return hashlib.sha256(rfc8785.dumps(self.to_dict())).hexdigest()
+
+    def verify(self, fingerprint: str | None = None) -> None:
+        """Refuse a contract whose noise keeps less than it promises, or another than was expected.
+
+        Everything that is stated is computed again: the dimension and the bounds from schema and
+        loss, the guarantees from the noise, the grid from its budget.
+        """
+        if fingerprint is not None and not hmac.compare_digest(fingerprint, self.fingerprint):
+            raise NotCertifiedError(
+                f"Expected an agreement with fingerprint {fingerprint}, but this one has "
+                f"{self.fingerprint}: it is not the one that you were invited to."
+            )
+        setting, loss = self.calibration.setting, self.loss
+        if self.schema.dimension != setting.dimension:
+            raise NotCertifiedError(
+                f"Expected dimension={setting.dimension} to be {self.schema.dimension}, the "
+                f"number of "
+                "columns that the schema encodes."
+            )
+        for name, stated, needed in (
+            ("q_bound", setting.q_bound, loss.q_bound),
+            ("p_bound", setting.p_bound, loss.p_bound),
+        ):
+            if stated < needed * (1 + ROUNDING) * (1 - 1e-12):
+                raise NotCertifiedError(
+                    f"Expected {name}={stated!r} of at least {needed * (1 + ROUNDING)!r}, which "
+                    f"records "
+                    "of this schema reach: the noise is calibrated for less."
+                )
+        if isinstance(self.calibration, MomentCalibration):
+            ratio = loss.p_bound / loss.q_bound
+            if self.calibration.parallel and not (
+                loss.parallel and ratio <= setting.p_bound / setting.q_bound * (1 + 1e-12)
+            ):
+                raise NotCertifiedError(
+                    "Expected parallel=False: p is not a bounded multiple of q for this loss."
+                )
+        self.calibration.verify()
+        self.grid.verify(self.calibration)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contract as plain values, without its fingerprint."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "schema": self.schema.to_dict(),
+            "loss": {"name": self.loss_name, "approximation": self.approximation},
+            "regulariser": {"l1": self.l1, "l2": self.l2},
+            "calibration": self.calibration.to_dict(),
+            "grid": asdict(self.grid),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "Agreement":
+        """The inverse of `to_dict`. Nothing is trusted: call `verify`."""
+        if document.get("format") != FORMAT or document.get("version") != VERSION:
+            raise InvalidValueError(
+                f"Expected format={FORMAT!r}, version={VERSION}, and got "
+                f"format={document.get('format')!r}, version={document.get('version')!r}. "
+                "Is this an agreement, and of this version of blurfit?"
+            )
+        expected = {"format", "version", "schema", "loss", "regulariser", "calibration", "grid"}
+        if set(document) != expected:
+            raise InvalidValueError(
+                f"Expected the fields {sorted(expected)}, and got {sorted(document)}."
+            )
+        try:
+            regulariser, loss = document["regulariser"], document["loss"]
+            agreement = cls(
+                schema=Schema.from_dict(document["schema"]),
+                loss_name=loss["name"],
+                approximation=loss["approximation"],
+                l1=regulariser["l1"],
+                l2=regulariser["l2"],
+                calibration=calibration_from_dict(document["calibration"]),
+                grid=Grid(**document["grid"]),
+            )
+        except (AttributeError, KeyError, TypeError) as error:
+            raise InvalidValueError(
+                f"Expected an agreement as blurfit writes it: {error}."
+            ) from error
+        one_of(LOSSES, loss=agreement.loss_name)
+        nonnegative(l1=agreement.l1, l2=agreement.l2)
+        return agreement
+
+    def to_json(self) -> str:
+        """The file that is handed round: the contract and its fingerprint, canonical."""
+        document = self.to_dict() | {"fingerprint": self.fingerprint}
+        return rfc8785.dumps(document).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Agreement":
+        """Read what `to_json` wrote; refuses a text whose fingerprint is not its own."""
+        try:
+            document = json.loads(text, parse_constant=_refuse_constant)
+        except ValueError as error:
+            raise InvalidValueError(f"Expected an agreement in JSON: {error}.") from error
+        if not isinstance(document, dict):
+            raise InvalidValueError("Expected an agreement in JSON: an object with named fields.")
+        stated = document.pop("fingerprint", None)
+        agreement = cls.from_dict(document)
+        if not isinstance(stated, str) or not hmac.compare_digest(stated, agreement.fingerprint):
+            raise InvalidValueError(
+                f"Expected fingerprint={stated!r} to be {agreement.fingerprint!r}: the text was "
+                f"changed "
+                "after it was written. Ask for the agreement again."
+            )
+        return agreement
+
+    def save(self, path: str | Path) -> None:
+        """Write the agreement to a file."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Agreement":
+        """Read an agreement from a file, and verify it."""
+        agreement = cls.from_json(Path(path).read_bytes())
+        agreement.verify()
+        return agreement
+
+
+def _loss(
+    name: LossName, approximation: Approximation, weight_bound: float | None
+) -> SquaredLoss | LogisticLoss:
+    """Encoded records lie in the unit ball, encoded targets in [−1, 1]."""
+    if name == "squared":
+        return SquaredLoss(feature_bound=1.0, target_bound=1.0)
+    return LogisticLoss(1.0, approximation, weight_bound)
+
+
+def _refuse_constant(name: str) -> float:
+    raise InvalidValueError(f"Expected finite numbers, and got {name}.")

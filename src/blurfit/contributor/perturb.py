@@ -1,0 +1,94 @@
+"""Blur a record before it leaves: the paper's Algorithm 1, and its twin for moments.
+
+    record ─ schema ─► x, y ─ loss ─► q, p ─ grid, noise ─► Submission
+
+Raw values stop here. A submission is a random name, the agreement's fingerprint and blurred
+numbers; nothing else about the record leaves. There is no seed: reproducible noise is no
+protection, and lives in `blurfit.simulation` alone.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.submission import Submission, Submissions
+from blurfit.contributor import noise
+from blurfit.theory.calibrated import InputCalibration
+
+FloatArray = npt.NDArray[np.float64]
+Blur = Callable[[npt.ArrayLike, npt.ArrayLike, float], FloatArray]
+
+_ROWS_AT_ONCE = 4096  # keeps the triangles of a chunk in the cache's reach
+
+
+def perturb(agreement: Agreement, record: Any) -> Submission:
+    """One record, blurred exactly on the agreement's grid with the operating system's randomness.
+
+    The agreement is verified first, so a contract that promises more than its noise keeps is
+    refused before anything is computed from the record.
+
+    input:  q̃ = ⌊q⌋ + N(0, σ_u²/n), p̃ = ⌊p⌋ + N(0, σ_b²/n), rounded towards zero: never longer
+    moment: M̃ = [qqᵀ] + E, p̃ = [p] + N(0, τ²σ²/n), E_jj ~ N(0, σ²/n), E_jk ~ N(0, σ²/(2n))
+    """
+    agreement.verify()
+    x, y = agreement.schema.encode(record)
+    q, p, _ = agreement.loss.terms(np.atleast_2d(x), np.atleast_1d(y))
+    quadratic, linear = _blurred(agreement, q, p, noise.exact)
+    return Submission(
+        identifier=noise.new_identifier(),
+        fingerprint=agreement.fingerprint,
+        mechanism=agreement.mechanism,
+        quadratic=quadratic[0],
+        linear=linear[0],
+    )
+
+
+def perturb_table(agreement: Agreement, table: Any) -> Submissions:
+    """Many records at once, in the hands of one party that may see them all.
+
+    The noise is drawn by a vectorised cryptographic generator and rounded to the same grid; what
+    that costs in δ against `perturb` is told by `blurfit.contributor.noise.bulk`.
+    """
+    agreement.verify()
+    x, y = agreement.schema.encode(table)
+    q, p, _ = agreement.loss.terms(x, y)
+    d = agreement.dimension
+    width = d if agreement.mechanism == "input" else d * (d + 1) // 2
+    quadratic, linear = np.empty((len(q), width)), np.empty((len(q), d))
+    for start in range(0, len(q), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        quadratic[rows], linear[rows] = _blurred(agreement, q[rows], p[rows], noise.bulk)
+    return Submissions(
+        identifiers=noise.new_identifiers(len(q)),
+        fingerprint=agreement.fingerprint,
+        mechanism=agreement.mechanism,
+        quadratic=quadratic,
+        linear=linear,
+    )
+
+
+def _blurred(
+    agreement: Agreement, q: FloatArray, p: FloatArray, blur: Blur
+) -> tuple[FloatArray, FloatArray]:
+    """The two blurred parts of each record, as multiples of the agreement's steps."""
+    calibration, grid = agreement.calibration, agreement.grid
+    if isinstance(calibration, InputCalibration):
+        return (
+            blur(
+                noise.to_grid(q, grid.quadratic, toward_zero=True),
+                calibration.q_noise,
+                grid.quadratic,
+            ),
+            blur(noise.to_grid(p, grid.linear, toward_zero=True), calibration.p_noise, grid.linear),
+        )
+    rows, columns = np.triu_indices(agreement.dimension)
+    triangle = noise.to_grid(q[:, rows] * q[:, columns], grid.quadratic, toward_zero=False)
+    scales = np.where(rows == columns, calibration.m_noise, calibration.m_noise / math.sqrt(2))
+    return (
+        blur(triangle, scales, grid.quadratic),
+        blur(noise.to_grid(p, grid.linear, toward_zero=False), calibration.p_noise, grid.linear),
+    )

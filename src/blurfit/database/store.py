@@ -1,0 +1,153 @@
+"""An embedded store: submissions in one SQLite file, each counted once.
+
+A submission is stored under its random name. The same name with the same numbers is accepted again
+and counted once, so a sender who is not sure may simply send again; with other numbers it is a
+conflict. What was accepted is on disk (write-ahead log, full synchronisation).
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.submission import Submission, Submissions
+from blurfit.database.statistics import Statistics
+from blurfit.errors import InvalidValueError
+
+_ROWS_AT_ONCE = 4096
+_TABLE = """
+CREATE TABLE IF NOT EXISTS submissions (
+    fingerprint TEXT NOT NULL,
+    identifier BLOB NOT NULL,
+    quadratic BLOB NOT NULL,
+    linear BLOB NOT NULL,
+    PRIMARY KEY (fingerprint, identifier)
+) WITHOUT ROWID
+"""
+
+
+class Store:
+    """Submissions of any number of agreements in one file (or in memory, with ":memory:")."""
+
+    def __init__(self, path: str | Path = ":memory:") -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute(_TABLE)
+
+    def add(self, agreement: Agreement, received: Submission | Submissions) -> int:
+        """Store what was received, all of it or nothing; how many were new is returned."""
+        batch = received if isinstance(received, Submissions) else Submissions.gather([received])
+        _refuse_unless_under(agreement, batch)
+        rows = [
+            (batch.fingerprint, name.tobytes(), quadratic.tobytes(), linear.tobytes())
+            for name, quadratic, linear in zip(
+                batch.identifiers, batch.quadratic, batch.linear, strict=True
+            )
+        ]
+        before = self.count(agreement)
+        with self._transaction() as cursor:
+            cursor.executemany("INSERT OR IGNORE INTO submissions VALUES (?, ?, ?, ?)", rows)
+            new = self.count(agreement) - before
+            if new < len(rows):  # some names were there: they must have meant the same
+                for row in rows:
+                    self._refuse_conflict(cursor, row)
+        return new
+
+    def count(self, agreement: Agreement) -> int:
+        """How many different submissions there are under the agreement."""
+        (count,) = self._connection.execute(
+            "SELECT count(*) FROM submissions WHERE fingerprint = ?", (agreement.fingerprint,)
+        ).fetchone()
+        return int(count)
+
+    def statistics(self, agreement: Agreement) -> Statistics:
+        """N, A and c of everything that was stored under the agreement, each counted once."""
+        total = Statistics.empty(agreement.dimension)
+        for quadratic, linear in self._chunks(agreement):
+            if agreement.mechanism == "moment":
+                total = total + Statistics.of_moments(quadratic, linear)
+            else:
+                total = total + Statistics.of_records(quadratic, linear)
+        return total
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _transaction(self) -> "_Transaction":
+        return _Transaction(self._connection)
+
+    def _chunks(self, agreement: Agreement) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        query = "SELECT quadratic, linear FROM submissions WHERE fingerprint = ?"
+        with closing(self._connection.execute(query, (agreement.fingerprint,))) as cursor:
+            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+                yield _array(row[0] for row in rows), _array(row[1] for row in rows)
+
+    def _refuse_conflict(
+        self, cursor: sqlite3.Cursor, row: tuple[str, bytes, bytes, bytes]
+    ) -> None:
+        stored = cursor.execute(
+            "SELECT quadratic, linear FROM submissions WHERE fingerprint = ? AND identifier = ?",
+            row[:2],
+        ).fetchone()
+        if stored != row[2:]:
+            raise InvalidValueError(
+                f"Expected identifier={row[1].hex()!r} to carry the numbers that it carried "
+                f"before: a "
+                "name is for one submission. Blur the record again only if it was never accepted."
+            )
+
+
+class _Transaction:
+    """All or nothing: committed at the end of the block, rolled back if it fails."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> sqlite3.Cursor:
+        return self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
+
+
+def _refuse_unless_under(agreement: Agreement, batch: Submissions) -> None:
+    if batch.fingerprint != agreement.fingerprint:
+        raise InvalidValueError(
+            f"Expected fingerprint={batch.fingerprint} to be {agreement.fingerprint}: the "
+            f"submission "
+            "was made for another agreement."
+        )
+    if (batch.mechanism, batch.dimension) != (agreement.mechanism, agreement.dimension):
+        raise InvalidValueError(
+            f"Expected {agreement.mechanism} submissions of dimension {agreement.dimension}, and "
+            f"got "
+            f"{batch.mechanism} of dimension {batch.dimension}."
+        )
+
+
+def _array(blobs: Iterable[bytes]) -> np.ndarray:
+    parts = list(blobs)
+    return np.frombuffer(b"".join(parts)).reshape(len(parts), -1)

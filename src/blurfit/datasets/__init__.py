@@ -1,0 +1,17 @@
+"""Populations to try things on: a generated one that needs no file, and real ones from files.
+
+    make_census(n, seed)   people who do not exist: synthetic, and said to be wherever it shows
+    load_acs(path)         American Community Survey 2024: 2,183,085 people, income
+    load_adult(path)       UCI Adult, from the Current Population Survey 1994: income over 50,000
+    load_ipums(path)       your own extract from IPUMS USA, as the paper used
+
+Each gives a `Census`: the columns, and a schema whose bounds are constants that no column changes.
+"""
+
+from blurfit.datasets.acs import load_acs
+from blurfit.datasets.adult import load_adult
+from blurfit.datasets.census import Census
+from blurfit.datasets.generated import make_census
+from blurfit.datasets.ipums import load_ipums
+
+__all__ = ["Census", "load_acs", "load_adult", "load_ipums", "make_census"]

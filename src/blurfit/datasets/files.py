@@ -1,0 +1,114 @@
+"""Where data files are, and how their columns become NumPy arrays.
+
+A file is looked for where the caller says, else in the folder that the environment variable
+BLURFIT_DATA names, else in ../shared/data. Reading is pyarrow's work, which is needed only here.
+"""
+
+import importlib
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from blurfit.errors import BlurfitError, InvalidValueError
+
+Column = npt.NDArray[Any]
+PathLike = str | os.PathLike[str]
+
+VARIABLE = "BLURFIT_DATA"
+DEFAULT_FOLDER = "../shared/data"
+
+
+def locate(filename: str, path: PathLike | None = None) -> Path:
+    """The file at `path`, or the one of this name in the folder `path`, or in BLURFIT_DATA."""
+    place = Path(path if path is not None else os.environ.get(VARIABLE) or DEFAULT_FOLDER)
+    file = place / filename if path is None or place.is_dir() else place
+    return existing(
+        file,
+        f"Pass the path of your copy, or set the environment variable {VARIABLE} to the folder "
+        f"that holds {filename}; make_census(n, seed) needs no file.",
+    )
+
+
+def existing(file: Path, remedy: str) -> Path:
+    """The file itself, if it is there; else an error that names it and says what to do."""
+    if not file.is_file():
+        raise InvalidValueError(f"Expected path={str(file.absolute())!r} to be a file. {remedy}")
+    return file
+
+
+def read(
+    file: Path, required: Collection[str], others: Collection[str] = (), *, blanks: bool = False
+) -> dict[str, Column]:
+    """The required columns of a Parquet or CSV file, and those of the others that it has.
+
+    CSV may be compressed (.csv.gz). Every value must be a number; a blank is refused, or becomes
+    NaN where `blanks` are allowed.
+    """
+    present = _names(file)
+    absent = [name for name in required if name not in present]
+    if absent:
+        raise InvalidValueError(f"Expected columns {absent} in {file.name!r}; it has {present}.")
+    wanted = [*required, *(name for name in others if name in present)]
+    table = _table(file, wanted)
+    return {name: _numbers(file, name, table[name], blanks=blanks) for name in wanted}
+
+
+def optional(module: str) -> Any:
+    """A module of a package that blurfit uses if it is there; else an error with the remedy."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise BlurfitError(
+            f"Expected the package {package} to be installed: run `pip install {package}`."
+        ) from error
+
+
+def _names(file: Path) -> list[str]:
+    with _readable(file):
+        if _is_csv(file):
+            with optional("pyarrow.csv").open_csv(file) as reader:
+                return list(reader.schema.names)
+        return list(optional("pyarrow.parquet").read_schema(file).names)
+
+
+def _table(file: Path, names: list[str]) -> Any:
+    with _readable(file):
+        if _is_csv(file):
+            csv = optional("pyarrow.csv")
+            return csv.read_csv(file, convert_options=csv.ConvertOptions(include_columns=names))
+        return optional("pyarrow.parquet").read_table(file, columns=names)
+
+
+def _is_csv(file: Path) -> bool:
+    return ".csv" in file.suffixes
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
+        kind = "CSV" if _is_csv(file) else "Parquet"
+        raise InvalidValueError(
+            f"Expected {str(file)!r} to be a {kind} file (.csv, .csv.gz or .parquet): {error}"
+        ) from error
+
+
+def _numbers(file: Path, name: str, column: Any, *, blanks: bool) -> Column:
+    values: Column = column.to_numpy()
+    if column.null_count and not blanks:
+        raise InvalidValueError(
+            f"Expected column {name!r} of {file.name!r} to be complete, but {column.null_count} of "
+            f"{len(values)} values are blank; remove those rows."
+        )
+    if values.dtype.kind not in "iufb":
+        raise InvalidValueError(
+            f"Expected column {name!r} of {file.name!r} to be numbers, but it is {column.type}; "
+            "export codes rather than labels."
+        )
+    return values

@@ -1,0 +1,1 @@
+"""The model's user: predict, and read what the model protects."""

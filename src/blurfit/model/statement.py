@@ -1,0 +1,175 @@
+"""The privacy statement of a published model: what is protected, from whom, and what is not.
+
+In Markdown and HTML for people, and in YAML with the fields of OpenDP's public registry of
+deployments for those who compare. Each number is the agreement's own, and each sentence follows
+from it.
+"""
+
+import math
+from typing import Any
+
+import yaml
+from markdown_it import MarkdownIt
+
+from blurfit.agreement.words import local_in_words, relation_in_words, releases_in_words
+from blurfit.model.published import PublishedModel
+from blurfit.theory.calibrated import InputCalibration
+
+
+def as_markdown(model: PublishedModel) -> str:
+    """The statement for people."""
+    agreement, promise = model.agreement, model.guarantee
+    local, target = agreement.calibration.local, agreement.schema.target.name
+    return f"""\
+# Privacy statement
+
+A {"classifier" if agreement.schema.is_label else "model"} of **{target}**, learned from
+{model.count:,} contributors (at least {agreement.quorum:,} were required).
+
+## What is protected, and from whom
+
+**Everyone who reads the model.** {_promise(model)}
+
+{_odds(promise.epsilon) if promise.proved else ""}
+
+**The database that collected the submissions.** One submission alone is exactly
+μ = {local.mu:.4g} Gaussian differentially private:
+ε = {local.epsilon:.4g} at δ = {local.delta:.3g}, for any two records.
+**{local_in_words(local)}**
+
+**The unit of privacy** is one person's one record.
+Should {relation_in_words(promise.neighbours)}, the model would be about as likely as before.
+It may be published as: {releases_in_words(promise)}.
+
+## What is assumed
+
+- At least {agreement.quorum:,} of the contributors were honest: they added the noise agreed on,
+  and do not tell it to anyone.
+- Each person contributed once.
+- {_release_assumption(model)}
+- The number of contributors is public, and did not depend on their answers.
+
+## What is not covered
+
+- Contributors who lie to distort the model (poisoning).
+- Who took part, when, and from which address (timing and traffic).
+- What the model says about people in general: it may be true of someone who never took part.
+
+## How
+
+| | |
+| --- | --- |
+| mechanism | {agreement.mechanism} perturbation, {agreement.calibration.rule} |
+| loss | {agreement.loss_name} |
+| model | ε = {promise.epsilon:g}, δ = {promise.delta:g}, neighbours: {promise.neighbours} |
+| one submission | μ = {local.mu:.4g}, ε = {local.epsilon:.4g} at δ = {local.delta:.3g} |
+| quorum, count | {agreement.quorum:,}, {model.count:,} |
+| agreement | `{model.fingerprint}` |
+| software | {model.software} |
+"""
+
+
+def as_html(model: PublishedModel) -> str:
+    """The same as a fragment of HTML, without scripts, styles or outside addresses."""
+    return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(as_markdown(model)))
+
+
+def as_yaml(model: PublishedModel) -> str:
+    """The same with the fields of OpenDP's registry of deployments; what only you know is left
+    empty.
+    """
+    entry = _registry_entry(model)
+    return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
+
+
+def _registry_entry(model: PublishedModel) -> dict[str, Any]:
+    agreement, promise = model.agreement, model.guarantee
+    local = agreement.calibration.local
+    parameters = {"epsilon": promise.epsilon, "delta": promise.delta}
+    return {
+        "status": "Draft",
+        "deployment": {
+            "product": {
+                "name": f"Model of {agreement.schema.target.name}",
+                "data_curators": [],
+                "intended_use": "",
+                "data_product_type": "Machine learning model",
+                "description": f"From {model.count} contributors who blurred their own records.",
+            },
+            "dp_flavor": {
+                "name": "Approximate DP",
+                "input_metric": f"{promise.neighbours} one record",
+                "bound_on_input_distance": 1,
+                "output_measure": "approximate max-divergence",
+                "bound_on_output_distance": parameters,
+                "unprotected_quantities": "the number of contributors",
+            },
+            "privacy_loss": {
+                "privacy_unit": "person-level",
+                "privacy_unit_description": "One record for each person, contributed once.",
+                "privacy_parameters": parameters,
+                "privacy_parameters_description": _promise(model),
+            },
+            "model": {
+                "model_name": "Local noise, distributed over a quorum (input perturbation)",
+                "actors": (
+                    f"Contributors blur their own records. A single submission is "
+                    f"{local.mu:.4g}-GDP, "
+                    f"epsilon {local.epsilon:.4g} at delta {local.delta:.3g}. "
+                    f"{local_in_words(local)}"
+                ),
+                "release_type": "One release"
+                if promise.releases == 1
+                else "Any number of releases",
+                "data_source_type": "Static",
+                "access_type": "Non-interactive",
+            },
+            "accounting": {
+                "composition": "none",
+                "post_processing": "exact minimisation of a quadratic over the blurred sums",
+            },
+            "implementation": {
+                "mechanisms": "Gaussian noise on a public grid, "
+                f"{agreement.mechanism} perturbation, for a quorum of {agreement.quorum}",
+                "justification": "Public bounds only; noise and bounds can be verified from the "
+                f"agreement {model.fingerprint}.",
+                "software": model.software,
+            },
+        },
+    }
+
+
+def _promise(model: PublishedModel) -> str:
+    promise, calibration = model.guarantee, model.agreement.calibration
+    if not promise.proved and isinstance(calibration, InputCalibration):
+        kept = calibration.kept
+        return (
+            f"The noise follows the paper's own rule for ε = {promise.epsilon:g}, δ = "
+            f"{promise.delta:g}, "
+            f"which is not proved. What is proved of it is ε = {kept.epsilon:.4g}, δ = "
+            f"{kept.delta:.3g}."
+        )
+    return (
+        f"The published model is ({promise.epsilon:g}, {promise.delta:g})-differentially private "
+        f"(neighbours: {promise.neighbours})."
+    )
+
+
+def _odds(epsilon: float) -> str:
+    """A bound on what an attacker gains, which holds but for the probability δ."""
+    if epsilon > 20:
+        return "An ε as large as this gives no useful bound on what an attacker could infer."
+    return (
+        "Whoever suspects that you gave one answer rather than another cannot become more than "
+        f"{math.exp(epsilon):.3g} times surer of it (in odds) by reading the model, except with a "
+        f"probability of "
+        "about δ."
+    )
+
+
+def _release_assumption(model: PublishedModel) -> str:
+    if model.guarantee.releases == 1:
+        return "Nothing else is ever published from the same submissions: no second model, no sums."
+    return (
+        "The sums of the submissions may be published too: whatever follows from them is covered."
+    )

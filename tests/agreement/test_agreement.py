@@ -1,0 +1,201 @@
+"""The contract: canonical, fingerprinted, and never believed."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from blurfit import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.schema import Binary, Categorical, Numeric, Schema
+from blurfit.errors import BlurfitError
+
+FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
+REGRESSION = Schema(features=FEATURES, target=Numeric("income", 0, 200_000))
+LABEL = Schema(features=FEATURES, target=Numeric("income", 0, 200_000).above(37_000))
+PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 5000}
+AGREEMENTS = {
+    "moment": Agreement.propose(REGRESSION, **PROMISE),
+    "moment, label": Agreement.propose(
+        LABEL, **PROMISE, approximation="chebyshev", weight_bound=3.0, neighbours="zero-out"
+    ),
+    "input": Agreement.propose(REGRESSION, **PROMISE, mechanism="input", weight_bound=2.0, l1=0.5),
+    "input, local": Agreement.propose(
+        LABEL,
+        **PROMISE,
+        mechanism="input",
+        weight_bound=2.0,
+        local_epsilon=5.0,
+        local_delta=1e-6,
+    ),
+    "published": Agreement.propose(
+        REGRESSION, **PROMISE, mechanism="input", rule="published", weight_bound=2.0
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AGREEMENTS)
+def test_round_trip(name: str) -> None:
+    agreement = AGREEMENTS[name]
+    again = Agreement.from_json(agreement.to_json())
+    assert again == agreement
+    assert again.fingerprint == agreement.fingerprint
+    assert again.to_json() == agreement.to_json()
+    again.verify(agreement.fingerprint)
+
+
+def test_fingerprint_is_the_hash_of_the_canonical_text_without_it() -> None:
+    agreement = AGREEMENTS["moment"]
+    document = json.loads(agreement.to_json())
+    stated = document.pop("fingerprint")
+    # RFC 8785 for a document of ASCII names: sorted keys, no spaces, numbers as ECMAScript prints
+    # them.
+    assert '"local":{"delta":0.000001,' in agreement.to_json()
+    start = agreement.to_json().replace(f',"fingerprint":"{stated}"', "", 1)
+    assert hashlib.sha256(start.encode()).hexdigest() == stated
+    assert len({a.fingerprint for a in AGREEMENTS.values()}) == len(AGREEMENTS)
+
+
+def leaves(document: Any, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
+    items = (
+        document.items()
+        if isinstance(document, dict)
+        else enumerate(document)
+        if isinstance(document, list)
+        else ()
+    )
+    for name, value in items:
+        if isinstance(value, dict | list):
+            yield from leaves(value, (*path, name))
+        else:
+            yield (*path, name), value
+
+
+def changed(document: dict, path: tuple, value: Any) -> dict:
+    copy = deepcopy(document)
+    inner = copy
+    for name in path[:-1]:
+        inner = inner[name]
+    inner[path[-1]] = value
+    return copy
+
+
+def mutations(value: Any) -> list[Any]:
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int | float):
+        return [value / 2 if value else 0.25, value * 2 + 1, -value - 1]
+    if value is None:
+        return [1.0]
+    return [value + "x", ""]
+
+
+@pytest.mark.parametrize("name", AGREEMENTS)
+def test_no_field_can_be_edited(name: str) -> None:
+    """Every leaf of the text, changed in every way, is noticed: by the fingerprint, or before."""
+    document = json.loads(AGREEMENTS[name].to_json())
+    for path, value in leaves(document):
+        for mutated in mutations(value):
+            text = json.dumps(changed(document, path, mutated))
+            with pytest.raises(BlurfitError):
+                Agreement.from_json(text).verify()
+
+
+@pytest.mark.parametrize("name", AGREEMENTS)
+def test_a_forger_who_computes_the_fingerprint_anew_still_cannot_lower_the_noise(name: str) -> None:
+    document = AGREEMENTS[name].to_dict()
+    for path, value in leaves(document["calibration"], ("calibration",)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or value == 0:
+            continue
+        if path[1] in ("split",) or (path[1:2] == ("model",) and "local" in name):
+            continue
+        lowered = value - 1 if isinstance(value, int) and value > 1 else value - abs(value) / 3
+        forged = Agreement.from_dict(changed(document, path, lowered)) if path else None
+        with pytest.raises(BlurfitError):
+            forged.verify()
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (
+            ("schema", "features", 0, "upper"),
+            50,
+        ),  # the same noise for other bounds: another contract
+        (("schema", "features", 0, "name"), "weight"),
+        (("schema", "target", "name"), "debt"),
+    ],
+)
+def test_another_contract_is_not_the_one_that_was_expected(path, value) -> None:
+    agreement = AGREEMENTS["moment"]
+    other = Agreement.from_dict(changed(agreement.to_dict(), path, value))
+    with pytest.raises(NotCertifiedError, match="not the one that you were invited to"):
+        other.verify(agreement.fingerprint)
+
+
+def test_noise_for_fewer_columns_or_a_smaller_loss_is_refused() -> None:
+    document = AGREEMENTS["moment"].to_dict()
+    more = deepcopy(document)
+    more["schema"]["features"].append({"name": "height", "kind": "numeric", "lower": 0, "upper": 3})
+    with pytest.raises(NotCertifiedError, match="number of columns"):
+        Agreement.from_dict(more).verify()
+    label = AGREEMENTS["moment, label"].to_dict()
+    taylor = changed(label, ("loss", "approximation"), "taylor")  # of larger curvature, so R_q
+    with pytest.raises(NotCertifiedError, match="q_bound"):
+        Agreement.from_dict(taylor).verify()
+
+
+def test_grid_must_be_paid_for() -> None:
+    document = AGREEMENTS["moment"].to_dict()
+    for step in (document["grid"]["linear"] * 4, 1e-7, 0, -1.0):
+        forged = Agreement.from_dict(changed(document, ("grid", "linear"), step))
+        with pytest.raises(NotCertifiedError, match=r"grid\.linear"):
+            forged.verify()
+    Agreement.from_dict(
+        changed(document, ("grid", "linear"), document["grid"]["linear"] / 4)
+    ).verify()
+
+
+def test_loss_follows_the_target() -> None:
+    assert AGREEMENTS["moment"].loss_name == "squared"
+    assert AGREEMENTS["moment, label"].loss_name == "logistic"
+    with pytest.raises(InfeasibleError, match="'logistic' learns a label"):
+        Agreement.propose(REGRESSION, **PROMISE, loss="logistic")
+    with pytest.raises(InfeasibleError, match="'squared' a number"):
+        Agreement.propose(LABEL, **PROMISE, loss="squared")
+
+
+def test_promise_is_the_one_that_was_asked_for() -> None:
+    agreement = AGREEMENTS["moment"]
+    assert (agreement.epsilon, agreement.delta, agreement.quorum) == (1.0, 1e-6, 5000)
+    assert agreement.dimension == 5
+    with pytest.raises(InfeasibleError, match="needs a weight_bound"):
+        Agreement.propose(REGRESSION, **PROMISE, mechanism="input")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "in JSON"),
+        ("[]", "an object"),
+        ("{}", "Is this an agreement"),
+        ('{"format": "blurfit-agreement", "version": 2}', "version=2"),
+        ('{"format": "blurfit-agreement", "version": 1}', "Expected the fields"),
+        ('{"format": NaN}', "NaN"),
+    ],
+)
+def test_garbage_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        Agreement.from_json(text)
+
+
+def test_files(tmp_path) -> None:
+    path = tmp_path / "agreement.json"
+    AGREEMENTS["input"].save(path)
+    assert Agreement.load(path) == AGREEMENTS["input"]
+    path.write_text(path.read_text().replace('"quorum":5000', '"quorum":4000'))
+    with pytest.raises(BlurfitError):
+        Agreement.load(path)

@@ -1,0 +1,90 @@
+"""Counted once, kept, and all or nothing."""
+
+import numpy as np
+import pytest
+
+from blurfit import InvalidValueError
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.schema import Numeric, Schema
+from blurfit.agreement.submission import Submission, Submissions
+from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.database.statistics import Statistics
+from blurfit.database.store import Store
+
+SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+PEOPLE = {"age": np.linspace(0, 100, 40), "income": np.linspace(0, 100, 40)}
+
+
+@pytest.fixture(params=["moment", "input"])
+def agreement(request) -> Agreement:
+    return Agreement.propose(
+        SCHEMA, epsilon=1, delta=1e-6, quorum=20, mechanism=request.param, weight_bound=2.0
+    )
+
+
+def sums(agreement: Agreement, batch: Submissions) -> Statistics:
+    kind = Statistics.of_moments if agreement.mechanism == "moment" else Statistics.of_records
+    return kind(batch.quadratic, batch.linear)
+
+
+def test_statistics_are_the_sums_of_what_was_stored(agreement, tmp_path) -> None:
+    batch = perturb_table(agreement, PEOPLE)
+    path = tmp_path / "collection.db"
+    with Store(path) as store:
+        assert store.add(agreement, batch) == 40
+    with Store(path) as store:  # another process, later
+        assert store.count(agreement) == 40
+        stored, expected = store.statistics(agreement), sums(agreement, batch)
+        assert stored.count == 40
+        np.testing.assert_allclose(stored.gram, expected.gram, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(stored.moment, expected.moment, rtol=1e-12, atol=1e-12)
+
+
+def test_sent_twice_is_counted_once(agreement) -> None:
+    batch = perturb_table(agreement, PEOPLE)
+    one = next(iter(batch))
+    with Store() as store:
+        assert store.add(agreement, one) == 1
+        assert store.add(agreement, one) == 0
+        assert store.add(agreement, batch) == 39
+        assert store.count(agreement) == 40
+
+
+def test_a_name_with_other_numbers_is_a_conflict_and_nothing_of_the_batch_is_kept(
+    agreement,
+) -> None:
+    batch = perturb_table(agreement, PEOPLE)
+    one = next(iter(batch))
+    other = Submission(
+        one.identifier, one.fingerprint, one.mechanism, one.quadratic + 1, one.linear
+    )
+    with Store() as store:
+        store.add(agreement, other)
+        with pytest.raises(InvalidValueError, match=one.identifier):
+            store.add(agreement, batch)
+        assert store.count(agreement) == 1
+
+
+def test_agreements_do_not_mix(agreement) -> None:
+    another = Agreement.propose(
+        SCHEMA,
+        epsilon=2,
+        delta=1e-6,
+        quorum=20,
+        mechanism=agreement.mechanism,
+        weight_bound=2.0,
+    )
+    record = {"age": 30, "income": 50}
+    with Store() as store:
+        store.add(agreement, perturb(agreement, record))
+        store.add(another, perturb(another, record))
+        assert store.count(agreement) == store.count(another) == 1
+        with pytest.raises(InvalidValueError, match="another agreement"):
+            store.add(agreement, perturb(another, record))
+        assert store.statistics(agreement).count == 1
+
+
+def test_wrong_dimension_is_refused(agreement) -> None:
+    wrong = Submission("00" * 16, agreement.fingerprint, "input", np.zeros(3), np.zeros(3))
+    with Store() as store, pytest.raises(InvalidValueError, match="of dimension 3"):
+        store.add(agreement, wrong)
