@@ -1,0 +1,105 @@
+"""What the model's user has: a file that predicts, and says what it promises."""
+
+import json
+
+import numpy as np
+import pytest
+
+from blurfit import InfeasibleError, InvalidValueError
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.schema import Binary, Categorical, Numeric, Schema
+from blurfit.errors import BlurfitError
+from blurfit.model.published import PublishedModel, software
+
+FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
+WEIGHTS = np.array([0.4, -0.2, 0.1, 0.3, 0.25])
+
+
+def model(*, label: bool = False, approximation="taylor", weights=WEIGHTS) -> PublishedModel:
+    target = Numeric("income", 0, 200_000)
+    schema = Schema(features=FEATURES, target=target.above(37_000) if label else target)
+    agreement = Agreement.propose(
+        schema, epsilon=1, delta=1e-6, quorum=100, approximation=approximation, weight_bound=3.0
+    )
+    return PublishedModel(agreement, weights, 150, 2.5, None, software())
+
+
+def test_round_trip_is_exact(tmp_path) -> None:
+    path = tmp_path / "model.json"
+    original = model()
+    original.save(path)
+    again = PublishedModel.load(path)
+    assert again.to_json() == original.to_json() == path.read_text(encoding="utf-8")
+    np.testing.assert_array_equal(again.weights, original.weights)
+    assert again.agreement == original.agreement
+
+
+def test_an_edited_file_is_refused() -> None:
+    document = json.loads(model().to_json())
+    for path, value in [
+        (("fingerprint",), "0" * 64),
+        (("agreement", "calibration", "sigma_m"), 0.1),
+        (("format",), "something"),
+        (("version",), 7),
+        (("count",), 0),
+        (("weights",), {"age": 1.0}),
+    ]:
+        edited = json.loads(json.dumps(document))
+        inner = edited
+        for name in path[:-1]:
+            inner = inner[name]
+        inner[path[-1]] = value
+        with pytest.raises(BlurfitError):
+            PublishedModel.from_json(json.dumps(edited))
+    with pytest.raises(InvalidValueError, match="in JSON"):
+        PublishedModel.from_json("not json")
+
+
+def test_weights_are_checked_and_read_only() -> None:
+    with pytest.raises(InvalidValueError, match="5 finite numbers"):
+        model(weights=np.ones(4))
+    with pytest.raises(InvalidValueError, match="finite"):
+        model(weights=np.array([1, 2, 3, 4, np.nan]))
+    with pytest.raises(ValueError, match="read-only"):
+        model().weights[0] = 1.0
+
+
+def test_predicts_in_the_users_units() -> None:
+    found = model()
+    table = {"age": [20.0, 60.0], "married": [0, 1], "sex": ["m", "f"]}
+    c = found.coefficients
+    by_hand = [
+        c.intercept + 20 * c.effects["age"] + c.effects["sex=m"],
+        c.intercept + 60 * c.effects["age"] + c.effects["married"] + c.effects["sex=f"],
+    ]
+    np.testing.assert_allclose(found.predict(table), by_hand)
+    with pytest.raises(InfeasibleError, match="Use predict"):
+        found.predict_proba(table)
+
+
+@pytest.mark.parametrize("approximation", ["taylor", "chebyshev"])
+def test_probabilities_are_calibrated_as_far_as_linear_ones_can_be(approximation) -> None:
+    """Labels drawn with P = ½ + x·v/2: the exact minimiser of the quadratic must give P back."""
+    generator = np.random.default_rng(0)
+    found = model(label=True, approximation=approximation)
+    table = {
+        "age": generator.uniform(0, 100, 200_000),
+        "married": generator.integers(0, 2, 200_000),
+        "sex": generator.choice(["f", "m"], 200_000),
+    }
+    x = found.agreement.schema.encode_features(table)
+    likely = 0.5 + x @ np.array([0.5, 0.3, -0.2, 0.2, 0.1]) / 2
+    y = np.where(generator.random(200_000) < likely, 1.0, -1.0)
+    q, p, _ = found.agreement.loss.terms(x, y)
+    best = np.linalg.lstsq(q.T @ q, p.sum(axis=0), rcond=None)[0]
+    told = model(label=True, approximation=approximation, weights=best).predict_proba(table)
+    np.testing.assert_allclose(told.sum(axis=1), 1)
+    assert np.abs(told[:, 1] - likely).max() < 0.02
+    assert np.abs(told[:, 1] - likely).mean() < 0.005
+    decided = model(label=True, approximation=approximation, weights=best).predict(table)
+    np.testing.assert_array_equal(decided, told[:, 1] > 0.5)
+
+
+def test_guarantee_is_the_agreements() -> None:
+    promise = model().guarantee
+    assert (promise.epsilon, promise.delta, promise.releases) == (1, 1e-6, "any")

@@ -1,0 +1,84 @@
+"""The statement must say what is promised, and when it protects little."""
+
+import numpy as np
+import pytest
+import yaml
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.schema import Numeric, Schema
+from blurfit.model.published import PublishedModel, software
+from blurfit.model.statement import as_html, as_markdown, as_yaml
+
+SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("<income>", 0, 100))
+
+
+def model(**arguments) -> PublishedModel:
+    agreement = Agreement.propose(
+        SCHEMA, epsilon=1, delta=1e-6, quorum=20_000, weight_bound=2.0, **arguments
+    )
+    return PublishedModel(agreement, np.ones(2), 25_000, 0.0, None, software())
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
+def test_says_what_is_promised_to_whom(mechanism, neighbours) -> None:
+    found = model(mechanism=mechanism, neighbours=neighbours)
+    text = words(as_markdown(found))
+    local = found.agreement.calibration.local
+    for told in (
+        "(1, 1e-06)-differentially private",
+        f"neighbours: {neighbours}",
+        f"ε = {local.epsilon:.4g}",
+        f"μ = {local.mu:.4g}",
+        "25,000 contributors",
+        "20,000",
+        found.fingerprint,
+        found.software,
+        "2.72 times surer",
+        "poisoning",
+        "Each person contributed once",
+        "The database could learn a great deal from a single submission.",
+    ):
+        assert told in text
+    once = "Nothing else is ever published from the same submissions"
+    assert (once in text) == (mechanism == "input")
+
+
+def test_a_local_target_changes_the_sentence() -> None:
+    text = words(as_markdown(model(local_epsilon=1.0, local_delta=1e-6)))
+    assert "could learn very little" in text
+    assert "a great deal" not in text
+
+
+def test_the_papers_rule_is_said_not_to_be_proved() -> None:
+    text = words(as_markdown(model(mechanism="input", rule="published")))
+    assert "which is not proved" in text
+    assert "-differentially private" not in text.split("## What is assumed")[0].split("Gaussian")[0]
+    assert "times surer" not in text
+
+
+def test_html_is_escaped_and_self_contained() -> None:
+    html = as_html(model())
+    assert "&lt;income&gt;" in html
+    assert "<income>" not in html
+    assert "<table>" in html
+    for outside in ("http", "<script", "src="):
+        assert outside not in html
+
+
+def test_yaml_has_the_registrys_fields() -> None:
+    entry = yaml.safe_load(as_yaml(model()))["deployment"]
+    assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-6}
+    assert entry["dp_flavor"]["name"] == "Approximate DP"
+    assert set(entry) == {
+        "product",
+        "dp_flavor",
+        "privacy_loss",
+        "model",
+        "accounting",
+        "implementation",
+    }
