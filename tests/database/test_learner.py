@@ -141,9 +141,7 @@ def test_regulariser_of_the_agreement_is_used() -> None:
     plain = Agreement.propose(SCHEMA, epsilon=1e5, delta=1e-6, quorum=2000)
     generator = np.random.default_rng(0)
     models = [
-        learn(
-            a, sampler_for(a.calibration, clean_statistics(a, table)).draw(np.random.default_rng(0))
-        )
+        learn(a, sampler_for(a.calibration, clean_statistics(a, table)).draw(generator))
         for a in (plain, sparse, shrunk)
     ]
     sizes = [np.abs(model.weights).sum() for model in models]
@@ -181,8 +179,8 @@ def test_per_record_and_sampled_collections_give_the_same_weights(mechanism) -> 
 @pytest.mark.statistical
 @pytest.mark.parametrize("label", [False, True])
 def test_intervals_cover(label: bool) -> None:
-    """The privacy interval covers what the same people would have given without privacy; the full one
-    what the population has. Each at least as often as it says, and not uselessly wide.
+    """The privacy interval covers what the same people would have given without privacy, the full
+    one what the population has; each at least as often as it says, and not uselessly wide.
     """
     target = Numeric("income", 0, 200_000)
     schema = Schema(

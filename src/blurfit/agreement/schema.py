@@ -156,8 +156,8 @@ class Schema:
         """x and y of each record."""
         wanted = [*(feature.name for feature in self.features), self.target.name]
         table = read(records, wanted, names)
-        y = self.target.scale(table.columns[self.target.name])
-        return Encoded(self._x(table), y.reshape(()) if table.single else y)
+        x, y = self._x(table), self.target.scale(table.columns[self.target.name])
+        return Encoded(x, y.reshape(()) if table.single else y)
 
     def encode_features(self, records: Any, names: Sequence[str] | None = None) -> FloatArray:
         """x of each record, which needs no target."""

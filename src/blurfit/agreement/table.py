@@ -45,7 +45,7 @@ def read(records: Any, wanted: Sequence[str], names: Sequence[str] | None = None
     """
     present, column = _open(records, names)
     _refuse_unless_present(wanted, present)
-    given = {name: column(name) for name in wanted}
+    given = {name: _unmasked(column(name)) for name in wanted}
     single = {name: _is_single(value) for name, value in given.items()}
     if any(single.values()) and not all(single.values()):
         one = next(name for name in wanted if single[name])
@@ -93,8 +93,13 @@ def codes(name: str, values: AnyArray, levels: Sequence[str]) -> npt.NDArray[np.
     place: dict[str | None, int] = {level: i for i, level in enumerate(levels)}
     objects = values.tolist()
     try:
-        code = {value: place.get(_word(value), -1) for value in set(objects)}
-    except TypeError as error:
+        distinct = set(objects)
+        if values.dtype.kind == "O" and not all(isinstance(value, str) for value in distinct):
+            objects = [_word(value) for value in objects]  # True == 1, but they are two words
+            distinct = set(objects)
+        code = {value: place.get(_word(value), -1) for value in distinct}
+    except (TypeError, ValueError) as error:
+        refuse_missing(name, values)
         raise InvalidValueError(
             f"Expected the column {name!r} to contain words or whole numbers: {error}."
         ) from error
@@ -206,10 +211,16 @@ def _is_single(value: Any) -> bool:
     return getattr(value, "ndim", 1) == 0
 
 
+def _unmasked(values: Any) -> Any:
+    """None in the place of each masked value, because what lies under a mask is no one's."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    objects = np.array(values.data, dtype=object)
+    objects[np.ma.getmaskarray(values)] = None
+    return objects[()]  # one value as itself
+
+
 def _array(name: str, values: Any) -> AnyArray:
-    if isinstance(values, np.ma.MaskedArray):  # its values under the mask are no one's
-        mask, values = np.ma.getmaskarray(values), np.array(values.data, dtype=object)
-        values[mask] = None
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -264,4 +275,4 @@ def _float(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:  # a whole number or fraction beyond 1.8e308
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf

@@ -219,7 +219,7 @@ def _in_steps(values: npt.ArrayLike, step: float) -> FloatArray:
     steps = _steps(given, step)
     whole = np.rint(steps)
     if not np.array_equal(whole * step, given):
-        culprit = given[whole * step != given].flat[0]
+        culprit = float(given[whole * step != given][0])
         raise InvalidValueError(
             f"Expected values to be multiples of step={step!r}, but they contain {culprit!r}; "
             "round them with to_grid() first."
@@ -237,7 +237,7 @@ def _steps(values: FloatArray, step: float) -> FloatArray:
     with np.errstate(over="ignore"):  # an overflow is above the limit, and is refused below
         steps = np.asarray(values / step)
     if not (np.abs(steps) < MOST_STEPS).all():  # so neither is NaN
-        culprit = values[~(np.abs(steps) < MOST_STEPS)].flat[0]
+        culprit = float(values[~(np.abs(steps) < MOST_STEPS)][0])
         raise InvalidValueError(
             f"Expected values to be finite and below 2**52 steps of step={step!r}, but they "
             f"contain {culprit!r}; take a coarser step."

@@ -21,6 +21,7 @@ convex and fixed before the data are seen, because the proof of privacy needs bo
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -43,6 +44,7 @@ RESIDUAL_ENOUGH = 1e-11
 STEPS_ALLOWED = 20_000
 STEPS_REMEMBERED = 25
 FIRST_REVIEW = 30
+PENALTY_FACTORS = (1.0, 0.03, 30.0, 0.001, 1000.0)
 
 
 @runtime_checkable
@@ -137,7 +139,12 @@ def prox_in_ball(
                 )
             norm = at(below)[1]
         theta = brentq(
-            lambda a: at(a)[1] - radius, below, above, xtol=EPSILON * below, rtol=4 * EPSILON
+            lambda a: at(a)[1] - radius,
+            below,
+            above,
+            xtol=EPSILON * below,
+            rtol=4 * EPSILON,
+            maxiter=5000,
         )
         w, _ = at(theta)
     return w, 1.0 / theta - 1.0
@@ -158,11 +165,12 @@ def splitting(
         x = (H + ρI)⁻¹(c + ρs),   z = prox of Ω/ρ in the ball, at 2x − s,   s ← s + z − x.
 
     The first says Hx − c = ρ(s − x), the second ρ(2x − s − z) ∈ ∂Ω(z) + νz. Added up, z is exact
-    for c + e with e = (H − ρI)(z − x), so ‖e‖ is the gap. The steps are averaged, so they
-    converge from anywhere, but slowly where H is ill conditioned; Anderson's extrapolation needs a
-    hundredth of them at condition number 10⁸. A leap that makes ‖z − x‖ grow is taken back for the
-    plain step. ρ = √((λ₁ + ν)(λd + ν)) is the best for a quadratic; it is reviewed as ν becomes
-    known, ever more rarely, so that it settles.
+    for c + e with e = (H − ρI)(z − x), so ‖e‖ is the gap. Plain steps converge from anywhere, but
+    slowly where H is ill conditioned; Anderson's extrapolation needs a hundredth of them at
+    condition number 10⁸. A leap that makes ‖z − x‖ grow is taken back for the plain step, and then
+    the next is trusted further, so that no kink of Ω holds it up for ever. The ρ that is best for a
+    quadratic, √((λ₁ + ν)(λd + ν)), follows ν as it becomes known; as no ρ suits every Ω, multiples
+    of it take turns, each longer than the last.
     """
     eigenvalues, V = np.maximum(eigen[0], 0.0), eigen[1]
     greatest, push = float(eigenvalues[-1]), length(moment)
@@ -171,19 +179,22 @@ def splitting(
         least = max(float(eigenvalues[0]), 1e-6 * greatest)
         return float(np.sqrt(least + nu) * np.sqrt(greatest + nu)) or 1.0
 
-    rho, review = penalty(max(push / radius - greatest, 0.0)), FIRST_REVIEW
+    rho = penalty(max(push / radius - greatest, 0.0))
+    review, factors = FIRST_REVIEW, cycle(PENALTY_FACTORS)
     s = plain = weights = np.zeros_like(moment)
-    multiplier, last, best, step, limit = 0.0, np.inf, np.inf, 0, STEPS_ALLOWED
+    multiplier, best, last, trust, leapt = 0.0, np.inf, np.inf, 2.0, False
     past: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=STEPS_REMEMBERED)
+    step, limit = 0, STEPS_ALLOWED
     while best > RESIDUAL_SOUGHT and step < limit:
         step += 1
         x = V @ ((V.T @ (moment + rho * s)) / (eigenvalues + rho))
         z, price = prox_in_ball(regulariser, 2.0 * x - s, 1.0 / rho, radius)
         g = z - x
-        if past and not length(g) <= 2.0 * last:
-            s, last = plain, np.inf
+        if leapt and not length(g) <= trust * last:
+            s, leapt, trust = plain, False, 2.0 * trust
             past.clear()
             continue
+        trust = 2.0 if leapt else trust
         gap, addends = length(hessian @ g - rho * g), length(moment + rho * (s - x)) + push
         if relative(gap, of=addends) < best:
             best, weights, multiplier = relative(gap, of=addends), z, rho * price
@@ -191,16 +202,15 @@ def splitting(
         if relative(gap, of=addends, rounding=rounding) <= RESIDUAL_ENOUGH:
             limit = min(limit, 2 * step + 100)
         plain, last = s + g, length(g)
+        past.append((s, g))
+        s, leapt = _extrapolate(past), len(past) > 1
         if step >= review:
-            review *= 2
-            better = penalty(rho * price)
+            review += review // 2
+            better = next(factors) * penalty(rho * price)
             if not 1 / 3 < better / rho < 3:
                 # The same x and dual variable ρ(s − x), in the units of the new ρ.
-                s, rho, last = x + (s - x) * (rho / better), better, np.inf
+                s, rho, leapt = x + (plain - g - x) * (rho / better), better, False
                 past.clear()
-                continue
-        past.append((s, g))
-        s = _extrapolate(past)
     return weights, multiplier, step
 
 

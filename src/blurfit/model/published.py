@@ -147,6 +147,18 @@ class PublishedModel:
         likely = np.clip(0.5 + loss.parabola.curvature * self.decision_function(records), 0.0, 1.0)
         return np.stack([1 - likely, likely], axis=-1)
 
+    def to_sklearn(self) -> Any:
+        """A fitted scikit-learn pipeline on raw records: see `blurfit.model.export`."""
+        from blurfit.model.export import to_sklearn
+
+        return to_sklearn(self)
+
+    def to_onnx(self) -> bytes:
+        """An ONNX graph on raw records: see `blurfit.model.export`."""
+        from blurfit.model.export import to_onnx
+
+        return to_onnx(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, the agreement included, as plain values."""
         document: dict[str, Any] = {

@@ -1,0 +1,430 @@
+"""The operating system's randomness has no seed, so each statistical test may fail by chance: once
+in a million runs, or in a deliberate mistake (`TestTheTestsThemselves`)."""
+
+import inspect
+import math
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from randomgen import ChaCha
+from scipy.stats import binomtest, chisquare, ks_2samp, kstest, norm
+
+from blurfit.contributor import noise
+from blurfit.contributor.noise import bulk, exact, new_identifier, new_identifiers, to_grid
+from blurfit.errors import InvalidValueError
+
+CHANCE = 1e-6
+DRAWS = 120_000  # a variance that is wrong by 3 % is seen with probability 0.99
+RATIOS = [0.7, 3.0, 1000.0, 2.0**20]
+STEP = 2.0**-3
+
+powers_of_two = st.integers(-40, 40).map(lambda exponent: 2.0**exponent)
+
+
+@cache
+def drawn(ratio):
+    """Exact noise in steps, drawn once for all tests."""
+    blurred = exact(np.zeros(DRAWS), ratio * STEP, STEP)
+    return blurred / STEP
+
+
+def probabilities(ratio):
+    """k and Pr[k] ∝ exp(−k²/(2s²)), summed directly."""
+    reach = math.ceil(12 * ratio)
+    k = np.arange(-reach, reach + 1)
+    weights = np.exp(-((k / ratio) ** 2) / 2)
+    return k, weights / weights.sum()
+
+
+def variance(ratio):
+    """That of the discrete Gaussian, which is s² up to e^{−2π²s²} from s = 3 on."""
+    if ratio > 10:
+        return ratio**2
+    k, chances = probabilities(ratio)
+    return float((k**2 * chances).sum())
+
+
+def shape_pvalue(seen, ratio):
+    """χ² of the draws against the discrete Gaussian, in cells that each expect at least ten."""
+    cells = 30
+    edges = np.unique(np.floor(ratio * norm.ppf(np.arange(1, cells) / cells))) + 0.5
+    if ratio > 1000:  # the sum over a cell is the integral, up to s⁻²
+        below = norm.cdf(edges / ratio)
+    else:
+        k, chances = probabilities(ratio)
+        below = np.array([chances[k < edge].sum() for edge in edges])
+    expected = np.diff(below, prepend=0.0, append=1.0) * len(seen)
+    assert expected.min() > 10
+    counts = np.bincount(np.searchsorted(edges, seen), minlength=len(expected))
+    return chisquare(counts, expected).pvalue
+
+
+def variance_pvalue(seen, ratio):
+    """The mean of squares against the variance; their own deviation is taken from the draws."""
+    squares = np.asarray(seen, dtype=float) ** 2
+    deviation = squares.std() / math.sqrt(len(squares))
+    return 2 * norm.sf(abs(squares.mean() - variance(ratio)) / deviation)
+
+
+def dependence_pvalue(seen):
+    """The least of ten autocorrelations, of the draws and of their sizes, times ten."""
+    smallest = 1.0
+    for series in (np.asarray(seen, dtype=float), np.abs(seen)):
+        centred = (series - series.mean()) / series.std()
+        for lag in range(1, 6):
+            correlation = (centred[lag:] * centred[:-lag]).mean() * math.sqrt(len(centred))
+            smallest = min(smallest, 2 * norm.sf(abs(correlation)))
+    return 10 * smallest
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("ratio", RATIOS)
+class TestExact:
+    def test_always_on_the_grid(self, ratio):
+        assert np.array_equal(drawn(ratio), np.rint(drawn(ratio)))
+
+    def test_shape(self, ratio):
+        assert shape_pvalue(drawn(ratio), ratio) > CHANCE
+
+    def test_variance_and_mean(self, ratio):
+        assert variance_pvalue(drawn(ratio), ratio) > CHANCE
+        mean = drawn(ratio).mean() / math.sqrt(variance(ratio) / DRAWS)
+        assert 2 * norm.sf(abs(mean)) > CHANCE
+
+    def test_independence(self, ratio):
+        assert dependence_pvalue(drawn(ratio)) > CHANCE
+
+    def test_last_digits_are_uniform_where_noise_is_wide(self, ratio):
+        if ratio < 100:
+            return
+        digits = np.bincount(drawn(ratio).astype(int) % 16, minlength=16)
+        assert chisquare(digits).pvalue > CHANCE
+
+
+class TestTheTestsThemselves:
+    """With a seed, noise that is nearly right fails; noise that is right does not."""
+
+    @pytest.mark.parametrize("ratio", RATIOS)
+    def test_a_variance_that_is_wrong_by_three_percent_fails(self, ratio):
+        generator = np.random.default_rng(5)
+        for factor, passes in ((1.0, True), (1.03, False), (0.97, False)):
+            if ratio > 10:
+                seen = np.rint(generator.normal(0, ratio * math.sqrt(factor), DRAWS))
+            else:
+                k, chances = probabilities(ratio * math.sqrt(factor))
+                seen = generator.choice(k, DRAWS, p=chances)
+            assert (variance_pvalue(seen, ratio) > CHANCE) == passes, factor
+
+    def test_a_rounded_gaussian_is_no_discrete_one(self):
+        seen = np.rint(np.random.default_rng(5).normal(0, 0.7, DRAWS))
+        assert shape_pvalue(seen, 0.7) < CHANCE
+
+    def test_a_repeated_draw_fails(self):
+        seen = np.random.default_rng(5).normal(size=DRAWS)
+        assert dependence_pvalue(seen) > CHANCE
+        seen[3::50] = seen[::50]
+        assert dependence_pvalue(seen) < CHANCE
+
+
+class TestExactOtherwise:
+    @pytest.mark.parametrize("ratio", [0.7, 3.0])
+    @pytest.mark.statistical
+    def test_against_opendp(self, ratio):
+        opendp = pytest.importorskip("opendp.prelude")
+        opendp.enable_features("contrib")
+        try:
+            domain = opendp.vector_domain(opendp.atom_domain(T="i64"))
+            space = domain, opendp.l2_distance(T=float)
+            theirs = opendp.m.make_gaussian(*space, ratio)([0] * 50_000)
+        finally:
+            opendp.disable_features("contrib")
+        assert shape_pvalue(theirs, ratio) > CHANCE
+        k = np.arange(-2, 3) if ratio < 1 else np.arange(-9, 10)
+        ours = np.array([(drawn(ratio) == one).sum() for one in k])
+        others = np.array([(np.array(theirs) == one).sum() for one in k])
+        share = others.sum() / (ours.sum() + others.sum())
+        together = np.concatenate([(1 - share) * (ours + others), share * (ours + others)])
+        seen = np.concatenate([ours, others])
+        assert chisquare(seen, together, ddof=len(k)).pvalue > CHANCE
+
+    @pytest.mark.parametrize("x", [(0, 1), (1, 3), (1, 1), (5, 2), (7, 1)])
+    @pytest.mark.statistical
+    def test_exponential_coin(self, x):
+        heads = sum(noise._happens(*x) for _ in range(20_000))
+        assert binomtest(heads, 20_000, math.exp(-x[0] / x[1])).pvalue > CHANCE
+
+    @given(
+        scale=st.floats(1e-6, 1e6),
+        step=st.integers(-20, -1).map(lambda exponent: 2.0**exponent),
+    )
+    def test_the_scale_is_the_rational_that_it_is(self, scale, step):
+        assume(scale / step >= 2.0**-10)
+        seen = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(noise, "_discrete_gaussian", lambda a, b: seen.append((a, b)) or 5)
+            assert exact([3 * step], scale, step).tolist() == [8 * step]
+        assert Fraction(*seen[0]) == Fraction(scale) / Fraction(step)
+
+    def test_huge_scales(self):
+        seen = exact(np.zeros(2000), 2.0**40, 1.0)
+        assert kstest(seen / 2.0**40, "norm").pvalue > CHANCE
+        assert len(np.unique(seen % 2**20)) > 1900
+
+    def test_scales_for_each_column(self):
+        seen = exact(np.zeros((400, 2)), [2.0**-8, 2.0**8], 2.0**-10)
+        assert np.abs(seen[:, 0]).max() < 1 < np.abs(seen[:, 1]).max()
+
+    @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 0), (1, 2, 3)])
+    def test_shapes(self, shape):
+        assert exact(np.ones(shape), 4.0, 0.5).shape == shape
+        assert bulk(np.ones(shape), 4.0, 0.5).shape == shape
+
+
+@pytest.mark.statistical
+class TestBulk:
+    @pytest.mark.parametrize("ratio", [0.7, 3.0, 1000.0, 2.0**20])
+    def test_a_rounded_normal(self, ratio):
+        seen = bulk(np.zeros(DRAWS), ratio * STEP, STEP) / STEP
+        assert np.array_equal(seen, np.rint(seen))
+        edges = np.arange(-2, 2) + 0.5 if ratio < 3 else ratio * norm.ppf(np.arange(1, 20) / 20)
+        edges = np.unique(np.floor(edges)) + 0.5
+        expected = np.diff(norm.cdf(edges / ratio), prepend=0.0, append=1.0) * DRAWS
+        counts = np.bincount(np.searchsorted(edges, seen), minlength=len(expected))
+        assert chisquare(counts, expected).pvalue > CHANCE
+
+    def test_variance_and_independence(self):
+        seen = bulk(np.zeros(10 * DRAWS), 2.0**16, 1.0)
+        assert variance_pvalue(seen, 2.0**16) > CHANCE
+        assert dependence_pvalue(seen) > CHANCE
+
+    def test_as_exact_draws(self):
+        seen = bulk(np.zeros(DRAWS), 1000.0, 1.0)
+        assert ks_2samp(seen, drawn(1000.0), method="asymp").pvalue > CHANCE
+
+    def test_nothing_is_drawn_twice(self):
+        """Neither within a chunk, nor in the next, nor in the next call."""
+        table = np.zeros((3, noise.CHUNK + 7))
+        seen = np.concatenate([bulk(table, 2.0**45, 1.0).ravel() for _ in range(2)])
+        assert len(np.unique(seen)) > 0.999 * len(seen)
+
+    def test_scales_for_each_column(self):
+        scales = np.array([2.0**-6, 1.0, 2.0**6])
+        seen = bulk(np.zeros((DRAWS, 3)), scales, 2.0**-16)
+        for column, scale in zip(seen.T, scales, strict=True):
+            assert kstest(column / scale, "norm").pvalue > CHANCE
+
+
+class TestBulkOtherwise:
+    @pytest.mark.parametrize("width", [1, 14, 119, noise.CHUNK + 1])
+    def test_the_noise_is_added_exactly(self, monkeypatch, width):
+        """With the key held still, two calls differ by what was blurred, to the last bit."""
+        monkeypatch.setattr(noise.secrets, "randbits", lambda bits: 7)
+        generator = np.random.default_rng(3)
+        values = to_grid(
+            generator.uniform(-1, 1, (5000 // width + 3, width)), STEP / 1024, toward_zero=True
+        )
+        blank = bulk(np.zeros(values.shape), 1.0, STEP / 1024)
+        assert np.array_equal(bulk(values, 1.0, STEP / 1024) - blank, values)
+
+    def test_in_place(self):
+        table = np.zeros((1000, 3))
+        view = table[:, ::-1]
+        result = bulk(table, 1.0, 2.0**-20, out=table)
+        assert result is table
+        assert (table != 0).mean() > 0.99
+        before = view.copy()
+        assert bulk(view, 1.0, 2.0**-20).shape == (1000, 3)  # needs no particular order
+        assert np.array_equal(view, before)
+
+    def test_each_call_has_a_key_of_its_own(self, monkeypatch):
+        seen = []
+
+        def watched(**given):
+            seen.append(given)
+            return ChaCha(**given)
+
+        monkeypatch.setattr(noise, "ChaCha", watched)
+        for _ in range(50):
+            bulk([0.0], 1.0, 1.0)
+        keys = [given["key"] for given in seen]
+        assert len(set(keys)) == 50
+        assert 2**250 < max(keys) < 2**256
+        assert all(
+            given == {"key": key, "rounds": 20} for given, key in zip(seen, keys, strict=True)
+        )
+
+    @pytest.mark.parametrize(
+        ("key", "skip", "expected"),
+        [  # RFC 8439, appendix A.1, vectors 1 to 3
+            (0, 0, "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"),
+            (0, 8, "9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed"),
+            (1 << 248, 8, "3aeb5224ecf849929b9d828db1ced4dd832025e8018b8160b82284f3c949aa5a"),
+        ],
+    )
+    def test_the_generator_is_chacha20(self, key, skip, expected):
+        words = ChaCha(key=key, rounds=20).random_raw(skip + 4)[skip:]
+        assert np.asarray(words, dtype="<u8").tobytes().hex() == expected
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is nothing to fork")
+    def test_a_forked_process_draws_its_own(self):
+        script = """
+import os, sys
+import numpy as np
+from blurfit.contributor.noise import bulk, exact, new_identifier, new_identifiers
+def draw():
+    wide, step = np.zeros(3), 1.0
+    print(*bulk(wide, 2.0**45, step), *exact(wide, 2.0**45, step), new_identifier(),
+          new_identifiers(1).tobytes().hex(), flush=True)
+draw()
+for _ in range(3):
+    if not os.fork():
+        draw()
+        os._exit(0)
+    os.wait()
+draw()
+"""
+        result = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
+        seen = result.stdout.split()
+        assert len(seen) == 5 * 8
+        assert len(set(seen)) == len(seen)
+
+
+@pytest.mark.parametrize("blur", [exact, bulk])
+class TestBoth:
+    def test_no_negative_zero(self, blur):
+        """The sign of a zero would tell where between two steps the noise, or the record, was."""
+        seen = blur(np.full(4000, -0.0), 0.5, 1.0)
+        zeros = seen[seen == 0]
+        assert len(zeros) > 1000
+        assert not np.signbit(zeros).any()
+
+    def test_values_are_left_as_they_were(self, blur):
+        values = np.array([0.5, -1.0])
+        assert not np.array_equal(blur(values, 2.0**20, 0.5), values)
+        assert values.tolist() == [0.5, -1.0]
+
+    @pytest.mark.parametrize(
+        ("values", "scale", "step", "match"),
+        [
+            ([0.3], 1.0, 0.5, r"multiples of step=0.5, .* 0.3.*to_grid"),
+            ([0.5, 5e-324], 1.0, 0.5, "multiples of step=0.5, .* 5e-324"),
+            ([5e-324], 2.0**256, 2.0**256, "multiples of step"),
+            ([math.nan], 1.0, 0.5, "finite and below .* nan"),
+            ([math.inf], 1.0, 0.5, "finite and below .* inf"),
+            ([2.0**52], 1.0, 1.0, r"below 2\*\*52 steps"),
+            ([1e308], 2.0**-256, 2.0**-256, r"below 2\*\*52 steps"),
+            ([0.0], 1.0, 0.3, "step=0.3 to be a power of two"),
+            ([0.0], 1.0, -0.5, "step=-0.5 > 0"),
+            ([0.0], 1.0, 0.0, "step=0.0 > 0"),
+            ([0.0], 1.0, math.nan, "step=nan to be finite"),
+            ([0.0], 1.0, True, "step=True to be a real number"),
+            ([0.0], 1.0, 2.0**-257, "step=.* to be a power of two between"),
+            ([0.0], 0.0, 1.0, "scale=.* > 0"),
+            ([0.0], -1.0, 1.0, "scale=.* > 0"),
+            ([0.0], math.nan, 1.0, "scale=.* to be finite"),
+            ([0.0], math.inf, 1.0, "scale=.* to be finite"),
+            ([0.0], "1", 1.0, "scale=.* to be a real number"),
+            ([0.0, 0.0], [1.0, 0.0], 1.0, "scale=.* > 0"),
+            ([0.0], 2.0**46, 1.0, r"scale=.* to be between 2\*\*-10 and 2\*\*45 times step=1.0"),
+            ([0.0], 2.0**-11, 1.0, r"scale=.* to be between"),
+            ([0.0, 0.0], [1.0, 1.0, 1.0], 1.0, r"scale.shape=\(3,\) to be \(\) or \(2,\)"),
+            ([[0.0], [0.0]], [1.0, 1.0], 1.0, r"scale.shape=\(2,\) to be \(\) or \(1,\)"),
+        ],
+    )
+    def test_refusals(self, blur, values, scale, step, match):
+        with pytest.raises(InvalidValueError, match=match):
+            blur(values, scale, step)
+
+
+class TestOut:
+    @pytest.mark.parametrize(
+        "out", [np.empty(3), np.empty((2, 2), np.float32), np.empty((2, 4))[:, ::2]]
+    )
+    def test_refusals(self, out):
+        with pytest.raises(InvalidValueError, match="Expected out to be a C-contiguous float64"):
+            bulk(np.zeros((2, 2)), 1.0, 1.0, out=out)
+
+
+class TestToGrid:
+    @given(st.lists(st.floats(-(2.0**11), 2.0**11), min_size=1, max_size=5), powers_of_two)
+    def test_toward_zero_nothing_grows(self, values, step):
+        found = to_grid(values, step, toward_zero=True)
+        for value, rounded in zip(values, found.tolist(), strict=True):
+            steps = Fraction(rounded) / Fraction(step)
+            assert steps.denominator == 1
+            assert abs(steps) == abs(Fraction(value) / Fraction(step)) // 1
+            assert rounded * value >= 0
+        assert sum(Fraction(v) ** 2 for v in found.tolist()) <= sum(
+            Fraction(v) ** 2 for v in values
+        )
+
+    @given(st.floats(-(2.0**11), 2.0**11), powers_of_two)
+    def test_to_the_nearest(self, value, step):
+        rounded = to_grid(value, step, toward_zero=False)
+        steps = Fraction(float(rounded)) / Fraction(step)
+        assert steps == round(Fraction(value) / Fraction(step))  # ties to even, as Fraction does
+
+    @given(st.integers(-(2**52) + 1, 2**52 - 1), powers_of_two, st.booleans())
+    def test_multiples_stay_and_may_be_blurred(self, steps, step, toward_zero):
+        value = steps * step
+        assert to_grid(value, step, toward_zero=toward_zero) == value
+        assert bulk([value], step, step).shape == (1,)
+
+    def test_shape_sign_and_input_are_kept(self):
+        values = np.array([[-0.3, 0.3], [-0.0, 1.7]])
+        before = values.copy()
+        found = to_grid(values, 1.0, toward_zero=True)
+        assert found.tolist() == [[0.0, 0.0], [0.0, 1.0]]
+        assert not np.signbit(found).any()
+        assert np.array_equal(values, before)
+
+    @pytest.mark.parametrize("step", [0.0, -1.0, 3.0, 0.1, math.inf, math.nan, "1", 2.0**257])
+    def test_steps_that_are_no_powers_of_two(self, step):
+        with pytest.raises(InvalidValueError, match="step="):
+            to_grid([1.0], step, toward_zero=True)
+
+    @pytest.mark.parametrize("value", [2.0**52, -(2.0**52), 1e308, math.inf, math.nan])
+    def test_values_that_are_too_large(self, value):
+        with pytest.raises(InvalidValueError, match=r"below 2\*\*52 steps"):
+            to_grid([0.0, value], 1.0, toward_zero=False)
+
+
+class TestIdentifiers:
+    def test_one(self):
+        seen = {new_identifier() for _ in range(1000)}
+        assert len(seen) == 1000
+        assert all(len(bytes.fromhex(one)) == 16 for one in seen)
+
+    def test_many(self):
+        seen = new_identifiers(1000)
+        assert seen.shape == (1000, 16)
+        assert seen.dtype == np.uint8
+        assert not seen.flags.writeable
+        assert len(np.unique(seen, axis=0)) == 1000
+        assert abs(seen.mean() - 127.5) < 5 * 74 / math.sqrt(16_000)
+
+    @pytest.mark.parametrize("count", [0, -1, 1.5, True])
+    def test_refusals(self, count):
+        with pytest.raises(InvalidValueError, match="count="):
+            new_identifiers(count)
+
+
+def test_nothing_takes_a_seed():
+    functions = [
+        value
+        for value in vars(noise).values()
+        if inspect.isroutine(value) and value.__module__ == noise.__name__
+    ]
+    assert {exact, bulk, to_grid, new_identifier, new_identifiers} < set(functions)
+    for function in functions:
+        for name in inspect.signature(function).parameters:
+            assert not any(word in name for word in ("seed", "random", "generator", "rng", "key"))
