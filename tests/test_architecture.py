@@ -40,8 +40,11 @@ def test_public_api() -> None:
     """What users may rely on; a change here belongs into the changelog."""
     assert sorted(blurfit.__all__) == blurfit.__all__
     assert blurfit.__all__ == [
+        "Agreement",
+        "Binary",
         "BlurfitError",
         "Calibration",
+        "Categorical",
         "InfeasibleError",
         "InputCalibration",
         "InvalidValueError",
@@ -49,9 +52,19 @@ def test_public_api() -> None:
         "ModelGuarantee",
         "MomentCalibration",
         "NotCertifiedError",
+        "Numeric",
+        "PublishedModel",
+        "Schema",
         "Setting",
+        "Statistics",
+        "Store",
+        "Submission",
+        "Submissions",
         "calibrate",
         "guarantee",
+        "learn",
+        "perturb",
+        "perturb_table",
     ]
     assert all(hasattr(blurfit, name) for name in blurfit.__all__)
 

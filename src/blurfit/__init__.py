@@ -4,7 +4,15 @@ Contributors perturb their records themselves; a database that nobody has to tru
 or logistic model from what they send; the published model is (ε, δ)-differentially private.
 """
 
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.schema import Binary, Categorical, Numeric, Schema
+from blurfit.agreement.submission import Submission, Submissions
+from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.database.learner import learn
+from blurfit.database.statistics import Statistics
+from blurfit.database.store import Store
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.model.published import PublishedModel
 from blurfit.theory.calibrated import Calibration, InputCalibration, MomentCalibration
 from blurfit.theory.calibration import calibrate, guarantee
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
@@ -12,8 +20,11 @@ from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
 __version__ = "0.1.0"
 
 __all__ = [
+    "Agreement",
+    "Binary",
     "BlurfitError",
     "Calibration",
+    "Categorical",
     "InfeasibleError",
     "InputCalibration",
     "InvalidValueError",
@@ -21,7 +32,17 @@ __all__ = [
     "ModelGuarantee",
     "MomentCalibration",
     "NotCertifiedError",
+    "Numeric",
+    "PublishedModel",
+    "Schema",
     "Setting",
+    "Statistics",
+    "Store",
+    "Submission",
+    "Submissions",
     "calibrate",
     "guarantee",
+    "learn",
+    "perturb",
+    "perturb_table",
 ]

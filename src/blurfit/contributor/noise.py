@@ -67,7 +67,7 @@ def exact(values: npt.ArrayLike, scale: npt.ArrayLike, step: float) -> FloatArra
         int(steps) + _discrete_gaussian(*ratio.as_integer_ratio())
         for steps, ratio in zip(whole.flat, ratios.flat, strict=True)
     ]
-    return np.array(blurred, dtype=np.float64).reshape(whole.shape) * step
+    return np.asarray(np.array(blurred, dtype=np.float64).reshape(whole.shape) * step)
 
 
 def bulk(
@@ -224,7 +224,7 @@ def _in_steps(values: npt.ArrayLike, step: float) -> FloatArray:
             f"Expected values to be multiples of step={step!r}, but they contain {culprit!r}; "
             "round them with to_grid() first."
         )
-    return whole
+    return np.asarray(whole)
 
 
 def _steps(values: FloatArray, step: float) -> FloatArray:
@@ -246,9 +246,7 @@ def _steps(values: FloatArray, step: float) -> FloatArray:
 
 
 def _ratios(scale: npt.ArrayLike, step: float, shape: tuple[int, ...]) -> FloatArray:
-    """s = scale/step, without rounding: one number, (1,), or one for each place along the last
-    axis.
-    """
+    """s = scale/step, without rounding: one number, or one for each place along the last axis."""
     _steps(np.zeros(1), step)
     scales = np.asarray(scale)
     if scales.ndim and scales.shape != shape[-1:]:
@@ -263,7 +261,7 @@ def _ratios(scale: npt.ArrayLike, step: float, shape: tuple[int, ...]) -> FloatA
                 f"Expected scale={float(one)!r} to be between 2**-10 and 2**45 times step={step!r};"
                 " take a step of about scale/2**16."
             )
-    return np.atleast_1d(scales.astype(np.float64) / step)
+    return np.asarray(scales.astype(np.float64) / step)
 
 
 def _room_for(values: FloatArray, out: FloatArray | None) -> FloatArray:
