@@ -254,11 +254,11 @@ def _ratios(scale: npt.ArrayLike, step: float, shape: tuple[int, ...]) -> FloatA
             f"Expected scale.shape={scales.shape} to be () or {shape[-1:]}, one for each place "
             f"along the last axis of values.shape={shape}."
         )
-    for one in scales.flat:
+    for one in set(scales.ravel().tolist()):  # a table has many places and few different scales
         validate.positive(scale=one)
         if not LEAST_RATIO * step <= one <= MOST_RATIO * step:
             raise InvalidValueError(
-                f"Expected scale={float(one)!r} to be between 2**-10 and 2**45 times step={step!r};"
+                f"Expected scale={one!r} to be between 2**-10 and 2**45 times step={step!r};"
                 " take a step of about scale/2**16."
             )
     return np.asarray(scales.astype(np.float64) / step)

@@ -8,7 +8,10 @@ protection, and lives in `blurfit.simulation` alone.
 """
 
 import math
+import os
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,7 @@ from blurfit.theory.calibrated import InputCalibration
 FloatArray = npt.NDArray[np.float64]
 Blur = Callable[[npt.ArrayLike, npt.ArrayLike, float], FloatArray]
 
-_ROWS_AT_ONCE = 4096  # keeps the triangles of a chunk in the cache's reach
+_NUMBERS_AT_ONCE = 2**16  # half a megabyte: a chunk's triangles stay in the cache
 
 
 def perturb(agreement: Agreement, record: Any) -> Submission:
@@ -59,9 +62,15 @@ def perturb_table(agreement: Agreement, table: Any) -> Submissions:
     d = agreement.dimension
     width = d if agreement.mechanism == "input" else d * (d + 1) // 2
     quadratic, linear = np.empty((len(q), width)), np.empty((len(q), d))
-    for start in range(0, len(q), _ROWS_AT_ONCE):
-        rows = slice(start, start + _ROWS_AT_ONCE)
+    at_once = max(1, _NUMBERS_AT_ONCE // width)
+
+    def blur(start: int) -> None:
+        rows = slice(start, start + at_once)
         quadratic[rows], linear[rows] = _blurred(agreement, q[rows], p[rows], noise.bulk)
+
+    # NumPy lets go of the interpreter while it draws, and every chunk keys a generator of its own.
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        deque(threads.map(blur, range(0, len(q), at_once)), maxlen=0)
     return Submissions(
         identifiers=noise.new_identifiers(len(q)),
         fingerprint=agreement.fingerprint,
@@ -85,10 +94,12 @@ def _blurred(
             ),
             blur(noise.to_grid(p, grid.linear, toward_zero=True), calibration.p_noise, grid.linear),
         )
+    triangle = np.concatenate(
+        [q[:, row, None] * q[:, row:] for row in range(agreement.dimension)], axis=1
+    )
     rows, columns = np.triu_indices(agreement.dimension)
-    triangle = noise.to_grid(q[:, rows] * q[:, columns], grid.quadratic, toward_zero=False)
     scales = np.where(rows == columns, calibration.m_noise, calibration.m_noise / math.sqrt(2))
     return (
-        blur(triangle, scales, grid.quadratic),
+        blur(noise.to_grid(triangle, grid.quadratic, toward_zero=False), scales, grid.quadratic),
         blur(noise.to_grid(p, grid.linear, toward_zero=False), calibration.p_noise, grid.linear),
     )
