@@ -14,7 +14,7 @@ from blurfit.agreement.grid import weight_step
 from blurfit.database.regularisers import ElasticNet, Regulariser
 from blurfit.database.solver import Minimiser, minimise
 from blurfit.database.statistics import Statistics
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.model.published import (
     PublishedModel,
     Uncertainty,
@@ -69,14 +69,16 @@ def spectral_ridge(calibration: MomentCalibration, statistics: Statistics) -> fl
 def _learn_once(
     agreement: Agreement, calibration: InputCalibration, statistics: Statistics
 ) -> PublishedModel:
-    found = _minimise(agreement, statistics, calibration.ridge)
+    refusal = InfeasibleError(
+        "The blurred sums leave a direction without curvature, an event that the guarantee excludes. "
+        "No model can be published from this collection."
+    )
+    try:
+        found = _minimise(agreement, statistics, calibration.ridge)
+    except (InfeasibleError, NotCertifiedError):
+        raise refusal from None  # whose own words would tell eigenvalues, which nothing covers
     if not found.positive_definite:
-        raise InfeasibleError(
-            f"The blurred sums leave a direction without curvature (smallest eigenvalue "
-            f"{found.smallest_eigenvalue:.3g}), an event that the guarantee excludes. No model "
-            f"can be "
-            "published from this collection."
-        )
+        raise refusal
     step = weight_step(calibration.setting.ball)
     weights = np.rint(found.weights / step) * step
     return PublishedModel(agreement, weights, statistics.count, calibration.ridge, None, software())

@@ -167,10 +167,9 @@ def splitting(
     The first says Hx − c = ρ(s − x), the second ρ(2x − s − z) ∈ ∂Ω(z) + νz. Added up, z is exact
     for c + e with e = (H − ρI)(z − x), so ‖e‖ is the gap. Plain steps converge from anywhere, but
     slowly where H is ill conditioned; Anderson's extrapolation needs a hundredth of them at
-    condition number 10⁸. A leap that makes ‖z − x‖ grow is taken back for the plain step, and then
-    the next is trusted further, so that no kink of Ω holds it up for ever. The ρ that is best for a
-    quadratic, √((λ₁ + ν)(λd + ν)), follows ν as it becomes known; as no ρ suits every Ω, multiples
-    of it take turns, each longer than the last.
+    condition number 10⁸. A leap that more than doubles ‖z − x‖ is taken back for the plain step.
+    The ρ that is best for a quadratic, √((λ₁ + ν)(λd + ν)), follows ν as it becomes known; as no ρ
+    suits every Ω, multiples of it take turns, each longer than the last.
     """
     eigenvalues, V = np.maximum(eigen[0], 0.0), eigen[1]
     greatest, push = float(eigenvalues[-1]), length(moment)
@@ -182,7 +181,7 @@ def splitting(
     rho = penalty(max(push / radius - greatest, 0.0))
     review, factors = FIRST_REVIEW, cycle(PENALTY_FACTORS)
     s = plain = weights = np.zeros_like(moment)
-    multiplier, best, last, trust, leapt = 0.0, np.inf, np.inf, 2.0, False
+    multiplier, best, last, leapt = 0.0, np.inf, np.inf, False
     past: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=STEPS_REMEMBERED)
     step, limit = 0, STEPS_ALLOWED
     while best > RESIDUAL_SOUGHT and step < limit:
@@ -190,18 +189,20 @@ def splitting(
         x = V @ ((V.T @ (moment + rho * s)) / (eigenvalues + rho))
         z, price = prox_in_ball(regulariser, 2.0 * x - s, 1.0 / rho, radius)
         g = z - x
-        if leapt and not length(g) <= trust * last:
-            s, leapt, trust = plain, False, 2.0 * trust
+        size = length(g)
+        if leapt and not size <= 2.0 * last:
+            s, leapt = plain, False
             past.clear()
             continue
-        trust = 2.0 if leapt else trust
+        if not np.isfinite(size):
+            break
         gap, addends = length(hessian @ g - rho * g), length(moment + rho * (s - x)) + push
         if relative(gap, of=addends) < best:
             best, weights, multiplier = relative(gap, of=addends), z, rho * price
         rounding = len(g) * EPSILON * greatest * length(z)
         if relative(gap, of=addends, rounding=rounding) <= RESIDUAL_ENOUGH:
             limit = min(limit, 2 * step + 100)
-        plain, last = s + g, length(g)
+        plain, last = s + g, size
         past.append((s, g))
         s, leapt = _extrapolate(past), len(past) > 1
         if step >= review:

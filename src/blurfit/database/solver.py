@@ -166,9 +166,10 @@ def certify(problem: Problem, spectrum: Spectrum, weights: FloatArray, multiplie
     c + e, because prox does not expand. t is the lesser of 1/‖H‖ and η/‖c‖: a longer step would
     call any two points of a small ball near.
 
-    The residual is the gap in the equation, less what the rounding of Hw explains (d·2⁻⁵²·‖H‖‖w‖),
-    relative to ‖Hw‖ + ν‖w‖ + ‖c‖, the size of what it adds up: 0 if w cannot be told from exact.
-    The inequalities have to hold to within rounding.
+    The residual is the gap in the equation, less what rounding explains (d·2⁻⁵²·‖H‖‖w‖), relative
+    to ‖Hw‖ + ν‖w‖ + ‖c‖, the size of what it adds up: 0 if w cannot be told from exact. Where
+    neither a ball nor curvature holds w, it may be running off to infinity, where rounding hides
+    every gap; there rounding counts against w. The inequalities have to hold to within rounding.
     """
     eta, nu = problem.weight_bound, multiplier
     norm, push = length(weights), length(problem.moment)
@@ -176,12 +177,16 @@ def certify(problem: Problem, spectrum: Spectrum, weights: FloatArray, multiplie
     if problem.regulariser is None:
         slack = nu * max(eta - norm, 0.0) if nu else 0.0
         gap, curvature = max(length(gradient + nu * weights), slack), spectrum.smallest + nu
+        rounding = spectrum.rounding * norm
     else:
         t = 1.0 / (max(spectrum.norm, push / eta) or 1.0)
         nearest, _ = prox_in_ball(problem.regulariser, weights - t * gradient, t, eta)
         gap, curvature = length(weights - nearest) / t, spectrum.smallest
+        rounding = len(weights) * EPSILON * norm / t
+        if np.isinf(eta) and spectrum.smallest <= spectrum.rounding:
+            gap, rounding = gap + rounding, 0.0
     addends = length(gradient + problem.moment) + nu * norm + push
-    residual = relative(gap, of=addends, rounding=spectrum.rounding * norm)
+    residual = relative(gap, of=addends, rounding=rounding)
     inside, convex = norm <= eta * LENGTH_ALLOWED, curvature >= -spectrum.rounding
     if not (residual <= RESIDUAL_ALLOWED and inside and convex and nu >= 0.0):
         raise NotCertifiedError(
