@@ -84,6 +84,65 @@ def dependence_pvalue(seen):
     return 10 * smallest
 
 
+class TestTheAlgebra:
+    """Mistakes too small for any sample: each choice has the probability that the paper asks."""
+
+    @given(scale=st.floats(2.0**-10, 2.0**45), k=st.integers(-(2**50), 2**50))
+    def test_a_draw_is_kept_with_the_right_probability(self, scale, k):
+        asked, s = [], Fraction(scale)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(noise, "_discrete_laplace", lambda t: asked.append(t) or k)
+            patch.setattr(noise, "_happens", lambda a, b: asked.append(Fraction(a, b)) or True)
+            assert noise._discrete_gaussian(*scale.as_integer_ratio()) == k
+        t = math.floor(s) + 1
+        assert asked == [t, (abs(k) - s**2 / t) ** 2 / (2 * s**2)]
+
+    @pytest.mark.parametrize(
+        ("choices", "coins", "expected"),
+        [  # rest, then whether it is negative; whether the rest is kept, then the quotient's coins
+            ([3, 0], [True, True, True, False], 3 + 5 * 2),
+            ([3, 1], [True, False], -3),
+            ([4, 2, 0], [False, True, False], 2),
+            ([0, 1, 0, 0], [True, False, True, False], 0),  # a negative zero is drawn again
+        ],
+    )
+    def test_a_two_sided_geometric_draw(self, monkeypatch, choices, coins, expected):
+        bounds, odds = [], []
+        choices, coins, first = iter(choices), iter(coins), choices[0]
+        monkeypatch.setattr(noise.secrets, "randbelow", lambda n: bounds.append(n) or next(choices))
+        monkeypatch.setattr(
+            noise, "_happens_below_one", lambda a, b: odds.append((a, b)) or next(coins)
+        )
+        assert noise._discrete_laplace(5) == expected
+        assert next(choices, None) is next(coins, None) is None  # all were asked for
+        assert (bounds[0], bounds[-1], odds[0]) == (5, 2, (first, 5))
+        assert set(odds) <= {(rest, 5) for rest in range(5)} | {(1, 1)}
+
+    @given(a=st.integers(0, 60), b=st.integers(1, 9))
+    def test_an_exponent_is_taken_apart_into_ones_and_a_rest(self, a, b):
+        odds = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                noise, "_happens_below_one", lambda a, b: odds.append(Fraction(a, b)) or True
+            )
+            assert noise._happens(a, b)
+        assert sum(odds) == Fraction(a, b)
+        assert max(odds) <= 1
+
+    @pytest.mark.parametrize("successes", range(6))
+    def test_an_exponential_coin_counts_trials_of_a_over_bk(self, monkeypatch, successes):
+        bounds = []
+
+        def below(n):
+            bounds.append(n)
+            assert len(bounds) <= successes + 1, "a failure must end it"
+            return 2 if len(bounds) <= successes else 3  # 2 < a = 3 succeeds, 3 does not
+
+        monkeypatch.setattr(noise.secrets, "randbelow", below)
+        assert noise._happens_below_one(3, 7) == (successes % 2 == 0)
+        assert bounds == [7 * k for k in range(1, successes + 2)]
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("ratio", RATIOS)
 class TestExact:

@@ -27,7 +27,7 @@ from blurfit.theory.calibrated import InputCalibration, MomentCalibration
 
 ROUNDING = 2.0**-16  # ξ: bounds are enlarged by this share, which pays for rounding the record
 DISCRETE_SHARE = 1e-3  # of δ, kept back for noise that is discrete
-_LEAST_RESOLUTION = {"moment": 2.0**-10, "input": 2.0**-16}  # of the noise's deviation
+_LEAST_RESOLUTION = {"moment": 2.0**-10, "input": 2.0**-13}  # of the noise's deviation
 _WEIGHT_RESOLUTION = 2.0**-24  # of the weight bound
 
 

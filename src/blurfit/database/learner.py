@@ -70,7 +70,8 @@ def _learn_once(
     agreement: Agreement, calibration: InputCalibration, statistics: Statistics
 ) -> PublishedModel:
     refusal = InfeasibleError(
-        "The blurred sums leave a direction without curvature, an event that the guarantee excludes. "
+        "The blurred sums leave a direction without curvature, an event that the guarantee "
+        "excludes. "
         "No model can be published from this collection."
     )
     try:
