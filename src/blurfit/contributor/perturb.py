@@ -10,7 +10,6 @@ protection, and lives in `blurfit.simulation` alone.
 import math
 import os
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,7 +22,6 @@ from blurfit.contributor import noise
 from blurfit.theory.calibrated import InputCalibration
 
 FloatArray = npt.NDArray[np.float64]
-Blur = Callable[[npt.ArrayLike, npt.ArrayLike, float], FloatArray]
 
 _NUMBERS_AT_ONCE = 2**16  # half a megabyte: a chunk's triangles stay in the cache
 
@@ -39,14 +37,15 @@ def perturb(agreement: Agreement, record: Any) -> Submission:
     """
     agreement.verify()
     x, y = agreement.schema.encode(record)
-    q, p, _ = agreement.loss.terms(np.atleast_2d(x), np.atleast_1d(y))
-    quadratic, linear = _blurred(agreement, q, p, noise.exact)
+    q, p, _ = agreement.loss.terms(x, y)
+    quadratic, linear = _on_grid(agreement, q, p)
+    quadratic_scale, linear_scale = _scales(agreement)
     return Submission(
         identifier=noise.new_identifier(),
         fingerprint=agreement.fingerprint,
         mechanism=agreement.mechanism,
-        quadratic=quadratic[0],
-        linear=linear[0],
+        quadratic=noise.exact(quadratic, quadratic_scale, agreement.grid.quadratic),
+        linear=noise.exact(linear, linear_scale, agreement.grid.linear),
     )
 
 
@@ -63,14 +62,19 @@ def perturb_table(agreement: Agreement, table: Any) -> Submissions:
     width = d if agreement.mechanism == "input" else d * (d + 1) // 2
     quadratic, linear = np.empty((len(q), width)), np.empty((len(q), d))
     at_once = max(1, _NUMBERS_AT_ONCE // width)
+    (quadratic_scale, linear_scale), grid = _scales(agreement), agreement.grid
 
     def blur(start: int) -> None:
         rows = slice(start, start + at_once)
-        quadratic[rows], linear[rows] = _blurred(agreement, q[rows], p[rows], noise.bulk)
+        squares, lines = _on_grid(agreement, q[rows], p[rows])
+        noise.bulk(squares, quadratic_scale, grid.quadratic, out=quadratic[rows])
+        noise.bulk(lines, linear_scale, grid.linear, out=linear[rows])
 
     # NumPy lets go of the interpreter while it draws, and every chunk keys a generator of its own.
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         deque(threads.map(blur, range(0, len(q), at_once)), maxlen=0)
+    quadratic.setflags(write=False)  # so that the message need not copy them
+    linear.setflags(write=False)
     return Submissions(
         identifiers=noise.new_identifiers(len(q)),
         fingerprint=agreement.fingerprint,
@@ -80,26 +84,23 @@ def perturb_table(agreement: Agreement, table: Any) -> Submissions:
     )
 
 
-def _blurred(
-    agreement: Agreement, q: FloatArray, p: FloatArray, blur: Blur
-) -> tuple[FloatArray, FloatArray]:
-    """The two blurred parts of each record, as multiples of the agreement's steps."""
-    calibration, grid = agreement.calibration, agreement.grid
-    if isinstance(calibration, InputCalibration):
-        return (
-            blur(
-                noise.to_grid(q, grid.quadratic, toward_zero=True),
-                calibration.q_noise,
-                grid.quadratic,
-            ),
-            blur(noise.to_grid(p, grid.linear, toward_zero=True), calibration.p_noise, grid.linear),
-        )
-    triangle = np.concatenate(
-        [q[:, row, None] * q[:, row:] for row in range(agreement.dimension)], axis=1
-    )
-    rows, columns = np.triu_indices(agreement.dimension)
-    scales = np.where(rows == columns, calibration.m_noise, calibration.m_noise / math.sqrt(2))
+def _on_grid(agreement: Agreement, q: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What will be blurred, in multiples of the steps: q or the triangle of qqᵀ, and p."""
+    grid, moment = agreement.grid, agreement.mechanism == "moment"
+    if moment:
+        rows = range(agreement.dimension)
+        q = np.concatenate([q[..., row, None] * q[..., row:] for row in rows], axis=-1)
     return (
-        blur(noise.to_grid(triangle, grid.quadratic, toward_zero=False), scales, grid.quadratic),
-        blur(noise.to_grid(p, grid.linear, toward_zero=False), calibration.p_noise, grid.linear),
+        noise.to_grid(q, grid.quadratic, toward_zero=not moment),
+        noise.to_grid(p, grid.linear, toward_zero=not moment),
     )
+
+
+def _scales(agreement: Agreement) -> tuple[npt.ArrayLike, float]:
+    """The noise's deviation for each number of the one part, and for the other."""
+    calibration = agreement.calibration
+    if isinstance(calibration, InputCalibration):
+        return calibration.q_noise, calibration.p_noise
+    rows, columns = np.triu_indices(agreement.dimension)
+    beside = calibration.m_noise / math.sqrt(2)
+    return np.where(rows == columns, calibration.m_noise, beside), calibration.p_noise

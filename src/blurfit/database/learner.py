@@ -71,8 +71,7 @@ def _learn_once(
 ) -> PublishedModel:
     refusal = InfeasibleError(
         "The blurred sums leave a direction without curvature, an event that the guarantee "
-        "excludes. "
-        "No model can be published from this collection."
+        "excludes. No model can be published from this collection."
     )
     try:
         found = _minimise(agreement, statistics, calibration.ridge)
