@@ -8,7 +8,6 @@ its place.
 import math
 
 from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, ndtri
-from scipy.stats import ncx2
 
 _NUDGE = 1e-12
 _SLACK = (
@@ -71,6 +70,8 @@ def shifted_energy_ceiling(probability: float, dimension: int, shift: float, sca
 
 
 def _noncentral_ceiling(probability: float, dimension: int, noncentrality: float) -> float:
+    from scipy.stats import ncx2  # half a second to import, and moment perturbation never needs it
+
     if noncentrality == 0:
         return chi_square_ceiling(probability, dimension)
     quantile = float(ncx2.isf(probability, dimension, noncentrality)) * (1 + _NUDGE)
