@@ -91,7 +91,10 @@ def test_guarantee_inverts_calibrate() -> None:
     result = blurfit("guarantee", "--delta", "1e-6", "--json", *scales, *SURVEY)
     assert json.loads(result.stdout)["epsilon"] == pytest.approx(1, rel=1e-6)
     result = blurfit("guarantee", "--delta", "1e-6", *scales, *SURVEY)
-    assert "epsilon = 1, delta = 1e-06 (replace, any number of models)" in result.stdout
+    assert (
+        "epsilon = 1, delta = 1e-06 (replace, any number of models from one final collection)"
+        in result.stdout
+    )
 
 
 @pytest.mark.parametrize(

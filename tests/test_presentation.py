@@ -8,6 +8,7 @@ from rich.console import Console
 from blurfit import LocalGuarantee, calibrate
 from blurfit.agreement.words import local_in_words
 from blurfit.presentation import report
+from blurfit.theory.gaussian import mu_of
 
 SURVEY = {"dimension": 3, "quorum": 500, "q_bound": 1, "p_bound": 1, "weight_bound": 1}
 
@@ -23,7 +24,8 @@ def text(**arguments) -> str:
     ("epsilon", "words"), [(0.5, "very little"), (5, "not be sure"), (11, "a great deal")]
 )
 def test_local_privacy_in_words(epsilon: float, words: str) -> None:
-    assert words in local_in_words(LocalGuarantee(mu=1.0, epsilon=epsilon, delta=1e-6))
+    mu = mu_of(epsilon, 1e-6)
+    assert words in local_in_words(LocalGuarantee(mu=mu, epsilon=epsilon, delta=1e-6))
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])

@@ -18,7 +18,6 @@ from rich.table import Table
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.schema import Numeric
 from blurfit.contributor.perturb import perturb_table
-from blurfit.database.learner import learn
 from blurfit.database.store import Store
 from blurfit.datasets import Census, make_census
 from blurfit.model.published import PublishedModel
@@ -77,7 +76,7 @@ def _collect(console: Console, mechanism: Mechanism, people: Census, quorum: int
                 batch = people.take(min(BATCH, len(people) - start), start=start)
                 store.add(agreement, perturb_table(agreement, batch.table))
                 progress.advance(task, len(batch))
-        return learn(agreement, store.statistics(agreement))
+        return store.publish(agreement)
 
 
 def _without_privacy(people: Census) -> FloatArray:

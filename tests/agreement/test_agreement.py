@@ -113,9 +113,8 @@ def test_a_forger_who_computes_the_fingerprint_anew_still_cannot_lower_the_noise
         if path[1] in ("split",) or (path[1:2] == ("model",) and "local" in name):
             continue
         lowered = value - 1 if isinstance(value, int) and value > 1 else value - abs(value) / 3
-        forged = Agreement.from_dict(changed(document, path, lowered)) if path else None
         with pytest.raises(BlurfitError):
-            forged.verify()
+            Agreement.from_dict(changed(document, path, lowered)).verify()
 
 
 @pytest.mark.parametrize(
@@ -148,15 +147,46 @@ def test_noise_for_fewer_columns_or_a_smaller_loss_is_refused() -> None:
         Agreement.from_dict(taylor).verify()
 
 
-def test_grid_must_be_paid_for() -> None:
+def test_grid_must_be_the_one_that_follows() -> None:
     document = AGREEMENTS["moment"].to_dict()
-    for step in (document["grid"]["linear"] * 4, 1e-7, 0, -1.0):
+    for factor in (4, 0.25, 0, -1.0, 1.5):
+        step = document["grid"]["linear"] * factor
         forged = Agreement.from_dict(changed(document, ("grid", "linear"), step))
-        with pytest.raises(NotCertifiedError, match=r"grid\.linear"):
+        with pytest.raises(NotCertifiedError, match="which follows from the noise"):
             forged.verify()
-    Agreement.from_dict(
-        changed(document, ("grid", "linear"), document["grid"]["linear"] / 4)
-    ).verify()
+
+
+@pytest.mark.parametrize("name", AGREEMENTS)
+def test_hostile_values_end_in_our_own_errors(name: str) -> None:
+    """Whatever stands in a field, reading and verifying either refuse it in one exception tree, or
+    it is as before."""
+    document = AGREEMENTS[name].to_dict()
+    hostile = [None, True, "x", [], {}, -1, 0, 1e300, 10**400, float("nan"), float("inf")]
+    for path, value in leaves(document):
+        for nasty in hostile:
+            if nasty == value and type(nasty) is type(value):
+                continue
+            try:
+                forged = Agreement.from_dict(changed(document, path, nasty))
+                forged.verify(AGREEMENTS[name].fingerprint)
+            except BlurfitError:
+                continue
+            assert forged.fingerprint == AGREEMENTS[name].fingerprint, (path, nasty)
+
+
+@pytest.mark.parametrize("text", ['{"a": 1e999}', '{"version": ' + "9" * 400 + "}", "[" * 10_000])
+def test_hostile_texts_end_in_our_own_errors(text: str) -> None:
+    with pytest.raises(BlurfitError):
+        Agreement.from_json(text)
+
+
+def test_negative_shares_pay_for_nothing() -> None:
+    document = AGREEMENTS["input"].to_dict()
+    forged = deepcopy(document["calibration"])
+    forged |= {"sigma_u": -1e-3, "sigma_b": 1e-3, "ridge": 50.0}
+    forged["shares"] = {"gram": -0.999999999, "record": 0.0, "spectrum": 0.0, "gradient": 1.000001}
+    with pytest.raises(InvalidValueError, match=r"gram=-0\.999999999 >= 0"):
+        Agreement.from_dict({**document, "calibration": forged})
 
 
 def test_loss_follows_the_target() -> None:
@@ -169,9 +199,11 @@ def test_loss_follows_the_target() -> None:
 
 
 def test_promise_is_the_one_that_was_asked_for() -> None:
-    agreement = AGREEMENTS["moment"]
-    assert (agreement.epsilon, agreement.delta, agreement.quorum) == (1.0, 1e-6, 5000)
-    assert agreement.dimension == 5
+    for agreement in AGREEMENTS.values():
+        assert (agreement.epsilon, agreement.delta, agreement.quorum) == (1.0, 1e-6, 5000)
+        assert agreement.dimension == 5
+        assert agreement.calibration.model.delta < agreement.delta  # some is kept back
+    assert AGREEMENTS["input"].calibration.model.epsilon < 1.0
     with pytest.raises(InfeasibleError, match="needs a weight_bound"):
         Agreement.propose(REGRESSION, **PROMISE, mechanism="input")
 

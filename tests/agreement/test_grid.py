@@ -1,10 +1,12 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from blurfit import calibrate
+from blurfit import InfeasibleError, NotCertifiedError, Statistics, calibrate
 from blurfit.agreement.grid import ROUNDING, Grid, weight_step
+from blurfit.simulation.sampler import sampler_for
 from blurfit.theory import moment
 from blurfit.theory.setting import Setting
 
@@ -60,4 +62,66 @@ def test_weight_step_is_a_power_of_two() -> None:
     for bound in (0.3, 1.0, 7.0):
         step = weight_step(bound)
         assert np.log2(step) % 1 == 0
-        assert bound * 2.0**-25 <= step <= bound * 2.0**-24
+        assert bound * 2.0**-21 <= step <= bound * 2.0**-20
+
+
+@pytest.mark.parametrize("local", [{}, {"local_epsilon": 3.0, "local_delta": 1e-6}])
+@pytest.mark.parametrize(("dimension", "quorum"), [(1, 2), (3, 200), (14, 2**20)])
+def test_a_cell_of_weights_holds_many_points_of_the_lattice(local, dimension, quorum) -> None:
+    """For real Gram matrices of the mechanism, not for its floor: ω·λ_min(A + Δ_in)/g is large."""
+    found = calibrate(
+        1,
+        1e-6,
+        dimension=dimension,
+        quorum=quorum,
+        q_bound=1,
+        p_bound=1,
+        weight_bound=2,
+        mechanism="input",
+        **local,
+    )
+    grid = Grid.of(found)
+    draws = sampler_for(found, Statistics(quorum, np.zeros((dimension,) * 2), np.zeros(dimension)))
+    generator = np.random.default_rng(0)
+    for _ in range(100):
+        smallest = np.linalg.eigvalsh(draws.draw(generator).gram)[0] + found.ridge
+        assert weight_step(2.0) * smallest / grid.dither >= 2.0**12 * dimension
+
+
+def test_all_other_grids_are_refused() -> None:
+    for mechanism in ("input", "moment"):
+        found = calibrate(
+            1,
+            1e-6,
+            dimension=3,
+            quorum=100,
+            q_bound=1,
+            p_bound=1,
+            weight_bound=1,
+            mechanism=mechanism,
+        )
+        grid = Grid.of(found)
+        grid.verify(found)
+        for name in ("quadratic", "linear", "dither"):
+            for factor in (0.25, 0.5, 2.0, 3.0, 0.0, -1.0):
+                with pytest.raises(NotCertifiedError, match="which follows from the noise"):
+                    replace(grid, **{name: getattr(grid, name) * factor}).verify(found)
+
+
+def test_too_few_records_for_a_certain_curvature() -> None:
+    found = calibrate(
+        1,
+        1e-6,
+        dimension=3,
+        quorum=8,
+        q_bound=1,
+        p_bound=1,
+        weight_bound=1,
+        mechanism="input",
+        local_epsilon=0.5,
+        local_delta=1e-6,
+        debias=False,
+    )
+    if found.ridge <= 0:
+        with pytest.raises(InfeasibleError, match="larger quorum than 8"):
+            Grid.of(found)

@@ -2,13 +2,20 @@ import pytest
 
 from blurfit import LocalGuarantee, ModelGuarantee
 from blurfit.agreement.words import local_in_words, relation_in_words, releases_in_words
+from blurfit.theory.gaussian import mu_of
 
 
 @pytest.mark.parametrize(
     ("epsilon", "words"), [(0.5, "very little"), (5, "not be sure"), (11, "a great deal")]
 )
 def test_local_privacy(epsilon: float, words: str) -> None:
-    assert words in local_in_words(LocalGuarantee(mu=1.0, epsilon=epsilon, delta=1e-6))
+    mu = mu_of(epsilon, 1e-6)
+    assert words in local_in_words(LocalGuarantee(mu=mu, epsilon=epsilon, delta=1e-6))
+
+
+def test_no_delta_makes_a_telling_submission_sound_private() -> None:
+    told = local_in_words(LocalGuarantee(mu=4.73, epsilon=0.0, delta=0.99))
+    assert "a great deal" in told
 
 
 def test_releases_and_relations() -> None:

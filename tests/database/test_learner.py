@@ -1,18 +1,24 @@
 """Algorithm 2: from a form to a weight by hand, quorum and releases kept, intervals that cover."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from blurfit import InfeasibleError, InvalidValueError
+from blurfit import InfeasibleError, InvalidValueError, LocalGuarantee
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.grid import Grid, weight_step
 from blurfit.agreement.schema import Binary, Numeric, Schema
 from blurfit.contributor.perturb import perturb, perturb_table
 from blurfit.database.learner import LIFT, learn, spectral_ridge
 from blurfit.database.statistics import Statistics
 from blurfit.simulation.sampler import sampler_for
+from blurfit.theory.certified import Scales, Shares, curvature_loss, largest_m
+from blurfit.theory.gaussian import epsilon_of
+from blurfit.theory.risk import input_excess_risk
+from blurfit.theory.search import local_mu
 
 SCHEMA = Schema(
     features=[Numeric("age", 0, 100), Binary("married")], target=Numeric("income", 0, 200_000)
@@ -103,7 +109,7 @@ def test_input_has_no_knob() -> None:
     model = learn(agreement, statistics)
     assert model.ridge == agreement.calibration.ridge
     assert np.linalg.norm(model.weights) <= 2.0 * (1 + 1e-6)
-    assert (model.weights * 2.0**24 % 1 == 0).all()  # on the public grid
+    assert (model.weights / weight_step(2.0) % 1 == 0).all()  # on the public grid
     again = learn(agreement, statistics)
     assert model.to_json() == again.to_json()
     with pytest.raises(InfeasibleError, match="second release"):
@@ -155,6 +161,11 @@ def test_foreign_statistics_are_refused() -> None:
     agreement = Agreement.propose(SCHEMA, **PROMISE, quorum=10)
     with pytest.raises(InvalidValueError, match="another agreement"):
         learn(agreement, Statistics(20, np.eye(2), np.ones(2)))
+    weaker = Agreement.propose(SCHEMA, epsilon=50.0, delta=1e-6, quorum=10)
+    sums = Statistics(20, np.eye(3), np.ones(3))
+    assert learn(weaker, sums.under(weaker.fingerprint)).guarantee.epsilon == 50
+    with pytest.raises(InvalidValueError, match="another agreement promises something else"):
+        learn(agreement, sums.under(weaker.fingerprint))
 
 
 @pytest.mark.statistical
@@ -204,3 +215,53 @@ def test_intervals_cover(label: bool) -> None:
     assert private / trials >= 0.84  # 0.9 less three deviations of the count
     assert full / trials >= 0.84
     assert np.median(widths) < 5  # 2 × 1.645 standard errors, and a little for the ridge
+
+
+@pytest.mark.statistical
+def test_weights_do_not_betray_the_grid_of_the_noise() -> None:
+    """An attacker who knows all q̃ but whether the target's q is 1 or 0 looks for the lattice of
+    Σp̃ in w.
+
+    With next to no noise on q the sums A are known: w·(A + Δ_in) is a multiple of the noise's step
+    under the right hypothesis, were it not for the dither. (It told the records apart 19 times in
+    20.)
+    """
+    schema = Schema(features=[Numeric("v", -1, 1)], target=Numeric("y", -1, 1), intercept=False)
+    count, sigma_u, ridge = 50, 1e-6, 60.0
+    agreement = Agreement.propose(
+        schema, epsilon=1, delta=1e-6, quorum=count, mechanism="input", weight_bound=1.0
+    )
+    found = agreement.calibration
+    delta = found.model.delta
+    shares = Shares(0.1 * delta, 0.05 * delta, 0.0, 0.8 * delta)
+    loss = curvature_loss(found.setting, sigma_u, ridge, shares)
+    headroom = found.model.epsilon - loss.determinant_loss
+    sigma_b = loss.gradient_sensitivity / largest_m(headroom, shares.gradient, 1)
+    scales = Scales(sigma_u, sigma_b, ridge)
+    mu = local_mu(found.setting, scales)
+    calibration = replace(
+        found,
+        sigma_u=sigma_u,
+        sigma_b=sigma_b,
+        ridge=ridge,
+        shares=shares,
+        loss=loss,
+        local=LocalGuarantee(mu, epsilon_of(mu, found.local.delta), found.local.delta),
+        excess_risk=input_excess_risk(found.setting, scales),
+    )
+    agreement = replace(agreement, calibration=calibration, grid=Grid.of(calibration))
+    agreement.verify()
+    step, square = agreement.grid.linear, float(schema.encode_features({"v": 1.0})[0]) ** 2
+
+    def guesses_one(value: float) -> bool:
+        table = {"v": np.array([value] + [0.0] * (count - 1)), "y": np.zeros(count)}
+        sent = perturb_table(agreement, table)
+        w = learn(agreement, Statistics.of_records(sent.quadratic, sent.linear)).weights[0]
+        misfit = [abs(w * (ridge + A) / step % 1 - 0.5) / (ridge + A) for A in (square, 0.0)]
+        return misfit[0] > misfit[1]
+
+    trials = 150
+    right, wrong = (sum(guesses_one(value) for _ in range(trials)) / trials for value in (1.0, 0.0))
+    allowed = (math.e - 1) / (math.e + 1)
+    assert abs(right - wrong) < allowed
+    assert abs(right - wrong) < 0.35  # in truth they are about the same

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from blurfit import InvalidValueError
+from blurfit import InfeasibleError, InvalidValueError
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.schema import Numeric, Schema
 from blurfit.agreement.submission import Submission, Submissions
@@ -82,6 +82,22 @@ def test_agreements_do_not_mix(agreement) -> None:
         with pytest.raises(InvalidValueError, match="another agreement"):
             store.add(agreement, perturb(another, record))
         assert store.statistics(agreement).count == 1
+
+
+def test_published_once_and_closed(agreement, tmp_path) -> None:
+    path = tmp_path / "collection.db"
+    with Store(path) as store:
+        store.add(agreement, perturb_table(agreement, {k: v[:19] for k, v in PEOPLE.items()}))
+        with pytest.raises(InfeasibleError, match="1 more contributors"):
+            store.publish(agreement)
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+        first = store.publish(agreement)
+        assert first.count == 59
+        with pytest.raises(InfeasibleError, match="closed"):
+            store.add(agreement, perturb_table(agreement, PEOPLE))
+    with Store(path) as store:
+        assert store.publish(agreement).to_json() == first.to_json()
+        assert store.count(agreement) == 59
 
 
 def test_wrong_dimension_is_refused(agreement) -> None:

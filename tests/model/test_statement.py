@@ -38,7 +38,7 @@ def test_says_what_is_promised_to_whom(mechanism, neighbours) -> None:
         "20,000",
         found.fingerprint,
         found.software,
-        "2.72 times surer",
+        "2.72 times as likely",
         "poisoning",
         "Each person contributed once",
         "The database could learn a great deal from a single submission.",
@@ -58,7 +58,7 @@ def test_the_papers_rule_is_said_not_to_be_proved() -> None:
     text = words(as_markdown(model(mechanism="input", rule="published")))
     assert "which is not proved" in text
     assert "-differentially private" not in text.split("## What is assumed")[0].split("Gaussian")[0]
-    assert "times surer" not in text
+    assert "times as likely" not in text
 
 
 def test_html_is_escaped_and_self_contained() -> None:

@@ -15,14 +15,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import rfc8785
 
-from blurfit.agreement.grid import DISCRETE_SHARE, ROUNDING, Grid
+from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, ROUNDING, Grid
 from blurfit.agreement.schema import Schema
-from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.errors import (
+    BlurfitError,
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+)
 from blurfit.theory.calibrated import (
+    MECHANISMS,
     InputCalibration,
     Mechanism,
     MomentCalibration,
@@ -87,15 +93,11 @@ class Agreement:
         name: LossName = loss or ("logistic" if schema.is_label else "squared")
         one_of(LOSSES, loss=name)
         nonnegative(l1=l1, l2=l2)
-        if (name == "logistic") != schema.is_label:
-            raise InfeasibleError(
-                f"Expected loss={name!r} to fit the target {schema.target.name!r}: 'logistic' "
-                f"learns a "
-                "label (binary, or a number with `above`), 'squared' a number."
-            )
+        one_of(MECHANISMS, mechanism=mechanism)
+        _refuse_unless_fitting(name, schema)
         function = _loss(name, approximation, weight_bound)
         calibration = calibrate(
-            epsilon,
+            epsilon * (1 - LATTICE_SHARE[mechanism]),
             delta * (1 - DISCRETE_SHARE),
             dimension=schema.dimension,
             quorum=quorum,
@@ -131,8 +133,9 @@ class Agreement:
 
     @property
     def epsilon(self) -> float:
-        """ε of the published model."""
-        return self.calibration.model.epsilon
+        """ε of the published model, what is kept back for weights on a lattice included."""
+        kept_back = LATTICE_SHARE[self.mechanism]
+        return float(f"{self.calibration.model.epsilon / (1 - kept_back):.12g}")
 
     @property
     def delta(self) -> float:
@@ -160,6 +163,21 @@ class Agreement:
                 f"Expected an agreement with fingerprint {fingerprint}, but this one has "
                 f"{self.fingerprint}: it is not the one that you were invited to."
             )
+        try:
+            self._verify()
+        except BlurfitError:
+            raise
+        except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
+            raise InvalidValueError(
+                f"Expected numbers and words as blurfit writes them: {error}. Do not send anything "
+                "under this agreement."
+            ) from error
+
+    def _verify(self) -> None:
+        one_of(LOSSES, loss=self.loss_name)
+        one_of(get_args(Approximation), approximation=self.approximation)
+        nonnegative(l1=self.l1, l2=self.l2)
+        _refuse_unless_fitting(self.loss_name, self.schema)
         setting, loss = self.calibration.setting, self.loss
         if self.schema.dimension != setting.dimension:
             raise NotCertifiedError(
@@ -203,7 +221,7 @@ class Agreement:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "Agreement":
         """The inverse of `to_dict`. Nothing is trusted: call `verify`."""
-        if document.get("format") != FORMAT or document.get("version") != VERSION:
+        if (document.get("format"), repr(document.get("version"))) != (FORMAT, repr(VERSION)):
             raise InvalidValueError(
                 f"Expected format={FORMAT!r}, version={VERSION}, and got "
                 f"format={document.get('format')!r}, version={document.get('version')!r}. "
@@ -225,12 +243,13 @@ class Agreement:
                 calibration=calibration_from_dict(document["calibration"]),
                 grid=Grid(**document["grid"]),
             )
-        except (AttributeError, KeyError, TypeError) as error:
+            rfc8785.dumps(agreement.to_dict())  # only plain, finite values have a fingerprint
+        except BlurfitError:
+            raise
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidValueError(
-                f"Expected an agreement as blurfit writes it: {error}."
+                f"Expected an agreement as blurfit writes it: {error!r}."
             ) from error
-        one_of(LOSSES, loss=agreement.loss_name)
-        nonnegative(l1=agreement.l1, l2=agreement.l2)
         return agreement
 
     def to_json(self) -> str:
@@ -243,7 +262,7 @@ class Agreement:
         """Read what `to_json` wrote; refuses a text whose fingerprint is not its own."""
         try:
             document = json.loads(text, parse_constant=_refuse_constant)
-        except ValueError as error:
+        except (RecursionError, ValueError) as error:
             raise InvalidValueError(f"Expected an agreement in JSON: {error}.") from error
         if not isinstance(document, dict):
             raise InvalidValueError("Expected an agreement in JSON: an object with named fields.")
@@ -267,6 +286,14 @@ class Agreement:
         agreement = cls.from_json(Path(path).read_bytes())
         agreement.verify()
         return agreement
+
+
+def _refuse_unless_fitting(name: LossName, schema: Schema) -> None:
+    if (name == "logistic") != schema.is_label:
+        raise InfeasibleError(
+            f"Expected loss={name!r} to fit the target {schema.target.name!r}: 'logistic' learns a "
+            "label (binary, or a number with `above`), 'squared' a number."
+        )
 
 
 def _loss(

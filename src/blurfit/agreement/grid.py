@@ -2,84 +2,109 @@
 
 Noise that is drawn in floating point can be recognised by its last bits. So whatever is sent is a
 multiple of a power of two that everyone knows, and the noise is a discrete Gaussian on those
-multiples. Two things have to be paid for:
+multiples. That has to be paid for:
 
 * *Rounding the record.* `input` rounds q and p towards zero, which never lengthens them. `moment`
   rounds qqᵀ and p to the nearest multiples; two records then differ by up to g_m·d and g_p·√d more
-  (Frobenius norm; Euclidean norm). The steps are chosen such that this is at most ξΔ, ξ = 2⁻¹⁶, and
-  noise is calibrated for bounds R_q and R_p that are larger by the factor 1 + ξ, which raises
-  the sensitivity to at least (1 + ξ)Δ (it grows with R_q² and R_p).
+  (Frobenius norm; Euclidean norm). The steps are chosen such that this is at most ξΔ, ξ = 2⁻¹¹, and
+  noise is calibrated for bounds R_q and R_p that are larger by the factor 1 + ξ, which raises the
+  sensitivity to at least (1 + ξ)Δ (it grows with R_q² and R_p).
 * *Discrete noise.* The sum of n discrete Gaussians of deviation s on a grid of step g ≤ s/2¹⁰
   differs from one of deviation s√n by less than e^{−10⁶} (Canonne, Kamath and Steinke 2020; Poisson
   summation), and that one from a rounded continuous Gaussian by a factor of 1 ± (g/s)²x²/(24n) at x
-  deviations: less than 10⁻⁶ where δ ≥ 10⁻³⁰⁰. Rounding is post-processing. A thousandth of δ is
+  deviations: less than 10⁻⁴ where δ ≥ 10⁻³⁰⁰. Rounding is post-processing. A thousandth of δ is
   kept back for it.
-
-For `input` the theorem speaks of the weights and not of the sums, so the published weights are
-rounded too (`weight_step`), to a grid far coarser than what one step of the noise moves them by.
+* *Weights on a lattice.* For `input` the theorem is about the weights, and takes p̃ to be
+  continuous. Were it on a grid, so would be the weights, given the q̃, and whoever knows the q̃
+  could tell two records apart by their lattices. So each p̃ is dithered: a uniform multiple of a
+  much finer step is added to it within its own step (post-processing), and the published weights
+  are rounded to multiples of ω ≈ 2⁻²⁰η. One fine step g of Σp̃ moves the weights by at most g/κ,
+  where κ ≤ λ_min(A + Δ_in·I), so every cell of side ω holds at least M = ωκ/g of the lattice's
+  points along each axis, and its probability is what the continuous noise gives it, times 1 ± d/M
+  or so. M ≥ 2¹²d/ε keeps the two factors of a likelihood ratio below e^{ε/2¹⁰}, and that share of ε
+  is kept back; κ is certain but for half of the thousandth of δ.
 """
 
 import math
 from dataclasses import dataclass
 
-from blurfit.errors import NotCertifiedError
+from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.theory.calibrated import InputCalibration, MomentCalibration
+from blurfit.theory.certified import spectrum_floor
 
-ROUNDING = 2.0**-16  # ξ: bounds are enlarged by this share, which pays for rounding the record
+ROUNDING = 2.0**-11  # ξ: bounds are enlarged by this share, which pays for rounding the record
 DISCRETE_SHARE = 1e-3  # of δ, kept back for noise that is discrete
-_LEAST_RESOLUTION = {"moment": 2.0**-10, "input": 2.0**-13}  # of the noise's deviation
-_WEIGHT_RESOLUTION = 2.0**-24  # of the weight bound
+LATTICE_SHARE = {"moment": 0.0, "input": 2.0**-10}  # of ε, kept back for weights on a lattice
+_RESOLUTION = {"moment": 2.0**-10, "input": 2.0**-13}  # of the noise's deviation, at the coarsest
+_WEIGHT_RESOLUTION = 2.0**-20  # of the weight bound
+_POINTS_IN_A_CELL = 2.0**12  # for each dimension, and each 1/ε
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Steps, each a power of two: of q (input) or of qqᵀ (moment), and of p."""
+    """Steps, each a power of two: of q (input) or of qqᵀ (moment), of the noise on p, and of p̃.
+
+    `dither` is the step that p̃ is a multiple of; it is finer than `linear` for `input` only.
+    """
 
     quadratic: float
     linear: float
+    dither: float
 
     @classmethod
     def of(cls, calibration: InputCalibration | MomentCalibration) -> "Grid":
         """The coarsest grid that the calibration's budget for rounding allows."""
-        quadratic, linear = _largest_steps(calibration)
-        return cls(_power_of_two_below(quadratic), _power_of_two_below(linear))
+        d = calibration.setting.dimension
+        if isinstance(calibration, MomentCalibration):
+            # half of ξΔ for each of the two roundings, in the geometry ‖M‖_F² + ‖p‖²/τ²
+            slack = ROUNDING * calibration.sensitivity / (1 + ROUNDING) / 2
+            coarse = _RESOLUTION["moment"]
+            quadratic = min(slack / d, calibration.m_noise * coarse)
+            linear = min(slack * calibration.balance / math.sqrt(d), calibration.p_noise * coarse)
+            step = power_of_two_below(linear)
+            return cls(power_of_two_below(quadratic), step, step)
+        quadratic = calibration.q_noise * _RESOLUTION["input"]
+        linear = power_of_two_below(calibration.p_noise * _RESOLUTION["input"])
+        points = _POINTS_IN_A_CELL * d / calibration.model.epsilon
+        finest = weight_step(calibration.setting.ball) * _least_curvature(calibration) / points
+        return cls(power_of_two_below(quadratic), linear, min(linear, power_of_two_below(finest)))
 
     def verify(self, calibration: InputCalibration | MomentCalibration) -> None:
-        """Refuse steps that are no powers of two, or coarser than has been paid for."""
-        for name, step, largest in zip(
-            ("quadratic", "linear"),
-            (self.quadratic, self.linear),
-            _largest_steps(calibration),
-            strict=True,
-        ):
-            if not 0 < step <= largest * (1 + 1e-9) or math.frexp(step)[0] != 0.5:
-                raise NotCertifiedError(
-                    f"Expected grid.{name}={step!r} to be a power of two of at most "
-                    f"{largest:.3g}: a "
-                    "coarser grid costs privacy that the noise does not pay for."
-                )
+        """Refuse all steps but those that follow from the noise.
+
+        A coarser grid costs privacy that nothing pays for, and so does a much finer one where the
+        noise is drawn in bulk.
+        """
+        expected = Grid.of(calibration)
+        if self != expected:
+            raise NotCertifiedError(
+                f"Expected the grid {expected}, which follows from the noise, but {self} is "
+                "stated. Do not send anything under this agreement."
+            )
 
 
 def weight_step(weight_bound: float) -> float:
-    """To which multiples the weights of a model from `input` are rounded: a power of two near
-    2⁻²⁴η.
-    """
-    return _power_of_two_below(weight_bound * _WEIGHT_RESOLUTION)
+    """ω: to which multiples a model from `input` rounds its weights, a power of two near 2⁻²⁰η."""
+    return power_of_two_below(weight_bound * _WEIGHT_RESOLUTION)
 
 
-def _largest_steps(calibration: InputCalibration | MomentCalibration) -> tuple[float, float]:
-    d = calibration.setting.dimension
-    if isinstance(calibration, InputCalibration):
-        quadratic = linear = math.inf
-        noise = calibration.q_noise
-    else:
-        # half of ξΔ for each of the two roundings, in the geometry ‖M‖_F² + ‖p‖²/τ²
-        slack = ROUNDING * calibration.sensitivity / (1 + ROUNDING) / 2
-        quadratic, linear = slack / d, slack * calibration.balance / math.sqrt(d)
-        noise = calibration.m_noise
-    resolution = _LEAST_RESOLUTION[calibration.mechanism]
-    return min(quadratic, noise * resolution), min(linear, calibration.p_noise * resolution)
-
-
-def _power_of_two_below(value: float) -> float:
+def power_of_two_below(value: float) -> float:
+    """The largest power of two that is at most the value."""
     return math.ldexp(0.5, math.frexp(value)[1])
+
+
+def _least_curvature(calibration: InputCalibration) -> float:
+    """κ ≤ λ_min(A + Δ_in·I), for any records: the noise's own spectrum, and the ridge."""
+    setting, paid = calibration.setting, 0.0
+    if calibration.shares is not None:
+        paid = calibration.shares.spectrum  # for a negative ridge the theorem has paid already
+    probability = paid or DISCRETE_SHARE / 2 * calibration.model.delta
+    floor = spectrum_floor(calibration.q_noise, setting.dimension, setting.quorum, probability)
+    if floor + calibration.ridge <= 0:
+        raise InfeasibleError(
+            f"Expected a larger quorum than {setting.quorum}: with so few records the noise may "
+            "leave a direction without curvature, and the weights could betray the grid of the "
+            "noise. "
+            "mechanism='moment' works with any."
+        )
+    return floor + calibration.ridge

@@ -32,20 +32,22 @@ def perturb(agreement: Agreement, record: Any) -> Submission:
     The agreement is verified first, so a contract that promises more than its noise keeps is
     refused before anything is computed from the record.
 
-    input:  q̃ = ⌊q⌋ + N(0, σ_u²/n), p̃ = ⌊p⌋ + N(0, σ_b²/n), rounded towards zero: never longer
+    input:  q̃ = ⌊q⌋ + N(0, σ_u²/n), p̃ = ⌊p⌋ + N(0, σ_b²/n) + dither, rounded towards zero
     moment: M̃ = [qqᵀ] + E, p̃ = [p] + N(0, τ²σ²/n), E_jj ~ N(0, σ²/n), E_jk ~ N(0, σ²/(2n))
     """
     agreement.verify()
     x, y = agreement.schema.encode(record)
     q, p, _ = agreement.loss.terms(x, y)
     quadratic, linear = _on_grid(agreement, q, p)
-    quadratic_scale, linear_scale = _scales(agreement)
+    (quadratic_scale, linear_scale), grid = _scales(agreement), agreement.grid
     return Submission(
         identifier=noise.new_identifier(),
         fingerprint=agreement.fingerprint,
         mechanism=agreement.mechanism,
-        quadratic=noise.exact(quadratic, quadratic_scale, agreement.grid.quadratic),
-        linear=noise.exact(linear, linear_scale, agreement.grid.linear),
+        quadratic=noise.exact(quadratic, quadratic_scale, grid.quadratic),
+        linear=noise.dither(
+            noise.exact(linear, linear_scale, grid.linear), grid.linear, grid.dither
+        ),
     )
 
 
@@ -68,7 +70,8 @@ def perturb_table(agreement: Agreement, table: Any) -> Submissions:
         rows = slice(start, start + at_once)
         squares, lines = _on_grid(agreement, q[rows], p[rows])
         noise.bulk(squares, quadratic_scale, grid.quadratic, out=quadratic[rows])
-        noise.bulk(lines, linear_scale, grid.linear, out=linear[rows])
+        blurred = noise.bulk(lines, linear_scale, grid.linear)
+        linear[rows] = noise.dither(blurred, grid.linear, grid.dither)
 
     # NumPy lets go of the interpreter while it draws, and every chunk keys a generator of its own.
     with ThreadPoolExecutor(os.cpu_count()) as threads:

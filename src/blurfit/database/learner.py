@@ -37,7 +37,8 @@ def learn(
 
     Args:
         agreement: what everyone agreed on; it is verified first.
-        statistics: the sums of everything that was submitted under it.
+        statistics: the sums of everything that was submitted under it. Sums that carry no
+            fingerprint are simulated, or whoever passes them vouches for them.
         ridge: for `moment` only, and free: None reads it off the noisy spectrum (`spectral_ridge`).
     """
     agreement.verify()
@@ -159,6 +160,12 @@ def _refuse_unless_ready(agreement: Agreement, statistics: Statistics) -> None:
             f"Expected dimension={statistics.dimension} of the statistics to be "
             f"{agreement.dimension}: "
             "they belong to another agreement."
+        )
+    if statistics.fingerprint not in (None, agreement.fingerprint):
+        raise InvalidValueError(
+            f"Expected statistics under {agreement.fingerprint}, and got some that were blurred "
+            f"under "
+            f"{statistics.fingerprint}: another agreement promises something else."
         )
     missing = agreement.quorum - statistics.count
     if missing > 0:

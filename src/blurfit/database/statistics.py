@@ -41,6 +41,7 @@ class Statistics:
     count: int
     gram: FloatArray
     moment: FloatArray
+    fingerprint: str | None = None
 
     def __post_init__(self) -> None:
         count = _count(self.count)
@@ -61,6 +62,10 @@ class Statistics:
         """No records yet: (0, 0, 0), the zero of the addition."""
         validate.whole(dimension=dimension)
         return cls(0, np.zeros((dimension, dimension)), np.zeros(dimension))
+
+    def under(self, fingerprint: str) -> Self:
+        """The same sums, said to be of submissions under the agreement with this fingerprint."""
+        return type(self)(self.count, self.gram, self.moment, fingerprint)
 
     @classmethod
     def of_records(cls, q: npt.ArrayLike, p: npt.ArrayLike, *, chunk: int = ROWS_AT_ONCE) -> Self:
@@ -125,7 +130,17 @@ class Statistics:
             )
         with np.errstate(over="ignore"):
             A, c = self.gram + other.gram, self.moment + other.moment
-        return type(self)(self.count + other.count, A, c)
+        return type(self)(self.count + other.count, A, c, self._shared(other))
+
+    def _shared(self, other: "Statistics") -> str | None:
+        """The agreement of a sum: nothing belongs to any, other sums must belong to the same."""
+        prints = {part.fingerprint for part in (self, other) if part.count or part.fingerprint}
+        if len(prints) > 1:
+            raise InvalidValueError(
+                f"Expected fingerprint={other.fingerprint} to be {self.fingerprint}: only "
+                "statistics of the same agreement add."
+            )
+        return prints.pop() if prints else None
 
     def __radd__(self, other: object) -> Self:
         # sum() starts from the integer 0, which says "nothing" in every dimension.
@@ -135,14 +150,14 @@ class Statistics:
         if not isinstance(other, Statistics):
             return NotImplemented
         return (
-            self.count == other.count
+            (self.count, self.fingerprint) == (other.count, other.fingerprint)
             and np.array_equal(self.gram, other.gram)
             and np.array_equal(self.moment, other.moment)
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickled arrays come back writable; building the object anew keeps the promise.
-        return type(self), (self.count, self.gram, self.moment)
+        return type(self), (self.count, self.gram, self.moment, self.fingerprint)
 
 
 def pack(symmetric: npt.ArrayLike) -> FloatArray:

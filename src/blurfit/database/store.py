@@ -16,18 +16,24 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.submission import Submission, Submissions
+from blurfit.database.learner import learn
 from blurfit.database.statistics import Statistics
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.model.published import PublishedModel
 
 _ROWS_AT_ONCE = 4096
-_TABLE = """
+_TABLES = """
+CREATE TABLE IF NOT EXISTS models (
+    fingerprint TEXT PRIMARY KEY,
+    model TEXT NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS submissions (
     fingerprint TEXT NOT NULL,
     identifier BLOB NOT NULL,
     quadratic BLOB NOT NULL,
     linear BLOB NOT NULL,
     PRIMARY KEY (fingerprint, identifier)
-) WITHOUT ROWID
+) WITHOUT ROWID;
 """
 
 
@@ -38,7 +44,7 @@ class Store:
         self._connection = sqlite3.connect(path, isolation_level=None)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.execute(_TABLE)
+        self._connection.executescript(_TABLES)
 
     def add(self, agreement: Agreement, received: Submission | Submissions) -> int:
         """Store what was received, all of it or nothing; how many were new is returned."""
@@ -52,6 +58,12 @@ class Store:
         ]
         before = self.count(agreement)
         with self._transaction() as cursor:
+            if self._published(cursor, agreement) is not None:
+                raise InfeasibleError(
+                    "The collection is closed: its model has been published, and a later "
+                    "submission "
+                    "could be told from what it would change."
+                )
             cursor.executemany("INSERT OR IGNORE INTO submissions VALUES (?, ?, ?, ?)", rows)
             new = self.count(agreement) - before
             if new < len(rows):  # some names were there: they must have meant the same
@@ -74,7 +86,20 @@ class Store:
                 total = total + Statistics.of_moments(quadratic, linear)
             else:
                 total = total + Statistics.of_records(quadratic, linear)
-        return total
+        return total.under(agreement.fingerprint)
+
+    def publish(self, agreement: Agreement) -> PublishedModel:
+        """Learn the collection's model, once: it closes the collection, and is the same for ever.
+
+        A model from a collection that goes on growing would give away whoever came in between, so
+        nothing is learned before it is closed, and nothing is accepted afterwards.
+        """
+        with self._transaction() as cursor:
+            row = self._published(cursor, agreement)
+            if row is None:
+                row = learn(agreement, self.statistics(agreement)).to_json()
+                cursor.execute("INSERT INTO models VALUES (?, ?)", (agreement.fingerprint, row))
+        return PublishedModel.from_json(row)
 
     def close(self) -> None:
         """Close the file."""
@@ -93,6 +118,11 @@ class Store:
 
     def _transaction(self) -> "_Transaction":
         return _Transaction(self._connection)
+
+    def _published(self, cursor: sqlite3.Cursor, agreement: Agreement) -> str | None:
+        query = "SELECT model FROM models WHERE fingerprint = ?"
+        row = cursor.execute(query, (agreement.fingerprint,)).fetchone()
+        return None if row is None else str(row[0])
 
     def _chunks(self, agreement: Agreement) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         query = "SELECT quadratic, linear FROM submissions WHERE fingerprint = ?"

@@ -83,9 +83,9 @@ class PublishedModel:
     @cached_property
     def guarantee(self) -> ModelGuarantee:
         """What is promised to everyone in it: the agreement's (ε, δ), whatever the count."""
-        model = self.agreement.calibration.model
+        model, agreement = self.agreement.calibration.model, self.agreement
         return ModelGuarantee(
-            model.epsilon, self.agreement.delta, model.neighbours, model.releases, model.proved
+            agreement.epsilon, agreement.delta, model.neighbours, model.releases, model.proved
         )
 
     @cached_property
@@ -105,9 +105,8 @@ class PublishedModel:
         inside_unit_interval(level=level)
         if self.uncertainty is None:
             raise InfeasibleError(
-                "A model from mechanism='input' has no standard errors: they would be a second "
-                "release "
-                "from the same sums. Use mechanism='moment'."
+                "This model has no standard errors. For mechanism='input' they would be a second "
+                "release; for 'moment' they are known inside the weight bound, and without l1."
             )
         matrix, offset = self.agreement.schema.user_units_matrix()
         covariance = self.uncertainty.covariance + (self.uncertainty.sampling if sampling else 0.0)

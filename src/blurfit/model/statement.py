@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 from blurfit.agreement.words import local_in_words, relation_in_words, releases_in_words
 from blurfit.model.published import PublishedModel
 from blurfit.theory.calibrated import InputCalibration
+from blurfit.theory.setting import ModelGuarantee
 
 
 def as_markdown(model: PublishedModel) -> str:
@@ -30,16 +31,14 @@ A {"classifier" if agreement.schema.is_label else "model"} of **{target}**, lear
 
 **Everyone who reads the model.** {_promise(model)}
 
-{_odds(promise.epsilon) if promise.proved else ""}
+{_meaning(promise) if promise.proved else ""}
 
-**The database that collected the submissions.** One submission alone is exactly
-μ = {local.mu:.4g} Gaussian differentially private:
+**The database that collected the submissions.** One submission alone is at most
+μ = {local.mu:.4g} Gaussian differentially private (up to the grid on which its noise is drawn):
 ε = {local.epsilon:.4g} at δ = {local.delta:.3g}, for any two records.
 **{local_in_words(local)}**
 
-**The unit of privacy** is one person's one record.
-Should {relation_in_words(promise.neighbours)}, the model would be about as likely as before.
-It may be published as: {releases_in_words(promise)}.
+**The unit of privacy** is one person's one record. Published may be: {releases_in_words(promise)}.
 
 ## What is assumed
 
@@ -155,15 +154,16 @@ def _promise(model: PublishedModel) -> str:
     )
 
 
-def _odds(epsilon: float) -> str:
-    """A bound on what an attacker gains, which holds but for the probability δ."""
-    if epsilon > 20:
+def _meaning(promise: ModelGuarantee) -> str:
+    """What (ε, δ) says, and no more: P(event) ≤ e^ε·P'(event) + δ."""
+    if promise.epsilon > 20:
         return "An ε as large as this gives no useful bound on what an attacker could infer."
     return (
-        "Whoever suspects that you gave one answer rather than another cannot become more than "
-        f"{math.exp(epsilon):.3g} times surer of it (in odds) by reading the model, except with a "
+        f"Should {relation_in_words(promise.neighbours)}, nothing that anyone makes of the model "
+        f"becomes "
+        f"more than {math.exp(promise.epsilon):.3g} times as likely as it was, but for a "
         f"probability of "
-        "about δ."
+        f"{promise.delta:g} added to it."
     )
 
 

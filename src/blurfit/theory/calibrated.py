@@ -14,7 +14,7 @@ from blurfit.theory import certified, gaussian, moment, published, risk, search
 from blurfit.theory.certified import CurvatureLoss, Scales, Shares
 from blurfit.theory.published import LocalClaim
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
-from blurfit.validate import inside_unit_interval, nonnegative, whole
+from blurfit.validate import inside_unit_interval, nonnegative, positive, whole
 
 Mechanism = Literal["moment", "input"]
 Rule = Literal["certified", "published"]
@@ -48,8 +48,7 @@ class Calibration:
         Raises NotCertifiedError if the noise keeps less than is promised, or a stated number is not
         what follows from the others.
         """
-        stated = (self.model.neighbours, self.model.delta > 0, self.local.delta > 0)
-        _require("neighbours", stated, (self.setting.neighbours, True, True))
+        _require("neighbours", self.model.neighbours, self.setting.neighbours)
         local_mu, excess_risk = self._local_mu(), self._excess_risk()
         local = LocalGuarantee(
             local_mu, gaussian.epsilon_of(local_mu, self.local.delta), self.local.delta
@@ -118,6 +117,7 @@ class InputCalibration(Calibration):
 
     def verify(self) -> None:
         """See `Calibration.verify`: by the theorem, at the stated shares of δ."""
+        positive(sigma_u=self.sigma_u, sigma_b=self.sigma_b)
         super().verify()
         _require("mechanism", (self.mechanism, self.model.releases), ("input", 1))
         _require("proved", self.model.proved, self.rule == "certified")
@@ -129,6 +129,8 @@ class InputCalibration(Calibration):
             raise NotCertifiedError(
                 "Expected shares, loss and split: without them nothing is proved."
             )
+        inside_unit_interval(split=self.split, gram=self.shares.gram, record=self.shares.record)
+        inside_unit_interval(gradient=self.shares.gradient)
         loss = certified.curvature_loss(self.setting, self.sigma_u, self.ridge, self.shares)
         for name, value in asdict(loss).items():
             _agree(name, getattr(self.loss, name), value)
@@ -203,6 +205,8 @@ class MomentCalibration(Calibration):
 
     def verify(self) -> None:
         """See `Calibration.verify`: by the exact Gaussian profile."""
+        positive(sigma_m=self.sigma_m, sigma_p=self.sigma_p, balance=self.balance)
+        _require("parallel", type(self.parallel), bool)
         super().verify()
         _require("mechanism", (self.mechanism, self.rule), ("moment", "certified"))
         _require("releases", (self.model.releases, self.model.proved), ("any", True))

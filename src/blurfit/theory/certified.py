@@ -50,6 +50,7 @@ from blurfit.errors import InfeasibleError
 from blurfit.theory.quantiles import chi_square_ceiling, chi_square_floor, shifted_energy_ceiling
 from blurfit.theory.roots import root_of_increasing
 from blurfit.theory.setting import Setting
+from blurfit.validate import finite, nonnegative, positive
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _UNIT_NODES, _UNIT_WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
@@ -67,6 +68,11 @@ class Shares:
     spectrum: float  # γ₃: the smallest eigenvalue is too small; 0 unless the ridge is negative
     gradient: float  # δ_b: what is left for the noise on p
 
+    def __post_init__(self) -> None:
+        nonnegative(
+            gram=self.gram, record=self.record, spectrum=self.spectrum, gradient=self.gradient
+        )
+
     @property
     def total(self) -> float:
         """γ₁ + 2γ₂ + γ₃ + δ_b."""
@@ -80,6 +86,11 @@ class Scales:
     sigma_u: float
     sigma_b: float
     ridge: float
+
+    def __post_init__(self) -> None:
+        nonnegative(sigma_u=self.sigma_u)
+        positive(sigma_b=self.sigma_b)
+        finite(ridge=self.ridge)
 
 
 @dataclass(frozen=True)

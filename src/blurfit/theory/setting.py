@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from blurfit.errors import InfeasibleError
-from blurfit.validate import one_of, positive, whole
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive, whole
 
 Neighbours = Literal["replace", "zero-out"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace", "zero-out")
@@ -75,6 +75,16 @@ class ModelGuarantee:
     releases: int | Literal["any"]
     proved: bool = True
 
+    def __post_init__(self) -> None:
+        nonnegative(epsilon=self.epsilon)
+        positive(delta=self.delta)
+        one_of(NEIGHBOURS, neighbours=self.neighbours)
+        if self.delta > 1 or type(self.proved) is not bool or self.releases not in (1, "any"):
+            raise InvalidValueError(
+                f"Expected delta={self.delta!r} <= 1, releases={self.releases!r} to be 1 or 'any', "
+                f"and proved={self.proved!r} to be true or false."
+            )
+
 
 @dataclass(frozen=True)
 class LocalGuarantee:
@@ -86,3 +96,7 @@ class LocalGuarantee:
     mu: float
     epsilon: float
     delta: float
+
+    def __post_init__(self) -> None:
+        nonnegative(mu=self.mu, epsilon=self.epsilon)
+        inside_unit_interval(delta=self.delta)

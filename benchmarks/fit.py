@@ -1,0 +1,128 @@
+"""How fast `fit` is beside others' linear regression, on the same table in the same run.
+
+`python benchmarks/fit.py --diffprivlib --json results.json`. IBM's diffprivlib does not run
+with this project's scikit-learn, so it gets an environment of its own under build/.
+"""
+
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+import numpy as np
+import numpy.typing as npt
+from mathematics import Row, best_times
+from rich.console import Console
+from rich.table import Table
+from sklearn.linear_model import LinearRegression  # type: ignore[import-untyped]
+
+from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
+
+FloatArray = npt.NDArray[np.float64]
+
+ENVIRONMENT = Path(__file__).parent.parent / "build" / "diffprivlib"
+REQUIREMENTS = ("diffprivlib==0.6.6", "scikit-learn==1.7.2")
+RIVAL = """
+import sys, warnings
+from time import perf_counter
+import numpy as np
+from diffprivlib.models import LinearRegression
+warnings.simplefilter("ignore")
+X, y = (np.load(f"{sys.argv[1]}/{name}.npy") for name in "Xy")
+best = float("inf")
+for _ in range(int(sys.argv[2])):
+    start = perf_counter()
+    LinearRegression(epsilon=1.0, bounds_X=(0, 1), bounds_y=(-20, 20)).fit(X, y)
+    best = min(best, perf_counter() - start)
+print(best)
+"""
+
+
+def make_table(rows: int, columns: int) -> tuple[FloatArray, FloatArray]:
+    """Features in [0, 1], and a noisy linear target within ±20."""
+    generator = np.random.default_rng(0)
+    X = generator.uniform(0, 1, (rows, columns))
+    y = X @ generator.standard_normal(columns) + generator.standard_normal(rows)
+    return X, y
+
+
+def fits(X: FloatArray, y: FloatArray, rounds: int, rival: float | None) -> Iterator[Row]:
+    """Each estimator, where its noise is calibrated anew and where it was before."""
+    moment = MomentPerturbationRegressor(bounds=(0, 1), target_bounds=(-20, 20))
+    by_input = InputPerturbationRegressor(bounds=(0, 1), target_bounds=(-20, 20))
+    fresh = count(1)
+
+    def first_fit(estimator: MomentPerturbationRegressor | InputPerturbationRegressor) -> object:
+        """With a promise that nobody has asked for yet."""
+        return estimator.set_params(epsilon=1 + 1e-9 * next(fresh)).fit(X, y)
+
+    plain, *ours = best_times(
+        partial(LinearRegression().fit, X, y),
+        partial(first_fit, moment),
+        partial(moment.fit, X, y),
+        partial(first_fit, by_input),
+        partial(by_input.fit, X, y),
+        rounds=rounds,
+    )
+    yield Row("scikit-learn LinearRegression", plain, "itself", 1.0)
+    others = {"scikit-learn": plain}
+    if rival is not None:
+        others["diffprivlib"] = rival
+        yield Row("diffprivlib LinearRegression", rival, "scikit-learn", plain / rival)
+    names = (
+        "MomentPerturbationRegressor, first fit",
+        "MomentPerturbationRegressor, again",
+        "InputPerturbationRegressor, first fit",
+        "InputPerturbationRegressor, again",
+    )
+    for name, seconds in zip(names, ours, strict=True):
+        for other, time in others.items():
+            yield Row(name, seconds, other, time / seconds)
+
+
+def diffprivlib_seconds(X: FloatArray, y: FloatArray, rounds: int) -> float:
+    """diffprivlib's best time, in an environment that is made if it is not there."""
+    python = ENVIRONMENT / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENT)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", *REQUIREMENTS], check=True)
+    with TemporaryDirectory() as folder:
+        for name, array in (("X", X), ("y", y)):
+            np.save(Path(folder) / f"{name}.npy", array)
+        command = [str(python), "-c", RIVAL, folder, str(rounds)]
+        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+@click.command()
+@click.option("--rows", default=2**20, show_default=True)
+@click.option("--columns", default=14, show_default=True)
+@click.option("--rounds", default=7, show_default=True, help="The best of so many counts.")
+@click.option("--diffprivlib", is_flag=True, help="Measure it too, in its own environment.")
+@click.option("--json", "path", type=click.Path(path_type=Path), help="Write the rows here too.")
+def main(rows: int, columns: int, rounds: int, diffprivlib: bool, path: Path | None) -> None:
+    """Measure, and print how many times faster each is."""
+    console = Console()
+    with console.status("Measuring …"):
+        X, y = make_table(rows, columns)
+        rival = diffprivlib_seconds(X, y, rounds) if diffprivlib else None
+        measured = list(fits(X, y, rounds, rival))
+    title = f"fit, n = {rows:,}, d = {columns}, Python {platform.python_version()}"
+    table = Table("what", "time", "faster than", "times", title=title)
+    for row in measured:
+        table.add_row(row.what, f"{row.seconds * 1e3:.3g} ms", row.against, f"{row.ratio:.3g}")
+    console.print(table)
+    if path is not None:
+        path.write_text(
+            json.dumps([asdict(row) for row in measured], indent=2) + "\n", encoding="utf-8"
+        )
+
+
+if __name__ == "__main__":
+    main()
