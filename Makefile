@@ -47,6 +47,8 @@ docs: $(DEVELOPMENT)  ## Build the documentation into build/docs
 
 bench: $(DEVELOPMENT)  ## Measure speed, as ratios in one run
 	$(BIN)/python benchmarks/mathematics.py
+	$(BIN)/python benchmarks/blur.py
+	$(BIN)/python benchmarks/fit.py
 
 figures: $(DEVELOPMENT)  ## Draw the figures into build/figures
 	$(BIN)/python experiments/calibration.py

@@ -1,0 +1,66 @@
+"""How fast a table is blurred, beside drawing as many normals from the same generator.
+
+`python benchmarks/blur.py`: 2²⁰ generated records of 14 numbers (synthetic), both mechanisms.
+"""
+
+import platform
+from collections.abc import Iterator
+from functools import partial
+
+import click
+import numpy as np
+from mathematics import Row, best_times
+from randomgen import ChaCha  # type: ignore[import-untyped]
+from rich.console import Console
+from rich.table import Table
+
+from blurfit import Agreement, perturb, perturb_table
+from blurfit.datasets import make_census
+from blurfit.theory.calibrated import MECHANISMS
+
+
+def tables(rows: int) -> Iterator[Row]:
+    """`perturb_table`, from raw columns to submissions, on all cores; normals on one."""
+    census = make_census(rows, seed=1)
+    generator = np.random.Generator(ChaCha(key=1, rounds=20))
+    for mechanism in MECHANISMS:
+        agreement = Agreement.propose(
+            census.schema,
+            epsilon=1,
+            delta=1e-6,
+            quorum=rows,
+            mechanism=mechanism,
+            weight_bound=3.0,
+        )
+        d = agreement.dimension
+        numbers = 2 * d if mechanism == "input" else d * (d + 3) // 2
+        room = np.empty((rows, numbers))
+        ours, alone = best_times(
+            partial(perturb_table, agreement, census.table),
+            partial(generator.standard_normal, out=room),
+            rounds=3,
+        )
+        what = f"perturb_table {mechanism}, {rows:,} × {numbers} numbers"
+        yield Row(what, ours, "ChaCha20 normals, one core", ours / alone)
+        record = {name: column[0] for name, column in census.table.items()}
+        (single,) = best_times(partial(perturb, agreement, record))
+        yield Row(
+            f"perturb {mechanism}, one record, exact",
+            single,
+            "a table's, each",
+            single * rows / ours,
+        )
+
+
+@click.command()
+@click.option("--rows", default=2**20, show_default=True)
+def main(rows: int) -> None:
+    """Measure, and print a table."""
+    table = Table("what", "time", "against", "ratio", title=f"Python {platform.python_version()}")
+    for row in tables(rows):
+        table.add_row(row.what, f"{row.seconds * 1e3:.3g} ms", row.against, f"{row.ratio:.3g}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+"""What the four estimators share: columns → agreement → blurred sums → published models.
+
+    X, y ─ bounds ─► z ─ one pass ─► Σ ─ exact sampler ─► Σ̃ ─ learn ─► coef_, intercept_
+
+Only the model leaves, so nobody needs the blurred records themselves: the noise of all of them is
+drawn at once, exactly (`blurfit.simulation.sampler`). `per_record=True` goes the long way round and
+blurs each row as its own contributor would; the coefficients have the same distribution.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.grid import power_of_two_below
+from blurfit.agreement.schema import Binary, Numeric, Schema
+from blurfit.contributor.perturb import perturb_table
+from blurfit.database.learner import learn
+from blurfit.database.statistics import Statistics
+from blurfit.errors import InvalidValueError
+from blurfit.estimators.bounds import bounded_columns
+from blurfit.estimators.guarantee import FitGuarantee, gaussian_share, share
+from blurfit.estimators.sums import encoded_sums
+from blurfit.model.published import PublishedModel
+from blurfit.simulation.entropy import generator_for
+from blurfit.simulation.sampler import sampler_for
+from blurfit.theory.calibrated import Mechanism, MomentCalibration, Rule
+from blurfit.theory.setting import Neighbours
+
+AnyArray = npt.NDArray[Any]
+Signal = tuple[Numeric | Binary, AnyArray]  # what is learned: a target, and its value in each row
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
+    """Parameters and steps that all estimators have in common.
+
+    A row is one person. The quorum is the number of rows, which `neighbours` takes to be public.
+    Predictions follow `coef_` and `intercept_`, in your own units, also beyond the bounds.
+    Weights of samples are not supported: each person counts once.
+
+    Args:
+        epsilon: ε of all that is learned in one fit.
+        delta: δ of all that is learned in one fit.
+        bounds: (lower, upper) of the features, each one number or one for each column. Needed, and
+            public: never take them from the data. Values outside are clipped.
+        weight_bound: η, the largest length that the encoded weights may have; None for any.
+        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        local_epsilon: a target for each blurred record too; raises the noise until it is kept.
+        local_delta: its δ, to be given with `local_epsilon`.
+        fit_intercept: without it, the middle of the bounds is predicted to be the middle of
+            `target_bounds` (or a tie), which is the usual line through zero where bounds are ±b.
+        per_record: blur each row by itself, as its own contributor would. The same distribution,
+            for more time.
+        random_state: None for noise from the operating system. A seed, or a NumPy generator, is
+            for experiments only: `guarantee_` then says that the fit is not private.
+
+    Attributes:
+        coef_, intercept_: the model in your own units.
+        agreement_: the contract under which rows were blurred; for classes one against the rest, a
+            list of one for each.
+        published_model_: the model with its agreement, standard errors and files; a list likewise.
+        guarantee_: a `FitGuarantee`, in numbers and in words.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+    """
+
+    mechanism: ClassVar[Mechanism]
+    least_rows: ClassVar[int] = 1
+
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    bounds: Any = None
+    weight_bound: float | None = None
+    neighbours: Neighbours = "replace"
+    local_epsilon: float | None = None
+    local_delta: float | None = None
+    fit_intercept: bool = True
+    per_record: bool = False
+    random_state: Any = None
+
+    def _mechanism_terms(self) -> dict[str, Any]:
+        """The parameters that only this mechanism has, by the agreement's names."""
+        raise NotImplementedError  # pragma: no cover
+
+    def _feature_columns(self) -> tuple[Numeric, ...]:
+        """A column for each feature, under its own name, or as x0, x1 and so on."""
+        unnamed = [f"x{place}" for place in range(self.n_features_in_)]
+        names = [str(name) for name in getattr(self, "feature_names_in_", unnamed)]
+        return bounded_columns("bounds", self.bounds, names)
+
+    def _publish(self, values: AnyArray, signals: Sequence[Signal]) -> list[PublishedModel]:
+        """One model for each signal, all of them together within the promise."""
+        if self.per_record and self.random_state is not None:
+            raise InvalidValueError(
+                f"Expected random_state={self.random_state!r} to be None with per_record=True: "
+                "contributors take no seed. Leave per_record=False for experiments."
+            )
+        columns = self._feature_columns()
+        agreements = self._agreements(len(values), columns, [target for target, _ in signals])
+        collect = self._from_each_row if self.per_record else self._at_once
+        models = [
+            learn(agreement, statistics)
+            for agreement, statistics in zip(
+                agreements, collect(agreements, values, columns, signals), strict=True
+            )
+        ]
+        self.agreement_ = agreements if len(agreements) > 1 else agreements[0]
+        self.published_model_ = models if len(models) > 1 else models[0]
+        self.guarantee_ = FitGuarantee.of(
+            models, self.epsilon, self.delta, seeded=self.random_state is not None
+        )
+        return models
+
+    def _ball(self, _columns: int, /) -> float | None:
+        """η of the agreement; a mechanism that cannot do without may have a default of its own."""
+        return self.weight_bound
+
+    def _agreements(
+        self, rows: int, columns: tuple[Numeric, ...], targets: Sequence[Numeric | Binary]
+    ) -> list[Agreement]:
+        """The same noise for all targets, calibrated once."""
+        epsilon, delta = share(self.mechanism, self.epsilon, self.delta, len(targets))
+        local_epsilon, local_delta = self.local_epsilon, self.local_delta
+        if len(targets) > 1 and local_epsilon is not None and local_delta is not None:
+            # a submission is Gaussian for either mechanism
+            local_epsilon, local_delta = gaussian_share(local_epsilon, local_delta, len(targets))
+        agreement = agree(
+            Schema(columns, targets[0], self.fit_intercept),
+            epsilon=epsilon,
+            delta=delta,
+            quorum=rows,
+            mechanism=self.mechanism,
+            neighbours=self.neighbours,
+            weight_bound=self._ball(len(columns) + self.fit_intercept),
+            local_epsilon=local_epsilon,
+            local_delta=local_delta,
+            **self._mechanism_terms(),
+        )
+        return [
+            replace(agreement, schema=Schema(columns, target, self.fit_intercept))
+            for target in targets
+        ]
+
+    def _at_once(
+        self,
+        agreements: Sequence[Agreement],
+        values: AnyArray,
+        columns: tuple[Numeric, ...],
+        signals: Sequence[Signal],
+    ) -> list[Statistics]:
+        """The blurred sums of all rows, with the noise of all of them in one draw for each target.
+
+        For both losses q = R_q·x and p = R_p·yx, and x is s·z, where s is what the schema makes of
+        a value at its upper bound, z = 1.
+        """
+        first = agreements[0]
+        targets = np.column_stack([target.scale(column) for target, column in signals])
+        sums = encoded_sums(values, targets, columns, intercept=self.fit_intercept)
+        tops = {column.name: column.upper for column in columns}
+        s = float(first.schema.encode_features(tops)[0])
+        gram = (s * first.loss.q_bound) ** 2 * sums.gram
+        moments = s * first.loss.p_bound * sums.moments
+        generator = generator_for(self.random_state)
+        return [
+            on_grid(
+                agreement,
+                sampler_for(
+                    agreement.calibration, Statistics(len(values), gram, moments[:, place])
+                ).draw(generator),
+            )
+            for place, agreement in enumerate(agreements)
+        ]
+
+    def _from_each_row(
+        self,
+        agreements: Sequence[Agreement],
+        values: AnyArray,
+        columns: tuple[Numeric, ...],
+        signals: Sequence[Signal],
+    ) -> list[Statistics]:
+        """The blurred sums of rows that are blurred one by one, anew for each target."""
+        table = {column.name: values[:, place] for place, column in enumerate(columns)}
+        total = Statistics.of_moments if self.mechanism == "moment" else Statistics.of_records
+        collected = []
+        for agreement, (target, column) in zip(agreements, signals, strict=True):
+            sent = perturb_table(agreement, {**table, target.name: column})
+            collected.append(total(sent.quadratic, sent.linear).under(agreement.fingerprint))
+        return collected
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MomentPerturbation(PerturbationEstimator):
+    """Blurs qqᵀ and p: exact Gaussian noise on the sums, and standard errors for coefficients.
+
+    Args:
+        balance: τ, the noise on p relative to that on qqᵀ; None for the best.
+    """
+
+    mechanism = "moment"
+
+    balance: float | None = None
+
+    def _mechanism_terms(self) -> dict[str, Any]:
+        return {"balance": self.balance}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class InputPerturbation(PerturbationEstimator):
+    """Blurs q and p, as in the paper: short messages, one release, more rows than columns.
+
+    Args:
+        weight_bound: η; the proof is for weights within it. More lets the model follow stronger
+            effects, and costs noise. None takes √m for a number and 2√m for a label, where m counts
+            the columns and the intercept: enough for any one of them to carry the whole range.
+        rule: "certified" is proved, "published" is what the paper prints.
+        split: the share of ε that pays for the curvature; None for the best.
+    """
+
+    mechanism = "input"
+    least_rows = 2
+
+    range_of_score: ClassVar[float] = 1.0
+    rule: Rule = "certified"
+    split: float | None = None
+
+    def _mechanism_terms(self) -> dict[str, Any]:
+        return {"rule": self.rule, "split": self.split}
+
+    def _ball(self, columns: int, /) -> float | None:
+        """Columns are divided by √m: with a weight of √m, one of them moves the score by ±1."""
+        if self.weight_bound is not None:
+            return self.weight_bound
+        return self.range_of_score * math.sqrt(columns)
+
+
+def agree(schema: Schema, **terms: Any) -> Agreement:
+    """`Agreement.propose`, remembered: it depends on public terms alone, and fits repeat them."""
+    try:
+        hash(tuple(terms.values()))
+    except TypeError:  # a list, say, which is refused by its name
+        return Agreement.propose(schema, **terms)
+    return _agree(schema, **terms)
+
+
+_agree = lru_cache(maxsize=32, typed=True)(Agreement.propose)
+
+
+def on_grid(agreement: Agreement, drawn: Statistics) -> Statistics:
+    """Sums of moments to a grid of about a thousandth of their noise.
+
+    The last bits of value + noise in floating point tell more than their sum should. Rounding both
+    away afterwards is free, and leaves what floating-point normals cost in δ (see
+    `blurfit.contributor.noise.bulk`, with s = 2¹⁰) within the share of δ that the agreement keeps
+    back. For `input` the learner rounds the weights.
+    """
+    if agreement.mechanism == "input":
+        return drawn
+    coarse, found = 2.0**-10, agreement.calibration
+    assert isinstance(found, MomentCalibration)
+    quadratic, linear = (power_of_two_below(s * coarse) for s in (found.sigma_m, found.sigma_p))
+    return Statistics(
+        drawn.count,
+        np.rint(drawn.gram / quadratic) * quadratic,
+        np.rint(drawn.moment / linear) * linear,
+        agreement.fingerprint,
+    )
+
+
+def free_name(given: object, taken: Sequence[str]) -> str:
+    """The given name, or "target" if it is none; underscored until no feature has it."""
+    name = given if isinstance(given, str) and given else "target"
+    while name in taken:
+        name += "_"
+    return name

@@ -1,0 +1,108 @@
+"""What a fit promises, how the promise is shared among the models of a fit, and when it is void."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from blurfit.agreement.grid import DISCRETE_SHARE
+from blurfit.model.published import PublishedModel
+from blurfit.theory.calibrated import Mechanism
+from blurfit.theory.gaussian import epsilon_of, mu_of
+from blurfit.theory.setting import Neighbours
+from blurfit.validate import inside_unit_interval, positive
+
+_ONE_PERSON: dict[Neighbours, str] = {
+    "replace": "replacing one row by any other",
+    "zero-out": "leaving one row out of the sums",
+}
+
+
+@dataclass(frozen=True)
+class FitGuarantee:
+    """(ε, δ)-differential privacy of all that `fit` learned; `statement` says it in words.
+
+    `private` is False where the promise does not hold: the fit can be repeated from a seed, or the
+    rule that the noise follows is not proved.
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    private: bool
+    statement: str
+
+    @classmethod
+    def of(
+        cls, models: Sequence[PublishedModel], epsilon: float, delta: float, *, seeded: bool
+    ) -> "FitGuarantee":
+        """The promise of one fit, which published one model or one for each class."""
+        first = models[0]
+        neighbours, proved = first.guarantee.neighbours, first.guarantee.proved
+        sentences = [
+            f"The coefficients are (epsilon={epsilon:g}, delta={delta:g})-differentially private: "
+            f"{_ONE_PERSON[neighbours]} changes the probability of anything that is made of them "
+            "by a factor of at most e^epsilon, up to delta.",
+            f"This is for one fit to {first.count} rows, each another person's; to fit again adds "
+            "to what is told. Bounds, column names, class labels and the number of rows are taken "
+            "to be public.",
+        ]
+        if len(models) > 1:
+            sentences.append(_shared(first.agreement.mechanism, len(models)))
+        if not proved:
+            sentences.insert(
+                0,
+                "NOT PROVED: rule='published' is what the paper prints, which does not follow; use "
+                "rule='certified' for real people.",
+            )
+        if seeded:
+            sentences.insert(
+                0,
+                "NOT PRIVATE: with random_state the fit is reproducible, and whoever knows the "
+                "seed can take the noise away. Use random_state=None for real people. With fresh "
+                "noise the following would hold.",
+            )
+        return cls(epsilon, delta, neighbours, proved and not seeded, " ".join(sentences))
+
+
+def share(mechanism: Mechanism, epsilon: float, delta: float, models: int) -> tuple[float, float]:
+    """What each of K models may spend, so that all of them together keep (ε, δ).
+
+    input:  (ε/K, δ/K), by basic composition.
+    moment: (ε', δ/K) with μ(ε', δ/K) = μ(ε, δ)/√K. The sums that each model is computed from are a
+            Gaussian mechanism, and K of them that are μ/√K-GDP are together μ-GDP, exactly (Dong,
+            Roth and Su 2022, Corollary 3.3), which is (ε, δ)-DP. A thousandth of each δ/K is kept
+            back for discrete noise, as the agreement does it: a thousandth of δ in all.
+
+    >>> share("input", 1.0, 1e-6, 4)
+    (0.25, 2.5e-07)
+    >>> round(share("moment", 1.0, 1e-6, 4)[0], 3)
+    0.511
+    """
+    positive(epsilon=epsilon)
+    inside_unit_interval(delta=delta)
+    if models == 1:
+        return epsilon, delta
+    if mechanism == "input":
+        return epsilon / models, delta / models
+    return gaussian_share(epsilon, delta, models, 1 - DISCRETE_SHARE)
+
+
+def gaussian_share(
+    epsilon: float, delta: float, releases: int, usable: float = 1.0
+) -> tuple[float, float]:
+    """(ε', δ/K) with μ(ε', δ'/K) = μ(ε, δ')/√K, where δ' is the usable part of δ.
+
+    ε' > 0 always: δ'/K alone does not cover μ/√K, because erf(x/√K) ≥ erf(x)/√K > erf(x)/K.
+    """
+    mu = mu_of(epsilon, usable * delta) / math.sqrt(releases)
+    return epsilon_of(mu, usable * delta / releases), delta / releases
+
+
+def _shared(mechanism: Mechanism, models: int) -> str:
+    how = {
+        "input": "epsilon and delta are divided by their number (basic composition)",
+        "moment": "mu is divided by the square root of their number (Gaussian composition)",
+    }
+    return (
+        f"It is split over {models} models, one for each class against the rest: {how[mechanism]}."
+    )

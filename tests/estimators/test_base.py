@@ -1,0 +1,368 @@
+"""What all four estimators keep: scikit-learn's contract, and ours."""
+
+import math
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import ks_2samp
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import has_fit_parameter
+
+from blurfit import InfeasibleError, InvalidValueError
+from blurfit.agreement.schema import Numeric, Schema
+from blurfit.database.learner import learn
+from blurfit.database.statistics import Statistics
+from blurfit.estimators import (
+    InputPerturbationClassifier,
+    InputPerturbationRegressor,
+    MomentPerturbationClassifier,
+    MomentPerturbationRegressor,
+    base,
+)
+
+# Little noise, because scikit-learn expects a model that learns from a hundred rows.
+GENEROUS = {"epsilon": 1e4, "bounds": (-5, 5)}
+IN_BALL = {"weight_bound": 5.0, "split": 1e-3}
+CHECKED = [
+    MomentPerturbationRegressor(target_bounds=(-5, 5), **GENEROUS),
+    InputPerturbationRegressor(target_bounds=(-5, 5), **IN_BALL, **GENEROUS),
+    MomentPerturbationClassifier(**GENEROUS),
+    InputPerturbationClassifier(**IN_BALL, **GENEROUS),
+]
+ALL = [type(estimator) for estimator in CHECKED]
+IDS = [kind.__name__ for kind in ALL]
+all_kinds = pytest.mark.parametrize("kind", ALL, ids=IDS)
+
+
+def is_regressor(kind: type) -> bool:
+    return "Regressor" in kind.__name__
+
+
+def make(kind: type, **parameters):
+    """An estimator for features in [0, 1] and, for a number, targets in [-2, 2]."""
+    if is_regressor(kind):
+        parameters = {"target_bounds": (-2, 2)} | parameters
+    return kind(**{"bounds": (0, 1)} | parameters)
+
+
+def data(kind: type, rows: int = 200, columns: int = 3):
+    generator = np.random.default_rng(rows + columns)
+    X = generator.uniform(0, 1, (rows, columns))
+    y = 2 * X[:, 0] - X[:, 1] + 0.1 * generator.standard_normal(rows)
+    return X, y if is_regressor(kind) else (y > 0.5).astype(int)
+
+
+@parametrize_with_checks(CHECKED)
+def test_scikit_learns_checks(estimator, check) -> None:
+    check(estimator)
+
+
+def test_none_of_scikit_learns_checks_is_skipped() -> None:
+    """One is skipped above: SciPy must be told of it before it is imported."""
+    script = f"""
+from sklearn.utils.estimator_checks import check_estimator
+from blurfit.estimators import {", ".join(IDS)}
+for estimator in {CHECKED!r}:
+    outcomes = check_estimator(estimator, on_skip=None)
+    assert len(outcomes) > 40
+    assert {{outcome["status"] for outcome in outcomes}} == {{"passed"}}, outcomes
+"""
+    subprocess.run(
+        [sys.executable, "-c", script], check=True, env={**os.environ, "SCIPY_ARRAY_API": "1"}
+    )
+
+
+@all_kinds
+def test_clones_and_parameters_are_left_alone(kind) -> None:
+    bounds = [np.zeros(3), np.ones(3)]
+    estimator = make(kind, bounds=bounds, random_state=0)
+    before = dict(vars(estimator))
+    copy = clone(estimator).fit(*data(kind))
+    estimator.fit(*data(kind))
+    assert all(getattr(estimator, name) is value for name, value in before.items())
+    assert np.array_equal(copy.coef_, estimator.coef_)
+
+
+@all_kinds
+def test_in_a_pipeline_and_cross_validated(kind) -> None:
+    X, y = data(kind, rows=3000)
+    parameters = {"epsilon": 30.0} | ({} if "Moment" in kind.__name__ else {"weight_bound": 3.0})
+    seeded = make(kind, random_state=0, **parameters)
+    pipeline = make_pipeline(FunctionTransformer(lambda X: X / 100), seeded)
+    scores = cross_val_score(pipeline, 100 * X, y, cv=3)
+    assert scores.shape == (3,)
+    assert scores.min() > 0.5
+
+
+@all_kinds
+def test_feature_names_are_kept(kind) -> None:
+    X, y = data(kind)
+    frame = pd.DataFrame(X, columns=["age", "hours", "target"])
+    estimator = make(kind).fit(frame, pd.Series(y, name="income"))
+    assert estimator.feature_names_in_.tolist() == ["age", "hours", "target"]
+    assert list(estimator.published_model_.coefficients.effects) == ["age", "hours", "target"]
+    assert estimator.agreement_.schema.target.name.startswith("income")
+    assert estimator.predict(frame).shape == (200,)
+    with pytest.raises(ValueError, match="feature names should match"):
+        estimator.predict(frame.rename(columns={"age": "years"}))
+    with pytest.raises(ValueError, match="same order as they were in fit"):
+        estimator.predict(frame[["hours", "age", "target"]])
+
+
+@all_kinds
+def test_names_where_there_are_none(kind) -> None:
+    X, y = data(kind)
+    assert make(kind).fit(X, y).agreement_.schema.columns == ("x0", "x1", "x2", "(intercept)")
+
+
+def test_a_feature_may_have_the_targets_name() -> None:
+    assert base.free_name(None, ["a"]) == "target"
+    assert base.free_name("", ["target"]) == "target_"
+    assert base.free_name("a", ["a", "a_"]) == "a__"
+    assert base.free_name(7, []) == "target"
+    X, y = data(MomentPerturbationRegressor)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    fitted = make(MomentPerturbationRegressor).fit(frame, pd.Series(y, name="b"))
+    assert fitted.agreement_.schema.target.name == "b_"
+
+
+@all_kinds
+def test_two_columns_of_one_name_are_refused(kind) -> None:
+    X, y = data(kind)
+    with pytest.raises(ValueError, match="unique column names"):
+        make(kind).fit(pd.DataFrame(X, columns=["a", "b", "a"]), y)
+
+
+@all_kinds
+def test_missing_bounds_are_an_error(kind) -> None:
+    with pytest.raises(InvalidValueError, match=r"bounds=\(lower, upper\).*never taken from"):
+        make(kind, bounds=None).fit(*data(kind))
+
+
+@all_kinds
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ((1, 1), "lower=1.0 < upper=1.0 for 'x0'"),
+        ((0, [1, -1, 1]), "lower=0.0 < upper=-1.0 for 'x1'"),
+        ((0, [1, 1]), r"bounds\[1\] to be one number or 3"),
+        ((0, np.inf), r"bounds\[1\]=inf to be finite"),
+        ("ab", r"bounds\[0\]='a' to be a number"),
+    ],
+)
+def test_bad_bounds(kind, bounds, message) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        make(kind, bounds=bounds).fit(*data(kind))
+
+
+@all_kinds
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X: np.where(X[3, 1] == X, np.nan, X), "contains NaN"),
+        (lambda X: np.where(X[3, 1] == X, np.inf, X), "contains infinity"),
+        (lambda X: X.astype(str), "strings"),
+        (lambda X: np.where(X[3, 1] == X, "many", X.astype(object)), "could not convert string"),
+        (lambda X: X[:0], r"0 sample\(s\)"),
+        (lambda X: X[:, :0], r"0 feature\(s\)"),
+        (lambda X: X[:-1], "inconsistent numbers of samples"),
+        (lambda X: X[0], "Expected 2D array"),
+    ],
+)
+def test_bad_rows_each_with_its_own_error(kind, spoil, message) -> None:
+    X, y = data(kind)
+    with pytest.raises(ValueError, match=message):
+        make(kind).fit(spoil(X), y)
+
+
+@all_kinds
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epsilon": 0}, "epsilon=0 > 0"),
+        ({"epsilon": [1.0]}, r"epsilon=\[1.0\] to be a real number"),
+        ({"delta": 1}, "delta=1 strictly between 0 and 1"),
+        ({"neighbours": "friends"}, "neighbours='friends' to be one of"),
+        ({"weight_bound": -1}, "weight_bound=-1 > 0"),
+        ({"weight_bound": [1.0]}, r"weight_bound=\[1.0\] to be a real number"),
+        ({"local_epsilon": 1.0}, "local_delta with local_epsilon=1.0"),
+        ({"fit_intercept": "yes"}, "intercept='yes' to be True or False"),
+        ({"random_state": "seed"}, "random_state='seed'"),
+        ({"random_state": 1, "per_record": True}, "random_state=1 to be None with per_record=True"),
+    ],
+)
+def test_bad_parameters_are_named(kind, parameters, message) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        make(kind, **parameters).fit(*data(kind))
+
+
+@pytest.mark.parametrize("kind", [ALL[1], ALL[3]], ids=[IDS[1], IDS[3]])
+def test_input_needs_more_rows_than_columns(kind) -> None:
+    with pytest.raises(InfeasibleError, match=r"quorum=20 > dimension=31.*The least quorum .* 32"):
+        make(kind).fit(*data(kind, rows=20, columns=30))
+    fitted = make(kind, weight_bound=None).fit(*data(kind))
+    columns = fitted.n_features_in_ + 1
+    expected = math.sqrt(columns) * (1 if "Regressor" in kind.__name__ else 2)
+    assert fitted.agreement_.calibration.setting.weight_bound == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", [ALL[0], ALL[2]], ids=[IDS[0], IDS[2]])
+def test_moment_works_with_fewer_rows_than_columns(kind) -> None:
+    assert make(kind).fit(*data(kind, rows=20, columns=30)).n_features_in_ == 30
+
+
+@all_kinds
+def test_samples_have_no_weights(kind) -> None:
+    assert not has_fit_parameter(kind(), "sample_weight")
+    with pytest.raises(TypeError, match="sample_weight"):
+        make(kind).fit(*data(kind), sample_weight=np.ones(200))
+
+
+@all_kinds
+def test_fresh_noise_by_default_and_a_seed_only_for_experiments(kind) -> None:
+    X, y = data(kind)
+    first, second = (make(kind).fit(X, y) for _ in range(2))
+    assert not np.array_equal(first.coef_, second.coef_)
+    assert first.guarantee_.private
+    first, second = (make(kind, random_state=3).fit(X, y) for _ in range(2))
+    assert np.array_equal(first.coef_, second.coef_)
+    assert not first.guarantee_.private
+    assert first.guarantee_.statement.startswith("NOT PRIVATE")
+    assert not np.array_equal(first.coef_, make(kind, random_state=4).fit(X, y).coef_)
+
+
+@all_kinds
+def test_what_is_promised_is_what_was_agreed(kind) -> None:
+    fitted = make(kind, epsilon=0.5, delta=1e-5, neighbours="zero-out").fit(*data(kind))
+    fitted.agreement_.verify()
+    assert fitted.published_model_.agreement is fitted.agreement_
+    assert fitted.agreement_.mechanism == kind.mechanism
+    assert fitted.agreement_.quorum == fitted.published_model_.count == 200
+    stated = fitted.published_model_.guarantee
+    assert (stated.epsilon, stated.delta, stated.neighbours) == (0.5, 1e-5, "zero-out")
+    kept = fitted.guarantee_
+    assert (kept.epsilon, kept.delta, kept.neighbours) == (0.5, 1e-5, "zero-out")
+
+
+@all_kinds
+def test_a_local_target_raises_the_noise(kind) -> None:
+    X, y = data(kind)
+    free = make(kind).fit(X, y).agreement_.calibration
+    bound = make(kind, local_epsilon=2.0, local_delta=1e-4).fit(X, y).agreement_.calibration
+    assert bound.local.epsilon <= 2.0 < free.local.epsilon
+    assert bound.p_noise > free.p_noise
+
+
+@all_kinds
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_sums_are_those_of_the_protocol(monkeypatch, kind, fit_intercept) -> None:
+    """What the sampler is given, recomputed record by record: schema, loss, sums."""
+    seen = []
+
+    class Recorder:
+        def __init__(self, calibration, clean) -> None:
+            self.clean = clean
+            seen.append(clean)
+
+        def draw(self, generator) -> Statistics:
+            return self.clean
+
+    monkeypatch.setattr(base, "sampler_for", Recorder)
+    X, y = data(kind)
+    bounds = ([0.2, -1, 0], [0.7, 1, 3])
+    fitted = make(kind, bounds=bounds, fit_intercept=fit_intercept).fit(X, y)
+    schema, loss = fitted.agreement_.schema, fitted.agreement_.loss
+    assert schema.intercept is fit_intercept
+    records = {"x0": X[:, 0], "x1": X[:, 1], "x2": X[:, 2], schema.target.name: y}
+    q, p, _ = loss.terms(*schema.encode(records))
+    expected = Statistics.of_records(q, p)
+    (clean,) = seen
+    assert clean.count == expected.count
+    np.testing.assert_allclose(clean.gram, expected.gram, rtol=1e-12)
+    np.testing.assert_allclose(clean.moment, expected.moment, rtol=1e-12, atol=1e-12)
+
+
+@all_kinds
+def test_clipping_is_what_happens_outside(kind) -> None:
+    X, y = data(kind)
+    inside = np.clip(X, [0.3, 0, 0.1], 0.5)
+    parameters = {"bounds": ([0.3, 0, 0.1], 0.5), "random_state": 0}
+    np.testing.assert_allclose(
+        make(kind, **parameters).fit(X, y).coef_, make(kind, **parameters).fit(inside, y).coef_
+    )
+
+
+def test_sums_of_moments_lie_on_the_grid() -> None:
+    agreement = make(ALL[0], random_state=0).fit(*data(ALL[0])).agreement_
+    generator = np.random.default_rng(0)
+    noise = generator.standard_normal((4, 4))
+    drawn = Statistics(200, noise @ noise.T, generator.standard_normal(4))
+    rounded = base.on_grid(agreement, drawn)
+    found = agreement.calibration
+    quadratic, linear = (
+        2.0 ** math.floor(math.log2(s) - 10) for s in (found.sigma_m, found.sigma_p)
+    )
+    assert (rounded.gram % quadratic == 0).all()
+    assert (rounded.moment % linear == 0).all()
+    assert np.abs(rounded.gram - drawn.gram).max() <= quadratic / 2
+    assert np.abs(rounded.moment - drawn.moment).max() <= linear / 2
+    assert rounded != drawn
+    assert rounded.fingerprint == agreement.fingerprint
+
+
+def test_agreements_are_remembered() -> None:
+    terms = {"epsilon": 1.0, "delta": 1e-6, "quorum": 10}
+    schema, same = (Schema([Numeric("a", 0, 1)], Numeric("b", 0, 1)) for _ in range(2))
+    assert base.agree(schema, **terms) is base.agree(same, **terms)
+    assert base.agree(schema, **terms | {"quorum": 11}).quorum == 11
+
+
+@pytest.mark.statistical
+@all_kinds
+def test_each_row_by_itself_gives_the_same_distribution(monkeypatch, kind) -> None:
+    """Weights, and the sums that they come from, by the long way round and at once.
+
+    For this test alone the operating system is a seed. The local target makes the noise large
+    enough to be seen in every number.
+    """
+    monkeypatch.setattr("blurfit.contributor.noise.secrets.randbits", random.Random(0).getrandbits)
+    seen = []
+
+    def learn_and_tell(agreement, statistics):
+        seen.append([*statistics.gram[np.triu_indices(3)], *statistics.moment])
+        return learn(agreement, statistics)
+
+    monkeypatch.setattr(base, "learn", learn_and_tell)
+    X, y = data(kind, rows=200, columns=2)
+    target = {"epsilon": 20.0, "delta": 1e-3, "local_epsilon": 20.0, "local_delta": 1e-3}
+
+    def weights(**way) -> np.ndarray:
+        fitted = make(kind, weight_bound=10.0, **target, **way).fit(X, y)
+        w = fitted.published_model_.weights
+        return np.array([*w, w @ w])
+
+    trials = 400
+    long_way = np.array([weights(per_record=True) for _ in range(trials)])
+    at_once = np.array([weights(random_state=seed) for seed in range(trials)])
+    for left, right in zip(long_way.T, at_once.T, strict=True):
+        assert ks_2samp(left, right, method="asymp").pvalue > 1e-3
+    left, right = np.array(seen[:trials]), np.array(seen[trials:])
+    error = np.sqrt((left.var(axis=0) + right.var(axis=0)) / trials)
+    assert (np.abs(left.mean(axis=0) - right.mean(axis=0)) < 4 * error).all()
+    assert (np.abs(np.log(left.std(axis=0) / right.std(axis=0))) < 4 / np.sqrt(trials)).all()
+
+
+@all_kinds
+def test_each_row_by_itself_is_private(kind) -> None:
+    fitted = make(kind, per_record=True).fit(*data(kind))
+    assert fitted.guarantee_.private
+    assert fitted.coef_.shape[-1] == 3

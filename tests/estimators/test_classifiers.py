@@ -1,0 +1,200 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.linear_model import LinearRegression
+
+from blurfit import InvalidValueError
+from blurfit.estimators import InputPerturbationClassifier, MomentPerturbationClassifier
+from blurfit.estimators.classifiers import onto_simplex
+from blurfit.theory.gaussian import delta_of
+
+BOTH = pytest.mark.parametrize("kind", [MomentPerturbationClassifier, InputPerturbationClassifier])
+CENTRES = np.array([[0.2, 0.2], [0.8, 0.3], [0.5, 0.9]])
+
+
+def blobs(rows: int, classes: int, spread: float = 0.1):
+    generator = np.random.default_rng(rows + classes)
+    codes = generator.integers(0, classes, rows)
+    X = CENTRES[codes] + spread * generator.standard_normal((rows, 2))
+    return X, np.array(["left", "right", "top"])[codes]
+
+
+def classifier(kind, **parameters):
+    if kind is InputPerturbationClassifier:
+        parameters = {"weight_bound": 5.0} | parameters
+    return kind(**{"bounds": (0, 1), "random_state": 0} | parameters)
+
+
+@BOTH
+def test_two_classes(kind) -> None:
+    X, y = blobs(20_000, 2)
+    fitted = classifier(kind).fit(X, y)
+    assert fitted.classes_.tolist() == ["left", "right"]
+    assert fitted.coef_.shape == (1, 2)
+    assert fitted.intercept_.shape == (1,)
+    assert fitted.score(X, y) > 0.97
+    scores = fitted.decision_function(X)
+    np.testing.assert_allclose(scores, X @ fitted.coef_[0] + fitted.intercept_[0])
+    assert np.array_equal(fitted.predict(X) == "right", scores > 0)
+
+
+@BOTH
+def test_three_classes_share_the_promise(kind) -> None:
+    X, y = blobs(20_000, 3)
+    fitted = classifier(kind).fit(X, y)
+    assert fitted.coef_.shape == (3, 2)
+    assert fitted.score(X, y) > 0.9
+    assert len(fitted.published_model_) == len(fitted.agreement_) == 3
+    names = [agreement.schema.target.name for agreement in fitted.agreement_]
+    assert names == ["target=left", "target=right", "target=top"]
+    assert len({agreement.fingerprint for agreement in fitted.agreement_}) == 3
+    assert (fitted.guarantee_.epsilon, fitted.guarantee_.delta) == (1.0, 1e-6)
+    assert "split over 3 models" in fitted.guarantee_.statement
+    scores = fitted.decision_function(X)
+    assert np.array_equal(fitted.predict(X), fitted.classes_[scores.argmax(axis=1)])
+
+
+def test_the_shares_of_moment_compose_to_the_whole() -> None:
+    agreements = classifier(MomentPerturbationClassifier).fit(*blobs(300, 3)).agreement_
+    together = math.sqrt(sum(agreement.calibration.mu**2 for agreement in agreements))
+    assert delta_of(together, 1.0) <= 1e-6
+    assert delta_of(1.01 * together, 1.0) > 1e-6
+
+
+def test_the_shares_of_input_add_up() -> None:
+    agreements = classifier(InputPerturbationClassifier).fit(*blobs(300, 3)).agreement_
+    assert sum(agreement.epsilon for agreement in agreements) == pytest.approx(1.0)
+    assert sum(agreement.delta for agreement in agreements) == pytest.approx(1e-6)
+
+
+@BOTH
+def test_a_local_target_is_shared_too(kind) -> None:
+    fitted = classifier(kind, local_epsilon=2.0, local_delta=1e-4).fit(*blobs(300, 3))
+    together = math.sqrt(sum(a.calibration.local.mu**2 for a in fitted.agreement_))
+    assert delta_of(together * (1 - 1e-9), 2.0) <= 1e-4
+    assert delta_of(1.01 * together, 2.0) > 1e-4 or kind is InputPerturbationClassifier
+
+
+@BOTH
+def test_each_class_has_noise_of_its_own(kind) -> None:
+    """Were the noise the same, the models of two classes would differ by what the data say."""
+    X = np.full((50, 2), 0.5)
+    y = np.arange(50) % 2 * 2 + (np.arange(50) == 0)  # the classes 0 and 2 have 24 and 25 rows
+    first, _, last = classifier(kind).fit(X, y).published_model_
+    assert not np.allclose(first.weights, last.weights, rtol=0.1)
+
+
+@BOTH
+def test_probabilities_of_two_classes_are_the_published_models(kind) -> None:
+    X, y = blobs(2000, 2, spread=0.3)
+    fitted = classifier(kind, epsilon=20.0).fit(X, y)
+    inside = np.clip(X, 0, 1)
+    records = {"x0": inside[:, 0], "x1": inside[:, 1]}
+    ours, published = fitted.predict_proba(inside), fitted.published_model_.predict_proba(records)
+    np.testing.assert_allclose(ours, published, atol=1e-9)
+    assert (
+        fitted.published_model_.predict(records).tolist()
+        == (fitted.predict(inside) == "right").tolist()
+    )
+    assert len(np.unique(ours.round(3))) > 100
+
+
+@BOTH
+def test_little_noise_gives_twice_the_least_squares_fit_of_signs(kind) -> None:
+    X, y = blobs(20_000, 2, spread=0.2)
+    few = {} if kind is MomentPerturbationClassifier else {"split": 0.01, "weight_bound": 8.0}
+    X = np.clip(X, 0, 1)
+    fitted = classifier(kind, epsilon=1000.0, **few).fit(X, y)
+    plain = LinearRegression().fit(X, np.where(y == "right", 2.0, -2.0))
+    np.testing.assert_allclose(fitted.coef_[0], plain.coef_, rtol=0.01, atol=0.02)
+
+
+@BOTH
+@pytest.mark.parametrize("classes", [2, 3])
+def test_probabilities_are_probabilities_and_agree_with_predict(kind, classes) -> None:
+    X, y = blobs(1000, classes)
+    fitted = classifier(kind, epsilon=50.0).fit(X, y)
+    likely = fitted.predict_proba(3 * X - 1)
+    assert likely.shape == (1000, classes)
+    assert likely.min() >= 0
+    np.testing.assert_allclose(likely.sum(axis=1), 1)
+    assert np.array_equal(fitted.classes_[likely.argmax(axis=1)], fitted.predict(3 * X - 1))
+
+
+@BOTH
+def test_probabilities_are_calibrated_where_the_truth_is_linear(kind) -> None:
+    generator = np.random.default_rng(5)
+    X = generator.uniform(0, 1, (100_000, 1))
+    y = generator.uniform(0, 1, 100_000) < 0.2 + 0.6 * X[:, 0]
+    fitted = classifier(kind, epsilon=20.0).fit(X, y)
+    np.testing.assert_allclose(
+        fitted.predict_proba([[0.0], [0.5], [1.0]])[:, 1], [0.2, 0.5, 0.8], atol=0.02
+    )
+
+
+@BOTH
+@pytest.mark.parametrize("labels", [[3, 7], [True, False], [-1, 1], ["a", "b"], [0.0, 1.0]])
+def test_labels_of_any_kind(kind, labels) -> None:
+    X, y = blobs(5000, 2)
+    y = np.where(y == "left", *labels)
+    assert classifier(kind).fit(X, y).score(X, y) > 0.95
+
+
+@BOTH
+def test_a_single_class(kind) -> None:
+    with pytest.raises(InvalidValueError, match="one class only, 'left'"):
+        classifier(kind).fit(blobs(100, 2)[0], ["left"] * 100)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.linspace(0, 1, 100), "Unknown label type: continuous"),
+        (np.where(np.arange(100) == 7, np.nan, 1.0), "y contains NaN"),
+        (["a"] * 99, "inconsistent numbers of samples"),
+    ],
+)
+def test_bad_labels(kind, labels, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        classifier(kind).fit(blobs(100, 2)[0], labels)
+
+
+@BOTH
+def test_each_row_by_itself(kind) -> None:
+    X, y = blobs(5000, 3)
+    fitted = classifier(kind, random_state=None, per_record=True, epsilon=20.0).fit(X, y)
+    assert fitted.score(X, y) > 0.8
+    assert fitted.guarantee_.private
+
+
+points = arrays(
+    np.float64, st.tuples(st.integers(1, 5), st.integers(2, 6)), elements=st.floats(-9, 9)
+)
+
+
+@given(points)
+def test_the_simplex_has_no_nearer_point(rows) -> None:
+    """p is the nearest to v if and only if (v − p)·(e − p) ≤ 0 for all corners e."""
+    nearest = onto_simplex(rows)
+    assert (nearest >= 0).all()
+    np.testing.assert_allclose(nearest.sum(axis=1), 1)
+    away = rows - nearest
+    assert (away - (away * nearest).sum(axis=1, keepdims=True) <= 1e-9).all()
+
+
+@given(points)
+def test_the_simplex_keeps_the_order(rows) -> None:
+    nearest = onto_simplex(rows)
+    order = np.argsort(rows, axis=1)
+    assert (np.diff(np.take_along_axis(nearest, order, axis=1), axis=1) >= 0).all()
+
+
+@given(st.floats(-2, 3))
+def test_the_simplex_of_two_is_cutting(likely) -> None:
+    (found,) = onto_simplex(np.array([[1 - likely, likely]]))
+    np.testing.assert_allclose(found, [1 - min(max(likely, 0), 1), min(max(likely, 0), 1)])
