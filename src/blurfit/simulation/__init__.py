@@ -1,1 +1,1 @@
-"""Exact simulation of whole collections, for experiments and forecasts. Never for real noise."""
+"""Exact simulation of whole collections: for experiments, forecasts, and data in one place."""

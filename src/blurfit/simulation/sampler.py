@@ -1,8 +1,9 @@
 """A whole collection's blurred statistics in one draw: exact, in O(d³), whatever n is.
 
 The database sees a collection only through N, A and c, so to know how a collection will turn out
-one need not blur its records one by one. For experiments, forecasts and audits: a seeded generator
-is no protection, so nothing drawn here is private.
+one need not blur its records one by one: for experiments, forecasts and audits, and for data that
+is in one place anyway. Only a generator that nobody can repeat protects anyone
+(`blurfit.simulation.entropy`).
 """
 
 import math
