@@ -26,7 +26,7 @@ def _docstring_to_rest(_app, _what, _name, _object, _options, lines: list[str]) 
     rest: list[str] = []
     for number, line in enumerate(lines):
         text = line.strip()
-        if not text.startswith("|"):
+        if not (text.startswith("|") and text.endswith("|")):
             rest.append(line.replace("|", r"\|"))
             continue
         if not lines[number - 1].strip().startswith("|"):

@@ -142,7 +142,7 @@ def test_blurred_or_foreign_statistics_are_refused() -> None:
     )
     with pytest.raises(InvalidValueError, match=r"dimension=2 .* to be 3"):
         sampler_for(found, Statistics(100, np.eye(2), np.ones(2)))
-    with pytest.raises(InvalidValueError, match="are these blurred statistics"):
+    with pytest.raises(InvalidValueError, match="Are these blurred statistics"):
         sampler_for(found, Statistics(100, -np.eye(3), np.ones(3)))
     with pytest.raises(InvalidValueError, match="rank at most 2"):
         sampler_for(found, Statistics(2, np.eye(3), np.ones(3)))
