@@ -26,8 +26,10 @@ FloatArray = npt.NDArray[np.float64]
 _NUMBERS_AT_ONCE = 2**16  # half a megabyte: a chunk's triangles stay in the cache
 
 
-def perturb(agreement: Agreement, record: Any) -> Submission:
+def perturb(agreement: Agreement, records: Any) -> Submission | Submissions:
     """One record, blurred exactly on the agreement's grid with the operating system's randomness.
+
+    A table goes to `perturb_table`, and comes back as `Submissions`.
 
     The agreement is verified first, so a contract that promises more than its noise keeps is
     refused before anything is computed from the record.
@@ -36,7 +38,9 @@ def perturb(agreement: Agreement, record: Any) -> Submission:
     moment: M̃ = [qqᵀ] + E, p̃ = [p] + N(0, τ²σ²/n), E_jj ~ N(0, σ²/n), E_jk ~ N(0, σ²/(2n))
     """
     agreement.verify()
-    x, y = agreement.schema.encode(record)
+    x, y = agreement.schema.encode(records)
+    if x.ndim > 1:
+        return perturb_table(agreement, records)
     q, p, _ = agreement.loss.terms(x, y)
     quadratic, linear = _on_grid(agreement, q, p)
     (quadratic_scale, linear_scale), grid = _scales(agreement), agreement.grid

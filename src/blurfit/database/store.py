@@ -7,9 +7,8 @@ conflict. What was accepted is on disk (write-ahead log, full synchronisation).
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -108,16 +107,19 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def _transaction(self) -> "_Transaction":
-        return _Transaction(self._connection)
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Cursor]:
+        """All or nothing: committed at the end of the block, rolled back if it fails."""
+        cursor = self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield cursor
+        except BaseException:
+            cursor.execute("ROLLBACK")
+            raise
+        cursor.execute("COMMIT")
 
     def _published(self, cursor: sqlite3.Cursor, agreement: Agreement) -> str | None:
         query = "SELECT model FROM models WHERE fingerprint = ?"
@@ -143,24 +145,6 @@ class Store:
                 f"before: a "
                 "name is for one submission. Blur the record again only if it was never accepted."
             )
-
-
-class _Transaction:
-    """All or nothing: committed at the end of the block, rolled back if it fails."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> sqlite3.Cursor:
-        return self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
 
 
 def _refuse_unless_under(agreement: Agreement, batch: Submissions) -> None:

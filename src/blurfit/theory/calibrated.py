@@ -42,6 +42,17 @@ class Calibration:
         """All of it as plain numbers and words, for JSON; `calibration_from_dict` reads it."""
         return asdict(self)
 
+    def guarantee(
+        self, *, count: int | None = None, epsilon: float | None = None, delta: float | None = None
+    ) -> ModelGuarantee:
+        """What this noise keeps with `count` honest records: see `blurfit.guarantee`.
+
+        δ defaults to the target's, the count to the quorum.
+        """
+        if epsilon is None and delta is None:
+            delta = self.model.delta
+        return self._kept(count, epsilon, delta)
+
     def verify(self) -> None:
         """Evaluate the promise again from the scales, and every number that is stated with it.
 
@@ -59,6 +70,11 @@ class Calibration:
             _require("excess_risk", self.excess_risk, excess_risk)
         else:
             _agree("excess_risk", self.excess_risk, excess_risk)
+
+    def _kept(
+        self, count: int | None, epsilon: float | None, delta: float | None
+    ) -> ModelGuarantee:
+        raise NotImplementedError
 
     def _local_mu(self) -> float:
         raise NotImplementedError
@@ -99,16 +115,6 @@ class InputCalibration(Calibration):
         σ_b/√n.
         """
         return self.sigma_b / math.sqrt(self.setting.quorum)
-
-    def guarantee(
-        self, *, count: int | None = None, epsilon: float | None = None, delta: float | None = None
-    ) -> ModelGuarantee:
-        """What this noise keeps with `count` honest records: see `guarantee`; δ defaults to the
-        target's.
-        """
-        if epsilon is None and delta is None:
-            delta = self.model.delta
-        return kept_by_input(self.setting, self.scales, count, epsilon, delta)
 
     @property
     def scales(self) -> Scales:
@@ -155,6 +161,11 @@ class InputCalibration(Calibration):
         _require("kept", stated, (self.setting.neighbours, 1, True))
         _promise(kept.epsilon <= self.kept.epsilon * (1 + 1e-6), self.kept, "the paper's noise")
 
+    def _kept(
+        self, count: int | None, epsilon: float | None, delta: float | None
+    ) -> ModelGuarantee:
+        return kept_by_input(self.setting, self.scales, count, epsilon, delta)
+
     def _local_mu(self) -> float:
         return search.local_mu(self.setting, self.scales)
 
@@ -193,16 +204,6 @@ class MomentCalibration(Calibration):
         """
         return self.sigma_p / math.sqrt(self.setting.quorum)
 
-    def guarantee(
-        self, *, count: int | None = None, epsilon: float | None = None, delta: float | None = None
-    ) -> ModelGuarantee:
-        """What this noise keeps with `count` honest records: see `guarantee`; δ defaults to the
-        target's.
-        """
-        if epsilon is None and delta is None:
-            delta = self.model.delta
-        return kept_by_moment(self.setting, self.sigma_m, self.sensitivity, count, epsilon, delta)
-
     def verify(self) -> None:
         """See `Calibration.verify`: by the exact Gaussian profile."""
         positive(sigma_m=self.sigma_m, sigma_p=self.sigma_p, balance=self.balance)
@@ -218,6 +219,11 @@ class MomentCalibration(Calibration):
         _agree("mu", self.mu, mu)
         spent = gaussian.delta_of(mu, self.model.epsilon)
         _promise(spent <= self.model.delta, self.model, "sigma_m")
+
+    def _kept(
+        self, count: int | None, epsilon: float | None, delta: float | None
+    ) -> ModelGuarantee:
+        return kept_by_moment(self.setting, self.sigma_m, self.sensitivity, count, epsilon, delta)
 
     def _local_reach(self) -> float:
         return moment.local_sensitivity(self.setting, self.balance, parallel=self.parallel)
