@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from blurfit import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit import (
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+    Store,
+    perturb,
+    perturb_table,
+)
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.schema import Binary, Categorical, Numeric, Schema
 from blurfit.errors import BlurfitError
@@ -231,3 +238,19 @@ def test_files(tmp_path) -> None:
     path.write_text(path.read_text().replace('"quorum":5000', '"quorum":4000'))
     with pytest.raises(BlurfitError):
         Agreement.load(path)
+
+
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+@pytest.mark.parametrize("epsilon", [1e-3, 30.0, 1e3, 1e6])
+def test_extreme_promises_can_be_used(mechanism, epsilon: float) -> None:
+    """From agreement to model: no noise so small, and no grid so fine, that a record does not fit."""
+    agreement = Agreement.propose(
+        REGRESSION, epsilon=epsilon, delta=1e-9, quorum=50, mechanism=mechanism, weight_bound=2.0
+    )
+    people = {"age": [30] * 60, "married": [1] * 60, "sex": ["f"] * 60, "income": [50_000] * 60}
+    with Store() as store:
+        store.add(agreement, perturb_table(agreement, people))
+        store.add(
+            agreement, perturb(agreement, {name: values[0] for name, values in people.items()})
+        )
+        assert store.publish(agreement).count == 61
