@@ -243,7 +243,7 @@ def test_files(tmp_path) -> None:
 @pytest.mark.parametrize("mechanism", ["moment", "input"])
 @pytest.mark.parametrize("epsilon", [1e-3, 30.0, 1e3, 1e6])
 def test_extreme_promises_can_be_used(mechanism, epsilon: float) -> None:
-    """From agreement to model: no noise so small, and no grid so fine, that a record does not fit."""
+    """From agreement to model: no noise is so small or grid so fine that a record does not fit."""
     agreement = Agreement.propose(
         REGRESSION, epsilon=epsilon, delta=1e-9, quorum=50, mechanism=mechanism, weight_bound=2.0
     )
