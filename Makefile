@@ -23,7 +23,7 @@ $(DEVELOPMENT): $(RUNTIME) requirements/dev.txt
 
 setup: $(DEVELOPMENT)  ## Install everything into .venv, so that .venv/bin/blurfit is the command
 
-demo: $(RUNTIME)  ## Calibrate a small example and print what is promised to whom
+demo: $(RUNTIME)  ## Let 50,000 generated people agree, blur, send, and get a model
 	$(BIN)/python -m blurfit.demo
 
 test: $(DEVELOPMENT)  ## Run all tests, the documentation's examples included

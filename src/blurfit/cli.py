@@ -24,6 +24,10 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except BlurfitError as error:
             raise click.UsageError(str(error)) from error
+        except ArithmeticError as error:
+            raise click.UsageError(
+                f"These numbers are too large or too small for floating point ({error})."
+            ) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -47,7 +47,7 @@ def report(calibration: Calibration) -> RenderableType:
             f"proved. Proved of the same noise is ({kept.epsilon:.4g}, {kept.delta:g}), {condition}"
         )
     submission = (
-        f"One submission alone is μ = {local.mu:.4g} Gaussian private, exactly "
+        f"One submission alone is at most μ = {local.mu:.4g} Gaussian private: "
         f"ε = {local.epsilon:.4g} at δ = {local.delta:g}. {local_in_words(local)}"
     )
     return Group(table, Text(promise), Text(submission))

@@ -11,6 +11,7 @@ does not know; a field is never given a new meaning, nor removed, without a new 
 import hashlib
 import hmac
 import json
+import operator
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -38,7 +39,7 @@ from blurfit.theory.calibrated import (
 from blurfit.theory.calibration import calibrate
 from blurfit.theory.losses import Approximation, LogisticLoss, SquaredLoss
 from blurfit.theory.setting import Neighbours
-from blurfit.validate import nonnegative, one_of
+from blurfit.validate import finite, inside_unit_interval, nonnegative, one_of, positive, whole
 
 FORMAT, VERSION = "blurfit-agreement", 1
 LossName = Literal["squared", "logistic"]
@@ -90,31 +91,50 @@ class Agreement:
         are the regulariser l1·‖w‖₁ + ½l2·‖w‖², fixed beforehand. The rest is as in
         `blurfit.calibrate`; mechanism="input" needs a `weight_bound`.
         """
+        if not isinstance(schema, Schema):
+            raise InvalidValueError(
+                f"Expected a Schema, and got {type(schema).__name__}. From a file: "
+                "schema, loss = Schema.from_toml(path)."
+            )
+        positive(epsilon=epsilon)
+        inside_unit_interval(delta=delta)
+        whole(quorum=quorum)
         name: LossName = loss or ("logistic" if schema.is_label else "squared")
         one_of(LOSSES, loss=name)
         nonnegative(l1=l1, l2=l2)
         one_of(MECHANISMS, mechanism=mechanism)
         _refuse_unless_fitting(name, schema)
-        function = _loss(name, approximation, weight_bound)
+        if local_delta is None and local_epsilon is None:
+            local_delta = delta
+        plain = _plain(
+            weight_bound=weight_bound,
+            split=split,
+            balance=balance,
+            local_epsilon=local_epsilon,
+            local_delta=local_delta,
+        )
+        function = _loss(name, approximation, plain["weight_bound"])
         calibration = calibrate(
-            epsilon * (1 - LATTICE_SHARE[mechanism]),
-            delta * (1 - DISCRETE_SHARE),
+            float(epsilon) * (1 - LATTICE_SHARE[mechanism]),
+            float(delta) * (1 - DISCRETE_SHARE),
             dimension=schema.dimension,
-            quorum=quorum,
+            quorum=operator.index(quorum),
             q_bound=function.q_bound * (1 + ROUNDING),
             p_bound=function.p_bound * (1 + ROUNDING),
-            weight_bound=weight_bound,
+            weight_bound=plain["weight_bound"],
             mechanism=mechanism,
             rule=rule,
             neighbours=neighbours,
             parallel=function.parallel,
-            split=split,
-            balance=balance,
-            local_epsilon=local_epsilon,
-            local_delta=delta if local_delta is None and local_epsilon is None else local_delta,
+            split=plain["split"],
+            balance=plain["balance"],
+            local_epsilon=plain["local_epsilon"],
+            local_delta=plain["local_delta"],
             debias=debias,
         )
-        return cls(schema, name, approximation, l1, l2, calibration, Grid.of(calibration))
+        return cls(
+            schema, name, approximation, float(l1), float(l2), calibration, Grid.of(calibration)
+        )
 
     @property
     def mechanism(self) -> Mechanism:
@@ -303,6 +323,13 @@ def _loss(
     if name == "squared":
         return SquaredLoss(feature_bound=1.0, target_bound=1.0)
     return LogisticLoss(1.0, approximation, weight_bound)
+
+
+def _plain(**numbers: float | None) -> dict[str, float | None]:
+    """Python's own floats, of which alone a canonical text can be made."""
+    given = {name: value for name, value in numbers.items() if value is not None}
+    finite(**given)
+    return {name: None if value is None else float(value) for name, value in numbers.items()}
 
 
 def _refuse_constant(name: str) -> float:

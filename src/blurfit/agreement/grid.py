@@ -37,7 +37,7 @@ DISCRETE_SHARE = 1e-3  # of δ, kept back for noise that is discrete
 LATTICE_SHARE = {"moment": 0.0, "input": 2.0**-10}  # of ε, kept back for weights on a lattice
 _RESOLUTION = {"moment": 2.0**-10, "input": 2.0**-13}  # of the noise's deviation, at the coarsest
 _WEIGHT_RESOLUTION = 2.0**-20  # of the weight bound
-_POINTS_IN_A_CELL = 2.0**12  # for each dimension, and each 1/ε
+_POINTS_IN_A_CELL = 2.0**12  # times d^{3/2}/ε
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Grid:
             return cls(power_of_two_below(quadratic), step, step)
         quadratic = calibration.q_noise * _RESOLUTION["input"]
         linear = power_of_two_below(calibration.p_noise * _RESOLUTION["input"])
-        points = _POINTS_IN_A_CELL * d / calibration.model.epsilon
+        points = _POINTS_IN_A_CELL * d**1.5 / calibration.model.epsilon
         finest = weight_step(calibration.setting.ball) * _least_curvature(calibration) / points
         return cls(power_of_two_below(quadratic), linear, min(linear, power_of_two_below(finest)))
 

@@ -62,7 +62,8 @@ def perturb_table(agreement: Agreement, table: Any) -> Submissions:
     that costs in δ against `perturb` is told by `blurfit.contributor.noise.bulk`.
     """
     agreement.verify()
-    x, y = agreement.schema.encode(table)
+    x, y = (np.atleast_1d(part) for part in agreement.schema.encode(table))
+    x = np.atleast_2d(x)
     q, p, _ = agreement.loss.terms(x, y)
     d = agreement.dimension
     width = d if agreement.mechanism == "input" else d * (d + 1) // 2

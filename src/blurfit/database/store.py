@@ -20,6 +20,8 @@ from blurfit.database.statistics import Statistics
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.model.published import PublishedModel
 
+Row = tuple[str, bytes, bytes, bytes]
+
 _ROWS_AT_ONCE = 4096
 _TABLES = """
 CREATE TABLE IF NOT EXISTS models (
@@ -40,13 +42,26 @@ class Store:
     """Submissions of any number of agreements in one file (or in memory, with ":memory:")."""
 
     def __init__(self, path: str | Path = ":memory:") -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None)
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None)
+        except sqlite3.OperationalError as error:
+            raise InvalidValueError(
+                f"Expected path={str(path)!r} to be a file that can be opened: {error}. Does its "
+                f"folder "
+                "exist?"
+            ) from error
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.executescript(_TABLES)
 
     def add(self, agreement: Agreement, received: Submission | Submissions) -> int:
         """Store what was received, all of it or nothing; how many were new is returned."""
+        if not isinstance(received, Submission | Submissions):
+            raise InvalidValueError(
+                f"Expected a Submission or Submissions, and got {type(received).__name__}: "
+                f"records are "
+                "blurred by their contributors, with perturb."
+            )
         batch = received if isinstance(received, Submissions) else Submissions.gather([received])
         _refuse_unless_under(agreement, batch)
         rows = [
@@ -55,9 +70,11 @@ class Store:
                 batch.identifiers, batch.quadratic, batch.linear, strict=True
             )
         ]
-        before = self.count(agreement)
         with self._transaction() as cursor:
+            before = self.count(agreement)
             if self._published(cursor, agreement) is not None:
+                if all(self._stored(cursor, row) == row[2:] for row in rows):
+                    return 0  # sent again by somebody who was not sure
                 raise InfeasibleError(
                     "The collection is closed: its model has been published, and a later "
                     "submission "
@@ -132,14 +149,13 @@ class Store:
             while rows := cursor.fetchmany(_ROWS_AT_ONCE):
                 yield _array(row[0] for row in rows), _array(row[1] for row in rows)
 
-    def _refuse_conflict(
-        self, cursor: sqlite3.Cursor, row: tuple[str, bytes, bytes, bytes]
-    ) -> None:
-        stored = cursor.execute(
-            "SELECT quadratic, linear FROM submissions WHERE fingerprint = ? AND identifier = ?",
-            row[:2],
-        ).fetchone()
-        if stored != row[2:]:
+    def _stored(self, cursor: sqlite3.Cursor, row: Row) -> tuple[bytes, bytes] | None:
+        query = "SELECT quadratic, linear FROM submissions WHERE fingerprint = ? AND identifier = ?"
+        found: tuple[bytes, bytes] | None = cursor.execute(query, row[:2]).fetchone()
+        return found
+
+    def _refuse_conflict(self, cursor: sqlite3.Cursor, row: Row) -> None:
+        if self._stored(cursor, row) != row[2:]:
             raise InvalidValueError(
                 f"Expected identifier={row[1].hex()!r} to carry the numbers that it carried "
                 f"before: a "

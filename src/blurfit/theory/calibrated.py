@@ -149,6 +149,8 @@ class InputCalibration(Calibration):
         _promise(spent <= math.log(self.shares.gradient), self.model, "sigma_b")
 
     def _verify_published(self) -> None:
+        unused = (self.split, self.shares, self.loss)
+        _require("split, shares and loss", unused, (None, None, None))
         scales = published.scales(self.setting, self.model.epsilon, self.model.delta)
         for name, value in asdict(scales).items():
             _agree(name, getattr(self, name), value)
