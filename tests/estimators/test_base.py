@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import has_fit_parameter
 
 from blurfit import InfeasibleError, InvalidValueError
+from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.schema import Numeric, Schema
 from blurfit.database.learner import learn
 from blurfit.database.statistics import Statistics
@@ -28,6 +29,7 @@ from blurfit.estimators import (
     MomentPerturbationRegressor,
     base,
 )
+from blurfit.model.statement import as_markdown
 
 # Little noise, because scikit-learn expects a model that learns from a hundred rows.
 GENEROUS = {"epsilon": 1e4, "bounds": (-5, 5)}
@@ -192,7 +194,7 @@ def test_bad_rows_each_with_its_own_error(kind, spoil, message) -> None:
         ({"epsilon": [1.0]}, r"epsilon=\[1.0\] to be a real number"),
         ({"delta": 1}, "delta=1 strictly between 0 and 1"),
         ({"neighbours": "friends"}, "neighbours='friends' to be one of"),
-        ({"weight_bound": -1}, "weight_bound=-1 > 0"),
+        ({"weight_bound": -1}, r"weight_bound=-1\.0 > 0"),
         ({"weight_bound": [1.0]}, r"weight_bound=\[1.0\] to be a real number"),
         ({"local_epsilon": 1.0}, "local_delta with local_epsilon=1.0"),
         ({"fit_intercept": "yes"}, "intercept='yes' to be True or False"),
@@ -301,22 +303,45 @@ def test_clipping_is_what_happens_outside(kind) -> None:
     )
 
 
-def test_sums_of_moments_lie_on_the_grid() -> None:
-    agreement = make(ALL[0], random_state=0).fit(*data(ALL[0])).agreement_
-    generator = np.random.default_rng(0)
-    noise = generator.standard_normal((4, 4))
-    drawn = Statistics(200, noise @ noise.T, generator.standard_normal(4))
-    rounded = base.on_grid(agreement, drawn)
-    found = agreement.calibration
-    quadratic, linear = (
-        2.0 ** math.floor(math.log2(s) - 10) for s in (found.sigma_m, found.sigma_p)
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+def test_sums_for_people_lie_on_the_grid(mechanism) -> None:
+    schema = Schema([Numeric("a", -1, 1), Numeric("b", -1, 1)], Numeric("y", -1, 1))
+    agreement = Agreement.propose(
+        schema, epsilon=1, delta=1e-6, quorum=200, mechanism=mechanism, weight_bound=2.0
     )
-    assert (rounded.gram % quadratic == 0).all()
-    assert (rounded.moment % linear == 0).all()
-    assert np.abs(rounded.gram - drawn.gram).max() <= quadratic / 2
-    assert np.abs(rounded.moment - drawn.moment).max() <= linear / 2
-    assert rounded != drawn
-    assert rounded.fingerprint == agreement.fingerprint
+    clean = Statistics(200, 20 * np.eye(3), np.ones(3))
+    sums = base.blurred(agreement, clean, None)
+    assert sums.fingerprint == agreement.fingerprint
+    assert (sums.moment % agreement.grid.dither == 0).all()
+    if mechanism == "moment":
+        assert (sums.gram % agreement.grid.quadratic == 0).all()
+    assert sums != base.blurred(agreement, clean, None)
+    assert base.blurred(agreement, clean, 3) == base.blurred(agreement, clean, 3)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+def test_noise_for_people_is_the_samplers(mechanism) -> None:
+    schema = Schema([Numeric("a", -1, 1)], Numeric("y", -1, 1))
+    agreement = Agreement.propose(
+        schema, epsilon=1, delta=1e-6, quorum=50, mechanism=mechanism, weight_bound=2.0
+    )
+    clean = Statistics(50, 5 * np.eye(2), np.ones(2))
+    real = [base.blurred(agreement, clean, None) for _ in range(600)]
+    seeded = [base.blurred(agreement, clean, seed) for seed in range(600)]
+    for place in (lambda s: s.gram[0, 0], lambda s: s.gram[0, 1], lambda s: s.moment[0]):
+        left, right = ([place(s) for s in many] for many in (real, seeded))
+        assert ks_2samp(left, right, method="asymp").pvalue > 1e-6
+
+
+def test_a_seeded_model_says_that_it_is_not_private() -> None:
+    fitted = make(ALL[0], random_state=0).fit(*data(ALL[0]))
+    assert not fitted.published_model_.guarantee.proved
+    assert "NOT PRIVATE" in as_markdown(fitted.published_model_)
+    assert (
+        "-differentially private" not in as_markdown(fitted.published_model_).split("Gaussian")[0]
+    )
+    assert make(ALL[0]).fit(*data(ALL[0])).published_model_.guarantee.proved
 
 
 def test_agreements_are_remembered() -> None:

@@ -19,10 +19,12 @@ multiples. That has to be paid for:
   could tell two records apart by their lattices. So each p̃ is dithered: a uniform multiple of a
   much finer step is added to it within its own step (post-processing), and the published weights
   are rounded to multiples of ω ≈ 2⁻²⁰η. One fine step g of Σp̃ moves the weights by at most g/κ,
-  where κ ≤ λ_min(A + Δ_in·I), so every cell of side ω holds at least M = ωκ/g of the lattice's
-  points along each axis, and its probability is what the continuous noise gives it, times 1 ± d/M
-  or so. M ≥ 2¹²d/ε keeps the two factors of a likelihood ratio below e^{ε/2¹⁰}, and that share of ε
-  is kept back; κ is certain but for half of the thousandth of δ.
+  where κ ≤ λ_min(A + Δ_in·I), so every cell of side ω holds a ball of M/2 lattice steps, M = ωκ/g,
+  and its probability is what the continuous noise gives it, times (1 ± √d/M)^d. (Cells that the
+  surface of ‖w‖ ≤ η cuts are cones of far more points.) M ≥ 2¹²d^{3/2}/ε keeps the two factors of a
+  likelihood ratio below e^{ε/2¹⁰}, and that share of ε is kept back; κ is certain but for half of
+  the thousandth of δ. (Beyond some ten million records float64 rounds the sums to a lattice that
+  may be ten times coarser than g, and the share of ε would have to be as much larger.)
 """
 
 import math

@@ -20,9 +20,10 @@ from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import power_of_two_below
 from blurfit.agreement.schema import Binary, Numeric, Schema
+from blurfit.contributor import noise
 from blurfit.contributor.perturb import perturb_table
 from blurfit.database.learner import learn
-from blurfit.database.statistics import Statistics
+from blurfit.database.statistics import Statistics, pack, unpack
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.bounds import bounded_columns
 from blurfit.estimators.guarantee import FitGuarantee, gaussian_share, share
@@ -30,10 +31,14 @@ from blurfit.estimators.sums import encoded_sums
 from blurfit.model.published import PublishedModel
 from blurfit.simulation.entropy import generator_for
 from blurfit.simulation.sampler import sampler_for
-from blurfit.theory.calibrated import Mechanism, MomentCalibration, Rule
+from blurfit.theory.calibrated import InputCalibration, Mechanism, MomentCalibration, Rule
 from blurfit.theory.setting import Neighbours
 
 AnyArray = npt.NDArray[Any]
+SEEDED = (
+    "NOT PRIVATE: the noise was drawn from a seed, and whoever knows it can take it away again. "
+    "For experiments only."
+)
 Signal = tuple[Numeric | Binary, AnyArray]  # what is learned: a target, and its value in each row
 
 
@@ -104,8 +109,9 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         columns = self._feature_columns()
         agreements = self._agreements(len(values), columns, [target for target, _ in signals])
         collect = self._from_each_row if self.per_record else self._at_once
+        caveat = SEEDED if self.random_state is not None else None
         models = [
-            learn(agreement, statistics)
+            replace(learn(agreement, statistics), caveat=caveat)
             for agreement, statistics in zip(
                 agreements, collect(agreements, values, columns, signals), strict=True
             )
@@ -113,7 +119,11 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         self.agreement_ = agreements if len(agreements) > 1 else agreements[0]
         self.published_model_ = models if len(models) > 1 else models[0]
         self.guarantee_ = FitGuarantee.of(
-            models, self.epsilon, self.delta, seeded=self.random_state is not None
+            models,
+            self.epsilon,
+            self.delta,
+            seeded=self.random_state is not None,
+            per_record=self.per_record,
         )
         return models
 
@@ -166,14 +176,9 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         s = float(first.schema.encode_features(tops)[0])
         gram = (s * first.loss.q_bound) ** 2 * sums.gram
         moments = s * first.loss.p_bound * sums.moments
-        generator = generator_for(self.random_state)
+        seeded = None if self.random_state is None else generator_for(self.random_state)
         return [
-            on_grid(
-                agreement,
-                sampler_for(
-                    agreement.calibration, Statistics(len(values), gram, moments[:, place])
-                ).draw(generator),
-            )
+            blurred(agreement, Statistics(len(values), gram, moments[:, place]), seeded)
             for place, agreement in enumerate(agreements)
         ]
 
@@ -251,25 +256,32 @@ def agree(schema: Schema, **terms: Any) -> Agreement:
 _agree = lru_cache(maxsize=32, typed=True)(Agreement.propose)
 
 
-def on_grid(agreement: Agreement, drawn: Statistics) -> Statistics:
-    """Sums of moments to a grid of about a thousandth of their noise.
+def blurred(agreement: Agreement, clean: Statistics, random_state: Any) -> Statistics:
+    """The sums with the noise of as many contributors as the quorum, drawn at once.
 
-    The last bits of value + noise in floating point tell more than their sum should. Rounding both
-    away afterwards is free, and leaves what floating-point normals cost in δ (see
-    `blurfit.contributor.noise.bulk`, with s = 2¹⁰) within the share of δ that the agreement keeps
-    back. For `input` the learner rounds the weights.
+    For people: exact discrete Gaussian noise on the agreement's grid, as each of them would have
+    drawn it, for all together. Rounding the sums to the grid moves two neighbours apart by no more
+    than rounding the records would. For `input` only Σp̃ is drawn so: the noise on q has to be
+    Gaussian for the curvature's sake, which no last bit of it decides, and the learner rounds the
+    weights. For experiments (a seed): the sampler's own draw.
     """
-    if agreement.mechanism == "input":
-        return drawn
-    coarse, found = 2.0**-10, agreement.calibration
-    assert isinstance(found, MomentCalibration)
-    quadratic, linear = (power_of_two_below(s * coarse) for s in (found.sigma_m, found.sigma_p))
-    return Statistics(
-        drawn.count,
-        np.rint(drawn.gram / quadratic) * quadratic,
-        np.rint(drawn.moment / linear) * linear,
-        agreement.fingerprint,
-    )
+    found, grid = agreement.calibration, agreement.grid
+    drawn = sampler_for(found, clean).draw(generator_for(random_state))
+    if random_state is None and isinstance(found, MomentCalibration):
+        rows, columns = np.triu_indices(clean.dimension)
+        scales = np.where(rows == columns, found.sigma_m, found.sigma_m / math.sqrt(2))
+        triangle = exactly(pack(clean.gram), scales, grid.quadratic)
+        linear = exactly(clean.moment, found.sigma_p, grid.linear)
+        drawn = Statistics(clean.count, unpack(triangle, clean.dimension), linear)
+    elif random_state is None and isinstance(found, InputCalibration):
+        step = max(grid.dither, power_of_two_below(found.sigma_b) * 2.0**-40)
+        drawn = Statistics(clean.count, drawn.gram, exactly(clean.moment, found.sigma_b, step))
+    return drawn.under(agreement.fingerprint)
+
+
+def exactly(sums: AnyArray, scale: npt.ArrayLike, step: float) -> AnyArray:
+    """Sums to the grid, and exact noise on it."""
+    return noise.exact(noise.to_grid(sums, step, toward_zero=False), scale, step)
 
 
 def free_name(given: object, taken: Sequence[str]) -> str:

@@ -33,11 +33,18 @@ class FitGuarantee:
 
     @classmethod
     def of(
-        cls, models: Sequence[PublishedModel], epsilon: float, delta: float, *, seeded: bool
+        cls,
+        models: Sequence[PublishedModel],
+        epsilon: float,
+        delta: float,
+        *,
+        seeded: bool,
+        per_record: bool = False,
     ) -> "FitGuarantee":
         """The promise of one fit, which published one model or one for each class."""
         first = models[0]
-        neighbours, proved = first.guarantee.neighbours, first.guarantee.proved
+        promise = first.agreement.calibration.model
+        neighbours, proved = promise.neighbours, promise.proved
         sentences = [
             f"The coefficients are (epsilon={epsilon:g}, delta={delta:g})-differentially private: "
             f"{_ONE_PERSON[neighbours]} changes the probability of anything that is made of them "
@@ -48,11 +55,17 @@ class FitGuarantee:
         ]
         if len(models) > 1:
             sentences.append(_shared(first.agreement.mechanism, len(models)))
+        if per_record:
+            sentences.append(
+                "The rows were blurred in bulk; what floating-point normals cost in delta, beyond "
+                "what "
+                "is stated here, is told by blurfit.contributor.noise.bulk."
+            )
         if not proved:
             sentences.insert(
                 0,
                 "NOT PROVED: rule='published' is what the paper prints, which does not follow; use "
-                "rule='certified' for real people.",
+                "rule='certified' for real people. The paper claims:",
             )
         if seeded:
             sentences.insert(

@@ -21,7 +21,7 @@ from blurfit.agreement.schema import Coefficients
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.theory.losses import LogisticLoss
 from blurfit.theory.setting import ModelGuarantee
-from blurfit.validate import inside_unit_interval, whole
+from blurfit.validate import finite, inside_unit_interval, whole
 
 FloatArray = npt.NDArray[np.float64]
 FORMAT, VERSION = "blurfit-model", 1
@@ -62,9 +62,17 @@ class PublishedModel:
     ridge: float
     uncertainty: Uncertainty | None
     software: str
+    caveat: str | None = None  # why the promise does not hold for this model, where it does not
 
     def __post_init__(self) -> None:
         whole(count=self.count)
+        finite(ridge=self.ridge)
+        if self.count < self.agreement.quorum:
+            raise InvalidValueError(
+                f"Expected count={self.count} of at least the quorum {self.agreement.quorum}: no "
+                f"model "
+                "is published below it."
+            )
         weights = np.array(self.weights, dtype=np.float64)
         if weights.shape != (self.agreement.dimension,) or not np.isfinite(weights).all():
             raise InvalidValueError(
@@ -84,8 +92,9 @@ class PublishedModel:
     def guarantee(self) -> ModelGuarantee:
         """What is promised to everyone in it: the agreement's (ε, δ), whatever the count."""
         model, agreement = self.agreement.calibration.model, self.agreement
+        proved = model.proved and self.caveat is None
         return ModelGuarantee(
-            agreement.epsilon, agreement.delta, model.neighbours, model.releases, model.proved
+            agreement.epsilon, agreement.delta, model.neighbours, model.releases, proved
         )
 
     @cached_property
@@ -164,6 +173,7 @@ class PublishedModel:
             "format": FORMAT,
             "version": VERSION,
             "software": self.software,
+            "caveat": self.caveat,
             "fingerprint": self.fingerprint,
             "count": self.count,
             "weights": dict(zip(self.agreement.schema.columns, self.weights.tolist(), strict=True)),
@@ -185,6 +195,8 @@ class PublishedModel:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "PublishedModel":
         """The inverse of `to_dict`; the agreement inside is verified."""
+        if not isinstance(document, dict):
+            raise InvalidValueError("Expected a model in JSON: an object with named fields.")
         if document.get("format") != FORMAT or document.get("version") != VERSION:
             raise InvalidValueError(
                 f"Expected format={FORMAT!r}, version={VERSION}, and got "
@@ -193,18 +205,18 @@ class PublishedModel:
             )
         try:
             agreement = Agreement.from_json(json.dumps(document["agreement"]))
-            agreement.verify(document["fingerprint"])
+            agreement.verify(str(document["fingerprint"]))
             spread = document["uncertainty"]
             return cls(
                 agreement=agreement,
                 weights=np.array([document["weights"][name] for name in agreement.schema.columns]),
                 count=document["count"],
                 ridge=document["ridge"],
-                uncertainty=spread
-                and Uncertainty(**{name: np.array(value) for name, value in spread.items()}),
-                software=document["software"],
+                uncertainty=None if spread is None else _uncertainty(spread, agreement.dimension),
+                software=str(document["software"]),
+                caveat=document["caveat"],
             )
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             raise InvalidValueError(f"Expected a model as blurfit writes it: {error!r}.") from error
 
     def to_json(self) -> str:
@@ -228,6 +240,17 @@ class PublishedModel:
     def load(cls, path: str | Path) -> "PublishedModel":
         """Read a model from a file."""
         return cls.from_json(Path(path).read_bytes())
+
+
+def _uncertainty(spread: Mapping[str, Any], dimension: int) -> Uncertainty:
+    parts = {name: np.array(value, dtype=np.float64) for name, value in spread.items()}
+    found = Uncertainty(**parts)
+    shapes = (found.covariance.shape, found.sampling.shape, found.bias.shape)
+    if shapes != ((dimension, dimension), (dimension, dimension), (dimension,)):
+        raise InvalidValueError(
+            f"Expected the uncertainty of {dimension} weights, and got shapes {shapes}."
+        )
+    return found
 
 
 def software() -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from markdown_it import MarkdownIt
 
+from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
 from blurfit.agreement.words import local_in_words, relation_in_words, releases_in_words
 from blurfit.model.published import PublishedModel
 from blurfit.theory.calibrated import InputCalibration
@@ -20,7 +21,8 @@ from blurfit.theory.setting import ModelGuarantee
 def as_markdown(model: PublishedModel) -> str:
     """The statement for people."""
     agreement, promise = model.agreement, model.guarantee
-    local, target = agreement.calibration.local, agreement.schema.target.name
+    local = agreement.calibration.local
+    target = " ".join(agreement.schema.target.name.split())  # a name is no place for headings
     return f"""\
 # Privacy statement
 
@@ -60,7 +62,8 @@ A {"classifier" if agreement.schema.is_label else "model"} of **{target}**, lear
 | --- | --- |
 | mechanism | {agreement.mechanism} perturbation, {agreement.calibration.rule} |
 | loss | {agreement.loss_name} |
-| model | ε = {promise.epsilon:g}, δ = {promise.delta:g}, neighbours: {promise.neighbours} |
+| model{_if_unproved(promise)} | ε = {promise.epsilon:g}, δ = {promise.delta:g} |
+| neighbours | {promise.neighbours} |
 | one submission | μ = {local.mu:.4g}, ε = {local.epsilon:.4g} at δ = {local.delta:.3g} |
 | quorum, count | {agreement.quorum:,}, {model.count:,} |
 | agreement | `{model.fingerprint}` |
@@ -84,7 +87,8 @@ def as_yaml(model: PublishedModel) -> str:
 def _registry_entry(model: PublishedModel) -> dict[str, Any]:
     agreement, promise = model.agreement, model.guarantee
     local = agreement.calibration.local
-    parameters = {"epsilon": promise.epsilon, "delta": promise.delta}
+    proved = _proved(model)
+    parameters = {"epsilon": proved.epsilon, "delta": proved.delta}
     return {
         "status": "Draft",
         "deployment": {
@@ -110,7 +114,7 @@ def _registry_entry(model: PublishedModel) -> dict[str, Any]:
                 "privacy_parameters_description": _promise(model),
             },
             "model": {
-                "model_name": "Local noise, distributed over a quorum (input perturbation)",
+                "model_name": f"Local noise, distributed over a quorum ({agreement.mechanism})",
                 "actors": (
                     f"Contributors blur their own records. A single submission is "
                     f"{local.mu:.4g}-GDP, "
@@ -140,8 +144,10 @@ def _registry_entry(model: PublishedModel) -> dict[str, Any]:
 
 def _promise(model: PublishedModel) -> str:
     promise, calibration = model.guarantee, model.agreement.calibration
+    if model.caveat is not None:
+        return model.caveat
     if not promise.proved and isinstance(calibration, InputCalibration):
-        kept = calibration.kept
+        kept = _proved(model)
         return (
             f"The noise follows the paper's own rule for ε = {promise.epsilon:g}, δ = "
             f"{promise.delta:g}, "
@@ -152,6 +158,20 @@ def _promise(model: PublishedModel) -> str:
         f"The published model is ({promise.epsilon:g}, {promise.delta:g})-differentially private "
         f"(neighbours: {promise.neighbours})."
     )
+
+
+def _if_unproved(promise: ModelGuarantee) -> str:
+    return "" if promise.proved else " (not proved)"
+
+
+def _proved(model: PublishedModel) -> ModelGuarantee:
+    """What is proved, the shares that are kept back for the grid included."""
+    promise, calibration = model.guarantee, model.agreement.calibration
+    if calibration.model.proved or not isinstance(calibration, InputCalibration):
+        return promise
+    epsilon = calibration.kept.epsilon / (1 - LATTICE_SHARE["input"])
+    delta = calibration.kept.delta / (1 - DISCRETE_SHARE)
+    return ModelGuarantee(epsilon, delta, promise.neighbours, promise.releases)
 
 
 def _meaning(promise: ModelGuarantee) -> str:
