@@ -270,5 +270,5 @@ def test_guarantee_refuses_half_a_question() -> None:
         guarantee(sigma_u=0, sigma_b=1, delta=0.1, mechanism="input", **public)
     with pytest.raises(InfeasibleError, match="more cannot be taken away"):
         guarantee(sigma_u=1, sigma_b=1, ridge=-5, delta=0.1, mechanism="input", **public)
-    with pytest.raises(InfeasibleError, match="quorum=3 > dimension=5"):
+    with pytest.raises(InfeasibleError, match="count=3 > dimension=5"):
         guarantee(sigma_u=1, sigma_b=1, count=3, delta=0.1, mechanism="input", **public)

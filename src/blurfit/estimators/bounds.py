@@ -46,7 +46,10 @@ def bounded_columns(parameter: str, bounds: Any, names: Sequence[str]) -> tuple[
             Numeric(name, low, high) for name, low, high in zip(names, lower, upper, strict=True)
         )
     except InvalidValueError as error:
-        raise InvalidValueError(f"{parameter}: {error}") from error
+        raise InvalidValueError(
+            f"{parameter}: {error} Give (all lower bounds, all upper bounds), not a pair for each "
+            f"column."
+        ) from error
 
 
 def _ends(parameter: str, ends: Any, columns: int) -> FloatArray:

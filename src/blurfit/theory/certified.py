@@ -116,7 +116,7 @@ def curvature_loss(
     radius, d = setting.q_bound, setting.dimension
     energy, floor, spectrum, noise = radius**2, 0.0, 0.0, 0.0
     if sigma_u > 0:
-        require_more_records_than_dimensions(records, d)
+        require_more_records_than_dimensions(records, d, "quorum" if count is None else "count")
         s = sigma_u / math.sqrt(setting.quorum)
         energy = shifted_energy_ceiling(shares.record, d, radius, s)
         floor = s**2 * chi_square_floor(shares.gram, records - d)
@@ -136,12 +136,14 @@ def curvature_loss(
     )
 
 
-def require_more_records_than_dimensions(records: int, dimension: int) -> None:
+def require_more_records_than_dimensions(
+    records: int, dimension: int, name: str = "quorum"
+) -> None:
     """n > d: with fewer records the noise leaves a direction without any curvature."""
     if records <= dimension:
         raise InfeasibleError(
-            f"Expected quorum={records} > dimension={dimension}: input perturbation has no "
-            f"guarantee below. The least quorum that works is {dimension + 1}; "
+            f"Expected {name}={records} > dimension={dimension}: input perturbation has no "
+            f"guarantee below. The least {name} that works is {dimension + 1}; "
             "mechanism='moment' works with any."
         )
 
