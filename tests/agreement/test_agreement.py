@@ -4,8 +4,10 @@ import hashlib
 import json
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import pytest
 
 from blurfit import (
@@ -17,8 +19,10 @@ from blurfit import (
     perturb_table,
 )
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.grid import Grid
 from blurfit.agreement.schema import Binary, Categorical, Numeric, Schema
 from blurfit.errors import BlurfitError
+from blurfit.theory.calibrated import calibration_from_dict
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
 REGRESSION = Schema(features=FEATURES, target=Numeric("income", 0, 200_000))
@@ -254,3 +258,28 @@ def test_extreme_promises_can_be_used(mechanism, epsilon: float) -> None:
             agreement, perturb(agreement, {name: values[0] for name, values in people.items()})
         )
         assert store.publish(agreement).count == 61
+
+
+def test_shares_that_the_papers_rule_has_no_use_for_pay_for_no_coarser_dither() -> None:
+    document = AGREEMENTS["published"].to_dict()
+    paid = {"gram": 0.0, "record": 0.0, "spectrum": 0.999999, "gradient": 0.0}
+    document["calibration"]["shares"] = paid
+    calibration = calibration_from_dict(document["calibration"])
+    document["grid"] = asdict(Grid.of(calibration))
+    with pytest.raises(NotCertifiedError, match="split, shares and loss"):
+        Agreement.from_dict(document).verify()
+
+
+def test_numbers_of_numpy_make_the_same_agreement() -> None:
+    same = Agreement.propose(
+        REGRESSION, epsilon=np.float32(1), delta=1e-6, quorum=np.int64(5000), l2=np.float32(0)
+    )
+    assert same.fingerprint == AGREEMENTS["moment"].fingerprint
+
+
+@pytest.mark.parametrize("epsilon", ["1", None, [1], float("nan")])
+def test_a_promise_that_is_no_number_is_refused_by_name(epsilon) -> None:
+    with pytest.raises(InvalidValueError, match="epsilon="):
+        Agreement.propose(REGRESSION, epsilon=epsilon, delta=1e-6, quorum=5000)
+    with pytest.raises(InvalidValueError, match="Expected a Schema, and got str"):
+        Agreement.propose("schema.toml", epsilon=1, delta=1e-6, quorum=5000)

@@ -1,5 +1,8 @@
 """Counted once, kept, and all or nothing."""
 
+import contextlib
+import sqlite3
+
 import numpy as np
 import pytest
 
@@ -98,6 +101,47 @@ def test_published_once_and_closed(agreement, tmp_path) -> None:
     with Store(path) as store:
         assert store.publish(agreement).to_json() == first.to_json()
         assert store.count(agreement) == 59
+
+
+def test_sent_again_after_publishing_is_still_accepted(agreement) -> None:
+    batch = perturb_table(agreement, PEOPLE)
+    with Store() as store:
+        store.add(agreement, batch)
+        store.publish(agreement)
+        assert store.add(agreement, batch) == 0
+        assert store.add(agreement, next(iter(batch))) == 0
+
+
+def test_a_conflict_is_seen_while_others_write(agreement, tmp_path) -> None:
+    batch = perturb_table(agreement, PEOPLE)
+    one = next(iter(batch))
+    clash = Submission(
+        one.identifier, one.fingerprint, one.mechanism, one.quadratic + 1, one.linear
+    )
+    path = tmp_path / "collection.db"
+    with Store(path) as mine, Store(path) as theirs:
+        mine.add(agreement, one)
+        count = mine.count
+
+        def count_and_let_others_in(asked: Agreement) -> int:
+            found = count(asked)
+            with contextlib.suppress(sqlite3.OperationalError):  # locked, while mine is writing
+                theirs.add(
+                    agreement, perturb_table(agreement, {k: v[:1] for k, v in PEOPLE.items()})
+                )
+            return found
+
+        theirs._connection.execute("PRAGMA busy_timeout = 0")
+        mine.count = count_and_let_others_in
+        with pytest.raises(InvalidValueError, match=one.identifier):
+            mine.add(agreement, clash)
+
+
+def test_what_is_no_submission_or_no_file_is_refused(agreement) -> None:
+    with Store() as store, pytest.raises(InvalidValueError, match="blurred by their contributors"):
+        store.add(agreement, PEOPLE)
+    with pytest.raises(InvalidValueError, match="Does its folder exist"):
+        Store("no/such/folder/collection.db")
 
 
 def test_wrong_dimension_is_refused(agreement) -> None:

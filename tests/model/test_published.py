@@ -100,6 +100,23 @@ def test_probabilities_are_calibrated_as_far_as_linear_ones_can_be(approximation
     np.testing.assert_array_equal(decided, told[:, 1] > 0.5)
 
 
+def test_no_model_below_the_quorum_and_no_odd_files() -> None:
+    with pytest.raises(InvalidValueError, match="count=99 of at least the quorum 100"):
+        PublishedModel(model().agreement, WEIGHTS, 99, 0.0, None, software())
+    document = json.loads(model().to_json())
+    for field, value in [
+        ("fingerprint", None),
+        ("uncertainty", [1]),
+        ("uncertainty", {"covariance": [[1]], "sampling": [[1]], "bias": [1]}),
+        ("ridge", "x"),
+        ("agreement", None),
+    ]:
+        with pytest.raises(BlurfitError):
+            PublishedModel.from_json(json.dumps({**document, field: value}))
+    with pytest.raises(InvalidValueError, match="named fields"):
+        PublishedModel.from_json("[]")
+
+
 def test_guarantee_is_the_agreements() -> None:
     promise = model().guarantee
     assert (promise.epsilon, promise.delta, promise.releases) == (1, 1e-6, "any")
