@@ -3,16 +3,13 @@
 `python benchmarks/blur.py`: 2²⁰ generated records of 14 numbers (synthetic), both mechanisms.
 """
 
-import platform
 from collections.abc import Iterator
 from functools import partial
 
 import click
 import numpy as np
-from mathematics import Row, best_times
+from measure import Row, best_times, show
 from randomgen import ChaCha  # type: ignore[import-untyped]
-from rich.console import Console
-from rich.table import Table
 
 from blurfit import Agreement, perturb, perturb_table
 from blurfit.datasets import make_census
@@ -56,10 +53,7 @@ def tables(rows: int) -> Iterator[Row]:
 @click.option("--rows", default=2**20, show_default=True)
 def main(rows: int) -> None:
     """Measure, and print a table."""
-    table = Table("what", "time", "against", "ratio", title=f"Python {platform.python_version()}")
-    for row in tables(rows):
-        table.add_row(row.what, f"{row.seconds * 1e3:.3g} ms", row.against, f"{row.ratio:.3g}")
-    Console().print(table)
+    show(list(tables(rows)), title="blurring")
 
 
 if __name__ == "__main__":

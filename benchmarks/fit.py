@@ -4,12 +4,9 @@
 with this project's scikit-learn, so it gets an environment of its own under build/.
 """
 
-import json
-import platform
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -19,9 +16,8 @@ from time import sleep
 import click
 import numpy as np
 import numpy.typing as npt
-from mathematics import Row, best_times
+from measure import Row, best_times, show
 from rich.console import Console
-from rich.table import Table
 from sklearn.linear_model import LinearRegression  # type: ignore[import-untyped]
 
 from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
@@ -112,20 +108,12 @@ def diffprivlib_seconds(X: FloatArray, y: FloatArray, rounds: int) -> float:
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Write the rows here too.")
 def main(rows: int, columns: int, rounds: int, diffprivlib: bool, path: Path | None) -> None:
     """Measure, and print how many times faster each is."""
-    console = Console()
-    with console.status("Measuring …"):
+    with Console().status("Measuring …"):
         X, y = make_table(rows, columns)
         rival = diffprivlib_seconds(X, y, rounds) if diffprivlib else None
         measured = list(fits(X, y, rounds, rival))
-    title = f"fit, n = {rows:,}, d = {columns}, Python {platform.python_version()}"
-    table = Table("what", "time", "faster than", "times", title=title)
-    for row in measured:
-        table.add_row(row.what, f"{row.seconds * 1e3:.3g} ms", row.against, f"{row.ratio:.3g}")
-    console.print(table)
-    if path is not None:
-        path.write_text(
-            json.dumps([asdict(row) for row in measured], indent=2) + "\n", encoding="utf-8"
-        )
+    title = f"fit, n = {rows:,}, d = {columns}"
+    show(measured, title=title, path=path, columns=("what", "time", "faster than", "times"))
 
 
 if __name__ == "__main__":

@@ -3,19 +3,15 @@
 `make bench`, or `python benchmarks/mathematics.py --json results.json`.
 """
 
-import json
-import platform
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import click
 import numpy as np
+from measure import Row, best_times, show
 from rich.console import Console
-from rich.table import Table
 
 from blurfit import calibrate
 from blurfit.database.solver import minimise
@@ -23,31 +19,6 @@ from blurfit.database.statistics import Statistics
 from blurfit.simulation.sampler import sampler_for
 
 UNIT: dict[str, Any] = {"q_bound": 1.0, "p_bound": 1.0, "weight_bound": 1.0}
-
-
-@dataclass(frozen=True)
-class Row:
-    """What was measured, its best time, and the ratio to what it is measured against."""
-
-    what: str
-    seconds: float
-    against: str
-    ratio: float
-
-
-def best_times(*functions: Callable[[], object], number: int = 1, rounds: int = 5) -> list[float]:
-    """Seconds a call for each, the best of several rounds in which they take turns.
-
-    Taking turns lets a disturbance of the machine hit all of them alike.
-    """
-    best = [float("inf")] * len(functions)
-    for _ in range(rounds):
-        for index, function in enumerate(functions):
-            start = perf_counter()
-            for _ in range(number):
-                function()
-            best[index] = min(best[index], (perf_counter() - start) / number)
-    return best
 
 
 def calibrations() -> Iterator[Row]:
@@ -108,19 +79,11 @@ def sampler() -> Iterator[Row]:
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Write the rows here too.")
 def main(path: Path | None) -> None:
     """Measure, and print a table."""
-    console = Console()
     rows = []
     for part in (calibrations, solver, sampler):
-        with console.status(f"Measuring {part.__name__} …"):
+        with Console().status(f"Measuring {part.__name__} …"):
             rows += list(part())
-    table = Table("what", "time", "against", "ratio", title=f"Python {platform.python_version()}")
-    for row in rows:
-        table.add_row(row.what, f"{row.seconds * 1e3:.3g} ms", row.against, f"{row.ratio:.3g}")
-    console.print(table)
-    if path is not None:
-        path.write_text(
-            json.dumps([asdict(row) for row in rows], indent=2) + "\n", encoding="utf-8"
-        )
+    show(rows, title="the mathematics", path=path)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,8 @@ from blurfit.agreement.words import local_in_words, relation_in_words, releases_
 from blurfit.theory.calibrated import Calibration, InputCalibration, MomentCalibration
 
 
-def report(calibration: Calibration) -> RenderableType:
-    """Noise, what is promised to whom, and what it costs, as a table with one sentence for each
-    party.
-    """
+def report(calibration: InputCalibration | MomentCalibration) -> RenderableType:
+    """Noise, what is promised to whom, and what it costs: a table, and a sentence for each."""
     setting = calibration.setting
     table = Table(
         title=f"{calibration.mechanism} perturbation, {calibration.rule}", title_justify="left"
@@ -19,9 +17,11 @@ def report(calibration: Calibration) -> RenderableType:
     table.add_column("quantity")
     table.add_column("value", justify="right")
     table.add_column("meaning", overflow="fold")
-    rows = _input_rows(calibration) if isinstance(calibration, InputCalibration) else []
-    if isinstance(calibration, MomentCalibration):
-        rows = _moment_rows(calibration)
+    rows = (
+        _input_rows(calibration)
+        if isinstance(calibration, InputCalibration)
+        else _moment_rows(calibration)
+    )
     for name, value, meaning in rows:
         table.add_row(name, f"{value:.6g}", meaning)
     table.add_section()

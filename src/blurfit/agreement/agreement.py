@@ -202,8 +202,7 @@ class Agreement:
         if self.schema.dimension != setting.dimension:
             raise NotCertifiedError(
                 f"Expected dimension={setting.dimension} to be {self.schema.dimension}, the "
-                f"number of "
-                "columns that the schema encodes."
+                "number of columns that the schema encodes."
             )
         for name, stated, needed in (
             ("q_bound", setting.q_bound, loss.q_bound),
@@ -212,8 +211,7 @@ class Agreement:
             if stated < needed * (1 + ROUNDING) * (1 - 1e-12):
                 raise NotCertifiedError(
                     f"Expected {name}={stated!r} of at least {needed * (1 + ROUNDING)!r}, which "
-                    f"records "
-                    "of this schema reach: the noise is calibrated for less."
+                    "records of this schema reach: the noise is calibrated for less."
                 )
         if isinstance(self.calibration, MomentCalibration):
             ratio = loss.p_bound / loss.q_bound
@@ -291,8 +289,7 @@ class Agreement:
         if not isinstance(stated, str) or not hmac.compare_digest(stated, agreement.fingerprint):
             raise InvalidValueError(
                 f"Expected fingerprint={stated!r} to be {agreement.fingerprint!r}: the text was "
-                f"changed "
-                "after it was written. Ask for the agreement again."
+                "changed after it was written. Ask for the agreement again."
             )
         return agreement
 

@@ -106,7 +106,6 @@ def _least_curvature(calibration: InputCalibration) -> float:
         raise InfeasibleError(
             f"Expected a larger quorum than {setting.quorum}: with so few records the noise may "
             "leave a direction without curvature, and the weights could betray the grid of the "
-            "noise. "
-            "mechanism='moment' works with any."
+            "noise. mechanism='moment' works with any."
         )
     return floor + calibration.ridge

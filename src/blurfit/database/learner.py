@@ -24,9 +24,8 @@ from blurfit.model.published import (
 from blurfit.theory.calibrated import InputCalibration, MomentCalibration
 from blurfit.validate import nonnegative
 
-# How far above the noise's edge the smallest eigenvalue is lifted. Found on public census
-# microdata,
-# where 0.25 to 0.5 do about equally well from n = 2⁹ to 2¹⁷ at ε = 0.1 and 1.
+# To which share of the noise's edge the smallest eigenvalue is lifted. Found on public census
+# microdata, where 0.25 to 0.5 do about equally well from n = 2⁹ to 2¹⁷ at ε = 0.1 and 1.
 LIFT = 0.35
 
 
@@ -48,8 +47,8 @@ def learn(
         if ridge is not None:
             raise InvalidValueError(
                 f"Expected no ridge={ridge!r}: for mechanism='input' the agreement fixes it, "
-                f"because a "
-                "second model from the same sums would undo the noise. Use mechanism='moment'."
+                "because a second model from the same sums would undo the noise. Use "
+                "mechanism='moment'."
             )
         return _learn_once(agreement, calibration, statistics)
     return _learn_freely(agreement, calibration, statistics, ridge)
@@ -129,16 +128,14 @@ def _uncertainty(
     hessian = statistics.gram + total * np.eye(statistics.dimension)
     inverse = np.asarray(np.linalg.inv(hessian), dtype=np.float64)
     noise_m, noise_p = _noise(calibration, statistics)
-    # With p = κq·y/B the records' gradients are (κy − q·w)q: their mean square is at most κ² −
-    # c·w/N,
-    # because the targets' own spread, which is not collected, is at most the schema's bound.
+    # The records' gradients are (κy − q·w)q with |y| ≤ 1. The mean square of the bracket is at most
+    # κ² − c·w/N, because the targets' own spread, which is not collected, is at most the bound.
     kappa = calibration.setting.p_bound / calibration.setting.q_bound
     fit = float(statistics.moment @ found.weights) / statistics.count
     spread = max(0.0, kappa**2 - fit)
     lifted = np.linalg.eigh(statistics.gram)
     gram = (lifted[1] * np.maximum(lifted[0], 0.0)) @ lifted[1].T
     return first_order_uncertainty(
-        agreement,
         inverse,
         found.weights,
         noise_m=noise_m,
@@ -164,13 +161,12 @@ def _refuse_unless_ready(agreement: Agreement, statistics: Statistics) -> None:
     if statistics.fingerprint not in (None, agreement.fingerprint):
         raise InvalidValueError(
             f"Expected statistics under {agreement.fingerprint}, and got some that were blurred "
-            f"under "
-            f"{statistics.fingerprint}: another agreement promises something else."
+            f"under {statistics.fingerprint}: another agreement promises something else."
         )
     missing = agreement.quorum - statistics.count
     if missing > 0:
         raise InfeasibleError(
             f"Expected count={statistics.count} of at least the quorum {agreement.quorum}: "
-            f"{missing} "
-            "more contributors are needed. With fewer the noise is too small to protect anyone."
+            f"{missing} more contributors are needed. With fewer the noise is too small to "
+            "protect anyone."
         )

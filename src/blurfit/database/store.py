@@ -47,8 +47,7 @@ class Store:
         except sqlite3.OperationalError as error:
             raise InvalidValueError(
                 f"Expected path={str(path)!r} to be a file that can be opened: {error}. Does its "
-                f"folder "
-                "exist?"
+                "folder exist?"
             ) from error
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
@@ -59,8 +58,7 @@ class Store:
         if not isinstance(received, Submission | Submissions):
             raise InvalidValueError(
                 f"Expected a Submission or Submissions, and got {type(received).__name__}: "
-                f"records are "
-                "blurred by their contributors, with perturb."
+                "records are blurred by their contributors, with perturb."
             )
         batch = received if isinstance(received, Submissions) else Submissions.gather([received])
         _refuse_unless_under(agreement, batch)
@@ -77,8 +75,7 @@ class Store:
                     return 0  # sent again by somebody who was not sure
                 raise InfeasibleError(
                     "The collection is closed: its model has been published, and a later "
-                    "submission "
-                    "could be told from what it would change."
+                    "submission could be told from what it would change."
                 )
             cursor.executemany("INSERT OR IGNORE INTO submissions VALUES (?, ?, ?, ?)", rows)
             new = self.count(agreement) - before
@@ -158,8 +155,8 @@ class Store:
         if self._stored(cursor, row) != row[2:]:
             raise InvalidValueError(
                 f"Expected identifier={row[1].hex()!r} to carry the numbers that it carried "
-                f"before: a "
-                "name is for one submission. Blur the record again only if it was never accepted."
+                "before: a name is for one submission. Blur the record again only if it was "
+                "never accepted."
             )
 
 
@@ -167,14 +164,12 @@ def _refuse_unless_under(agreement: Agreement, batch: Submissions) -> None:
     if batch.fingerprint != agreement.fingerprint:
         raise InvalidValueError(
             f"Expected fingerprint={batch.fingerprint} to be {agreement.fingerprint}: the "
-            f"submission "
-            "was made for another agreement."
+            "submission was made for another agreement."
         )
     if (batch.mechanism, batch.dimension) != (agreement.mechanism, agreement.dimension):
         raise InvalidValueError(
             f"Expected {agreement.mechanism} submissions of dimension {agreement.dimension}, and "
-            f"got "
-            f"{batch.mechanism} of dimension {batch.dimension}."
+            f"got {batch.mechanism} of dimension {batch.dimension}."
         )
 
 

@@ -57,9 +57,8 @@ class FitGuarantee:
             sentences.append(_shared(first.agreement.mechanism, len(models)))
         if per_record:
             sentences.append(
-                "The rows were blurred in bulk; what floating-point normals cost in delta, beyond "
-                "what "
-                "is stated here, is told by blurfit.contributor.noise.bulk."
+                "The rows were blurred in bulk; what floating-point normals cost in delta, "
+                "beyond what is stated here, is told by blurfit.contributor.noise.bulk."
             )
         if not proved:
             sentences.insert(

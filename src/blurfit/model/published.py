@@ -70,15 +70,13 @@ class PublishedModel:
         if self.count < self.agreement.quorum:
             raise InvalidValueError(
                 f"Expected count={self.count} of at least the quorum {self.agreement.quorum}: no "
-                f"model "
-                "is published below it."
+                "model is published below it."
             )
         weights = np.array(self.weights, dtype=np.float64)
         if weights.shape != (self.agreement.dimension,) or not np.isfinite(weights).all():
             raise InvalidValueError(
                 f"Expected weights to be {self.agreement.dimension} finite numbers, one for each "
-                f"encoded "
-                f"column, and got shape {weights.shape}."
+                f"encoded column, and got shape {weights.shape}."
             )
         weights.setflags(write=False)
         object.__setattr__(self, "weights", weights)
@@ -259,7 +257,6 @@ def software() -> str:
 
 
 def first_order_uncertainty(
-    agreement: Agreement,
     inverse: FloatArray,
     weights: FloatArray,
     *,
@@ -274,8 +271,8 @@ def first_order_uncertainty(
     `noise_m` and `noise_p` are σ and τσ of all N records together; `residual_gram` bounds the
     covariance of the sum of the records' gradients.
     """
-    d = agreement.dimension
-    gradient = (noise_p**2 + noise_m**2 * float(weights @ weights) / 2) * np.eye(d)
+    isotropic = noise_p**2 + noise_m**2 * float(weights @ weights) / 2
+    gradient = isotropic * np.eye(len(weights))
     gradient += noise_m**2 / 2 * np.outer(weights, weights)
     return Uncertainty(
         covariance=inverse @ gradient @ inverse,

@@ -116,9 +116,8 @@ def _registry_entry(model: PublishedModel) -> dict[str, Any]:
             "model": {
                 "model_name": f"Local noise, distributed over a quorum ({agreement.mechanism})",
                 "actors": (
-                    f"Contributors blur their own records. A single submission is "
-                    f"{local.mu:.4g}-GDP, "
-                    f"epsilon {local.epsilon:.4g} at delta {local.delta:.3g}. "
+                    "Contributors blur their own records. A single submission is "
+                    f"{local.mu:.4g}-GDP, epsilon {local.epsilon:.4g} at delta {local.delta:.3g}. "
                     f"{local_in_words(local)}"
                 ),
                 "release_type": "One release"
@@ -150,9 +149,8 @@ def _promise(model: PublishedModel) -> str:
         kept = _proved(model)
         return (
             f"The noise follows the paper's own rule for ε = {promise.epsilon:g}, δ = "
-            f"{promise.delta:g}, "
-            f"which is not proved. What is proved of it is ε = {kept.epsilon:.4g}, δ = "
-            f"{kept.delta:.3g}."
+            f"{promise.delta:g}, which is not proved. What is proved of it is ε = "
+            f"{kept.epsilon:.4g}, δ = {kept.delta:.3g}."
         )
     return (
         f"The published model is ({promise.epsilon:g}, {promise.delta:g})-differentially private "
@@ -180,10 +178,8 @@ def _meaning(promise: ModelGuarantee) -> str:
         return "An ε as large as this gives no useful bound on what an attacker could infer."
     return (
         f"Should {relation_in_words(promise.neighbours)}, nothing that anyone makes of the model "
-        f"becomes "
-        f"more than {math.exp(promise.epsilon):.3g} times as likely as it was, but for a "
-        f"probability of "
-        f"{promise.delta:g} added to it."
+        f"becomes more than {math.exp(promise.epsilon):.3g} times as likely as it was, but for a "
+        f"probability of {promise.delta:g} added to it."
     )
 
 

@@ -5,6 +5,7 @@ trust the sender: `verify` evaluates the promise again from the scales alone.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -24,7 +25,7 @@ EVALUATION_ROUNDING = 1 + 1e-10  # what is kept is evaluated at a little less no
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibration:
+class Calibration(ABC):
     """Noise scales, and what they promise to whom. `InputCalibration` or `MomentCalibration`.
 
     `excess_risk` is the certified forecast: with probability 0.9 the model's average training loss
@@ -71,16 +72,16 @@ class Calibration:
         else:
             _agree("excess_risk", self.excess_risk, excess_risk)
 
+    @abstractmethod
     def _kept(
         self, count: int | None, epsilon: float | None, delta: float | None
-    ) -> ModelGuarantee:
-        raise NotImplementedError
+    ) -> ModelGuarantee: ...
 
-    def _local_mu(self) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def _local_mu(self) -> float: ...
 
-    def _excess_risk(self) -> float | None:
-        raise NotImplementedError
+    @abstractmethod
+    def _excess_risk(self) -> float | None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
