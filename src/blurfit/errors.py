@@ -18,3 +18,39 @@ class InfeasibleError(BlurfitError, ValueError):
 
 class NotCertifiedError(BlurfitError, ArithmeticError):
     """A number could not be shown to be right, so it is not returned."""
+
+
+class ConflictError(InvalidValueError):
+    """The name is taken by something else."""
+
+
+class UnknownCollectionError(InvalidValueError):
+    """Nothing is collected under this fingerprint."""
+
+
+class NotInvitedError(InvalidValueError):
+    """An invitation is missing, was never given, or has been used."""
+
+
+class ClosedError(InfeasibleError):
+    """The collection takes no more submissions."""
+
+
+class NotPublishedError(InfeasibleError):
+    """There is no model, or nothing may be shown of it."""
+
+
+class BelowQuorumError(InfeasibleError):
+    """Too few contributors for a model that protects them."""
+
+
+class StorageError(BlurfitError, OSError):
+    """The store is full, locked or away: nothing was kept, and trying again later may help."""
+
+
+class ServiceError(BlurfitError):
+    """A service refused, or could not be reached; `status` is its answer, 0 if there was none."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status

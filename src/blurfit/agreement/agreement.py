@@ -22,6 +22,7 @@ import rfc8785
 
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, ROUNDING, Grid
 from blurfit.agreement.schema import Schema
+from blurfit.agreement.submission import Layout
 from blurfit.errors import (
     BlurfitError,
     InfeasibleError,
@@ -171,6 +172,11 @@ class Agreement:
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
         return hashlib.sha256(rfc8785.dumps(self.to_dict())).hexdigest()
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The bytes of a submission under this agreement."""
+        return Layout(self.fingerprint, self.mechanism, self.dimension)
 
     def verify(self, fingerprint: str | None = None) -> None:
         """Refuse a contract whose noise keeps less than it promises, or another than was expected.

@@ -26,6 +26,7 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
@@ -193,10 +194,8 @@ class Submissions:
 
     def to_bytes(self) -> bytes:
         """The compact form: 16 bytes, then what `Submission.to_bytes` writes, again and again."""
-        code = next(code for code, name in CODES.items() if name == self.mechanism)
-        shape = self.quadratic.shape[1], self.linear.shape[1]
-        head = _HEAD.pack(MAGIC, VERSION, code, b"", bytes.fromhex(self.fingerprint), *shape)
-        heads = np.tile(np.frombuffer(head, dtype=np.uint8), (len(self), 1))
+        layout = Layout(self.fingerprint, self.mechanism, self.dimension)
+        heads = np.tile(np.frombuffer(layout.head, dtype=np.uint8), (len(self), 1))
         heads[:, _NAME] = self.identifiers
         numbers = np.hstack([self.quadratic, self.linear], dtype="<f8").view(np.uint8)
         batch_head = _BATCH_HEAD.pack(BATCH_MAGIC, VERSION, 0, len(self))
@@ -219,6 +218,99 @@ class Submissions:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(vars(self).values())
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where things are in the bytes of the submissions under one agreement.
+
+    All of them have the same length and the same head, the name apart, so that a database can check
+    and take apart thousands at a time. What does not fit is refused, as `from_bytes` would.
+
+    >>> sent = Submission("0f" * 16, "a1" * 32, "input", [1.0, 0.5], [0.75, -1.0])
+    >>> layout = Layout("a1" * 32, "input", 2)
+    >>> rows = layout.rows(sent.to_bytes())
+    >>> rows.shape, layout.numbers(rows).tolist()
+    ((1, 96), [[1.0, 0.5, 0.75, -1.0]])
+    """
+
+    fingerprint: str
+    mechanism: Mechanism
+    dimension: int
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How many numbers `quadratic` and `linear` have."""
+        d = self.dimension
+        return (d if self.mechanism == "input" else d * (d + 1) // 2), d
+
+    @cached_property
+    def head(self) -> bytes:
+        """What every submission begins with, but for the name."""
+        code = next(code for code, name in CODES.items() if name == self.mechanism)
+        return _HEAD.pack(
+            MAGIC, VERSION, code, b"", bytes.fromhex(self.fingerprint), *self.widths
+        )
+
+    @cached_property
+    def size(self) -> int:
+        """How many bytes a submission has."""
+        return _HEAD.size + 8 * sum(self.widths)
+
+    @cached_property
+    def _around_the_name(self) -> tuple[bytes, bytes]:
+        return self.head[: _NAME.start], self.head[_NAME.stop :]
+
+    def fits(self, data: bytes) -> bool:
+        """Whether this is one submission under the agreement, whatever its name and numbers."""
+        before, after = self._around_the_name
+        return (
+            len(data) == self.size
+            and data[_NAME.stop : _HEAD.size] == after
+            and data[: _NAME.start] == before
+        )
+
+    def rows(self, data: bytes) -> ByteArray:
+        """One submission or a batch of them as bytes, (n, size)."""
+        if self.fits(data):
+            return np.frombuffer(data, dtype=np.uint8).reshape(1, -1)
+        if data[:6] != BATCH_MAGIC:
+            return self.rows_of(Submissions.gather([Submission.from_bytes(data)]))
+        rows = _batch_rows(data, self.size)
+        if rows is None or (_nameless(rows) != np.frombuffer(self.head, dtype=np.uint8)).any():
+            return self.rows_of(Submissions.from_bytes(data))
+        return rows
+
+    def rows_of(self, table: Submissions) -> ByteArray:
+        """The same for submissions that came in another form, such as JSON."""
+        if table.fingerprint != self.fingerprint:
+            raise InvalidValueError(
+                f"Expected fingerprint={table.fingerprint} to be {self.fingerprint}: the "
+                "submission was made for another agreement."
+            )
+        if (table.mechanism, table.dimension) != (self.mechanism, self.dimension):
+            raise InvalidValueError(
+                f"Expected {self.mechanism} submissions of dimension {self.dimension}, and got "
+                f"{table.mechanism} of dimension {table.dimension}."
+            )
+        data = np.frombuffer(table.to_bytes(), dtype=np.uint8)
+        return data[_BATCH_HEAD.size :].reshape(len(table), self.size)
+
+    def names(self, rows: ByteArray) -> ByteArray:
+        """The identifiers of some rows, (n, 16)."""
+        return np.ascontiguousarray(rows[:, _NAME])
+
+    def numbers(self, rows: ByteArray) -> FloatArray:
+        """The numbers of some rows, `quadratic` and then `linear`."""
+        found: FloatArray = np.ascontiguousarray(rows[:, _HEAD.size :]).view("<f8")
+        return found
+
+    def table(self, names: ByteArray, numbers: FloatArray) -> Submissions:
+        """Names and numbers as submissions again."""
+        k, _ = self.widths
+        return Submissions(
+            names, self.fingerprint, self.mechanism, numbers[:, :k], numbers[:, k:]
+        )
 
 
 class _Header(msgspec.Struct):
@@ -269,15 +361,30 @@ def _unpacked(data: bytes | memoryview, count: int) -> Submissions:
             f"{len(data)}: it was cut short, or something follows."
         )
     rows = np.frombuffer(data, dtype=np.uint8).reshape(count, -1)
-    heads, numbers = rows[:, : _HEAD.size].copy(), rows[:, _HEAD.size :].copy().view("<f8")
-    names = heads[:, _NAME].copy()
-    heads[:, _NAME] = 0
+    names, numbers = rows[:, _NAME].copy(), rows[:, _HEAD.size :].copy().view("<f8")
+    heads = _nameless(rows)
     if (heads != heads[0]).any():
         raise InvalidValueError(
             f"Expected the {count} submissions of a batch to be of one agreement, but their heads "
             "differ in more than the identifier; make a batch for each."
         )
     return Submissions(names, fingerprint.hex(), CODES[code], numbers[:, :k], numbers[:, k:])
+
+
+def _batch_rows(data: bytes, size: int) -> ByteArray | None:
+    """The rows of a batch, if its length is that of as many submissions as its head says."""
+    if len(data) < _BATCH_HEAD.size:
+        return None
+    _, version, zero, count = _BATCH_HEAD.unpack_from(data)
+    if (version, zero) != (VERSION, 0) or not count or len(data) != _BATCH_HEAD.size + count * size:
+        return None
+    return np.frombuffer(data, dtype=np.uint8)[_BATCH_HEAD.size :].reshape(count, size)
+
+
+def _nameless(rows: ByteArray) -> ByteArray:
+    heads = rows[:, : _HEAD.size].copy()
+    heads[:, _NAME] = 0
+    return heads
 
 
 def _head(layout: struct.Struct, data: bytes | memoryview) -> tuple[Any, ...]:

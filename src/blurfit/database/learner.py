@@ -14,7 +14,12 @@ from blurfit.agreement.grid import weight_step
 from blurfit.database.regularisers import ElasticNet, Regulariser
 from blurfit.database.solver import Minimiser, minimise
 from blurfit.database.statistics import Statistics
-from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.errors import (
+    BelowQuorumError,
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+)
 from blurfit.model.published import (
     PublishedModel,
     Uncertainty,
@@ -165,7 +170,7 @@ def _refuse_unless_ready(agreement: Agreement, statistics: Statistics) -> None:
         )
     missing = agreement.quorum - statistics.count
     if missing > 0:
-        raise InfeasibleError(
+        raise BelowQuorumError(
             f"Expected count={statistics.count} of at least the quorum {agreement.quorum}: "
             f"{missing} more contributors are needed. With fewer the noise is too small to "
             "protect anyone."

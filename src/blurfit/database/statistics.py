@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -22,6 +23,18 @@ ROWS_AT_ONCE = 8192
 
 # Two routes to the same sum differ by rounding, about √N·2⁻⁵³; what differs by more is a mistake.
 ASYMMETRY_ALLOWED = 1e-10
+
+
+FORMAT, VERSION = "blurfit-statistics", 1
+
+
+class _Message(msgspec.Struct, forbid_unknown_fields=True):
+    format: str
+    version: int
+    fingerprint: str | None
+    count: int
+    gram: list[float]
+    moment: list[float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +132,34 @@ class Statistics:
                 "Expected at least one chunk; for no records use Statistics.empty(dimension)."
             )
         return total
+
+    def to_json(self) -> str:
+        """As a text: count, fingerprint, the triangle of A row by row, and c, to the last bit."""
+        return msgspec.json.encode(
+            _Message(
+                FORMAT,
+                VERSION,
+                self.fingerprint,
+                self.count,
+                pack(self.gram).tolist(),
+                self.moment.tolist(),
+            )
+        ).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read what `to_json` wrote."""
+        try:
+            message = msgspec.json.decode(text, type=_Message)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise InvalidValueError(f"Expected {FORMAT} as JSON: {error}.") from error
+        if (message.format, message.version) != (FORMAT, VERSION):
+            raise InvalidValueError(
+                f"Expected format={message.format!r}, version={message.version} to be {FORMAT!r}, "
+                f"{VERSION}; are these statistics, and of this version of blurfit?"
+            )
+        gram = unpack(message.gram, len(message.moment))
+        return cls(message.count, gram, np.array(message.moment), message.fingerprint)
 
     def __add__(self, other: object) -> Self:
         if not isinstance(other, Statistics):

@@ -1,122 +1,363 @@
-"""An embedded store: submissions in one SQLite file, each counted once.
+"""The store: submissions in SQLite or PostgreSQL, each counted once, and one model from each
+collection.
 
 A submission is stored under its random name. The same name with the same numbers is accepted again
 and counted once, so a sender who is not sure may simply send again; with other numbers it is a
-conflict. What was accepted is on disk (write-ahead log, full synchronisation).
+conflict. What was accepted is on disk.
+
+    collecting ─► closed ─► published          and never back
+
+What must happen together is one transaction: names, numbers, sums and used invitations of a group of
+arrivals; the closing of a collection, its model, and the sums that are published with it.
 """
 
-import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from threading import RLock
+from typing import Any, Literal, Self
 
-import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError, TimeoutError
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.submission import Submission, Submissions
+from blurfit.database import blocks, tables
+from blurfit.database.arrivals import Arrival, Outcome, receive
+from blurfit.database.blocks import Collection
 from blurfit.database.learner import learn
 from blurfit.database.statistics import Statistics
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.errors import (
+    BelowQuorumError,
+    BlurfitError,
+    ConflictError,
+    InfeasibleError,
+    InvalidValueError,
+    NotPublishedError,
+    StorageError,
+    UnknownCollectionError,
+)
 from blurfit.model.published import PublishedModel
 
-Row = tuple[str, bytes, bytes, bytes]
+State = Literal["collecting", "closed", "published"]
+_ADMINISTRATOR = "administrator"
 
-_ROWS_AT_ONCE = 4096
-_TABLES = """
-CREATE TABLE IF NOT EXISTS models (
-    fingerprint TEXT PRIMARY KEY,
-    model TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS submissions (
-    fingerprint TEXT NOT NULL,
-    identifier BLOB NOT NULL,
-    quadratic BLOB NOT NULL,
-    linear BLOB NOT NULL,
-    PRIMARY KEY (fingerprint, identifier)
-) WITHOUT ROWID;
-"""
+
+@dataclass(frozen=True)
+class Status:
+    """What anyone may know of a collection."""
+
+    fingerprint: str
+    state: State
+    count: int
+    quorum: int
+    invited: bool
 
 
 class Store:
-    """Submissions of any number of agreements in one file (or in memory, with ":memory:")."""
+    """Any number of collections, each under its agreement's fingerprint.
 
-    def __init__(self, path: str | Path = ":memory:") -> None:
+    Args:
+        place: a file for SQLite, a URL (sqlite:///collection.db, postgresql://user@host/name), or
+            ":memory:" for one that lasts as long as this object.
+    """
+
+    def __init__(self, place: str | Path = ":memory:") -> None:
+        self._engine = tables.connect(place)
+        self._lock = RLock() if str(place) in (":memory:", "sqlite://") else None
+        self._collections: dict[str, Collection] = {}
+        self._small: dict[int, int] = {}
         try:
-            self._connection = sqlite3.connect(path, isolation_level=None)
-        except sqlite3.OperationalError as error:
+            with self._writing() as connection:
+                tables.migrate(connection)
+        except StorageError as error:
+            self._engine.dispose()
             raise InvalidValueError(
-                f"Expected path={str(path)!r} to be a file that can be opened: {error}. Does its "
-                "folder exist?"
+                f"Expected {str(place)!r} to be a store that can be opened: {error} Does its folder "
+                "exist, and is the server running?"
             ) from error
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.executescript(_TABLES)
+
+    # ---- collections
+
+    def open(self, agreement: Agreement, *, invited: bool = False) -> bool:
+        """Start collecting under an agreement, which is verified; whether it is new is returned.
+
+        To open it again changes nothing. `invited` says that each submission needs an invitation.
+        """
+        agreement.verify()
+        values = {
+            "fingerprint": agreement.fingerprint,
+            "agreement": agreement.to_json(),
+            "invited": invited,
+            "state": "collecting",
+        }
+        c = tables.collections.c
+        with self._writing() as connection:
+            known = sa.select(c.invited).where(c.fingerprint == agreement.fingerprint)
+            before = connection.scalar(known)
+            if before is None:
+                insert = tables.insert_if_absent(connection, tables.collections)
+                inserted = connection.execute(insert, values).rowcount
+                before = invited if inserted else connection.scalar(known)
+            else:
+                inserted = 0
+        if before != invited:
+            raise ConflictError(
+                f"Expected invited={invited} to be {before}, as when the collection was opened: "
+                "that cannot be changed afterwards."
+            )
+        return inserted == 1
+
+    def collection(self, fingerprint: str) -> Collection:
+        """What never changes about a collection, read once."""
+        if found := self._collections.get(fingerprint):
+            return found
+        c = tables.collections.c
+        with self._reading() as connection:
+            row = connection.execute(
+                sa.select(c.key, c.agreement, c.invited).where(c.fingerprint == fingerprint)
+            ).first()
+        if row is None:
+            raise UnknownCollectionError(
+                f"Nothing is collected under fingerprint={fingerprint!r} here. Is this the service "
+                "that you were invited to, and has the collection been opened?"
+            )
+        found = Collection.of(row.key, Agreement.from_json(row.agreement), invited=row.invited)
+        self._collections[fingerprint] = found
+        return found
+
+    def known(self, fingerprint: str) -> Collection | None:
+        """The same if it has been read before, without a wait."""
+        return self._collections.get(fingerprint)
+
+    def status(self, fingerprint: str) -> Status:
+        """State, count and quorum of a collection."""
+        collection = self.collection(fingerprint)
+        with self._reading() as connection:
+            return self._status(connection, collection)
+
+    def statuses(self) -> list[Status]:
+        """The same for all collections, in the order of their opening."""
+        with self._reading() as connection:
+            c = tables.collections.c
+            prints = connection.scalars(sa.select(c.fingerprint).order_by(c.key)).all()
+        return [self.status(fingerprint) for fingerprint in prints]
+
+    def history(self, fingerprint: str) -> list[tuple[int, int]]:
+        """How many came in which hour since 1970."""
+        collection = self.collection(fingerprint)
+        with self._reading() as connection:
+            return blocks.history(connection, collection.key)
+
+    def _status(self, connection: Connection, collection: Collection) -> Status:
+        c, agreement = tables.collections.c, collection.agreement
+        state = connection.scalar(sa.select(c.state).where(c.key == collection.key))
+        count = blocks.count(connection, collection.key)
+        return Status(agreement.fingerprint, state, count, agreement.quorum, collection.invited)  # type: ignore[arg-type]
+
+    # ---- submissions
+
+    def receive(self, fingerprint: str, arrivals: Sequence[Arrival]) -> list[Outcome]:
+        """Take a group of arrivals in one transaction; each succeeds or fails for itself.
+
+        Raises StorageError if the transaction as a whole failed: then nothing was kept, or, if the
+        connection broke at the very end, the same arrivals may be given again and count once.
+        """
+        collection = self.collection(fingerprint)
+        with self._writing() as connection:
+            outcomes, small = receive(connection, collection, arrivals)
+            waiting = self._small.get(collection.key, 0) + small
+            if waiting >= blocks.MANY:
+                blocks.put_together(connection, collection)
+                waiting = 0
+        self._small[collection.key] = waiting
+        return outcomes
 
     def add(self, agreement: Agreement, received: Submission | Submissions) -> int:
-        """Store what was received, all of it or nothing; how many were new is returned."""
+        """Keep what was received, all of it or nothing; how many were new is returned.
+
+        The collection is opened if it is not there yet.
+        """
         if not isinstance(received, Submission | Submissions):
             raise InvalidValueError(
                 f"Expected a Submission or Submissions, and got {type(received).__name__}: "
                 "records are blurred by their contributors, with perturb."
             )
         batch = received if isinstance(received, Submissions) else Submissions.gather([received])
-        _refuse_unless_under(agreement, batch)
-        rows = [
-            (batch.fingerprint, name.tobytes(), quadratic.tobytes(), linear.tobytes())
-            for name, quadratic, linear in zip(
-                batch.identifiers, batch.quadratic, batch.linear, strict=True
-            )
-        ]
-        with self._transaction() as cursor:
-            before = self.count(agreement)
-            if self._published(cursor, agreement) is not None:
-                if all(self._stored(cursor, row) == row[2:] for row in rows):
-                    return 0  # sent again by somebody who was not sure
-                raise InfeasibleError(
-                    "The collection is closed: its model has been published, and a later "
-                    "submission could be told from what it would change."
-                )
-            cursor.executemany("INSERT OR IGNORE INTO submissions VALUES (?, ?, ?, ?)", rows)
-            new = self.count(agreement) - before
-            if new < len(rows):  # some names were there: they must have meant the same
-                for row in rows:
-                    self._refuse_conflict(cursor, row)
-        return new
+        layout = agreement.layout
+        rows = layout.rows_of(batch)
+        if agreement.fingerprint not in self._collections:
+            self.open(agreement)
+        names, numbers = layout.names(rows), layout.numbers(rows)
+        self.collection(agreement.fingerprint).screen.require(numbers)
+        (outcome,) = self.receive(agreement.fingerprint, [Arrival(names, numbers)])
+        if isinstance(outcome, BlurfitError):
+            raise outcome
+        return outcome
 
     def count(self, agreement: Agreement) -> int:
         """How many different submissions there are under the agreement."""
-        (count,) = self._connection.execute(
-            "SELECT count(*) FROM submissions WHERE fingerprint = ?", (agreement.fingerprint,)
-        ).fetchone()
-        return int(count)
+        try:
+            return self.status(agreement.fingerprint).count
+        except UnknownCollectionError:
+            return 0
 
-    def statistics(self, agreement: Agreement) -> Statistics:
-        """N, A and c of everything that was stored under the agreement, each counted once."""
-        total = Statistics.empty(agreement.dimension)
-        for quadratic, linear in self._chunks(agreement):
-            if agreement.mechanism == "moment":
-                total = total + Statistics.of_moments(quadratic, linear)
-            else:
-                total = total + Statistics.of_records(quadratic, linear)
-        return total.under(agreement.fingerprint)
+    def submissions(self, fingerprint: str) -> Iterator[Submissions]:
+        """Everything that a collection holds: for a backup, or to check its sums."""
+        collection = self.collection(fingerprint)
+        with self._reading() as connection:
+            yield from blocks.submissions(connection, collection)
 
-    def publish(self, agreement: Agreement) -> PublishedModel:
+    # ---- publication
+
+    def stop(self, fingerprint: str) -> Status:
+        """Close a collection: nothing more is accepted, and nothing is published yet."""
+        collection = self.collection(fingerprint)
+        c = tables.collections.c
+        with self._writing() as connection:
+            connection.execute(
+                sa.update(tables.collections)
+                .where((c.key == collection.key) & (c.state == "collecting"))
+                .values(state="closed")
+            )
+            return self._status(connection, collection)
+
+    def publish(self, agreement: Agreement | str) -> PublishedModel:
         """Learn the collection's model, once: it closes the collection, and is the same for ever.
 
         A model from a collection that goes on growing would give away whoever came in between, so
-        nothing is learned before it is closed, and nothing is accepted afterwards.
+        nothing is learned before it is closed, and nothing is accepted afterwards. Below the quorum
+        it is refused, and the collection goes on. If the sums allow no model (an event that the
+        guarantee excludes), the collection is closed for good: to try again with a few more would be
+        a second look.
         """
-        with self._transaction() as cursor:
-            row = self._published(cursor, agreement)
-            if row is None:
-                row = learn(agreement, self.statistics(agreement)).to_json()
-                cursor.execute("INSERT INTO models VALUES (?, ?)", (agreement.fingerprint, row))
-        return PublishedModel.from_json(row)
+        fingerprint = agreement if isinstance(agreement, str) else agreement.fingerprint
+        return PublishedModel.from_json(self.publish_text(fingerprint))
+
+    def publish_text(self, fingerprint: str) -> str:
+        """The same as a text, always the same bytes."""
+        collection = self.collection(fingerprint)
+        c = tables.collections.c
+        here = c.key == collection.key
+        with self._writing() as connection:
+            row = connection.execute(
+                sa.select(c.model, c.refusal).where(here).with_for_update()
+            ).one()
+            if row.model is not None:
+                return str(row.model)
+            if row.refusal is not None:
+                raise InfeasibleError(row.refusal)
+            sums = blocks.statistics(connection, collection)
+            refusal: InfeasibleError | None = None
+            values: dict[str, Any]
+            try:
+                model = learn(collection.agreement, sums).to_json()
+                values = {"state": "published", "model": model}
+                if collection.agreement.mechanism == "moment":
+                    values["statistics"] = sums.to_json()
+            except BelowQuorumError:
+                raise
+            except BlurfitError as error:
+                refusal, values = InfeasibleError(str(error)), {"state": "closed"}
+                values["refusal"] = str(error)
+            connection.execute(sa.update(tables.collections).where(here).values(values))
+        if refusal is not None:
+            raise refusal
+        return model
+
+    def model(self, fingerprint: str) -> str:
+        """The published model, always the same text."""
+        return self._published(fingerprint, tables.collections.c.model)
+
+    def statistics(self, agreement: Agreement | str) -> Statistics:
+        """The blurred sums that were published with a `moment` model; further models are free."""
+        fingerprint = agreement if isinstance(agreement, str) else agreement.fingerprint
+        return Statistics.from_json(self.statistics_text(fingerprint))
+
+    def statistics_text(self, fingerprint: str) -> str:
+        """The same as it was stored."""
+        if self.collection(fingerprint).agreement.mechanism != "moment":
+            raise NotPublishedError(
+                "The sums of an 'input' collection are never shown: a second model from them would "
+                "undo the noise of the first. Use mechanism='moment' where they are needed."
+            )
+        return self._published(fingerprint, tables.collections.c.statistics)
+
+    def _published(self, fingerprint: str, column: sa.Column[Any]) -> str:
+        collection = self.collection(fingerprint)
+        with self._reading() as connection:
+            text = connection.scalar(
+                sa.select(column).where(tables.collections.c.key == collection.key)
+            )
+        if text is None:
+            raise NotPublishedError(
+                "The model of this collection has not been published. Its administrator does that, "
+                f"once, when at least {collection.agreement.quorum:,} have contributed."
+            )
+        return str(text)
+
+    # ---- access
+
+    def invite(self, fingerprint: str, hashes: Iterable[bytes]) -> int:
+        """Keep the hashes of new invitations; how many were new is returned."""
+        collection = self.collection(fingerprint)
+        if not collection.invited:
+            raise InfeasibleError(
+                "The collection takes submissions from anyone. Open one with invitations to "
+                "restrict it."
+            )
+        rows = [{"collection": collection.key, "hash": one} for one in dict.fromkeys(hashes)]
+        with self._writing() as connection:
+            i = tables.invitations.c
+            known = set(
+                connection.scalars(
+                    sa.select(i.hash).where(
+                        (i.collection == collection.key) & i.hash.in_([r["hash"] for r in rows])
+                    )
+                )
+            )
+            new = [row for row in rows if row["hash"] not in known]
+            if new:
+                connection.execute(
+                    tables.insert_if_absent(connection, tables.invitations), new
+                )
+        return len(new)
+
+    def invitations(self, fingerprint: str) -> int:
+        """How many invitations nobody has used yet."""
+        key = self.collection(fingerprint).key
+        i = tables.invitations.c
+        with self._reading() as connection:
+            query = sa.select(sa.func.count()).where(i.collection == key)
+            return int(connection.scalar(query) or 0)
+
+    def administrator(self) -> bytes | None:
+        """The hash of the administrator's token, if there is one."""
+        s = tables.settings.c
+        with self._reading() as connection:
+            found = connection.scalar(sa.select(s.value).where(s.name == _ADMINISTRATOR))
+        return None if found is None else bytes(found)
+
+    def appoint(self, token_hash: bytes, *, replace: bool = False) -> bool:
+        """Keep the hash of the administrator's token, if there is none or it shall be replaced."""
+        s = tables.settings
+        with self._writing() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql("LOCK TABLE settings IN EXCLUSIVE MODE")
+            before = connection.scalar(sa.select(s.c.value).where(s.c.name == _ADMINISTRATOR))
+            if before is not None and not replace:
+                return False
+            connection.execute(sa.delete(s).where(s.c.name == _ADMINISTRATOR))
+            connection.execute(sa.insert(s).values(name=_ADMINISTRATOR, value=token_hash))
+        return True
+
+    # ---- transactions
 
     def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+        """Close the file, or the connections."""
+        self._engine.dispose()
 
     def __enter__(self) -> Self:
         return self
@@ -125,54 +366,26 @@ class Store:
         self.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Cursor]:
+    def _writing(self) -> Iterator[Connection]:
         """All or nothing: committed at the end of the block, rolled back if it fails."""
-        cursor = self._connection.execute("BEGIN IMMEDIATE")
+        with self._transaction(self._engine.execution_options(writes=True)) as connection:
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._transaction(self._engine) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, engine: sa.Engine) -> Iterator[Connection]:
+        if self._lock is not None:
+            self._lock.acquire()  # one connection, so one at a time
         try:
-            yield cursor
-        except BaseException:
-            cursor.execute("ROLLBACK")
-            raise
-        cursor.execute("COMMIT")
-
-    def _published(self, cursor: sqlite3.Cursor, agreement: Agreement) -> str | None:
-        query = "SELECT model FROM models WHERE fingerprint = ?"
-        row = cursor.execute(query, (agreement.fingerprint,)).fetchone()
-        return None if row is None else str(row[0])
-
-    def _chunks(self, agreement: Agreement) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        query = "SELECT quadratic, linear FROM submissions WHERE fingerprint = ?"
-        with closing(self._connection.execute(query, (agreement.fingerprint,))) as cursor:
-            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-                yield _array(row[0] for row in rows), _array(row[1] for row in rows)
-
-    def _stored(self, cursor: sqlite3.Cursor, row: Row) -> tuple[bytes, bytes] | None:
-        query = "SELECT quadratic, linear FROM submissions WHERE fingerprint = ? AND identifier = ?"
-        found: tuple[bytes, bytes] | None = cursor.execute(query, row[:2]).fetchone()
-        return found
-
-    def _refuse_conflict(self, cursor: sqlite3.Cursor, row: Row) -> None:
-        if self._stored(cursor, row) != row[2:]:
-            raise InvalidValueError(
-                f"Expected identifier={row[1].hex()!r} to carry the numbers that it carried "
-                "before: a name is for one submission. Blur the record again only if it was "
-                "never accepted."
-            )
-
-
-def _refuse_unless_under(agreement: Agreement, batch: Submissions) -> None:
-    if batch.fingerprint != agreement.fingerprint:
-        raise InvalidValueError(
-            f"Expected fingerprint={batch.fingerprint} to be {agreement.fingerprint}: the "
-            "submission was made for another agreement."
-        )
-    if (batch.mechanism, batch.dimension) != (agreement.mechanism, agreement.dimension):
-        raise InvalidValueError(
-            f"Expected {agreement.mechanism} submissions of dimension {agreement.dimension}, and "
-            f"got {batch.mechanism} of dimension {batch.dimension}."
-        )
-
-
-def _array(blobs: Iterable[bytes]) -> np.ndarray:
-    parts = list(blobs)
-    return np.frombuffer(b"".join(parts)).reshape(len(parts), -1)
+            with engine.begin() as connection:
+                yield connection
+        except (OperationalError, InterfaceError, InternalError, TimeoutError) as error:
+            original = getattr(error, "orig", None) or error
+            raise StorageError(f"The store cannot be used now: {original}".strip() + ".") from error
+        finally:
+            if self._lock is not None:
+                self._lock.release()

@@ -1,0 +1,56 @@
+"""Secrets that let somebody in: the administrator's token, and invitations.
+
+A token is 256 random bits. Whoever checks one keeps its SHA-256 alone, from which it cannot be had
+back: there are no short or human tokens to guess, so no slow hash is needed.
+"""
+
+import hashlib
+import hmac
+import secrets
+from pathlib import Path
+
+from blurfit.errors import InvalidValueError
+
+LEAST_LENGTH = 32
+
+
+def new_token() -> str:
+    """A fresh secret that can be put into a link: 43 letters, digits, - and _."""
+    return secrets.token_urlsafe(32)
+
+
+def hashed(token: str) -> bytes:
+    """What a store keeps of a token.
+
+    >>> hashed("an invitation").hex()[:8]
+    'b18204ff'
+    """
+    return hashlib.sha256(token.encode()).digest()
+
+
+def matches(token: str, expected: bytes) -> bool:
+    """Whether a token is the one whose hash was kept; it takes the same time whatever differs."""
+    return hmac.compare_digest(hashed(token), expected)
+
+
+def read_token(path: Path) -> str:
+    """The token in a file; one that could be guessed is refused."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        raise InvalidValueError(
+            f"Expected {str(path)!r} to be a file with the administrator's token, which "
+            f"`blurfit serve` prints and writes at its first start: {error}."
+        ) from error
+    if len(token) < LEAST_LENGTH or not token.isascii() or not token.isprintable():
+        raise InvalidValueError(
+            f"Expected a token of at least {LEAST_LENGTH} printable characters in {str(path)!r}; "
+            "remove the file, and `blurfit serve` writes a good one."
+        )
+    return token
+
+
+def write_token(path: Path, token: str) -> None:
+    """Put a token into a new file that nobody else can read."""
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_text(token + "\n", encoding="utf-8")

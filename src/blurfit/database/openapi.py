@@ -1,0 +1,302 @@
+"""The service described for programs (OpenAPI 3.1): every path, every answer, every refusal.
+
+A test sends thousands of requests that it makes from this document, and compares the answers with it.
+"""
+
+from typing import Any
+
+import blurfit
+from blurfit.database import problems
+from blurfit.database.problems import Kind
+
+_FINGERPRINT = {
+    "name": "fingerprint",
+    "in": "path",
+    "required": True,
+    "description": "The agreement's SHA-256, 64 hexadecimal digits.",
+    "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+}
+_JSON, _BINARY = "application/json", "application/vnd.blurfit.submission"
+_ALWAYS = (problems.TOO_MANY, problems.UNAVAILABLE)
+_BODY = (problems.TOO_SLOW, problems.TOO_LARGE, problems.WRONG_TYPE)
+_ONE = (problems.UNKNOWN,)
+_ADMINISTRATOR = (problems.UNAUTHORISED,)
+
+
+def document() -> dict[str, Any]:
+    """The whole document."""
+    one = "/collections/{fingerprint}"
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "blurfit",
+            "version": blurfit.__version__,
+            "description": "Collect blurred records, lose nothing, publish one private model.",
+        },
+        "paths": {
+            "/collections": {
+                "get": _operation(
+                    "All collections", _answer(_array(_reference("Status")), "Their states.")
+                ),
+                "post": _operation(
+                    "Open a collection from an agreement",
+                    {
+                        **_answer(_reference("Status"), "It was open already."),
+                        **_answer(_reference("Status"), "It is open now.", status="201"),
+                    },
+                    problems.INVALID,
+                    problems.CONFLICT,
+                    *_BODY,
+                    administrator=True,
+                    body={_JSON: {"schema": _reference("Agreement")}},
+                    parameters=[
+                        {
+                            "name": "invited",
+                            "in": "query",
+                            "description": "Whether each submission needs an invitation.",
+                            "schema": {"type": "string", "enum": ["true", "false"]},
+                        }
+                    ],
+                ),
+            },
+            one: _of_one(
+                get=_operation(
+                    "State, count and quorum", _answer(_reference("Status"), "The state."), *_ONE
+                )
+            ),
+            f"{one}/agreement": _of_one(
+                get=_operation(
+                    "What everyone agreed on",
+                    _answer(_reference("Agreement"), "The agreement, always the same bytes."),
+                    *_ONE,
+                )
+            ),
+            f"{one}/model": _of_one(
+                get=_operation(
+                    "The published model",
+                    _answer(_reference("Model"), "The model, always the same bytes."),
+                    *_ONE,
+                    problems.NOT_PUBLISHED,
+                )
+            ),
+            f"{one}/statement": _of_one(get=_statement()),
+            f"{one}/statistics": _of_one(
+                get=_operation(
+                    "The blurred sums of a published 'moment' collection",
+                    _answer(_reference("Statistics"), "The sums; further models are free."),
+                    *_ONE,
+                    problems.NOT_PUBLISHED,
+                )
+            ),
+            f"{one}/submissions": _of_one(post=_submissions()),
+            f"{one}/invitations": _of_one(
+                post=_operation(
+                    "Keep the hashes of one-time invitations",
+                    _answer(_reference("Acknowledgement"), "They are on disk."),
+                    problems.INVALID,
+                    problems.INFEASIBLE,
+                    *_ONE,
+                    *_BODY,
+                    administrator=True,
+                    body={_JSON: {"schema": _reference("Hashes")}},
+                )
+            ),
+            f"{one}/close": _of_one(
+                post=_operation(
+                    "Stop collecting",
+                    _answer(_reference("Status"), "The state, which is closed or published."),
+                    *_ONE,
+                    administrator=True,
+                )
+            ),
+            f"{one}/publish": _of_one(
+                post=_operation(
+                    "Close the collection, learn its model and publish it, once",
+                    _answer(_reference("Model"), "The model; a second call returns the first."),
+                    *_ONE,
+                    problems.BELOW_QUORUM,
+                    problems.INFEASIBLE,
+                    administrator=True,
+                )
+            ),
+            "/healthz": {
+                "get": _operation(
+                    "Whether the store answers", _answer({"type": "object"}, "It does.")
+                )
+            },
+            "/metrics": {
+                "get": _operation(
+                    "Counters for Prometheus",
+                    {"200": {"description": "Text.", "content": {"text/plain": {"schema": _TEXT}}}},
+                )
+            },
+            "/openapi.json": {
+                "get": _operation("This document", _answer({"type": "object"}, "It."))
+            },
+        },
+        "components": {
+            "schemas": _SCHEMAS,
+            "securitySchemes": {"administrator": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+_TEXT = {"type": "string"}
+
+
+def _submissions() -> dict[str, Any]:
+    operation = _operation(
+        "Send one submission or up to 10,000; answered once they are on disk",
+        _answer(_reference("Acknowledgement"), "They are on disk, each counted once."),
+        problems.INVALID,
+        problems.NOT_INVITED,
+        problems.CONFLICT,
+        problems.CLOSED,
+        *_ONE,
+        *_BODY,
+        body={
+            _JSON: {
+                "schema": {
+                    "oneOf": [_reference("Submission"), _array(_reference("Submission"))]
+                }
+            },
+            _BINARY: {"schema": {"type": "string", "format": "binary"}},
+        },
+    )
+    operation["parameters"] = [
+        {
+            "name": "blurfit-invitation",
+            "in": "header",
+            "description": "An invitation for each submission, separated by commas.",
+            "schema": {"type": "string"},
+        }
+    ]
+    return operation
+
+
+def _statement() -> dict[str, Any]:
+    texts = ("text/markdown", "text/html", "application/yaml")
+    operation = _operation(
+        "The privacy statement in words",
+        {
+            "200": {
+                "description": "The statement.",
+                "content": {kind: {"schema": _TEXT} for kind in texts},
+            }
+        },
+        problems.INVALID,
+        *_ONE,
+        problems.NOT_PUBLISHED,
+    )
+    operation["parameters"] = [
+        {
+            "name": "format",
+            "in": "query",
+            "schema": {"type": "string", "enum": ["markdown", "html", "yaml"]},
+        }
+    ]
+    return operation
+
+
+def _of_one(**operations: Any) -> dict[str, Any]:
+    return {"parameters": [_FINGERPRINT], **operations}
+
+
+def _operation(
+    summary: str,
+    answers: dict[str, Any],
+    *kinds: Kind,
+    administrator: bool = False,
+    body: dict[str, Any] | None = None,
+    parameters: list[Any] | None = None,
+) -> dict[str, Any]:
+    refusals: dict[str, list[Kind]] = {}
+    for kind in (*kinds, *(_ADMINISTRATOR if administrator else ()), *_ALWAYS):
+        refusals.setdefault(str(kind.status), []).append(kind)
+    found: dict[str, Any] = {
+        "summary": summary,
+        "responses": answers
+        | {
+            status: {
+                "description": ". Or: ".join(kind.title for kind in sharing) + ".",
+                "content": {problems.MEDIA_TYPE: {"schema": _reference("Problem")}},
+            }
+            for status, sharing in refusals.items()
+        },
+    }
+    if administrator:
+        found["security"] = [{"administrator": []}]
+    if body is not None:
+        found["requestBody"] = {"required": True, "content": body}
+    if parameters is not None:
+        found["parameters"] = parameters
+    return found
+
+
+def _answer(schema: dict[str, Any], description: str, status: str = "200") -> dict[str, Any]:
+    return {status: {"description": description, "content": {_JSON: {"schema": schema}}}}
+
+
+def _array(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items, "minItems": 0}
+
+
+def _reference(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+_COUNT = {"type": "integer", "minimum": 0}
+_PRINT = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
+_SCHEMAS: dict[str, Any] = {
+    "Status": _object(
+        fingerprint=_PRINT,
+        state={"type": "string", "enum": ["collecting", "closed", "published"]},
+        count=_COUNT,
+        quorum=_COUNT,
+        invited={"type": "boolean"},
+    ),
+    "Acknowledgement": _object(accepted=_COUNT, new=_COUNT),
+    "Hashes": {
+        **_object(hashes={"type": "array", "items": _PRINT, "minItems": 1, "maxItems": 10_000}),
+        "additionalProperties": False,
+    },
+    "Submission": {
+        **_object(
+            format={"const": "blurfit-submission"},
+            version={"const": 1},
+            identifier={"type": "string", "pattern": "^[0-9a-f]{32}$"},
+            fingerprint=_PRINT,
+            mechanism={"type": "string", "enum": ["input", "moment"]},
+            quadratic=_NUMBERS,
+            linear=_NUMBERS,
+        ),
+        "additionalProperties": False,
+    },
+    "Agreement": _object(
+        format={"const": "blurfit-agreement"},
+        version={"const": 1},
+        fingerprint=_PRINT,
+        schema={"type": "object"},
+        loss={"type": "object"},
+        regulariser={"type": "object"},
+        calibration={"type": "object"},
+        grid={"type": "object"},
+    ),
+    "Model": {"type": "object"},
+    "Statistics": _object(
+        format={"const": "blurfit-statistics"},
+        version={"const": 1},
+        fingerprint=_PRINT,
+        count=_COUNT,
+        gram=_NUMBERS,
+        moment=_NUMBERS,
+    ),
+    "Problem": _object(
+        type=_TEXT, title=_TEXT, status={"type": "integer"}, detail=_TEXT
+    ),
+}
