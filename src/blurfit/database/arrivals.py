@@ -25,7 +25,7 @@ from sqlalchemy.engine import Connection, CursorResult
 
 from blurfit.database import blocks
 from blurfit.database.blocks import Collection
-from blurfit.database.tables import collections, identifiers, invitations
+from blurfit.database.tables import collections, invitations
 from blurfit.errors import BlurfitError, ClosedError, ConflictError, NotInvitedError
 
 ByteArray = npt.NDArray[np.uint8]
@@ -173,16 +173,39 @@ _PLACES = """
 WITH RECURSIVE place(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n + 1 < :count)
 """
 _TAKE = sa.text(f"""
-INSERT INTO identifiers (collection, identifier, digest) {_PLACES}
+INSERT INTO recent (collection, identifier, digest) {_PLACES}
 SELECT :collection, substr(:names, n * 16 + 1, 16), substr(:digests, n * 16 + 1, 16)
-FROM place WHERE true
+FROM place
+WHERE NOT EXISTS (
+    SELECT 1 FROM identifiers
+    WHERE collection = :collection AND identifier = substr(:names, n * 16 + 1, 16)
+)
 ON CONFLICT DO NOTHING
 """)
-_KNOWN = sa.text(f"""
-{_PLACES}
-SELECT identifier, digest FROM identifiers
-WHERE collection = :collection AND identifier IN (SELECT substr(:names, n * 16 + 1, 16) FROM place)
-""")
+_KNOWN = sa.text(
+    " UNION ALL ".join(
+        f"""
+SELECT identifier, digest FROM {table}
+WHERE collection = :collection AND identifier IN (
+    {_PLACES} SELECT substr(:names, n * 16 + 1, 16) FROM place
+)
+"""
+        for table in ("recent", "identifiers")
+    )
+)
+_MOVE = (
+    sa.text("""
+INSERT INTO identifiers (collection, identifier, digest)
+SELECT collection, identifier, digest FROM recent ORDER BY collection, identifier
+"""),
+    sa.text("DELETE FROM recent"),
+)
+
+
+def settle(connection: Connection) -> None:
+    """Move the recent names to the others. For SQLite alone, where one writes at a time."""
+    for statement in _MOVE:
+        connection.execute(statement)
 
 
 def _take(connection: Connection, collection: Collection, names: ByteArray, digests: bytes) -> int:

@@ -84,10 +84,10 @@ class Collector:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while not (self._closing and not self._queues):
-            await self._wake.wait()
-            self._wake.clear()
-            if self.linger and self._bytes < GROUP_BYTES:
+            if not self._wake.is_set():  # nobody came during the last commit
+                await self._wake.wait()
                 await asyncio.sleep(self.linger)
+            self._wake.clear()
             for fingerprint, queue in self._take_all().items():
                 for group in _groups(queue):
                     outcomes = await loop.run_in_executor(

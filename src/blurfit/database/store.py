@@ -25,7 +25,7 @@ from sqlalchemy.exc import InterfaceError, InternalError, OperationalError, Time
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.submission import Submission, Submissions
 from blurfit.database import blocks, tables
-from blurfit.database.arrivals import Arrival, Outcome, receive
+from blurfit.database.arrivals import Arrival, Outcome, receive, settle
 from blurfit.database.blocks import Collection
 from blurfit.database.learner import learn
 from blurfit.database.statistics import Statistics
@@ -43,6 +43,7 @@ from blurfit.model.published import PublishedModel
 
 State = Literal["collecting", "closed", "published"]
 _ADMINISTRATOR = "administrator"
+_MOST_RECENT = 2**15  # names that wait to be put in order
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,9 @@ class Store:
         self._engine = tables.connect(place)
         self._lock = RLock() if str(place) in (":memory:", "sqlite://") else None
         self._collections: dict[str, Collection] = {}
+        # How much has come since it was last put in order; what came before this process waits.
         self._small: dict[int, int] = {}
+        self._recent = 0
         try:
             with self._writing() as connection:
                 tables.migrate(connection)
@@ -172,7 +175,11 @@ class Store:
             if waiting >= blocks.MANY:
                 blocks.put_together(connection, collection)
                 waiting = 0
-        self._small[collection.key] = waiting
+            recent = self._recent + sum(one for one in outcomes if isinstance(one, int))
+            if recent >= _MOST_RECENT and connection.dialect.name == "sqlite":
+                settle(connection)
+                recent = 0
+        self._small[collection.key], self._recent = waiting, recent
         return outcomes
 
     def add(self, agreement: Agreement, received: Submission | Submissions) -> int:
