@@ -1,124 +1,52 @@
-"""The command line: `blurfit calibrate`, `blurfit guarantee`."""
+"""The command line, in the order in which a collection goes.
 
-import json
-from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any
+Exit codes: 0 done, 2 wrong usage or value, 3 nobody answers, 4 refused as things stand.
+"""
 
 import click
-from rich.console import Console
 
 import blurfit
-from blurfit.agreement.words import releases_in_words
-from blurfit.errors import BlurfitError
-from blurfit.presentation import report
-from blurfit.theory.calibrated import MECHANISMS, RULES
-from blurfit.theory.setting import NEIGHBOURS
+from blurfit.commands.administer import close, invite, open_collection, publish, status
+from blurfit.commands.agree import agree
+from blurfit.commands.calibrate import calibrate, guarantee
+from blurfit.commands.common import Commands
+from blurfit.commands.contribute import contribute
+from blurfit.commands.serve import serve
+from blurfit.commands.use import predict, statement
+
+COMMANDS = (
+    calibrate,
+    guarantee,
+    agree,
+    serve,
+    open_collection,
+    invite,
+    contribute,
+    status,
+    close,
+    publish,
+    predict,
+    statement,
+)
 
 
-class _Commands(click.Group):
-    """Turns what blurfit refuses into one line on standard error and exit code 2."""
+class _InOrder(Commands):
+    """Lists commands in the order in which they are used, not by the alphabet."""
 
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BlurfitError as error:
-            raise click.UsageError(str(error)) from error
-        except ArithmeticError as error:
-            raise click.UsageError(
-                f"These numbers are too large or too small for floating point ({error})."
-            ) from error
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx  # all commands, whatever the context
+        return list(self.commands)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(blurfit.__version__, prog_name="blurfit")
 def main() -> None:
     """Blur your own record, then fit together: differentially private models without a pile of raw
     records.
+
+    Exit codes: 0 done; 2 wrong usage or value; 3 nobody answers; 4 refused as things stand.
     """
 
 
-def _options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def apply(command: Any) -> Any:
-        for decorate in reversed(decorators):
-            command = decorate(command)
-        return command
-
-    return apply
-
-
-_setting_options = _options(
-    click.option("--dimension", type=int, required=True, help="d, the length of q and p."),
-    click.option(
-        "--quorum", type=int, required=True, help="n, the least number of honest records."
-    ),
-    click.option("--q-bound", type=float, required=True, help="R_q, bound on every record's ‖q‖."),
-    click.option("--p-bound", type=float, required=True, help="R_p, bound on every record's ‖p‖."),
-    click.option(
-        "--weight-bound", type=float, help="η, bound on the model's ‖w‖; needed by input."
-    ),
-    click.option("--mechanism", type=click.Choice(MECHANISMS), default="moment", show_default=True),
-    click.option(
-        "--neighbours", type=click.Choice(NEIGHBOURS), default="replace", show_default=True
-    ),
-    click.option(
-        "--parallel", is_flag=True, help="p = κq with |κ| <= R_p/R_q (squared, logistic)."
-    ),
-    click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts."),
-)
-
-
-@main.command(
-    epilog="Example: blurfit calibrate --epsilon 1 --delta 1e-6 --dimension 14 --quorum 32768 "
-    "--q-bound 1 --p-bound 1 --weight-bound 1"
-)
-@click.option("--epsilon", type=float, required=True, help="ε of the published model.")
-@click.option("--delta", type=float, required=True, help="δ of the published model.")
-@_setting_options
-@click.option("--rule", type=click.Choice(RULES), default="certified", show_default=True)
-@click.option(
-    "--split", type=float, help="Share of ε for the determinant (input); default: chosen."
-)
-@click.option(
-    "--balance", type=float, help="τ, noise on p over noise on qqᵀ (moment); default: chosen."
-)
-@click.option("--local-epsilon", type=float, help="A target ε for a single submission too.")
-@click.option("--local-delta", type=float, help="δ for a single submission.")
-@click.option(
-    "--alpha", type=float, default=1.0, show_default=True, help="The paper's balance: ε ← αε."
-)
-@click.option(
-    "--debias/--no-debias", default=True, show_default=True, help="Allow a negative ridge (input)."
-)
-def calibrate(as_json: bool, **arguments: Any) -> None:
-    """Turn a promise (ε, δ) and public bounds into noise scales."""
-    calibration = blurfit.calibrate(**arguments)
-    if as_json:
-        click.echo(json.dumps(calibration.to_dict(), indent=2))
-    else:
-        Console().print(report(calibration))
-
-
-@main.command(
-    epilog="Example: blurfit guarantee --delta 1e-6 --dimension 14 --quorum 32768 "
-    "--q-bound 1 --p-bound 1 --sigma-m 8.9 --sigma-p 9 --parallel --count 20000"
-)
-@click.option("--epsilon", type=float, help="Give ε to learn δ.")
-@click.option("--delta", type=float, help="Give δ to learn ε.")
-@_setting_options
-@click.option("--count", type=int, help="Honest records that came; default: the quorum.")
-@click.option("--sigma-u", type=float, help="Noise on all q together (input).")
-@click.option("--sigma-b", type=float, help="Noise on all p together (input).")
-@click.option("--ridge", type=float, default=0.0, show_default=True, help="Δ_in (input).")
-@click.option("--sigma-m", type=float, help="Noise on all qqᵀ together (moment).")
-@click.option("--sigma-p", type=float, help="Noise on all p together (moment).")
-def guarantee(as_json: bool, **arguments: Any) -> None:
-    """Tell what given noise keeps: the inverse of calibrate."""
-    kept = blurfit.guarantee(**arguments)
-    if as_json:
-        click.echo(json.dumps(asdict(kept), indent=2))
-    else:
-        click.echo(
-            f"Kept: epsilon = {kept.epsilon:.6g}, delta = {kept.delta:.6g} "
-            f"({kept.neighbours}, {releases_in_words(kept)})."
-        )
+for _command in COMMANDS:
+    main.add_command(_command)

@@ -13,7 +13,8 @@ multiples. That has to be paid for:
   differs from one of deviation s√n by less than e^{−10⁶} (Canonne, Kamath and Steinke 2020; Poisson
   summation), and that one from a rounded continuous Gaussian by a factor of 1 ± (g/s)²x²/(24n) at x
   deviations: less than 10⁻⁴ where δ ≥ 10⁻³⁰⁰. Rounding is post-processing. A thousandth of δ is
-  kept back for it.
+  kept back for it. (A tenth of that pays for what the database refuses by its size, see
+  `blurfit.database.screen`.)
 * *Weights on a lattice.* For `input` the theorem is about the weights, and takes p̃ to be
   continuous. Were it on a grid, so would be the weights, given the q̃, and whoever knows the q̃
   could tell two records apart by their lattices. So each p̃ is dithered: a uniform multiple of a

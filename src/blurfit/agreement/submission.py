@@ -248,9 +248,7 @@ class Layout:
     def head(self) -> bytes:
         """What every submission begins with, but for the name."""
         code = next(code for code, name in CODES.items() if name == self.mechanism)
-        return _HEAD.pack(
-            MAGIC, VERSION, code, b"", bytes.fromhex(self.fingerprint), *self.widths
-        )
+        return _HEAD.pack(MAGIC, VERSION, code, b"", bytes.fromhex(self.fingerprint), *self.widths)
 
     @cached_property
     def size(self) -> int:
@@ -308,9 +306,7 @@ class Layout:
     def table(self, names: ByteArray, numbers: FloatArray) -> Submissions:
         """Names and numbers as submissions again."""
         k, _ = self.widths
-        return Submissions(
-            names, self.fingerprint, self.mechanism, numbers[:, :k], numbers[:, k:]
-        )
+        return Submissions(names, self.fingerprint, self.mechanism, numbers[:, :k], numbers[:, k:])
 
 
 class _Header(msgspec.Struct):

@@ -1,4 +1,5 @@
-"""A group of arrivals in one transaction: each is accepted as a whole, or refused and nothing of it kept.
+"""A group of arrivals in one transaction: each is accepted as a whole, or refused and nothing of it
+kept.
 
 Most groups are all new, so that is tried first: one statement takes all the names, and if as many
 were taken as there are, nothing had to be looked up. Otherwise that statement is undone, and each
@@ -6,12 +7,12 @@ arrival is looked at in turn:
 
 | every name | then |
 | --- | --- |
-| is taken, for the same numbers | accepted again, and counted once: also after closing, also uninvited |
+| is taken, for the same numbers | accepted again, counted once: even after closing |
 | is taken or new | the new ones are accepted, if the collection takes any and they are invited |
 | … and one for other numbers | conflict |
 
-Names go to the database as one string of 16 bytes each, and are taken apart there: one statement for
-thousands of names, during which Python is free to read the next requests.
+Names go to the database as one string of 16 bytes each, and are taken apart there: one statement
+for thousands of names, during which Python is free to read the next requests.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, CursorResult
+from sqlalchemy.engine import Connection
 
 from blurfit.database import blocks
 from blurfit.database.blocks import Collection
@@ -82,9 +83,7 @@ def _one_by_one(
                         connection, collection, arrival, len(new), is_open=is_open
                     )
                     accepted.append((arrival, list(new.values())))
-                    known |= {
-                        name: _digest(arrival.numbers[place]) for name, place in new.items()
-                    }
+                    known |= {name: _digest(arrival.numbers[place]) for name, place in new.items()}
                 outcomes.append(len(new))
             except BlurfitError as refusal:
                 outcomes.append(refusal)
@@ -130,9 +129,7 @@ def _refuse_unless_welcome(
     here = invitations.c.collection == collection.key
     given = list(dict.fromkeys(arrival.invitations))
     good = connection.scalars(
-        sa.select(invitations.c.hash)
-        .where(here & invitations.c.hash.in_(given))
-        .with_for_update()
+        sa.select(invitations.c.hash).where(here & invitations.c.hash.in_(given)).with_for_update()
     ).all()
     if len(good) < needed:
         raise NotInvitedError(
@@ -140,9 +137,7 @@ def _refuse_unless_welcome(
             "given are good: the others were never given out, or have been used. Ask whoever "
             "invited you."
         )
-    connection.execute(
-        sa.delete(invitations).where(here & invitations.c.hash.in_(good[:needed]))
-    )
+    connection.execute(sa.delete(invitations).where(here & invitations.c.hash.in_(good[:needed])))
 
 
 def _joined(arrivals: Sequence[Arrival]) -> tuple[ByteArray, FloatArray]:

@@ -4,9 +4,9 @@ A block is written once, in the transaction that takes its names, so it neither 
 anything that the names do not. Its checksum covers count and sums: whoever learns from the sums
 checks them and need not read the numbers again.
 
-Where people come one at a time the blocks would be as many as the people. So whenever there are many
-small ones they are put together into one, in one transaction that removes exactly what it read. Two
-services that try it at once get different blocks, because a row can be removed only once.
+Where people come one at a time the blocks would be as many as the people. So whenever there are
+many small ones they are put together into one, in one transaction that removes exactly what it
+read. Two services that try it at once get different blocks, because a row can be removed only once.
 """
 
 import hashlib
@@ -49,7 +49,11 @@ class Collection:
         """The collection of an agreement, with what follows from it worked out once."""
         screen = Screen.of(agreement)
         return cls(
-            key, agreement, screen, rows_that_add_exactly(agreement, screen.largest_steps()), invited
+            key,
+            agreement,
+            screen,
+            rows_that_add_exactly(agreement, screen.largest_steps()),
+            invited,
         )
 
     @property
@@ -116,9 +120,9 @@ def statistics(connection: Connection, collection: Collection) -> Statistics:
 def submissions(connection: Connection, collection: Collection) -> Iterator[Submissions]:
     """Everything that a collection holds, block by block."""
     query = sa.select(blocks.c.rows).where(blocks.c.collection == collection.key)
-    for rows in connection.execution_options(yield_per=16).execute(
-        query.order_by(blocks.c.key)
-    ).scalars():
+    for rows in (
+        connection.execution_options(yield_per=16).execute(query.order_by(blocks.c.key)).scalars()
+    ):
         yield collection.agreement.layout.table(*_apart(collection, rows))
 
 
@@ -148,7 +152,7 @@ def _write(
             }
         )
     connection.execute(sa.insert(blocks), written)
-    return sum(block["count"] < SMALL for block in written)
+    return sum(len(names) - start < SMALL for start in starts)
 
 
 def _apart(collection: Collection, rows: bytes) -> tuple[ByteArray, FloatArray]:

@@ -1,8 +1,8 @@
 """Group commit: whoever arrives while one commit is under way goes into the next.
 
-A durable commit costs about the same for one submission as for a thousand, so arrivals wait a moment
-for each other, and each is answered once the commit that holds it has returned. One thread writes;
-meanwhile the event loop reads the next requests.
+A durable commit costs about the same for one submission as for a thousand, so arrivals wait a
+moment for each other, and each is answered once the commit that holds it has returned. One thread
+writes; meanwhile the event loop reads the next requests.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class Waiting(NamedTuple):
     """An arrival as bytes, and who waits for its outcome."""
 
     data: bytes | memoryview  # rows, one behind the other
-    count: int
+    rows: int
     invitations: tuple[bytes, ...]
     answer: "asyncio.Future[int]"
 
@@ -61,7 +61,7 @@ class Collector:
             raise StorageError("Too much is waiting to be stored.")
         if self._task is None:
             self._task = asyncio.create_task(self._run())
-        answer = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         waiting = Waiting(data, count, invitations, answer)
         self._queues.setdefault(collection.agreement.fingerprint, []).append(waiting)
         self._bytes += len(data)
@@ -116,7 +116,7 @@ class Collector:
         except BlurfitError as error:
             _log.error("A group of %d arrivals was not stored: %s", len(group), error)
             return error
-        except Exception as error:  # noqa: BLE001: whatever it is, someone waits for an answer
+        except Exception as error:  # whatever it is, someone waits for an answer
             _log.exception("A group of %d arrivals was not stored.", len(group))
             return StorageError(type(error).__name__)
 
@@ -132,13 +132,11 @@ def commit(store: Store, collection: Collection, group: list[Waiting]) -> list[O
     arrivals: list[Arrival] = []
     stop = 0
     for waiting in group:
-        start, stop = stop, stop + waiting.count
+        start, stop = stop, stop + waiting.rows
         good = passes[start:stop]
         if good.all():
             outcomes.append(None)
-            arrivals.append(
-                Arrival(names[start:stop], numbers[start:stop], waiting.invitations)
-            )
+            arrivals.append(Arrival(names[start:stop], numbers[start:stop], waiting.invitations))
         else:
             place = int(good.argmin())
             outcomes.append(screen.refuse(numbers[start + place], place))

@@ -1,11 +1,12 @@
 """The service described for programs (OpenAPI 3.1): every path, every answer, every refusal.
 
-A test sends thousands of requests that it makes from this document, and compares the answers with it.
+A test sends thousands of requests that it makes from this document, and compares the answers with
+it.
 """
 
+from importlib.metadata import version
 from typing import Any
 
-import blurfit
 from blurfit.database import problems
 from blurfit.database.problems import Kind
 
@@ -30,7 +31,7 @@ def document() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "blurfit",
-            "version": blurfit.__version__,
+            "version": version("blurfit"),
             "description": "Collect blurred records, lose nothing, publish one private model.",
         },
         "paths": {
@@ -156,9 +157,7 @@ def _submissions() -> dict[str, Any]:
         *_BODY,
         body={
             _JSON: {
-                "schema": {
-                    "oneOf": [_reference("Submission"), _array(_reference("Submission"))]
-                }
+                "schema": {"oneOf": [_reference("Submission"), _array(_reference("Submission"))]}
             },
             _BINARY: {"schema": {"type": "string", "format": "binary"}},
         },
@@ -296,7 +295,5 @@ _SCHEMAS: dict[str, Any] = {
         gram=_NUMBERS,
         moment=_NUMBERS,
     ),
-    "Problem": _object(
-        type=_TEXT, title=_TEXT, status={"type": "integer"}, detail=_TEXT
-    ),
+    "Problem": _object(type=_TEXT, title=_TEXT, status={"type": "integer"}, detail=_TEXT),
 }

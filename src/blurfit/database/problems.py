@@ -1,7 +1,8 @@
 """Refusals as problem documents (RFC 9457): what was wrong, which value, what to do.
 
-`type` is what a program looks at, `detail` what a person reads: the message of the error, which names
-the value and the remedy. Nothing that was submitted is ever repeated but the number that was wrong.
+`type` is what a program looks at, `detail` what a person reads: the message of the error, which
+names the value and the remedy. Nothing that was submitted is ever repeated but the number that was
+wrong.
 """
 
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ _KINDS: tuple[tuple[type[BlurfitError], Kind], ...] = (
 )
 
 
-class Refusal(Exception):
+class RequestError(Exception):
     """A refusal that is about the request and not about what is in it."""
 
     def __init__(self, kind: Kind, detail: str) -> None:
@@ -87,9 +88,9 @@ class Refusal(Exception):
         self.kind = kind
 
 
-def of_error(error: BlurfitError | Refusal) -> tuple[Kind, Problem]:
+def of_error(error: BlurfitError | RequestError) -> tuple[Kind, Problem]:
     """What to answer."""
-    if isinstance(error, Refusal):
+    if isinstance(error, RequestError):
         return error.kind, error.kind.problem(str(error))
     kind = next(kind for cause, kind in _KINDS if isinstance(error, cause))
     detail = str(error)

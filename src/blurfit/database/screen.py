@@ -6,9 +6,9 @@ never happen: a number that is not finite, a number off the grid, and (almost ne
     ‖q̃‖² ≤ s_q²·χ²_d(R_q²/s_q²)      ‖p̃‖² ≤ s_p²·χ²_d(R_p²/s_p²)               (input)
     ‖M̃‖_F² ≤ s_m²·χ²_{d(d+1)/2}(R_q⁴/s_m²)   and p̃ as before                  (moment)
 
-at probability γ/2 each, where χ²_k(θ) is the noncentral quantile and s the deviation of one record's
-noise. M̃ is measured in the Frobenius norm, in which its noise is isotropic: E_jk beside the diagonal
-has the variance s_m²/2 and counts twice.
+at probability γ/2 each, where χ²_k(θ) is the noncentral quantile and s the deviation of one
+record's noise. M̃ is measured in the Frobenius norm, in which its noise is isotropic: E_jk beside
+the diagonal has the variance s_m²/2 and counts twice.
 
 **What it costs.** To refuse by value is to cut the noise's tail. Let n honest contributors be the
 ones that the guarantee relies on. Without the cut the model is (ε, δ')-private; the cut changes

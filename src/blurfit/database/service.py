@@ -32,14 +32,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from blurfit import access
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.submission import BATCH_MAGIC, Submission, Submissions
+from blurfit.agreement.submission import Submission, Submissions
 from blurfit.database import problems
 from blurfit.database.blocks import Collection
 from blurfit.database.collector import LINGER, Collector
 from blurfit.database.limits import Limiter
 from blurfit.database.metrics import Metrics
 from blurfit.database.openapi import document
-from blurfit.database.problems import Refusal
+from blurfit.database.problems import RequestError
 from blurfit.database.store import Status, Store
 from blurfit.errors import BlurfitError, InvalidValueError, StorageError
 from blurfit.model.published import PublishedModel
@@ -117,7 +117,7 @@ class Service:
             ],
             exception_handlers={
                 BlurfitError: self._refuse,
-                Refusal: self._refuse,
+                RequestError: self._refuse,
                 HTTPException: self._refuse_as_http,
             },
             lifespan=self._lifespan,
@@ -131,9 +131,13 @@ class Service:
         client = scope.get("client")
         if client and not self._limiter.allows(client[0]):
             detail = "Wait a second and send the same again; it will be counted once."
-            await self._send_refusal(send, Refusal(problems.TOO_MANY, detail))
+            await self._send_refusal(send, RequestError(problems.TOO_MANY, detail))
         elif scope["path"].endswith("/submissions") and scope["path"].startswith("/collections/"):
-            await self._take_submissions(scope, receive, send)
+            if scope["method"] == "POST":
+                await self._take_submissions(scope, receive, send)
+            else:
+                refusal = RequestError(problems.NOT_ALLOWED, "Submissions are sent by POST.")
+                await self._send_refusal(send, refusal)
         else:
             await self._router(scope, receive, _with_headers(send))
 
@@ -141,8 +145,6 @@ class Service:
 
     async def _take_submissions(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            if scope["method"] != "POST":
-                raise Refusal(problems.NOT_ALLOWED, "Submissions are sent by POST.")
             fingerprint = scope["path"][len("/collections/") : -len("/submissions")]
             collection = self.store.known(fingerprint)
             if collection is None:
@@ -151,7 +153,7 @@ class Service:
             body = await read_body(headers, receive, self.limits.body_bytes)
             data, count = self._rows(collection, headers, body)
             new = await self._collector.submit(collection, data, count, _invitations(headers))
-        except (BlurfitError, Refusal) as error:
+        except (BlurfitError, RequestError) as error:
             await self._send_refusal(send, error)
             return
         self._metrics.accepted(count, new)
@@ -169,11 +171,11 @@ class Service:
         elif kind == JSON:
             rows = layout.rows_of(_from_json(body))
         else:
-            raise Refusal(
+            raise RequestError(
                 problems.WRONG_TYPE, f"Expected content-type {kind!r} to be {BINARY} or {JSON}."
             )
         if len(rows) > MOST_SUBMISSIONS:
-            raise Refusal(
+            raise RequestError(
                 problems.TOO_LARGE,
                 f"Expected at most {MOST_SUBMISSIONS} submissions in a request, and got "
                 f"{len(rows)}; send them in parts.",
@@ -272,7 +274,7 @@ class Service:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         expected = await run_in_threadpool(self.store.administrator)
         if scheme.lower() != "bearer" or not expected or not access.matches(token, expected):
-            raise Refusal(
+            raise RequestError(
                 problems.UNAUTHORISED,
                 "Send the token that `blurfit serve` printed at its first start: "
                 "Authorization: Bearer …",
@@ -281,7 +283,7 @@ class Service:
     # ---- refusals
 
     async def _refuse(self, _request: Request, error: Exception) -> Response:
-        assert isinstance(error, BlurfitError | Refusal)
+        assert isinstance(error, BlurfitError | RequestError)
         kind, problem = self._problem(error)
         headers = {name.decode(): value.decode() for name, value in _extra_headers(kind)}
         body = msgspec.json.encode(problem)
@@ -291,16 +293,18 @@ class Service:
         assert isinstance(error, HTTPException)
         kind = problems.NOT_ALLOWED if error.status_code == 405 else problems.NOT_FOUND
         detail = f"{request.method} {request.url.path}: see /openapi.json for what there is."
-        response = await self._refuse(request, Refusal(kind, detail))
+        response = await self._refuse(request, RequestError(kind, detail))
         response.headers.update(error.headers or {})
         return response
 
-    async def _send_refusal(self, send: Send, error: BlurfitError | Refusal) -> None:
+    async def _send_refusal(self, send: Send, error: BlurfitError | RequestError) -> None:
         kind, problem = self._problem(error)
         body = msgspec.json.encode(problem)
         await _send(send, kind.status, problems.MEDIA_TYPE, body, _extra_headers(kind))
 
-    def _problem(self, error: BlurfitError | Refusal) -> tuple[problems.Kind, problems.Problem]:
+    def _problem(
+        self, error: BlurfitError | RequestError
+    ) -> tuple[problems.Kind, problems.Problem]:
         if isinstance(error, StorageError):
             _log.error("%s", error)
         kind, problem = problems.of_error(error)
@@ -333,14 +337,14 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -
                     return b"".join(parts)
                 message = await receive()
     except TimeoutError:
-        raise Refusal(
+        raise RequestError(
             problems.TOO_SLOW,
             f"Expected the whole body within {SECONDS_FOR_A_BODY:g} s; send smaller ones.",
         ) from None
 
 
-def _too_large(limit: int) -> Refusal:
-    return Refusal(
+def _too_large(limit: int) -> RequestError:
+    return RequestError(
         problems.TOO_LARGE, f"Expected a body of at most {limit} bytes; send less at once."
     )
 
@@ -365,7 +369,7 @@ def _fingerprint(request: Request) -> str:
 def _require_json(request: Request) -> None:
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if kind != JSON:
-        raise Refusal(problems.WRONG_TYPE, f"Expected content-type {kind!r} to be {JSON}.")
+        raise RequestError(problems.WRONG_TYPE, f"Expected content-type {kind!r} to be {JSON}.")
 
 
 def _json(content: object, status: int = 200) -> Response:

@@ -7,8 +7,8 @@ conflict. What was accepted is on disk.
 
     collecting ─► closed ─► published          and never back
 
-What must happen together is one transaction: names, numbers, sums and used invitations of a group of
-arrivals; the closing of a collection, its model, and the sums that are published with it.
+What must happen together is one transaction: names, numbers, sums and used invitations of a group
+of arrivals; the closing of a collection, its model, and the sums that are published with it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,8 +19,8 @@ from threading import RLock
 from typing import Any, Literal, Self
 
 import sqlalchemy as sa
+from sqlalchemy import exc
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import InterfaceError, InternalError, OperationalError, TimeoutError
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.submission import Submission, Submissions
@@ -43,6 +43,7 @@ from blurfit.model.published import PublishedModel
 
 State = Literal["collecting", "closed", "published"]
 _ADMINISTRATOR = "administrator"
+_AWAY = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
 _MOST_RECENT = 2**15  # names that wait to be put in order
 
 
@@ -78,8 +79,8 @@ class Store:
         except StorageError as error:
             self._engine.dispose()
             raise InvalidValueError(
-                f"Expected {str(place)!r} to be a store that can be opened: {error} Does its folder "
-                "exist, and is the server running?"
+                f"Expected {str(self._engine.url)!r} to be a store that can be opened: {error} "
+                "Does its folder exist, and is the server running?"
             ) from error
 
     # ---- collections
@@ -237,8 +238,8 @@ class Store:
         A model from a collection that goes on growing would give away whoever came in between, so
         nothing is learned before it is closed, and nothing is accepted afterwards. Below the quorum
         it is refused, and the collection goes on. If the sums allow no model (an event that the
-        guarantee excludes), the collection is closed for good: to try again with a few more would be
-        a second look.
+        guarantee excludes), the collection is closed for good: to try again with a few more would
+        be a second look.
         """
         fingerprint = agreement if isinstance(agreement, str) else agreement.fingerprint
         return PublishedModel.from_json(self.publish_text(fingerprint))
@@ -327,9 +328,7 @@ class Store:
             )
             new = [row for row in rows if row["hash"] not in known]
             if new:
-                connection.execute(
-                    tables.insert_if_absent(connection, tables.invitations), new
-                )
+                connection.execute(tables.insert_if_absent(connection, tables.invitations), new)
         return len(new)
 
     def invitations(self, fingerprint: str) -> int:
@@ -390,7 +389,7 @@ class Store:
         try:
             with engine.begin() as connection:
                 yield connection
-        except (OperationalError, InterfaceError, InternalError, TimeoutError) as error:
+        except _AWAY as error:
             original = getattr(error, "orig", None) or error
             raise StorageError(f"The store cannot be used now: {original}".strip() + ".") from error
         finally:

@@ -1,17 +1,19 @@
 """Sums that come out the same in whatever order and grouping they are added.
 
-Every number that a contributor sends is a whole number of steps, each a power of two, and the screen
-bounds how many. So the sum of a block is exact in float64 while it stays below 2⁵³ steps:
+Every number that a contributor sends is a whole number of steps, each a power of two, and the
+screen bounds how many. So the sum of a block is exact in float64 while it stays below 2⁵³ steps:
 
-    moment   Σ M̃ in steps g_m, Σ p̃ in steps g_p
-    input    Σ q̃q̃ᵀ in steps g_q²; p̃ = coarse + fine, a multiple of g_p and what dither put between
+| | sums | in steps |
+| --- | --- | --- |
+| moment | Σ M̃, Σ p̃ | g_m, g_p |
+| input | Σ q̃q̃ᵀ, and p̃ in two parts: a multiple of g_p, and what dither put between | g_q²; g_p, g |
 
-and the blocks' sums are put together by `math.fsum`, which rounds the true sum once. Nothing depends
-on who came when, on which service, or in which file: only on who came.
+and the blocks' sums are put together by `math.fsum`, which rounds the true sum once. Nothing
+depends on who came when, on which service, or in which file: only on who came.
 
-`input` alone can leave that range, at a quorum of about a million and more: one q̃q̃ᵀ then has more than
-2⁵³ steps. Sums are then right to the last few of 53 bits, and the order may show there; the weights
-are rounded to 2⁻²⁰ of their bound, far above that.
+`input` alone can leave that range, at a quorum of about a million and more: one q̃q̃ᵀ then has more
+than 2⁵³ steps. Sums are then right to the last few of 53 bits, and the order may show there; the
+weights are rounded to 2⁻²⁰ of their bound, far above that.
 """
 
 import math
@@ -35,7 +37,9 @@ def width(agreement: Agreement) -> int:
 
 
 def block_sums(agreement: Agreement, numbers: FloatArray) -> FloatArray:
-    """The sums of a block's rows: the triangle of A, and c (for `input` its coarse and fine part)."""
+    """The sums of a block's rows: the triangle of A, and c (for `input` its coarse and fine
+    part).
+    """
     d = agreement.dimension
     if agreement.mechanism == "moment":
         return np.asarray(numbers.sum(axis=0))
@@ -55,7 +59,9 @@ def rows_that_add_exactly(agreement: Agreement, largest_steps: tuple[float, floa
     return max(1, int(EXACT / most)) if math.isfinite(most) else 1
 
 
-def total(agreement: Agreement, parts: Iterable[tuple[int, FloatArray]], exact_rows: int) -> Statistics:
+def total(
+    agreement: Agreement, parts: Iterable[tuple[int, FloatArray]], exact_rows: int
+) -> Statistics:
     """The statistics of a collection from its blocks' counts and sums."""
     d, count, held = agreement.dimension, 0, 0
     groups: list[FloatArray] = []

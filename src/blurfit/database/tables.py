@@ -1,4 +1,5 @@
-"""The store's tables, how they came about, and how a database is opened so that a commit is durable.
+"""The store's tables, how they came about, and how a database is opened so that a commit is
+durable.
 
 | table | what is in it |
 | --- | --- |
@@ -9,12 +10,13 @@
 | `blocks` | submissions as they came, some hundreds in a row, with their sums and a checksum |
 | `invitations` | hashes of those that nobody has used; using one removes it |
 
-`identifiers` and `blocks` are apart because they are asked for apart: a name on every arrival, numbers
-hardly ever. The sums of a block let a model be learned without reading its numbers again.
+`identifiers` and `blocks` are apart because they are asked for apart: a name on every arrival,
+numbers hardly ever. The sums of a block let a model be learned without reading its numbers again.
 
-Names are random, so each lands on another page of an index, and SQLite's log holds whole pages. That
-is why they first go to `recent`, which is small, and are moved to `identifiers` in order, some
-thirty thousand at a time: half of the time per submission. PostgreSQL logs rows, and there they stay.
+Names are random, so each lands on another page of an index, and SQLite's log holds whole pages.
+That is why they first go to `recent`, which is small, and are moved to `identifiers` in order, some
+thirty thousand at a time: half of the time per submission. PostgreSQL logs rows, and there they
+stay.
 """
 
 from collections.abc import Callable
@@ -195,7 +197,9 @@ def _durable_sqlite(connection: object, _record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """Writers wait for each other at the start, so none finds in the middle that it came too late."""
+    """Writers wait for each other at the start, so none finds in the middle that it came too
+    late.
+    """
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

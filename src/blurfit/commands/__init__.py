@@ -1,0 +1,1 @@
+"""What can be typed after `blurfit`, one module for each of those who type it."""

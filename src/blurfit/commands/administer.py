@@ -1,0 +1,144 @@
+"""What an administrator types: `open`, `invite`, `status`, `close`, `publish`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from blurfit import access
+from blurfit.commands.common import (
+    administrator,
+    agreement_file,
+    answer,
+    as_json,
+    load_agreement,
+    service,
+)
+from blurfit.errors import InvalidValueError
+
+_EXAMPLE = "agreement.json --to http://127.0.0.1:8000"
+_AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
+
+
+@click.command("open", epilog=f"Example: blurfit open {_AS_ADMINISTRATOR}")
+@agreement_file
+@service
+@administrator
+@click.option("--invited", is_flag=True, help="Take submissions with an invitation only.")
+@as_json
+def open_collection(
+    agreement: Path, url: str, patience: float, token_file: Path, invited: bool, as_json: bool
+) -> None:
+    """Start collecting under an AGREEMENT."""
+    agreed = load_agreement(agreement)
+    with _database(url, patience, token_file) as database:
+        state = database.open(agreed, invited=invited)
+    sentence = f"{_in_words(state)} Contributors may send under {state['fingerprint']}."
+    answer(state, sentence, as_json=as_json)
+
+
+@click.command(
+    epilog=f"Example: blurfit invite {_AS_ADMINISTRATOR} --count 1000 --out invitations.txt"
+)
+@agreement_file
+@service
+@administrator
+@click.option("--count", type=click.IntRange(1), required=True, help="How many invitations.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="Where they are written, one a line; they are nowhere else.",
+)
+@click.option("--links", is_flag=True, help="Write links to the page for contributors.")
+@as_json
+def invite(
+    agreement: Path,
+    url: str,
+    patience: float,
+    token_file: Path,
+    count: int,
+    out: Path,
+    links: bool,
+    as_json: bool,
+) -> None:
+    """Make one-time invitations for a collection that was opened with --invited."""
+    agreed = load_agreement(agreement)
+    if out.exists():
+        raise InvalidValueError(f"Expected --out {str(out)!r} to be new: it may hold invitations.")
+    with _database(url, patience, token_file) as database:
+        tokens = database.invite(agreed, count)
+    # In a link the token stands behind #, which browsers never send.
+    page = f"{url.rstrip('/')}/c/{agreed.fingerprint}#"
+    out.touch(mode=0o600)
+    out.write_text("".join(f"{page if links else ''}{token}\n" for token in tokens))
+    sentence = f"Wrote {count:,} invitations to {out}. Give each to one person."
+    answer({"count": count, "out": str(out)}, sentence, as_json=as_json)
+
+
+@click.command(epilog=f"Example: blurfit status {_EXAMPLE} --json")
+@agreement_file
+@service
+@as_json
+def status(agreement: Path, url: str, patience: float, as_json: bool) -> None:
+    """Tell how many have contributed under an AGREEMENT."""
+    from blurfit.database.remote import RemoteDatabase
+
+    with RemoteDatabase(url, patience=patience) as database:
+        state = database.status(load_agreement(agreement))
+    answer(state, _in_words(state), as_json=as_json)
+
+
+@click.command(epilog=f"Example: blurfit close {_AS_ADMINISTRATOR}")
+@agreement_file
+@service
+@administrator
+@as_json
+def close(agreement: Path, url: str, patience: float, token_file: Path, as_json: bool) -> None:
+    """Stop collecting, without publishing anything yet. This cannot be undone."""
+    with _database(url, patience, token_file) as database:
+        state = database.stop(load_agreement(agreement))
+    answer(state, _in_words(state), as_json=as_json)
+
+
+@click.command(epilog=f"Example: blurfit publish {_AS_ADMINISTRATOR} --out model.json")
+@agreement_file
+@service
+@administrator
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("model.json"),
+    show_default=True,
+    help="Where the model is written.",
+)
+@as_json
+def publish(
+    agreement: Path, url: str, patience: float, token_file: Path, out: Path, as_json: bool
+) -> None:
+    """Close the collection, learn its model and publish it. This can be done once."""
+    with _database(url, patience, token_file) as database:
+        model = database.publish(load_agreement(agreement))
+    model.save(out)
+    answer(
+        {"model": str(out), "count": model.count, "fingerprint": model.agreement.fingerprint},
+        f"Published, from {model.count:,} contributors. Wrote {out}.",
+        as_json=as_json,
+    )
+
+
+def _database(url: str, patience: float, token_file: Path) -> Any:
+    from blurfit.database.remote import RemoteDatabase
+
+    return RemoteDatabase(url, token=access.read_token(token_file), patience=patience)
+
+
+def _in_words(state: dict[str, Any]) -> str:
+    missing = state["quorum"] - state["count"]
+    needed = f"{missing:,} more are needed" if missing > 0 else "the quorum is reached"
+    who = "those who are invited" if state["invited"] else "anyone"
+    return {
+        "collecting": f"Collecting from {who}: {state['count']:,} have contributed, {needed}.",
+        "closed": f"Closed with {state['count']:,} contributions; nothing is published.",
+        "published": f"Published, from {state['count']:,} contributions.",
+    }[state["state"]]

@@ -1,0 +1,118 @@
+"""What the commands share: options, how answers are printed, and which exit code says what.
+
+| exit code | meaning |
+| --- | --- |
+| 0 | done |
+| 2 | a wrong option, file or value; nothing was done |
+| 3 | no service answered; the same command may be run again |
+| 4 | refused as things stand: below quorum, closed, a conflict, not invited |
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.errors import (
+    BelowQuorumError,
+    BlurfitError,
+    ClosedError,
+    ConflictError,
+    NotInvitedError,
+    NotPublishedError,
+    ServiceError,
+    StorageError,
+)
+
+WRONG, UNREACHABLE, REFUSED = 2, 3, 4
+_REFUSALS = (BelowQuorumError, ClosedError, ConflictError, NotInvitedError, NotPublishedError)
+
+Command = Callable[..., Any]
+
+
+class WrongError(click.ClickException):
+    """A wrong option, file or value."""
+
+    exit_code = WRONG
+
+
+class UnreachableError(click.ClickException):
+    """Nobody answers."""
+
+    exit_code = UNREACHABLE
+
+
+class RefusedError(click.ClickException):
+    """Refused as things stand."""
+
+    exit_code = REFUSED
+
+
+class Commands(click.Group):
+    """Turns what blurfit refuses into one line on standard error and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except BlurfitError as error:
+            raise as_exit(error) from error
+        except ArithmeticError as error:
+            message = f"These numbers are too large or too small for floating point ({error})."
+            raise WrongError(message) from error
+
+
+def as_exit(error: BlurfitError) -> click.ClickException:
+    """One line on standard error, and an exit code that scripts can use."""
+    if isinstance(error, StorageError) or (isinstance(error, ServiceError) and not error.status):
+        return UnreachableError(str(error))
+    if isinstance(error, (*_REFUSALS, ServiceError)):
+        return RefusedError(str(error))
+    return WrongError(str(error))
+
+
+def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Several decorators as one."""
+
+    def apply(command: Any) -> Any:
+        for decorate in reversed(decorators):
+            command = decorate(command)
+        return command
+
+    return apply
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+agreement_file = click.argument(
+    "agreement", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+service = options(
+    click.option("--to", "url", required=True, help="The service, like http://127.0.0.1:8000."),
+    click.option(
+        "--patience",
+        type=float,
+        default=60.0,
+        show_default=True,
+        help="Seconds to go on trying where nobody answers.",
+    ),
+)
+administrator = click.option(
+    "--admin-token-file",
+    "token_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="The file that holds the administrator's token.",
+)
+
+
+def load_agreement(path: Path) -> Agreement:
+    """The agreement in a file, verified."""
+    return Agreement.load(path)
+
+
+def answer(values: dict[str, Any], sentence: str, *, as_json: bool) -> None:
+    """JSON for scripts, or a sentence for people."""
+    click.echo(json.dumps(values, indent=2) if as_json else sentence)

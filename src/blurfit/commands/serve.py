@@ -1,0 +1,144 @@
+"""`blurfit serve`: the database as a service."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from blurfit import access
+from blurfit.commands.common import WrongError
+from blurfit.errors import InvalidValueError
+
+
+@click.command(
+    epilog="Example: blurfit serve --store sqlite:///collection.db --port 8000 "
+    "--admin-token-file token.txt"
+)
+@click.option(
+    "--store",
+    "place",
+    default="sqlite:///blurfit.db",
+    show_default=True,
+    help="sqlite:///file, or postgresql://user@host/name for several processes or hosts.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=8000, show_default=True, help="The port; 0 for any that is free.")
+@click.option(
+    "--admin-token-file",
+    "token_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where the administrator's token is kept; written at the first start.",
+)
+@click.option("--new-admin-token", is_flag=True, help="Replace the administrator's token.")
+@click.option(
+    "--requests-per-second",
+    type=float,
+    default=200.0,
+    show_default=True,
+    help="For each address; 0 for no limit.",
+)
+@click.option("--body-limit", default=64, show_default=True, help="The largest body, in mebibytes.")
+@click.option("--tls-certificate", type=click.Path(exists=True), help="A PEM file, for HTTPS.")
+@click.option("--tls-key", type=click.Path(exists=True), help="Its private key.")
+@click.option(
+    "--trusted-proxies",
+    default="",
+    help="Addresses of proxies whose X-Forwarded-For is believed, separated by commas.",
+)
+@click.option("--access-log", is_flag=True, help="Log requests with their addresses.")
+def serve(
+    place: str,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    new_admin_token: bool,
+    requests_per_second: float,
+    body_limit: int,
+    **network: Any,
+) -> None:
+    """Collect submissions over HTTP, lose nothing, publish once."""
+    from blurfit.database.service import Limits, Service
+    from blurfit.database.store import Store
+
+    limits = Limits(
+        body_bytes=body_limit * 2**20,
+        requests_per_second=requests_per_second,
+        burst=10 * requests_per_second,
+    )
+    with Store(place) as store:
+        said = appoint(store, token_file, replace=new_admin_token)
+        run(Service(store, limits), host, port, said, **network)
+
+
+def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> str:
+    """See to it that there is an administrator's token, and say where it is.
+
+    It is made at the first start, and the store keeps its hash alone.
+    """
+    written = token_file is not None and token_file.exists()
+    if written and not replace:
+        assert token_file is not None
+        token = access.read_token(token_file)
+        if not store.appoint(access.hashed(token)) and not access.matches(
+            token, store.administrator()
+        ):
+            raise InvalidValueError(
+                f"Expected {str(token_file)!r} to hold the token that this store was started "
+                "with. Find that one, or make a new one with --new-admin-token."
+            )
+        return f"The administrator's token is in {token_file}."
+    if store.administrator() is not None and not replace:
+        return "The administrator's token is the one of the first start (--new-admin-token: anew)."
+    token = access.new_token()
+    if token_file is not None:
+        token_file.unlink(missing_ok=True)
+        access.write_token(token_file, token)
+    if not store.appoint(access.hashed(token), replace=replace):
+        if token_file is not None:
+            token_file.unlink()
+        return "Another process has just made the administrator's token."
+    if token_file is not None:
+        return f"The administrator's token is in {token_file}, which is new."
+    return f"The administrator's token, shown this once, is {token}"
+
+
+def run(
+    service: Any,
+    host: str,
+    port: int,
+    said: str,
+    *,
+    tls_certificate: str | None = None,
+    tls_key: str | None = None,
+    trusted_proxies: str = "",
+    access_log: bool = False,
+) -> None:
+    """Listen until somebody says stop."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        service,
+        host=host,
+        port=port,
+        http="httptools",
+        access_log=access_log,
+        log_level="info" if access_log else "warning",
+        server_header=False,
+        ssl_certfile=tls_certificate,
+        ssl_keyfile=tls_key,
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=trusted_proxies or None,
+        timeout_graceful_shutdown=10,
+    )
+    try:
+        listening = config.bind_socket()
+    except SystemExit as error:  # the library has said why
+        raise WrongError(f"Cannot listen on {host}:{port}; try another --port.") from error
+    scheme = "https" if tls_certificate else "http"
+    address = f"{scheme}://{host}:{listening.getsockname()[1]}"
+    click.echo(f"Serving at {address} (description: {address}/openapi.json). Stop with Ctrl-C.")
+    click.echo(said)
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:
+        click.echo("Stopped; what was acknowledged is stored.")

@@ -1,0 +1,160 @@
+"""Talk to a service over a bad connection: try again with patience, and turn refusals into errors.
+
+Everything that blurfit sends may be sent twice and counts once (a submission has a name, an
+agreement a fingerprint, a model is published once), so whatever got no answer is simply sent again.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import msgspec
+
+from blurfit.errors import (
+    BelowQuorumError,
+    BlurfitError,
+    ClosedError,
+    ConflictError,
+    InfeasibleError,
+    InvalidValueError,
+    NotInvitedError,
+    NotPublishedError,
+    ServiceError,
+    UnknownCollectionError,
+)
+
+JSON = "application/json"
+PATIENCE = 60.0  # seconds after which a service that does not answer is given up
+TRY_AGAIN = frozenset({408, 425, 429, 502, 503, 504})
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
+
+# The last part of a problem document's type, and the error that says the same.
+ERRORS: Mapping[str, type[BlurfitError]] = {
+    "unknown-collection": UnknownCollectionError,
+    "not-published": NotPublishedError,
+    "not-invited": NotInvitedError,
+    "conflict": ConflictError,
+    "closed": ClosedError,
+    "below-quorum": BelowQuorumError,
+    "infeasible": InfeasibleError,
+    "invalid": InvalidValueError,
+}
+
+
+class _Problem(msgspec.Struct):
+    type: str = ""
+    detail: str = ""
+
+
+class Exchange:
+    """A service at a URL.
+
+    Args:
+        url: where it is, such as "http://127.0.0.1:8000".
+        token: the administrator's, for what needs it.
+        patience: for how many seconds to go on trying.
+        transport: how bytes travel; tests let the service answer in the same process.
+        pause: how to wait.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        patience: float = PATIENCE,
+        transport: httpx.BaseTransport | None = None,
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise InvalidValueError(
+                f"Expected {url!r} to be the address of a service, like http://127.0.0.1:8000."
+            )
+        self.url = url.rstrip("/")
+        self._patience, self._pause = patience, pause
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx.Client(headers=headers, timeout=30.0, transport=transport)
+
+    def get(self, path: str) -> bytes:
+        """What is at a path."""
+        return self._ask("GET", path)
+
+    def post(
+        self,
+        path: str,
+        content: bytes = b"",
+        *,
+        content_type: str = JSON,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """The answer to something that is sent, if need be again and again."""
+        return self._ask("POST", path, content, {"content-type": content_type, **(headers or {})})
+
+    def _ask(
+        self, method: str, path: str, content: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> bytes:
+        deadline = time.monotonic() + self._patience
+        pause = FIRST_PAUSE
+        while True:
+            wait: float = 0.0
+            try:
+                answer = self._http.request(
+                    method, self.url + path, content=content, headers=headers
+                )
+                if answer.is_success:
+                    return answer.content
+                failure = _as_error(answer)
+                if answer.status_code not in TRY_AGAIN:
+                    raise failure
+                wait = _seconds(answer.headers.get("retry-after"))
+            except httpx.TransportError as error:
+                failure = ServiceError(
+                    f"Expected an answer from {self.url}, and got {type(error).__name__}: {error}. "
+                    "Is the service running, and is the address right?"
+                )
+            # Spread out, so that not everyone who was sent away comes back at the same moment.
+            wait = max(wait, pause * (0.5 + secrets.randbelow(1000) / 1000))
+            if time.monotonic() + wait > deadline:
+                raise failure
+            self._pause(wait)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def decoded(answer: bytes) -> Any:
+    """An answer in JSON as plain values."""
+    try:
+        return msgspec.json.decode(answer)
+    except msgspec.MsgspecError as error:
+        raise ServiceError(f"Expected JSON from the service: {error}. Is it blurfit's?") from error
+
+
+def _as_error(answer: httpx.Response) -> BlurfitError:
+    try:
+        problem = msgspec.json.decode(answer.content, type=_Problem)
+    except (msgspec.MsgspecError, UnicodeError):
+        problem = _Problem()
+    kind = ERRORS.get(problem.type.rpartition(":")[2])
+    detail = problem.detail or f"The service answered {answer.status_code}."
+    return kind(detail) if kind else ServiceError(detail, answer.status_code)
+
+
+def _seconds(text: str | None) -> float:
+    return min(float(text), LONGEST_PAUSE) if text and text.isdigit() else 0.0
