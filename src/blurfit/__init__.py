@@ -11,7 +11,20 @@ from blurfit.contributor.perturb import perturb, perturb_table
 from blurfit.database.learner import learn
 from blurfit.database.statistics import Statistics
 from blurfit.database.store import Store
-from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.errors import (
+    BelowQuorumError,
+    BlurfitError,
+    ClosedError,
+    ConflictError,
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+    NotInvitedError,
+    NotPublishedError,
+    ServiceError,
+    StorageError,
+    UnknownCollectionError,
+)
 from blurfit.model.published import PublishedModel
 from blurfit.theory.calibrated import Calibration, InputCalibration, MomentCalibration
 from blurfit.theory.calibration import calibrate, guarantee
@@ -21,10 +34,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Agreement",
+    "BelowQuorumError",
     "Binary",
     "BlurfitError",
     "Calibration",
     "Categorical",
+    "ClosedError",
+    "ConflictError",
     "InfeasibleError",
     "InputCalibration",
     "InvalidValueError",
@@ -32,14 +48,19 @@ __all__ = [
     "ModelGuarantee",
     "MomentCalibration",
     "NotCertifiedError",
+    "NotInvitedError",
+    "NotPublishedError",
     "Numeric",
     "PublishedModel",
     "Schema",
+    "ServiceError",
     "Setting",
     "Statistics",
+    "StorageError",
     "Store",
     "Submission",
     "Submissions",
+    "UnknownCollectionError",
     "calibrate",
     "guarantee",
     "learn",

@@ -112,7 +112,7 @@ class Screen:
         elif not (_whole(row[None, k:] / self.linear_step)[0]):
             wrong = f"a number in linear that is no multiple of {self.linear_step}"
         else:
-            size = math.sqrt(float(np.square(row[:k]) @ self.squares))
+            size = math.hypot(*(row[:k] * np.sqrt(self.squares)))
             name, limit = "quadratic", self.quadratic_radius
             if size <= limit:
                 name, size, limit = "linear", math.hypot(*row[k:]), self.linear_radius

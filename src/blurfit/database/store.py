@@ -5,8 +5,6 @@ A submission is stored under its random name. The same name with the same number
 and counted once, so a sender who is not sure may simply send again; with other numbers it is a
 conflict. What was accepted is on disk.
 
-    collecting ─► closed ─► published          and never back
-
 What must happen together is one transaction: names, numbers, sums and used invitations of a group
 of arrivals; the closing of a collection, its model, and the sums that are published with it.
 """
@@ -16,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -24,25 +22,21 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.submission import Submission, Submissions
-from blurfit.database import blocks, tables
+from blurfit.database import blocks, keys, publication, tables
 from blurfit.database.arrivals import Arrival, Outcome, receive, settle
 from blurfit.database.blocks import Collection
-from blurfit.database.learner import learn
 from blurfit.database.statistics import Statistics
 from blurfit.errors import (
-    BelowQuorumError,
     BlurfitError,
     ConflictError,
     InfeasibleError,
     InvalidValueError,
-    NotPublishedError,
     StorageError,
     UnknownCollectionError,
 )
 from blurfit.model.published import PublishedModel
 
 State = Literal["collecting", "closed", "published"]
-_ADMINISTRATOR = "administrator"
 _AWAY = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
 _MOST_RECENT = 2**15  # names that wait to be put in order
 
@@ -99,20 +93,17 @@ class Store:
         }
         c = tables.collections.c
         with self._writing() as connection:
-            known = sa.select(c.invited).where(c.fingerprint == agreement.fingerprint)
-            before = connection.scalar(known)
-            if before is None:
-                insert = tables.insert_if_absent(connection, tables.collections)
-                inserted = connection.execute(insert, values).rowcount
-                before = invited if inserted else connection.scalar(known)
-            else:
-                inserted = 0
+            insert = tables.insert_if_absent(connection, tables.collections)
+            new = connection.scalar(insert.values(values).returning(c.key)) is not None
+            before = connection.scalar(
+                sa.select(c.invited).where(c.fingerprint == agreement.fingerprint)
+            )
         if before != invited:
             raise ConflictError(
                 f"Expected invited={invited} to be {before}, as when the collection was opened: "
                 "that cannot be changed afterwards."
             )
-        return inserted == 1
+        return new
 
     def collection(self, fingerprint: str) -> Collection:
         """What never changes about a collection, read once."""
@@ -223,61 +214,29 @@ class Store:
     def stop(self, fingerprint: str) -> Status:
         """Close a collection: nothing more is accepted, and nothing is published yet."""
         collection = self.collection(fingerprint)
-        c = tables.collections.c
         with self._writing() as connection:
-            connection.execute(
-                sa.update(tables.collections)
-                .where((c.key == collection.key) & (c.state == "collecting"))
-                .values(state="closed")
-            )
+            publication.stop(connection, collection)
             return self._status(connection, collection)
 
     def publish(self, agreement: Agreement | str) -> PublishedModel:
-        """Learn the collection's model, once: it closes the collection, and is the same for ever.
-
-        A model from a collection that goes on growing would give away whoever came in between, so
-        nothing is learned before it is closed, and nothing is accepted afterwards. Below the quorum
-        it is refused, and the collection goes on. If the sums allow no model (an event that the
-        guarantee excludes), the collection is closed for good: to try again with a few more would
-        be a second look.
-        """
+        """Learn the model, once: it closes the collection, and is the same for ever."""
         fingerprint = agreement if isinstance(agreement, str) else agreement.fingerprint
         return PublishedModel.from_json(self.publish_text(fingerprint))
 
     def publish_text(self, fingerprint: str) -> str:
         """The same as a text, always the same bytes."""
         collection = self.collection(fingerprint)
-        c = tables.collections.c
-        here = c.key == collection.key
         with self._writing() as connection:
-            row = connection.execute(
-                sa.select(c.model, c.refusal).where(here).with_for_update()
-            ).one()
-            if row.model is not None:
-                return str(row.model)
-            if row.refusal is not None:
-                raise InfeasibleError(row.refusal)
-            sums = blocks.statistics(connection, collection)
-            refusal: InfeasibleError | None = None
-            values: dict[str, Any]
-            try:
-                model = learn(collection.agreement, sums).to_json()
-                values = {"state": "published", "model": model}
-                if collection.agreement.mechanism == "moment":
-                    values["statistics"] = sums.to_json()
-            except BelowQuorumError:
-                raise
-            except BlurfitError as error:
-                refusal, values = InfeasibleError(str(error)), {"state": "closed"}
-                values["refusal"] = str(error)
-            connection.execute(sa.update(tables.collections).where(here).values(values))
-        if refusal is not None:
-            raise refusal
-        return model
+            outcome = publication.publish(connection, collection)
+        if isinstance(outcome, InfeasibleError):  # which is on record now
+            raise outcome
+        return outcome
 
     def model(self, fingerprint: str) -> str:
         """The published model, always the same text."""
-        return self._published(fingerprint, tables.collections.c.model)
+        collection = self.collection(fingerprint)
+        with self._reading() as connection:
+            return publication.model(connection, collection)
 
     def statistics(self, agreement: Agreement | str) -> Statistics:
         """The blurred sums that were published with a `moment` model; further models are free."""
@@ -286,78 +245,33 @@ class Store:
 
     def statistics_text(self, fingerprint: str) -> str:
         """The same as it was stored."""
-        if self.collection(fingerprint).agreement.mechanism != "moment":
-            raise NotPublishedError(
-                "The sums of an 'input' collection are never shown: a second model from them would "
-                "undo the noise of the first. Use mechanism='moment' where they are needed."
-            )
-        return self._published(fingerprint, tables.collections.c.statistics)
-
-    def _published(self, fingerprint: str, column: sa.Column[Any]) -> str:
         collection = self.collection(fingerprint)
         with self._reading() as connection:
-            text = connection.scalar(
-                sa.select(column).where(tables.collections.c.key == collection.key)
-            )
-        if text is None:
-            raise NotPublishedError(
-                "The model of this collection has not been published. Its administrator does that, "
-                f"once, when at least {collection.agreement.quorum:,} have contributed."
-            )
-        return str(text)
+            return publication.statistics(connection, collection)
 
-    # ---- access
+    # ---- keys
 
     def invite(self, fingerprint: str, hashes: Iterable[bytes]) -> int:
         """Keep the hashes of new invitations; how many were new is returned."""
         collection = self.collection(fingerprint)
-        if not collection.invited:
-            raise InfeasibleError(
-                "The collection takes submissions from anyone. Open one with invitations to "
-                "restrict it."
-            )
-        rows = [{"collection": collection.key, "hash": one} for one in dict.fromkeys(hashes)]
         with self._writing() as connection:
-            i = tables.invitations.c
-            known = set(
-                connection.scalars(
-                    sa.select(i.hash).where(
-                        (i.collection == collection.key) & i.hash.in_([r["hash"] for r in rows])
-                    )
-                )
-            )
-            new = [row for row in rows if row["hash"] not in known]
-            if new:
-                connection.execute(tables.insert_if_absent(connection, tables.invitations), new)
-        return len(new)
+            return keys.invite(connection, collection, hashes)
 
     def invitations(self, fingerprint: str) -> int:
         """How many invitations nobody has used yet."""
-        key = self.collection(fingerprint).key
-        i = tables.invitations.c
+        collection = self.collection(fingerprint)
         with self._reading() as connection:
-            query = sa.select(sa.func.count()).where(i.collection == key)
-            return int(connection.scalar(query) or 0)
+            return keys.unused(connection, collection)
 
     def administrator(self) -> bytes | None:
         """The hash of the administrator's token, if there is one."""
-        s = tables.settings.c
         with self._reading() as connection:
-            found = connection.scalar(sa.select(s.value).where(s.name == _ADMINISTRATOR))
-        return None if found is None else bytes(found)
+            return keys.administrator(connection)
 
     def appoint(self, token_hash: bytes, *, replace: bool = False) -> bool:
         """Keep the hash of the administrator's token, if there is none or it shall be replaced."""
-        s = tables.settings
         with self._writing() as connection:
-            if connection.dialect.name == "postgresql":
-                connection.exec_driver_sql("LOCK TABLE settings IN EXCLUSIVE MODE")
-            before = connection.scalar(sa.select(s.c.value).where(s.c.name == _ADMINISTRATOR))
-            if before is not None and not replace:
-                return False
-            connection.execute(sa.delete(s).where(s.c.name == _ADMINISTRATOR))
-            connection.execute(sa.insert(s).values(name=_ADMINISTRATOR, value=token_hash))
-        return True
+            return keys.appoint(connection, token_hash, replace=replace)
 
     # ---- transactions
 
