@@ -116,8 +116,12 @@ class Collector:
         except BlurfitError as error:
             _log.error("A group of %d arrivals was not stored: %s", len(group), error)
             return error
-        except Exception as error:  # whatever it is, someone waits for an answer
-            _log.exception("A group of %d arrivals was not stored.", len(group))
+        except Exception as error:
+            # Whatever it is, someone waits for an answer, and the others are not to blame for it.
+            if len(group) > 1:
+                apart = [self._commit(fingerprint, [waiting]) for waiting in group]
+                return [one if isinstance(one, BlurfitError) else one[0] for one in apart]
+            _log.exception("An arrival was not stored.")
             return StorageError(type(error).__name__)
 
 

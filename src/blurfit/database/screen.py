@@ -102,6 +102,7 @@ class Screen:
             place = int(good.argmin())
             raise self.refuse(numbers[place], place)
 
+    @np.errstate(over="ignore")
     def refuse(self, row: FloatArray, place: int) -> InvalidValueError:
         """Why a row did not pass, in words for whoever sent it."""
         k = len(self.squares)
