@@ -1,132 +1,157 @@
-"""The command line as a user meets it: a real process, real exit codes, JSON that parses."""
+"""The command line as a whole: what it offers, and that its examples work one after the other."""
 
-import json
+import os
+import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import click
 import pytest
 
-from blurfit import __version__, calibrate, cli
+from blurfit import __version__, cli
+from blurfit.agreement.agreement import Agreement
+from blurfit.model.published import PublishedModel
 
-SURVEY = [
-    "--dimension",
-    "14",
-    "--quorum",
-    "32768",
-    "--q-bound",
-    "1",
-    "--p-bound",
-    "1",
-    "--weight-bound",
-    "1",
+COMMAND = [sys.executable, "-c", "from blurfit.cli import main; main()"]
+# No proxy may stand between two processes of this machine.
+ENVIRONMENT = {name: v for name, v in os.environ.items() if not name.lower().endswith("_proxy")}
+IN_ORDER = [
+    *("calibrate", "guarantee", "agree", "serve", "open", "invite", "contribute"),
+    *("status", "close", "publish", "predict", "statement"),
 ]
+SCHEMA = """
+[[features]]
+name = "age"
+kind = "numeric"
+lower = 0
+upper = 100
+[target]
+name = "income"
+kind = "numeric"
+lower = 0
+upper = 1000
+"""
+PEOPLE = 5000  # the quorum of the examples
 
 
-def blurfit(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from blurfit.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-
-
-def test_calibrate_prints_a_table_and_what_is_promised() -> None:
-    result = blurfit("calibrate", "--epsilon", "1", "--delta", "1e-6", *SURVEY)
-    assert result.returncode == 0, result.stderr
-    words = " ".join(result.stdout.split())
-    assert "moment perturbation, certified" in words
-    assert "(1, 1e-06)-differentially private" in words
-    assert "The database could learn a great deal from a single submission." in words
-
-
-@pytest.mark.parametrize("mechanism", ["input", "moment"])
-def test_calibrate_json_is_the_dataclass(mechanism) -> None:
-    result = blurfit(
-        "calibrate",
-        "--epsilon",
-        "1",
-        "--delta",
-        "1e-6",
-        "--mechanism",
-        mechanism,
-        "--json",
-        *SURVEY,
-    )
-    expected = calibrate(
-        1.0,
-        1e-6,
-        dimension=14,
-        quorum=32768,
-        q_bound=1.0,
-        p_bound=1.0,
-        weight_bound=1.0,
-        mechanism=mechanism,
-    )
-    assert json.loads(result.stdout) == json.loads(json.dumps(expected.to_dict()))
-
-
-def test_published_is_said_not_to_be_proved() -> None:
-    result = blurfit(
-        *[
-            "calibrate",
-            "--epsilon",
-            "1",
-            "--delta",
-            "1e-6",
-            "--mechanism",
-            "input",
-            "--rule",
-            "published",
-        ],
-        *SURVEY,
-    )
-    words = " ".join(result.stdout.split())
-    assert "NOT proved" in words
-    assert "Corollary 1" in words
-
-
-def test_guarantee_inverts_calibrate() -> None:
-    noise = json.loads(
-        blurfit("calibrate", "--epsilon", "1", "--delta", "1e-6", "--json", *SURVEY).stdout
-    )
-    scales = ["--sigma-m", str(noise["sigma_m"]), "--sigma-p", str(noise["sigma_p"])]
-    result = blurfit("guarantee", "--delta", "1e-6", "--json", *scales, *SURVEY)
-    assert json.loads(result.stdout)["epsilon"] == pytest.approx(1, rel=1e-6)
-    result = blurfit("guarantee", "--delta", "1e-6", *scales, *SURVEY)
-    assert (
-        "epsilon = 1, delta = 1e-06 (replace, any number of models from one final collection)"
-        in result.stdout
+def blurfit(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--epsilon", "-1", "--delta", "1e-6"], "Expected epsilon=-1.0 > 0."),
-        (["--epsilon", "1", "--delta", "2"], "Expected delta=2.0 strictly between 0 and 1."),
-        (
-            ["--epsilon", "1", "--delta", "1e-6", "--local-epsilon", "1"],
-            "Give local_delta=1e-6, say.",
-        ),
-        (["--epsilon", "1", "--delta", "1e-6", "--mechanism", "guess"], "'guess' is not one of"),
-    ],
-)
-def test_refusals_are_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
-    result = blurfit("calibrate", *arguments, *SURVEY)
-    assert result.returncode == 2
-    assert message in " ".join(result.stderr.split())
-    assert "Traceback" not in result.stderr
-    assert not result.stdout
+@contextmanager
+def serving(*arguments: str, folder: Path) -> Iterator[str]:
+    """A command that serves, until the end of the block; where it serves is told."""
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[2]
+    finally:
+        process.kill()
+        process.communicate()
 
 
-def test_every_command_shows_an_example_that_works() -> None:
-    for name, command in cli.main.commands.items():
-        assert command.help, f"{name} says nothing of itself"
-        assert command.epilog, f"{name} shows no example"
-        example = command.epilog.removeprefix("Example: blurfit ").split()
-        result = blurfit(*example)
-        assert result.returncode == 0, result.stderr
-        described = [p for p in command.params if isinstance(p, click.Option)]
-        assert all(p.help or isinstance(p.type, click.Choice) for p in described)
+def example(name: str) -> list[str]:
+    """What the command's help shows as its example."""
+    epilog = cli.main.commands[name].epilog
+    assert epilog is not None, f"{name} shows no example"
+    assert epilog.startswith(f"Example: blurfit {name} ")
+    return shlex.split(epilog.removeprefix("Example: blurfit "))
 
 
-def test_version_and_module_entry() -> None:
+def test_commands_are_listed_in_the_order_in_which_they_are_used() -> None:
+    result = blurfit("--help")
+    assert result.returncode == 0
+    listed = re.findall(r"^  (\w+)", result.stdout.split("Commands:")[1], re.MULTILINE)
+    assert listed == IN_ORDER
+    assert list(cli.main.commands) == IN_ORDER
+    assert "0 done; 2 wrong usage or value; 3 nobody answers; 4 refused" in " ".join(
+        result.stdout.split()
+    )
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_every_command_and_option_says_what_it_is_for(name: str) -> None:
+    command = cli.main.commands[name]
+    assert command.help
+    assert example(name)[0] == name
+    options = [p for p in command.params if isinstance(p, click.Option)]
+    assert all(p.help or isinstance(p.type, click.Choice) for p in options)
+    if name != "serve":
+        assert any("--json" in p.opts for p in options)
+
+
+def test_help_shows_the_example() -> None:
+    result = blurfit("contribute", "-h")
+    assert result.returncode == 0
+    assert " ".join(example("contribute")) in " ".join(result.stdout.split())
+
+
+def test_version_and_an_unknown_command() -> None:
     assert __version__ in blurfit("--version").stdout
+    unknown = blurfit("guess")
+    assert unknown.returncode == 2
+    assert "No such command 'guess'" in unknown.stderr
+
+
+def test_the_examples_work_one_after_the_other(tmp_path) -> None:
+    """From a schema and a table to predictions: the examples of `--help`, in their order.
+
+    The port is a free one, and invitations are for a collection that is opened for them.
+    """
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    rows = (f"{row % 101},{row % 1001}\n" for row in range(PEOPLE))
+    (tmp_path / "people.csv").write_text("age,income\n" + "".join(rows))
+
+    def run(arguments: list[str], url: str = "") -> str:
+        typed = [word.replace("http://127.0.0.1:8000", url) for word in arguments]
+        result = blurfit(*typed, folder=tmp_path)
+        assert result.returncode == 0, f"{typed}: {result.stderr}"
+        assert result.stdout
+        return result.stdout
+
+    done = []
+    for name in ("calibrate", "guarantee", "agree"):
+        run(example(name))
+        done.append(name)
+    agreement = Agreement.load(tmp_path / "agreement.json")
+    assert agreement.quorum == PEOPLE
+    Agreement.propose(agreement.schema, epsilon=2.0, delta=1e-6, quorum=PEOPLE).save(
+        tmp_path / "invited.json"
+    )
+    serve = [word.replace("8000", "0") for word in example("serve")]
+    with serving(*serve, folder=tmp_path) as url:
+        done.append("serve")
+        for name in IN_ORDER[len(done) :]:
+            typed = example(name)
+            if name == "invite":
+                typed = [word.replace("agreement.json", "invited.json") for word in typed]
+                run(
+                    [*(w.replace("agreement", "invited") for w in example("open")), "--invited"],
+                    url,
+                )
+            said = run(typed, url)
+            if name == "status":
+                assert f'"count": {PEOPLE}' in said
+            done.append(name)
+    assert done == IN_ORDER
+    assert len((tmp_path / "invitations.txt").read_text().split()) == 1000
+    model = PublishedModel.load(tmp_path / "model.json")
+    assert (model.count, model.agreement) == (PEOPLE, agreement)
+    predictions = (tmp_path / "predictions.csv").read_text().splitlines()
+    assert len(predictions) == PEOPLE + 1
+    for name in ("collection.db", "token.txt"):
+        assert (tmp_path / name).exists()

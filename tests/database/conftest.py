@@ -18,8 +18,8 @@ PEOPLE = {"age": np.linspace(0, 100, 40), "income": np.linspace(0, 100, 40)}
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory) -> Iterator[str]:
-    with postgres.server(tmp_path_factory.mktemp("postgresql")) as url:
+def postgresql() -> Iterator[str]:
+    with postgres.server() as url:
         yield url
 
 

@@ -174,13 +174,13 @@ def _submissions() -> dict[str, Any]:
 
 
 def _statement() -> dict[str, Any]:
-    texts = ("text/markdown", "text/html", "application/yaml")
+    kinds = {"text/markdown": _TEXT, "text/html": _TEXT, "application/yaml": {"type": "object"}}
     operation = _operation(
         "The privacy statement in words",
         {
             "200": {
                 "description": "The statement.",
-                "content": {kind: {"schema": _TEXT} for kind in texts},
+                "content": {kind: {"schema": schema} for kind, schema in kinds.items()},
             }
         },
         problems.INVALID,

@@ -70,12 +70,15 @@ class Store:
         try:
             with self._writing() as connection:
                 tables.migrate(connection)
-        except StorageError as error:
+        except (StorageError, exc.DatabaseError) as error:
             self._engine.dispose()
             raise InvalidValueError(
                 f"Expected {str(self._engine.url)!r} to be a store that can be opened: {error} "
                 "Does its folder exist, and is the server running?"
             ) from error
+        except BaseException:
+            self._engine.dispose()
+            raise
 
     # ---- collections
 

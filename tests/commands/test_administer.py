@@ -1,0 +1,161 @@
+"""What an administrator types, against a real service."""
+
+import json
+import stat
+
+import numpy as np
+import pytest
+
+from blurfit import access
+from blurfit.contributor.client import Client
+from blurfit.contributor.perturb import perturb_table
+from blurfit.database.remote import RemoteDatabase
+from blurfit.model.published import PublishedModel
+
+PEOPLE = {"age": np.linspace(0, 100, 30), "income": np.linspace(0, 1000, 30)}
+
+
+@pytest.fixture
+def agreed(blurfit, propose, request):
+    """An agreement that no other test has: each has its own ε."""
+    name = request.node.name
+    epsilon = 1 + int.from_bytes(access.hashed(name)[:2]) / 2**16
+    agreement = propose(epsilon=epsilon)
+    agreement.save(blurfit.folder / "agreement.json")
+    return agreement
+
+
+@pytest.fixture
+def database(service):
+    token = access.read_token(service.folder / "token.txt")
+    with RemoteDatabase(service.url, token=token) as database:
+        yield database
+
+
+def send(service, agreement, rows: int) -> None:
+    with Client(service.url) as client:
+        client.submit(perturb_table(agreement, {k: v[:rows] for k, v in PEOPLE.items()}))
+
+
+def test_a_collection_from_open_to_publish(
+    blurfit, service, agreed, asked, as_administrator
+) -> None:
+    opened = blurfit("open", "agreement.json", *as_administrator)
+    assert opened.returncode == 0, opened.stderr
+    assert "Collecting from anyone: 0 have contributed, 20 more are needed." in opened.stdout
+    assert agreed.fingerprint in opened.stdout
+    again = blurfit("open", "agreement.json", *as_administrator, "--json")
+    state = {
+        "fingerprint": agreed.fingerprint,
+        "state": "collecting",
+        "count": 0,
+        "quorum": 20,
+        "invited": False,
+    }
+    assert json.loads(again.stdout) == state
+    send(service, agreed, 19)
+    early = blurfit("publish", "agreement.json", *as_administrator)
+    assert early.returncode == 4
+    assert "1 more" in early.stderr
+    assert not (blurfit.folder / "model.json").exists()
+    send(service, agreed, 1)
+    words = blurfit("status", "agreement.json", *asked)
+    assert words.stdout == "Collecting from anyone: 20 have contributed, the quorum is reached.\n"
+    published = blurfit("publish", "agreement.json", *as_administrator)
+    assert published.returncode == 0, published.stderr
+    assert published.stdout == "Published, from 20 contributors. Wrote model.json.\n"
+    model = PublishedModel.load(blurfit.folder / "model.json")
+    assert (model.count, model.agreement) == (20, agreed)
+    twice = blurfit("publish", "agreement.json", *as_administrator, "--out", "2.json", "--json")
+    assert json.loads(twice.stdout) == {
+        "model": "2.json",
+        "count": 20,
+        "fingerprint": agreed.fingerprint,
+    }
+    first, second = (blurfit.folder / name for name in ("model.json", "2.json"))
+    assert first.read_bytes() == second.read_bytes()
+    end = blurfit("status", "agreement.json", *asked, "--json")
+    assert json.loads(end.stdout) == state | {"state": "published", "count": 20}
+
+
+def test_a_closed_collection_is_closed_for_good(
+    blurfit, agreed, asked, as_administrator, database
+) -> None:
+    database.open(agreed)
+    closed = blurfit("close", "agreement.json", *as_administrator)
+    assert closed.returncode == 0, closed.stderr
+    assert closed.stdout == "Closed with 0 contributions; nothing is published.\n"
+    (blurfit.folder / "people.csv").write_text("age,income\n1,2\n")
+    late = blurfit("contribute", "agreement.json", "people.csv", *asked)
+    assert late.returncode == 4
+    assert "The collection is closed" in late.stderr
+    again = blurfit("close", "agreement.json", *as_administrator, "--json")
+    assert json.loads(again.stdout) == database.status(agreed)
+    assert database.status(agreed)["state"] == "closed"
+
+
+def test_invitations_are_for_their_file_alone(blurfit, agreed, as_administrator, service) -> None:
+    opened = blurfit("open", "agreement.json", *as_administrator, "--invited")
+    assert "Collecting from those who are invited" in opened.stdout
+    asking = ["invite", "agreement.json", *as_administrator, "--count", "7"]
+    result = blurfit(*asking, "--out", "invitations.txt")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == ("Wrote 7 invitations to invitations.txt. Give each to one person.\n")
+    file = blurfit.folder / "invitations.txt"
+    tokens = file.read_text().split()
+    assert len(set(tokens)) == 7
+    assert all(len(token) == 43 for token in tokens)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    stored = b"".join(path.read_bytes() for path in service.folder.glob("blurfit.db*"))
+    assert not any(token.encode() in stored for token in tokens)
+    again = blurfit(*asking, "--out", "invitations.txt")
+    assert again.returncode == 2
+    assert "it may hold invitations" in again.stderr
+    assert file.read_text().split() == tokens
+    links = blurfit(*asking, "--out", "links.txt", "--links", "--json")
+    assert json.loads(links.stdout) == {"count": 7, "out": "links.txt"}
+    for line in (blurfit.folder / "links.txt").read_text().split():
+        page, _, token = line.partition("#")
+        assert page == f"{service.url}/c/{agreed.fingerprint}"
+        assert len(token) == 43
+        assert token not in tokens
+    with Client(service.url) as client:  # either kind lets one in
+        record = {"age": 1, "income": 2}
+        client.contribute(agreed, record, invitation=tokens[0])
+        client.contribute(agreed, record, invitation=line.partition("#")[2])
+    conflict = blurfit("open", "agreement.json", *as_administrator)
+    assert conflict.returncode == 4
+    assert "cannot be changed afterwards" in conflict.stderr
+
+
+@pytest.mark.usefixtures("agreed")
+def test_who_is_not_the_administrator_does_nothing(blurfit, asked, as_administrator) -> None:
+    access.write_token(blurfit.folder / "stranger.txt", access.new_token())
+    result = blurfit("open", "agreement.json", *asked, "--admin-token-file", "stranger.txt")
+    assert result.returncode == 4
+    assert "Send the token" in result.stderr
+    nobody = blurfit("open", "agreement.json", *asked, "--admin-token-file", "nowhere.txt")
+    assert nobody.returncode == 2
+    assert "nowhere.txt" in nobody.stderr
+    unknown = blurfit("status", "agreement.json", *asked)
+    assert unknown.returncode == 2
+    assert "Nothing is collected" in unknown.stderr
+    for refused in (result, nobody, unknown):
+        assert "Traceback" not in refused.stderr
+        assert not refused.stdout
+
+
+@pytest.mark.parametrize("command", ["invite --count 3", "publish"])
+def test_what_cannot_be_written_is_said_before_anything_is_asked_for(
+    blurfit, agreed, service, as_administrator, database, command: str
+) -> None:
+    database.open(agreed, invited="invite" in command)
+    if command == "publish":
+        send(service, agreed, 20)
+    name, *options = command.split()
+    out = ["--out", "nowhere/out.txt"]
+    result = blurfit(name, "agreement.json", *options, *as_administrator, *out)
+    assert "Traceback" not in result.stderr
+    assert result.returncode == 2
+    assert "nowhere" in result.stderr
+    assert database.status(agreed)["state"] == "collecting"

@@ -1,0 +1,114 @@
+"""`blurfit contribute`: each row of a table once, however often it is run or killed."""
+
+import json
+import time
+
+import pytest
+
+from blurfit import access
+from blurfit.contributor.client import default_journal
+from blurfit.database.remote import RemoteDatabase
+
+ROWS = 25
+
+
+@pytest.fixture
+def collection(blurfit, propose, request, service):
+    """A collection of its own for each test, and a table of people."""
+    epsilon = 1 + int.from_bytes(access.hashed(request.node.name)[:2]) / 2**16
+    agreement = propose(epsilon=epsilon)
+    agreement.save(blurfit.folder / "agreement.json")
+    (blurfit.folder / "people.csv").write_text("age,income\n" + "31,420\n" * ROWS)
+    return agreement
+
+
+@pytest.fixture
+def database(service):
+    token = access.read_token(service.folder / "token.txt")
+    with RemoteDatabase(service.url, token=token) as database:
+        yield database
+
+
+def test_a_table_is_stored_and_counted_once(blurfit, collection, database, asked) -> None:
+    database.open(collection)
+    first = blurfit("contribute", "agreement.json", "people.csv", *asked)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == "25 rows of people.csv are stored there, each counted once.\n"
+    assert "25/25" in first.stderr  # the bar
+    second = blurfit("contribute", "agreement.json", "people.csv", *asked, "--json")
+    assert json.loads(second.stdout) == {"rows": ROWS, "fingerprint": collection.fingerprint}
+    assert not second.stderr
+    assert database.status(collection)["count"] == ROWS
+    (blurfit.folder / "people.csv").write_text("age,income\n" + "31,420\n" * (ROWS + 1))
+    changed = blurfit("contribute", "agreement.json", "people.csv", *asked)
+    assert changed.returncode == 4
+    assert "a file of their own" in " ".join(changed.stderr.split())
+    assert "Traceback" not in changed.stderr
+    assert database.status(collection)["count"] == ROWS
+
+
+def test_fast_noise_and_a_journal_elsewhere(blurfit, collection, database, asked) -> None:
+    database.open(collection)
+    options = ["--fast", "--journal", "elsewhere.journal"]
+    result = blurfit("contribute", "agreement.json", "people.csv", *asked, *options)
+    assert result.returncode == 0, result.stderr
+    assert database.status(collection)["count"] == ROWS
+    assert (blurfit.folder / "elsewhere.journal").exists()
+    assert not default_journal(blurfit.folder / "people.csv", collection).exists()
+
+
+def test_a_bad_row_is_exit_code_2_and_nothing_is_sent(blurfit, collection, database, asked) -> None:
+    unopened = blurfit("contribute", "agreement.json", "people.csv", *asked)
+    assert unopened.returncode == 2
+    assert "Nothing is collected" in unopened.stderr
+    database.open(collection)
+    with (blurfit.folder / "people.csv").open("a") as file:
+        file.write("old,420\n")
+    result = blurfit("contribute", "agreement.json", "people.csv", *asked)
+    assert result.returncode == 2
+    assert f"Row {ROWS} has age='old'" in " ".join(result.stderr.split())
+    assert "Traceback" not in result.stderr
+    assert database.status(collection)["count"] == 0
+
+
+def test_those_who_are_invited(blurfit, collection, database, asked, service) -> None:
+    database.open(collection, invited=True)
+    sending = ["contribute", "agreement.json", "people.csv", *asked]
+    stranger = blurfit(*sending)
+    assert stranger.returncode == 4
+    assert "invitation" in stranger.stderr
+    tokens = database.invite(collection, ROWS)
+    page = f"{service.url}/c/{collection.fingerprint}#"
+    (blurfit.folder / "few.txt").write_text("\n".join(tokens[1:]))
+    few = blurfit(*sending, "--invitations", "few.txt")
+    assert few.returncode == 2
+    assert f"an invitation for each of {ROWS} rows" in " ".join(few.stderr.split())
+    links = [page + token if row % 2 else token for row, token in enumerate(tokens)]
+    (blurfit.folder / "all.txt").write_text("\n".join(links) + "\n\n")
+    result = blurfit(*sending, "--invitations", "all.txt")
+    assert result.returncode == 0, result.stderr
+    assert database.status(collection)["count"] == ROWS
+    spent = blurfit(*sending, "--invitations", "all.txt", "--journal", "anew.journal")
+    assert spent.returncode == 4
+    assert "have been used" in " ".join(spent.stderr.split())
+    assert database.status(collection)["count"] == ROWS
+
+
+def test_a_run_that_is_killed_goes_on_where_it_was(blurfit, collection, database, asked) -> None:
+    rows = 4000
+    database.open(collection)
+    (blurfit.folder / "people.csv").write_text("age,income\n" + "31,420\n" * rows)
+    sending = ["contribute", "agreement.json", "people.csv", *asked, "--json"]
+    process = blurfit.start(*sending)
+    try:
+        deadline = time.monotonic() + 60
+        while not database.status(collection)["count"] and time.monotonic() < deadline:
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.communicate()
+    assert 0 < database.status(collection)["count"] < rows
+    result = blurfit(*sending)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["rows"] == rows
+    assert database.status(collection)["count"] == rows

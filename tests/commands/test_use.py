@@ -1,0 +1,130 @@
+"""What a model's user types: predictions that are the model's, and the statement."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+from pyarrow import parquet
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.schema import Numeric, Schema
+from blurfit.contributor.perturb import perturb_table
+from blurfit.database.store import Store
+from blurfit.model.published import PublishedModel
+from blurfit.model.statement import as_html, as_markdown
+
+AGES = [0.0, 12.5, 50.0, 99.0, 100.0]
+TEXT = "name,age\n" + "".join(f"someone,{age}\n" for age in AGES)
+
+
+def published(folder, target) -> PublishedModel:
+    """A model from fifty people, in model.json."""
+    agreement = Agreement.propose(
+        Schema(features=[Numeric("age", 0, 100)], target=target),
+        epsilon=1.0,
+        delta=1e-6,
+        quorum=50,
+    )
+    people = {"age": np.linspace(0, 100, 50), "income": np.linspace(0, 1000, 50)}
+    with Store() as store:
+        store.add(agreement, perturb_table(agreement, people))
+        model = store.publish(agreement)
+    model.save(folder / "model.json")
+    (folder / "people.csv").write_text(TEXT)
+    return model
+
+
+@pytest.fixture
+def number(tmp_path) -> PublishedModel:
+    return published(tmp_path, Numeric("income", 0, 1000))
+
+
+@pytest.fixture
+def label(tmp_path) -> PublishedModel:
+    return published(tmp_path, Numeric("income", 0, 1000).above(370))
+
+
+def lines(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text, newline="")))
+
+
+def test_predictions_are_the_models(blurfit, number) -> None:
+    result = blurfit("predict", "model.json", "people.csv", "--out", "predictions.csv")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "Wrote 5 predictions to predictions.csv.\n"
+    heading, *found = lines((blurfit.folder / "predictions.csv").read_text())
+    assert heading == ["income"]
+    assert [float(one) for (one,) in found] == number.predict({"age": AGES}).tolist()
+    shown = blurfit("predict", "model.json", "people.csv")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert lines(shown.stdout) == [heading, *found]
+
+
+def test_a_label_comes_with_its_probability(blurfit, label) -> None:
+    parquet.write_table(pa.table({"age": AGES}), blurfit.folder / "people.parquet")
+    result = blurfit("predict", "model.json", "people.parquet", "--out", "p.csv", "--json")
+    assert json.loads(result.stdout) == {"rows": 5, "out": "p.csv"}
+    heading, *found = lines((blurfit.folder / "p.csv").read_text())
+    assert heading == ["income", "probability"]
+    assert [int(one) for one, _ in found] == [int(v) for v in label.predict({"age": AGES})]
+    np.testing.assert_allclose(
+        [float(share) for _, share in found], label.predict_proba({"age": AGES})[:, 1], atol=1e-6
+    )
+
+
+@pytest.mark.usefixtures("number")
+def test_what_cannot_be_predicted_is_exit_code_2(blurfit) -> None:
+    (blurfit.folder / "bad.csv").write_text(TEXT + "someone,old\n")
+    (blurfit.folder / "none.csv").write_text("name\nsomeone\n")
+    for arguments, message in (
+        (["model.json", "bad.csv", "--out", "p.csv"], "age='old'"),
+        (["model.json", "none.csv", "--out", "p.csv"], "Expected the columns age"),
+        (["model.json", "people.csv", "--json"], "Expected --out besides --json"),
+        (["people.csv", "people.csv"], "Expected"),
+    ):
+        result = blurfit("predict", *arguments)
+        assert result.returncode == 2
+        assert message in " ".join(result.stderr.split())
+        assert "Traceback" not in result.stderr
+
+
+@pytest.mark.usefixtures("number")
+def test_a_table_that_is_refused_leaves_no_predictions_behind(blurfit) -> None:
+    (blurfit.folder / "bad.csv").write_text(TEXT + "someone,old\n")
+    assert blurfit("predict", "model.json", "bad.csv", "--out", "p.csv").returncode == 2
+    assert not (blurfit.folder / "p.csv").exists()
+
+
+@pytest.mark.usefixtures("number")
+def test_a_table_is_never_written_over_by_its_predictions(blurfit) -> None:
+    blurfit("predict", "model.json", "people.csv", "--out", "people.csv")
+    text = (blurfit.folder / "people.csv").read_text()
+    assert text == TEXT or len(lines(text)) == len(AGES) + 1  # refused, or at least read first
+
+
+def test_the_statement_in_every_form(blurfit, number) -> None:
+    markdown = blurfit("statement", "model.json")
+    assert (markdown.returncode, markdown.stderr) == (0, "")
+    assert markdown.stdout.rstrip("\n") == as_markdown(number).rstrip("\n")
+    html = blurfit("statement", "model.json", "--format", "html")
+    assert html.stdout.rstrip("\n") == as_html(number).rstrip("\n")
+    as_yaml = blurfit("statement", "model.json", "--format", "yaml")
+    assert yaml.safe_load(as_yaml.stdout)
+    numbers = json.loads(blurfit("statement", "model.json", "--json").stdout)
+    promise, local = number.guarantee, number.agreement.calibration.local
+    assert numbers == {
+        "epsilon": promise.epsilon,
+        "delta": promise.delta,
+        "neighbours": "replace",
+        "releases": promise.releases,
+        "proved": True,
+        "count": 50,
+        "quorum": 50,
+        "local_mu": local.mu,
+        "local_epsilon": local.epsilon,
+        "local_delta": local.delta,
+    }

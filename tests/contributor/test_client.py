@@ -1,0 +1,600 @@
+"""Over a bad network, to a real service: each record is blurred once and counted once."""
+
+import itertools
+import math
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from blurfit import access
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.schema import Numeric, Schema
+from blurfit.agreement.submission import Submission, Submissions
+from blurfit.contributor import client as module
+from blurfit.contributor.client import Client, default_journal
+from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.database.service import Limits, Service
+from blurfit.database.store import Store
+from blurfit.errors import (
+    BlurfitError,
+    ClosedError,
+    ConflictError,
+    InvalidValueError,
+    NotCertifiedError,
+    NotInvitedError,
+    ServiceError,
+    UnknownCollectionError,
+)
+from blurfit.theory.calibrated import calibration_from_dict
+
+SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20, "weight_bound": 2.0}
+AGREEMENT = Agreement.propose(SCHEMA, **PROMISE)
+RECORD = {"age": 31.0, "income": 42.0}
+ROWS, AT_ONCE = 23, 5
+FATES = ["lose request", "lose response", "twice"]
+
+
+class PowerCut(BaseException):
+    """Nothing catches this: the process is gone."""
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch) -> None:
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(module, "INVITED_AT_ONCE", AT_ONCE - 1)
+
+
+@pytest.fixture
+def people(tmp_path) -> Path:
+    path = tmp_path / "people.csv"
+    path.write_text("age,income\n" + "".join(f"{row},{2 * row}\n" for row in range(ROWS)))
+    return path
+
+
+@pytest.fixture
+def client(url, store, network):
+    store.open(AGREEMENT)
+    with connected(url, network) as client:
+        yield client
+
+
+def connected(url: str, network: httpx.BaseTransport, patience: float = 60.0) -> Client:
+    return Client(url, transport=network, patience=patience, pause=lambda _seconds: None)
+
+
+def names(body: bytes) -> list[str]:
+    """The identifiers in a message."""
+    if body.startswith(b"\x89BLURS"):
+        return [one.identifier for one in Submissions.from_bytes(body)]
+    return [Submission.from_bytes(body).identifier]
+
+
+def stored(store: Store, agreement: Agreement = AGREEMENT) -> dict[str, Submission]:
+    """What the service has, by name; no name is there twice, and the count agrees."""
+    found = [one for part in store.submissions(agreement.fingerprint) for one in part]
+    by_name = {one.identifier: one for one in found}
+    assert len(found) == len(by_name) == store.count(agreement)
+    return by_name
+
+
+def require_each_row_once(store: Store, network, rows: int = ROWS) -> None:
+    """As many submissions as rows, and never two blurs of one row, not even on the way."""
+    kept = stored(store)
+    on_the_way = set(itertools.chain.from_iterable(names(body) for body in network.sent))
+    assert set(kept) == on_the_way
+    assert len(kept) == rows
+
+
+# ---- one record
+
+
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+def test_a_record_is_blurred_sent_and_receipted(url, store, network, mechanism: str) -> None:
+    agreement = Agreement.propose(SCHEMA, **PROMISE, mechanism=mechanism)
+    store.open(agreement)
+    with connected(url + "/", network) as client:
+        by_fingerprint = client.contribute(agreement.fingerprint, RECORD)
+        by_agreement = client.contribute(agreement, RECORD)
+    assert by_fingerprint.url == url
+    assert by_fingerprint.fingerprint == agreement.fingerprint
+    kept = stored(store, agreement)
+    assert list(kept) == [by_fingerprint.identifier, by_agreement.identifier]
+    assert [Submission.from_bytes(body) for body in network.sent] == list(kept.values())
+
+
+@pytest.mark.parametrize(
+    "fates",
+    [[], *([fate] for fate in FATES), FATES, ["lose response"] * 6],
+    ids=" ".join,
+)
+def test_a_record_is_counted_once_whatever_the_network_does(client, store, network, fates) -> None:
+    network.fates += fates
+    receipt = client.contribute(AGREEMENT, RECORD)
+    assert list(stored(store)) == [receipt.identifier]
+    assert not network.fates
+    assert len(set(network.sent)) == 1  # the very same bytes, so no second blur
+
+
+def test_a_busy_service_gets_the_same_again(client, store, network) -> None:
+    busy = httpx.Response(503, headers={"retry-after": "1"})
+    network.fates += [lambda _: httpx.Response(429), lambda _: busy]
+    client.contribute(AGREEMENT, RECORD)
+    assert len(network.sent) == 3
+    assert len(set(network.sent)) == len(stored(store)) == 1
+
+
+def test_a_refusal_is_not_sent_again(client, store, network) -> None:
+    store.stop(AGREEMENT.fingerprint)
+    with pytest.raises(ClosedError, match="Nothing was kept"):
+        client.contribute(AGREEMENT, RECORD)
+    assert len(network.sent) == 1
+    assert not stored(store)
+
+
+def test_what_is_blurred_already_can_be_sent_again_even_after_closing(client, store) -> None:
+    one, many = perturb(AGREEMENT, RECORD), perturb_table(AGREEMENT, {"age": [1], "income": [2]})
+    assert client.submit(one) == 1
+    assert client.submit(one) == 0
+    assert client.submit(many) == 1
+    store.stop(AGREEMENT.fingerprint)
+    assert client.submit(one) == client.submit(many) == 0
+    assert store.count(AGREEMENT) == 2
+
+
+def test_a_name_for_other_numbers_is_a_conflict(client, store) -> None:
+    one, other = perturb(AGREEMENT, RECORD), perturb(AGREEMENT, RECORD)
+    client.submit(one)
+    clash = Submission(
+        one.identifier, other.fingerprint, other.mechanism, other.quadratic, other.linear
+    )
+    with pytest.raises(ConflictError, match=one.identifier):
+        client.submit(clash)
+    assert list(stored(store).values()) == [one]
+
+
+def test_a_table_is_no_record_and_nothing_is_sent(client, network) -> None:
+    with pytest.raises(InvalidValueError, match="contribute_table"):
+        client.contribute(AGREEMENT, {"age": [1, 2], "income": [3, 4]})
+    assert not network.sent
+
+
+def test_what_is_collected_nowhere_is_said_to_be(url, network) -> None:
+    with connected(url, network) as client:
+        for send in (client.agreement, lambda f: client.contribute(f, RECORD)):
+            with pytest.raises(UnknownCollectionError, match=AGREEMENT.fingerprint):
+                send(AGREEMENT.fingerprint)
+        with pytest.raises(UnknownCollectionError):
+            client.contribute(AGREEMENT, RECORD)
+
+
+# ---- whom it refuses
+
+
+def with_less_noise(path: tuple[str, ...]) -> Agreement:
+    document = deepcopy(AGREEMENT.to_dict())
+    part = document
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] *= 0.9
+    weak = Agreement.from_dict(document)
+    assert weak.fingerprint != AGREEMENT.fingerprint
+    assert Agreement.from_json(weak.to_json()).fingerprint == weak.fingerprint  # its own, and right
+    return weak
+
+
+class Impostor(httpx.BaseTransport):
+    """A service that hands out one text as every agreement, and takes whatever comes."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.sent = text, []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            return httpx.Response(200, text=self.text)
+        self.sent.append(request.read())
+        return httpx.Response(200, json={"accepted": 1, "new": 1})
+
+
+@pytest.mark.parametrize(
+    "path",
+    [("calibration", "sigma_m"), ("calibration", "sigma_p"), ("calibration", "model", "epsilon")],
+    ids=".".join,
+)
+def test_an_agreement_with_too_little_noise_is_refused(people, path) -> None:
+    assert calibration_from_dict(AGREEMENT.to_dict()["calibration"]) == AGREEMENT.calibration
+    weak = with_less_noise(path)
+    impostor = Impostor(weak.to_json())
+    with connected("http://impostor", impostor) as client:
+        for attempt in (
+            lambda: client.agreement(weak.fingerprint),
+            lambda: client.contribute(weak.fingerprint, RECORD),
+            lambda: client.contribute(weak, RECORD),
+            lambda: client.contribute_table(weak, people),
+        ):
+            with pytest.raises(NotCertifiedError):
+                attempt()
+    assert not impostor.sent
+    assert not default_journal(people, weak).exists()
+
+
+def test_another_agreement_than_one_was_invited_to_is_refused() -> None:
+    other = Agreement.propose(SCHEMA, **PROMISE | {"epsilon": 50.0})
+    other.verify()  # it keeps what it promises, which is little
+    impostor = Impostor(other.to_json())
+    with connected("http://impostor", impostor) as client:
+        for attempt in (
+            lambda: client.agreement(AGREEMENT.fingerprint),
+            lambda: client.contribute(AGREEMENT.fingerprint, RECORD),
+        ):
+            with pytest.raises(NotCertifiedError, match="not the one that you were invited to"):
+                attempt()
+    assert not impostor.sent
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "<html>",
+        "[]",
+        "{}",
+        AGREEMENT.to_json().replace('"upper":100', '"upper":101'),
+        with_less_noise(("calibration", "sigma_m"))
+        .to_json()
+        .replace(with_less_noise(("calibration", "sigma_m")).fingerprint, AGREEMENT.fingerprint),
+    ],
+    ids=["nothing", "a page", "a list", "no fields", "changed", "under a false name"],
+)
+def test_what_is_no_agreement_is_refused(text: str) -> None:
+    impostor = Impostor(text)
+    with (
+        connected("http://impostor", impostor) as client,
+        pytest.raises(BlurfitError, match="Expected"),
+    ):
+        client.contribute(AGREEMENT.fingerprint, RECORD)
+    assert not impostor.sent
+
+
+# ---- a table
+
+
+def test_every_row_of_a_table_is_sent_in_parts(client, store, network, people) -> None:
+    told: list[tuple[int, int]] = []
+    sent = client.contribute_table(AGREEMENT, people, progress=lambda *done: told.append(done))
+    assert sent == ROWS
+    assert [len(names(body)) for body in network.sent] == [5, 5, 5, 5, 3]
+    require_each_row_once(store, network)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert {of for _, of in told} == {ROWS}
+    assert told[-1] == (ROWS, ROWS)
+
+
+def test_what_arrives_is_what_was_sent_and_on_the_grid(client, store, network, people) -> None:
+    client.contribute_table(AGREEMENT, people)
+    sent = [one for body in network.sent for one in Submissions.from_bytes(body)]
+    assert stored(store) == {one.identifier: one for one in sent}
+    for one in sent:
+        assert (one.quadratic % AGREEMENT.grid.quadratic == 0).all()
+        assert (one.linear % AGREEMENT.grid.dither == 0).all()
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["exact", "fast"])
+def test_a_parquet_file_is_sent_as_well(client, store, network, tmp_path, fast: bool) -> None:
+    path = tmp_path / "people.parquet"
+    parquet.write_table(pa.table({"age": range(ROWS), "income": range(ROWS)}), path)
+    assert client.contribute_table(AGREEMENT, path, fast=fast) == ROWS
+    require_each_row_once(store, network)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_row_is_counted_once_whatever_the_network_does(
+    client, store, network, people, seed: int
+) -> None:
+    network.fates += random.Random(seed).choices(["fine", *FATES], k=25)
+    client.contribute_table(AGREEMENT, people)
+    require_each_row_once(store, network)
+
+
+def cut_before(_request: httpx.Request) -> httpx.Response:
+    raise PowerCut
+
+
+def cut_after(request: httpx.Request) -> httpx.Response:
+    """The service has it; the sender will never know."""
+    with httpx.HTTPTransport(verify=False) as wire:
+        wire.handle_request(request).read()
+    raise PowerCut
+
+
+@pytest.mark.parametrize("cut", [cut_before, cut_after])
+@pytest.mark.parametrize("parts_before", [0, 2, 4])
+def test_an_interrupted_run_goes_on_where_it_was(
+    url, store, network, people, cut, parts_before: int
+) -> None:
+    store.open(AGREEMENT)
+    network.fates += ["fine"] * parts_before + [cut]
+    with connected(url, network) as client, pytest.raises(PowerCut):
+        client.contribute_table(AGREEMENT, people)
+    before = len(network.sent)
+    assert before == parts_before + 1
+    arrived = min(AT_ONCE * (parts_before + (cut is cut_after)), ROWS)
+    assert store.count(AGREEMENT) == arrived
+    with connected(url, network) as client:
+        assert client.contribute_table(AGREEMENT, people) == ROWS
+    assert network.sent[before] == network.sent[before - 1]  # not blurred again: the same bytes
+    require_each_row_once(store, network)
+
+
+def test_any_number_of_interruptions_are_survived(url, store, network, people) -> None:
+    store.open(AGREEMENT)
+    runs = 0
+    for fate in [cut_before, cut_after, cut_before, "lose request", cut_after, "fine"]:
+        network.fates[:] = [random.Random(runs).choice(FATES), fate]
+        runs += 1
+        try:
+            with connected(url, network) as client:
+                client.contribute_table(AGREEMENT, people)
+            break
+        except PowerCut:
+            continue
+    assert runs > 2
+    require_each_row_once(store, network)
+
+
+def test_a_run_that_ends_between_writing_down_and_sending_goes_on(
+    client, store, network, people, monkeypatch
+) -> None:
+    record = module.Journal.record
+
+    def record_and_die(journal, start, *rest) -> None:
+        record(journal, start, *rest)
+        if start == 2 * AT_ONCE:
+            raise PowerCut
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.Journal, "record", record_and_die)
+        with pytest.raises(PowerCut):
+            client.contribute_table(AGREEMENT, people)
+    assert len(network.sent) == 2
+    client.contribute_table(AGREEMENT, people)
+    require_each_row_once(store, network)
+    assert [len(names(body)) for body in network.sent] == [5, 5, 5, 5, 3]
+
+
+def test_a_run_that_ends_before_it_writes_down_the_receipt_goes_on(
+    client, store, network, people, monkeypatch
+) -> None:
+    def die(_journal, _start) -> None:
+        raise PowerCut
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.Journal, "acknowledge", die)
+        with pytest.raises(PowerCut):
+            client.contribute_table(AGREEMENT, people)
+    assert store.count(AGREEMENT) == AT_ONCE
+    client.contribute_table(AGREEMENT, people)
+    assert network.sent[0] == network.sent[1]
+    require_each_row_once(store, network)
+
+
+def test_a_service_that_is_away_is_named_and_the_next_run_goes_on(
+    url, store, network, people
+) -> None:
+    store.open(AGREEMENT)
+    network.fates += ["fine", "lose request"]
+    with (
+        connected(url, network, patience=0.0) as client,
+        pytest.raises(ServiceError, match=url),
+    ):
+        client.contribute_table(AGREEMENT, people)
+    with connected(url, network) as client:
+        client.contribute_table(AGREEMENT, people)
+    require_each_row_once(store, network)
+
+
+def test_a_table_that_was_sent_is_not_sent_again(client, store, network, people) -> None:
+    client.contribute_table(AGREEMENT, people)
+    before = len(network.sent)
+    told: list[tuple[int, int]] = []
+    again = client.contribute_table(AGREEMENT, people, progress=lambda *done: told.append(done))
+    assert again == ROWS
+    assert told == [(ROWS, ROWS)]
+    assert len(network.sent) == before
+    assert store.count(AGREEMENT) == ROWS
+
+
+def test_a_table_that_has_changed_is_refused_and_nothing_is_sent(client, network, people) -> None:
+    client.contribute_table(AGREEMENT, people)
+    before = len(network.sent)
+    with people.open("a") as file:
+        file.write("5,5\n")
+    with pytest.raises(ConflictError, match="new records into a file of their own"):
+        client.contribute_table(AGREEMENT, people)
+    assert len(network.sent) == before
+
+
+def test_each_agreement_has_a_journal_of_its_own(client, store, network, people) -> None:
+    other = Agreement.propose(SCHEMA, **PROMISE | {"epsilon": 2.0})
+    store.open(other)
+    client.contribute_table(AGREEMENT, people)
+    client.contribute_table(other, people)
+    assert store.count(AGREEMENT) == store.count(other) == ROWS
+    assert default_journal(people, AGREEMENT) != default_journal(people, other)
+    assert default_journal(people, other).exists()
+    before = len(network.sent)
+    with pytest.raises(ConflictError, match="another agreement"):
+        client.contribute_table(other, people, journal=default_journal(people, AGREEMENT))
+    assert len(network.sent) == before
+
+
+def test_nothing_is_sent_of_a_table_with_a_bad_row(client, store, network, people) -> None:
+    with people.open("a") as file:
+        file.write("old,5\n")
+    with pytest.raises(InvalidValueError, match=f"Row {ROWS} has age='old'"):
+        client.contribute_table(AGREEMENT, people)
+    assert not network.sent
+    assert not default_journal(people, AGREEMENT).exists()
+    people.write_text(people.read_text().replace("old,5", "5,5"))  # mended, it is a new table
+    assert client.contribute_table(AGREEMENT, people) == ROWS + 1
+
+
+def test_the_journal_keeps_no_numbers_of_a_table_that_was_sent(client, network, people) -> None:
+    client.contribute_table(AGREEMENT, people)
+    kept = default_journal(people, AGREEMENT).read_bytes()
+    for body in network.sent:
+        for one in Submissions.from_bytes(body):
+            assert bytes.fromhex(one.identifier) not in kept
+            assert one.linear.tobytes() not in kept
+
+
+def test_many_contribute_at_once(url, store, tmp_path) -> None:
+    store.open(AGREEMENT)
+    tables = [tmp_path / f"people {number}.csv" for number in range(4)]
+    for number, path in enumerate(tables):
+        path.write_text("age,income\n" + f"{number},{number}\n" * ROWS)
+
+    def send(path: Path) -> int:
+        with Client(url) as client:
+            return client.contribute_table(AGREEMENT, path)
+
+    with ThreadPoolExecutor(len(tables)) as threads:
+        assert list(threads.map(send, tables)) == [ROWS] * len(tables)
+    assert len(stored(store)) == ROWS * len(tables)
+
+
+def test_a_service_that_limits_its_callers_gets_everything_in_the_end(
+    store, network, people, serving
+) -> None:
+    store.open(AGREEMENT)
+    limits = Limits(requests_per_second=8.0, burst=1.0)
+
+    def shorter(seconds: float) -> None:
+        time.sleep(min(seconds, 0.03))
+
+    with serving(Service(store, limits)) as url, Client(url, transport=network, pause=shorter) as c:
+        c.contribute_table(AGREEMENT, people)
+    assert len(network.sent) > math.ceil(ROWS / AT_ONCE)  # some were sent away
+    require_each_row_once(store, network)
+
+
+# ---- invitations
+
+
+@pytest.fixture
+def tokens(store) -> list[str]:
+    store.open(AGREEMENT, invited=True)
+    tokens = [access.new_token() for _ in range(ROWS)]
+    store.invite(AGREEMENT.fingerprint, [access.hashed(token) for token in tokens])
+    return tokens
+
+
+@pytest.fixture
+def guest(url, tokens, network):
+    with connected(url, network) as client:
+        yield client
+
+
+def test_an_invitation_is_for_one_submission(guest, store, tokens) -> None:
+    with pytest.raises(NotInvitedError):
+        guest.contribute(AGREEMENT, RECORD)
+    with pytest.raises(NotInvitedError):
+        guest.contribute(AGREEMENT, RECORD, invitation=access.new_token())
+    receipt = guest.contribute(AGREEMENT, RECORD, invitation=tokens[0])
+    with pytest.raises(NotInvitedError, match="have been used"):
+        guest.contribute(AGREEMENT, RECORD, invitation=tokens[0])
+    assert list(stored(store)) == [receipt.identifier]
+    assert store.invitations(AGREEMENT.fingerprint) == ROWS - 1
+
+
+def test_the_same_submission_is_accepted_again_with_its_used_invitation(
+    guest, store, tokens
+) -> None:
+    one = perturb(AGREEMENT, RECORD)
+    assert guest.submit(one, invitations=tokens[:1]) == 1
+    assert guest.submit(one, invitations=tokens[:1]) == 0
+    assert guest.submit(one, invitations=tokens[1:2]) == 0  # and uses no other
+    assert store.invitations(AGREEMENT.fingerprint) == ROWS - 1
+    assert store.count(AGREEMENT) == 1
+
+
+@pytest.mark.parametrize("fates", [[fate] for fate in FATES] + [FATES], ids=" ".join)
+def test_one_invitation_is_enough_whatever_the_network_does(
+    guest, store, network, tokens, fates
+) -> None:
+    network.fates += fates
+    guest.contribute(AGREEMENT, RECORD, invitation=tokens[0])
+    assert store.count(AGREEMENT) == 1
+    assert store.invitations(AGREEMENT.fingerprint) == ROWS - 1
+
+
+def test_a_table_uses_an_invitation_for_each_row(guest, store, network, people, tokens) -> None:
+    network.fates += ["fine", "lose response", cut_after]
+    with pytest.raises(PowerCut):
+        guest.contribute_table(AGREEMENT, people, invitations=tokens)
+    guest.contribute_table(AGREEMENT, people, invitations=tokens)
+    require_each_row_once(store, network)
+    assert store.invitations(AGREEMENT.fingerprint) == 0
+    given = [headers["blurfit-invitation"].split(",") for headers in network.headers]
+    assert max(map(len, given)) <= AT_ONCE - 1  # so that no header is long
+
+
+def test_too_few_invitations_are_refused_before_anything_is_blurred(
+    guest, store, network, people, tokens
+) -> None:
+    for few in (tokens[:-1], [*tokens[:-1], tokens[0]]):
+        with pytest.raises(InvalidValueError, match=f"for each of {ROWS} rows"):
+            guest.contribute_table(AGREEMENT, people, invitations=few)
+    assert not network.sent
+    assert not default_journal(people, AGREEMENT).exists()
+
+
+def test_an_invitation_that_is_listed_twice_is_used_once(
+    guest, store, network, people, tokens
+) -> None:
+    assert guest.contribute_table(AGREEMENT, people, invitations=[tokens[0], *tokens]) == ROWS
+    require_each_row_once(store, network)
+
+
+def test_who_forgot_the_invitations_can_go_on_with_them(
+    guest, store, network, people, tokens
+) -> None:
+    with pytest.raises(NotInvitedError):
+        guest.contribute_table(AGREEMENT, people)
+    guest.contribute_table(AGREEMENT, people, invitations=tokens)
+    require_each_row_once(store, network)
+    assert store.invitations(AGREEMENT.fingerprint) == 0
+
+
+# ---- the noise of a table
+
+
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+def test_exact_noise_of_a_table_is_on_the_grid_and_of_the_agreed_scale(mechanism: str) -> None:
+    agreement = Agreement.propose(SCHEMA, **PROMISE, mechanism=mechanism)
+    rows = 400
+    table = {name: np.full(rows, value) for name, value in RECORD.items()}
+    sent = perturb_table(agreement, table, exact=True)
+    assert len({one.identifier for one in sent}) == rows
+    assert (sent.quadratic % agreement.grid.quadratic == 0).all()
+    assert (sent.linear % agreement.grid.dither == 0).all()
+    found = agreement.calibration
+    if mechanism == "input":
+        scales = np.full(2, found.q_noise)
+    else:
+        scales = np.array([1, 1 / math.sqrt(2), 1]) * found.m_noise
+    standard = np.hstack([sent.quadratic / scales, sent.linear / found.p_noise])
+    # A variance of 400 normal draws has deviation 0.07, and their mean 0.05.
+    assert (np.abs(standard.var(axis=0) - 1) < 0.5).all()
+    x = np.array([2 * 0.31 - 1, 1]) / math.sqrt(2)
+    clean = x if mechanism == "input" else np.array([x[0] * x[0], x[0] * x[1], x[1] * x[1]])
+    expected = np.concatenate([clean / scales, (2 * 0.42 - 1) * x / found.p_noise])
+    assert (np.abs(standard.mean(axis=0) - expected) < 0.35).all()

@@ -1,0 +1,162 @@
+"""No record is blurred twice, whatever happens in between."""
+
+import functools
+import secrets
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from blurfit.contributor import journal as module
+from blurfit.contributor.journal import Journal
+from blurfit.errors import ConflictError, InvalidValueError
+
+FINGERPRINT, DIGEST, ROWS = "a1" * 32, "b2" * 32, 7
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "people.csv.journal"
+
+
+@pytest.fixture
+def impatient(monkeypatch) -> None:
+    """Whoever finds the file in use says so at once, and not after five seconds."""
+    connect = functools.partial(sqlite3.connect, timeout=0.0)
+    monkeypatch.setattr(module.sqlite3, "connect", connect)
+
+
+def opened(path: Path, fingerprint: str = FINGERPRINT, digest: str = DIGEST, rows: int = ROWS):
+    return Journal(path, fingerprint, digest, rows)
+
+
+def on_disk(path: Path) -> bytes:
+    """The file, and whatever SQLite keeps beside it."""
+    return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+
+
+def test_what_was_recorded_is_pending_until_it_is_acknowledged(path) -> None:
+    with opened(path) as journal:
+        assert journal.blurred() == 0
+        assert list(journal.pending()) == []
+        journal.record(0, 3, b"first")
+        journal.record(3, 4, b"second")
+        assert journal.blurred() == 7
+    with opened(path) as journal:
+        assert list(journal.pending()) == [(0, b"first"), (3, b"second")]
+        journal.acknowledge(0)
+        assert list(journal.pending()) == [(3, b"second")]
+    with opened(path) as journal:
+        assert list(journal.pending()) == [(3, b"second")]
+        journal.acknowledge(3)
+    with opened(path) as journal:
+        assert list(journal.pending()) == []
+        assert journal.blurred() == 7  # the fact stays
+
+
+def test_what_is_pending_is_in_the_order_of_the_table(path) -> None:
+    with opened(path) as journal:
+        for start in (4, 0, 2):
+            journal.record(start, 2, b"%d" % start)
+        assert [start for start, _ in journal.pending()] == [0, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "change", [{"digest": "c3" * 32}, {"rows": 8}, {"fingerprint": "c3" * 32}], ids=str
+)
+def test_another_table_or_agreement_is_refused_and_nothing_is_lost(path, change) -> None:
+    with opened(path) as journal:
+        journal.record(0, 3, b"first")
+    with pytest.raises(ConflictError, match="the table has changed") as refusal:
+        opened(path, **change)
+    assert str(path) in str(refusal.value)
+    with opened(path) as journal:  # at once: whoever was refused holds nothing
+        assert list(journal.pending()) == [(0, b"first")]
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["new", "known"])
+def test_two_runs_at_once_are_refused(path, impatient, known: bool) -> None:
+    if known:
+        with opened(path) as journal:
+            journal.record(0, 3, b"first")
+    with opened(path), pytest.raises(InvalidValueError, match="no other run is using"):
+        opened(path)
+    with opened(path) as journal:
+        assert journal.blurred() == (3 if known else 0)
+
+
+def test_another_process_is_refused_too(path) -> None:
+    with opened(path) as journal:
+        journal.record(0, 3, b"first")
+        script = (
+            "import sqlite3, sys\n"
+            "file = sqlite3.connect(sys.argv[1], timeout=0)\n"
+            "try: file.execute('BEGIN IMMEDIATE')\n"
+            "except sqlite3.OperationalError as error: print(error)\n"
+        )
+        asked = [sys.executable, "-c", script, str(path)]
+        answer = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60)
+        assert "locked" in answer.stdout
+
+
+@pytest.mark.parametrize("size", [64, 5000, 300_000])
+def test_acknowledged_numbers_are_overwritten(path, size: int) -> None:
+    first, second = secrets.token_bytes(size), secrets.token_bytes(size)
+    parts = [first[at : at + 16] for at in range(0, size - 16, 512)]
+    with opened(path) as journal:
+        journal.record(0, 3, first)
+        journal.record(3, 4, second)
+        here = on_disk(path)
+        assert sum(part in here for part in parts) > len(parts) / 2  # some lie across two pages
+        journal.acknowledge(0)
+        here = path.read_bytes()
+        assert not any(part in here for part in parts)
+        assert second[:16] in on_disk(path)
+    here = on_disk(path)
+    assert not any(part in here for part in parts)
+    assert second[:16] in on_disk(path)
+
+
+def test_acknowledged_numbers_are_in_no_file_beside_it_either(path) -> None:
+    """A run that is killed leaves behind what lies beside the journal at that moment."""
+    message = secrets.token_bytes(5000)
+    with opened(path) as journal:
+        journal.record(0, 3, message)
+        journal.acknowledge(0)
+        journal.record(3, 4, b"second")
+        here = on_disk(path)
+        assert not any(message[at : at + 16] in here for at in range(0, 4900, 100))
+
+
+def test_what_was_recorded_outlives_a_killed_process(path) -> None:
+    script = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from blurfit.contributor.journal import Journal\n"
+        f"journal = Journal(Path(sys.argv[1]), {FINGERPRINT!r}, {DIGEST!r}, {ROWS})\n"
+        "journal.record(0, 3, b'first')\n"
+        "journal.record(3, 4, b'second')\n"
+        "journal.acknowledge(0)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", script, str(path)], check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    with opened(path) as journal:
+        assert journal.blurred() == 7
+        assert list(journal.pending()) == [(3, b"second")]
+
+
+def test_a_file_of_another_kind_is_refused_and_left_as_it_is(path) -> None:
+    content = b"age,income\n" * 100
+    path.write_bytes(content)
+    with pytest.raises(InvalidValueError, match="to be a journal that can be written"):
+        opened(path)
+    assert path.read_bytes() == content
+
+
+def test_a_journal_in_no_folder_is_refused(tmp_path) -> None:
+    with pytest.raises(InvalidValueError, match="nowhere"):
+        opened(tmp_path / "nowhere" / "people.journal")

@@ -1,0 +1,77 @@
+"""All three parties as processes of their own: 5,000 contributors, a service, a model's user."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blurfit import Agreement, Binary, Categorical, Numeric, PublishedModel, Schema
+
+sys.path.insert(0, str(Path(__file__).parent / "database"))
+from serving import Serving
+
+CONTRIBUTORS, PROCESSES = 5000, 4
+# What runs on a contributor's own machine: fetch by fingerprint, verify, blur exactly, send once.
+CONTRIBUTOR = """
+import sys
+import numpy as np
+from blurfit.contributor.client import Client
+
+url, fingerprint, seed, count = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+generator = np.random.default_rng(seed)
+with Client(url) as client:
+    agreement = client.agreement(fingerprint)
+    for _ in range(count):
+        age, married = generator.uniform(18, 80), int(generator.integers(0, 2))
+        record = {"age": age, "married": married, "sex": generator.choice(["f", "m"])}
+        record["income"] = 20_000 + 900 * age + 10_000 * married
+        receipt = client.contribute(agreement, record)
+        assert len(receipt.identifier) == 32
+"""
+
+
+def blurfit(folder: Path, *arguments: str) -> str:
+    command = [sys.executable, "-c", "from blurfit.cli import main; main()", *arguments]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.statistical
+def test_five_thousand_contributors(tmp_path) -> None:
+    schema = Schema(
+        features=[Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])],
+        target=Numeric("income", 0, 200_000),
+    )
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=CONTRIBUTORS)
+    agreement.save(tmp_path / "agreement.json")
+    service = Serving("sqlite:///collection.db".replace("///", f"///{tmp_path}/"), tmp_path)
+    service.start()
+    try:
+        to = ["--to", service.url]
+        administrator = ["--admin-token-file", str(service.token_file)]
+        blurfit(tmp_path, "open", "agreement.json", *to, *administrator)
+        contributor = [sys.executable, "-c", CONTRIBUTOR, service.url, agreement.fingerprint]
+        contributors = [
+            subprocess.Popen([*contributor, str(seed), str(CONTRIBUTORS // PROCESSES)])
+            for seed in range(PROCESSES)
+        ]
+        assert [one.wait(300) for one in contributors] == [0] * PROCESSES
+        status = json.loads(blurfit(tmp_path, "status", "agreement.json", *to, "--json"))
+        assert (status["count"], status["state"]) == (CONTRIBUTORS, "collecting")
+        blurfit(tmp_path, "publish", "agreement.json", *to, *administrator, "--out", "model.json")
+    finally:
+        service.stop()
+    (tmp_path / "people.csv").write_text("age,married,sex\n20,0,f\n70,1,m\n")
+    blurfit(tmp_path, "predict", "model.json", "people.csv", "--out", "predictions.csv")
+    young, old = np.loadtxt(tmp_path / "predictions.csv", skiprows=1)
+    assert young == pytest.approx(38_000, abs=10_000)  # blurred: the noise at this n allows 6,000
+    assert old == pytest.approx(93_000, abs=10_000)
+    model = PublishedModel.load(tmp_path / "model.json")
+    assert model.count == CONTRIBUTORS
+    assert "(1, 1e-06)-differentially private" in blurfit(tmp_path, "statement", "model.json")
