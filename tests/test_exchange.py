@@ -4,7 +4,7 @@ import itertools
 import json
 import socket
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from blurfit import errors, exchange

@@ -4,31 +4,35 @@ Contributors perturb their records themselves; a database that nobody has to tru
 or logistic model from what they send; the published model is (ε, δ)-differentially private.
 """
 
-from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.schema import Binary, Categorical, Numeric, Schema
-from blurfit.agreement.submission import Submission, Submissions
-from blurfit.contributor.perturb import perturb, perturb_table
-from blurfit.database.learner import learn
-from blurfit.database.statistics import Statistics
-from blurfit.database.store import Store
-from blurfit.errors import (
-    BelowQuorumError,
-    BlurfitError,
-    ClosedError,
-    ConflictError,
-    InfeasibleError,
-    InvalidValueError,
-    NotCertifiedError,
-    NotInvitedError,
-    NotPublishedError,
-    ServiceError,
-    StorageError,
-    UnknownCollectionError,
-)
-from blurfit.model.published import PublishedModel
-from blurfit.theory.calibrated import Calibration, InputCalibration, MomentCalibration
-from blurfit.theory.calibration import calibrate, guarantee
-from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.agreement.schema import Binary, Categorical, Numeric, Schema
+    from blurfit.agreement.submission import Submission, Submissions
+    from blurfit.contributor.perturb import perturb, perturb_table
+    from blurfit.database.learner import learn
+    from blurfit.database.statistics import Statistics
+    from blurfit.database.store import Store
+    from blurfit.errors import (
+        BelowQuorumError,
+        BlurfitError,
+        ClosedError,
+        ConflictError,
+        InfeasibleError,
+        InvalidValueError,
+        NotCertifiedError,
+        NotInvitedError,
+        NotPublishedError,
+        ServiceError,
+        StorageError,
+        UnknownCollectionError,
+    )
+    from blurfit.model.published import PublishedModel
+    from blurfit.theory.calibrated import Calibration, InputCalibration, MomentCalibration
+    from blurfit.theory.calibration import calibrate, guarantee
+    from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
 
 __version__ = "0.1.0"
 
@@ -67,3 +71,45 @@ __all__ = [
     "perturb",
     "perturb_table",
 ]
+
+# Where each name lives: read when it is first used, so that `import blurfit` takes no time.
+_HOMES = {
+    "blurfit.agreement.agreement": ("Agreement",),
+    "blurfit.agreement.schema": ("Binary", "Categorical", "Numeric", "Schema"),
+    "blurfit.agreement.submission": ("Submission", "Submissions"),
+    "blurfit.contributor.perturb": ("perturb", "perturb_table"),
+    "blurfit.database.learner": ("learn",),
+    "blurfit.database.statistics": ("Statistics",),
+    "blurfit.database.store": ("Store",),
+    "blurfit.errors": (
+        "BelowQuorumError",
+        "BlurfitError",
+        "ClosedError",
+        "ConflictError",
+        "InfeasibleError",
+        "InvalidValueError",
+        "NotCertifiedError",
+        "NotInvitedError",
+        "NotPublishedError",
+        "ServiceError",
+        "StorageError",
+        "UnknownCollectionError",
+    ),
+    "blurfit.model.published": ("PublishedModel",),
+    "blurfit.theory.calibrated": ("Calibration", "InputCalibration", "MomentCalibration"),
+    "blurfit.theory.calibration": ("calibrate", "guarantee"),
+    "blurfit.theory.setting": ("LocalGuarantee", "ModelGuarantee", "Setting"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(_HOME[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-import httpx
+import httpx2 as httpx
 import msgspec
 
 from blurfit.errors import (
@@ -23,6 +23,7 @@ from blurfit.errors import (
     NotInvitedError,
     NotPublishedError,
     ServiceError,
+    StorageError,
     UnknownCollectionError,
 )
 
@@ -41,6 +42,7 @@ ERRORS: Mapping[str, type[BlurfitError]] = {
     "below-quorum": BelowQuorumError,
     "infeasible": InfeasibleError,
     "invalid": InvalidValueError,
+    "unavailable": StorageError,
 }
 
 
@@ -69,7 +71,7 @@ class Exchange:
         transport: httpx.BaseTransport | None = None,
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
-        if not url.startswith(("http://", "https://")):
+        if not _is_address(url):
             raise InvalidValueError(
                 f"Expected {url!r} to be the address of a service, like http://127.0.0.1:8000."
             )
@@ -156,5 +158,13 @@ def _as_error(answer: httpx.Response) -> BlurfitError:
     return kind(detail) if kind else ServiceError(detail, answer.status_code)
 
 
+def _is_address(url: str) -> bool:
+    try:
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError):
+        return False
+    return parsed.scheme in ("http", "https") and bool(parsed.host) and (parsed.port or 0) < 2**16
+
+
 def _seconds(text: str | None) -> float:
-    return min(float(text), LONGEST_PAUSE) if text and text.isdigit() else 0.0
+    return min(float(text), LONGEST_PAUSE) if text and text.isascii() and text.isdigit() else 0.0

@@ -8,7 +8,7 @@ import stat
 import subprocess
 from pathlib import Path
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from blurfit import access

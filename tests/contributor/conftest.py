@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
-import httpx
+import httpx2 as httpx
 import pytest
 import uvicorn
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from pathlib import Path
 
-import httpx
+import httpx2 as httpx
 import numpy as np
 import pyarrow as pa
 import pytest

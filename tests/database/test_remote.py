@@ -4,7 +4,7 @@ import socket
 import threading
 from collections.abc import Iterator
 
-import httpx
+import httpx2 as httpx
 import numpy as np
 import pytest
 import uvicorn

@@ -8,6 +8,7 @@ import csv
 import hashlib
 import importlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -44,7 +45,7 @@ class TableFile:
 
     def chunks(self, rows: int = _ROWS_AT_ONCE, *, skip: int = 0) -> Iterator[dict[str, Any]]:
         """The table as dicts of columns, so many rows at a time."""
-        if self.path.suffix == ".parquet":
+        if self.path.suffix.lower() == ".parquet":
             yield from self._parquet(rows, skip)
         else:
             yield from self._csv(rows, skip)
@@ -56,17 +57,23 @@ class TableFile:
         """
         rows = 0
         for part in self.chunks():
-            try:
+            with self.located(rows):
                 self.schema.encode(part)
-            except InvalidValueError as error:
-                raise InvalidValueError(
-                    f"In {self.path.name!r}, counting from row {rows} (the first below the heading "
-                    f"is row 0): {error}"
-                ) from error
             rows += len(next(iter(part.values())))
         if not rows:
             raise InvalidValueError(f"Expected at least one row in {str(self.path)!r}.")
         return rows
+
+    @contextmanager
+    def located(self, rows: int) -> Iterator[None]:
+        """Say of a refusal in which file it is, and from which row its rows are counted."""
+        try:
+            yield
+        except InvalidValueError as error:
+            raise InvalidValueError(
+                f"In {self.path.name!r}, counting from row {rows} (the first below the heading is "
+                f"row 0): {error}"
+            ) from error
 
     def digest(self) -> str:
         """SHA-256 of the file, to know it again."""
@@ -80,22 +87,24 @@ class TableFile:
                 heading = next(lines, [])
                 self._require(heading)
                 places = [heading.index(name) for name in self.names]
+                rows_before = skip
                 body = islice((line for line in lines if line), skip, None)
                 while part := list(islice(body, rows)):
-                    yield self._columns(part, places, len(heading))
+                    yield self._columns(part, places, len(heading), rows_before)
+                    rows_before += len(part)
         except (csv.Error, UnicodeError) as error:
             raise InvalidValueError(
                 f"Expected {str(self.path)!r} to be a CSV file in UTF-8: {error}."
             ) from error
 
     def _columns(
-        self, lines: Sequence[Sequence[str]], places: Sequence[int], width: int
+        self, lines: Sequence[Sequence[str]], places: Sequence[int], width: int, first: int
     ) -> dict[str, Any]:
         for row, line in enumerate(lines):
             if len(line) != width:
                 raise InvalidValueError(
                     f"Expected {width} values in each row of {self.path.name!r}, as in its "
-                    f"heading, and row {row} has {len(line)}."
+                    f"heading, and row {first + row} has {len(line)}."
                 )
         columns = dict(zip(self.names, places, strict=True))
         kinds = {column.name: column for column in (*self.schema.features, self.schema.target)}
@@ -129,6 +138,11 @@ class TableFile:
 
     def _require(self, present: Iterable[str]) -> None:
         here = list(present)
+        if twice := [name for name in self.names if here.count(name) > 1]:
+            raise InvalidValueError(
+                f"Expected the columns {', '.join(twice)} once in {self.path.name!r}; rename or "
+                "drop the others."
+            )
         if absent := [name for name in self.names if name not in here]:
             raise InvalidValueError(
                 f"Expected the columns {', '.join(absent)} in {self.path.name!r}; it has "
@@ -147,6 +161,6 @@ def _value(column: object, word: str) -> Any:
     if isinstance(column, Binary):
         return _TRUTHS.get(word.lower(), word)
     try:
-        return float(word)
+        return word if "_" in word else float(word)  # Python's own digit groups are not CSV's
     except ValueError:
         return word

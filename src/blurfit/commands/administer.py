@@ -12,6 +12,7 @@ from blurfit.commands.common import (
     answer,
     as_json,
     load_agreement,
+    out_file,
     service,
 )
 from blurfit.errors import InvalidValueError
@@ -44,12 +45,7 @@ def open_collection(
 @service
 @administrator
 @click.option("--count", type=click.IntRange(1), required=True, help="How many invitations.")
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="Where they are written, one a line; they are nowhere else.",
-)
+@out_file("Where they are written, one a line; they are nowhere else.", required=True)
 @click.option("--links", is_flag=True, help="Write links to the page for contributors.")
 @as_json
 def invite(
@@ -105,13 +101,7 @@ def close(agreement: Path, url: str, patience: float, token_file: Path, as_json:
 @agreement_file
 @service
 @administrator
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("model.json"),
-    show_default=True,
-    help="Where the model is written.",
-)
+@out_file("Where the model is written.", default=Path("model.json"), show_default=True)
 @as_json
 def publish(
     agreement: Path, url: str, patience: float, token_file: Path, out: Path, as_json: bool

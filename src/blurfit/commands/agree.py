@@ -8,7 +8,7 @@ from rich.console import Console
 
 from blurfit.agreement.agreement import LOSSES, Agreement
 from blurfit.agreement.schema import Schema
-from blurfit.commands.common import answer, as_json
+from blurfit.commands.common import answer, as_json, out_file
 from blurfit.presentation import report
 from blurfit.theory.calibrated import MECHANISMS, RULES
 from blurfit.theory.setting import NEIGHBOURS
@@ -22,13 +22,7 @@ from blurfit.theory.setting import NEIGHBOURS
 @click.option("--epsilon", type=float, required=True, help="ε of the published model.")
 @click.option("--delta", type=float, required=True, help="δ of the published model.")
 @click.option("--quorum", type=int, required=True, help="The least number of contributors.")
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("agreement.json"),
-    show_default=True,
-    help="Where the agreement is written.",
-)
+@out_file("Where the agreement is written.", default=Path("agreement.json"), show_default=True)
 @click.option("--loss", type=click.Choice(LOSSES), help="Default: the file's, or by the target.")
 @click.option("--mechanism", type=click.Choice(MECHANISMS), default="moment", show_default=True)
 @click.option("--rule", type=click.Choice(RULES), default="certified", show_default=True)

@@ -26,6 +26,7 @@ from blurfit.errors import (
     ServiceError,
     StorageError,
 )
+from blurfit.exchange import TRY_AGAIN
 
 WRONG, UNREACHABLE, REFUSED = 2, 3, 4
 _REFUSALS = (BelowQuorumError, ClosedError, ConflictError, NotInvitedError, NotPublishedError)
@@ -60,6 +61,10 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except BlurfitError as error:
             raise as_exit(error) from error
+        except OSError as error:
+            if error.filename is None:
+                raise
+            raise WrongError(f"{error.strerror}: {str(error.filename)!r}.") from error
         except ArithmeticError as error:
             message = f"These numbers are too large or too small for floating point ({error})."
             raise WrongError(message) from error
@@ -67,7 +72,9 @@ class Commands(click.Group):
 
 def as_exit(error: BlurfitError) -> click.ClickException:
     """One line on standard error, and an exit code that scripts can use."""
-    if isinstance(error, StorageError) or (isinstance(error, ServiceError) and not error.status):
+    if isinstance(error, StorageError) or (
+        isinstance(error, ServiceError) and error.status in (0, *TRY_AGAIN)
+    ):
         return UnreachableError(str(error))
     if isinstance(error, (*_REFUSALS, ServiceError)):
         return RefusedError(str(error))
@@ -93,7 +100,7 @@ service = options(
     click.option("--to", "url", required=True, help="The service, like http://127.0.0.1:8000."),
     click.option(
         "--patience",
-        type=float,
+        type=click.FloatRange(0, 1e9),
         default=60.0,
         show_default=True,
         help="Seconds to go on trying where nobody answers.",
@@ -106,6 +113,24 @@ administrator = click.option(
     required=True,
     help="The file that holds the administrator's token.",
 )
+
+
+def _in_a_folder(_context: object, _option: object, path: Path | None) -> Path | None:
+    """Refuse a file that cannot be written before anything is done that cannot be undone."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {str(path.parent)!r}; make it first.")
+    return path
+
+
+def out_file(help_text: str, **options: Any) -> Callable[[Any], Any]:
+    """Where something is written."""
+    return click.option(
+        "--out",
+        type=click.Path(dir_okay=False, path_type=Path, writable=True),
+        callback=_in_a_folder,
+        help=help_text,
+        **options,
+    )
 
 
 def load_agreement(path: Path) -> Agreement:

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from blurfit.commands.common import agreement_file, answer, as_json, load_agreement, service
+from blurfit.errors import InvalidValueError
 
 
 @click.command(
@@ -78,5 +79,10 @@ def contribute(
 
 def _tokens(path: Path) -> list[str]:
     """Invitations, or the links that hold them, one a line."""
-    lines = path.read_text(encoding="utf-8").split()
+    try:
+        lines = path.read_text(encoding="utf-8").split()
+    except UnicodeError as error:
+        raise InvalidValueError(
+            f"Expected --invitations {str(path)!r} to be what `blurfit invite` wrote: {error}."
+        ) from error
     return [line.rpartition("#")[2] for line in lines]

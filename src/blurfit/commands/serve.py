@@ -1,5 +1,6 @@
 """`blurfit serve`: the database as a service."""
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,13 @@ from blurfit.errors import InvalidValueError
     help="sqlite:///file, or postgresql://user@host/name for several processes or hosts.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=8000, show_default=True, help="The port; 0 for any that is free.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="The port; 0 for any that is free.",
+)
 @click.option(
     "--admin-token-file",
     "token_file",
@@ -130,14 +137,23 @@ def run(
         forwarded_allow_ips=trusted_proxies or None,
         timeout_graceful_shutdown=10,
     )
+    if bool(tls_certificate) != bool(tls_key):
+        raise WrongError("Expected --tls-certificate and --tls-key together.")
+    try:
+        config.load()
+    except OSError as error:
+        raise WrongError(f"Cannot use --tls-certificate {tls_certificate!r}: {error}.") from error
     try:
         listening = config.bind_socket()
     except SystemExit as error:  # the library has said why
         raise WrongError(f"Cannot listen on {host}:{port}; try another --port.") from error
+    listening.listen(config.backlog)  # whoever reads the next line may come at once
     scheme = "https" if tls_certificate else "http"
-    address = f"{scheme}://{host}:{listening.getsockname()[1]}"
+    name = f"[{host}]" if ":" in host else host
+    address = f"{scheme}://{name}:{listening.getsockname()[1]}"
     click.echo(f"Serving at {address} (description: {address}/openapi.json). Stop with Ctrl-C.")
     click.echo(said)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         uvicorn.Server(config).run(sockets=[listening])
     except KeyboardInterrupt:

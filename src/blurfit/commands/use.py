@@ -4,12 +4,12 @@ import csv
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
 from blurfit.agreement.files import TableFile
-from blurfit.commands.common import answer, as_json
+from blurfit.commands.common import answer, as_json, out_file
 from blurfit.errors import InvalidValueError
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_html, as_markdown, as_yaml
@@ -25,29 +25,29 @@ _model = click.argument("model", type=click.Path(exists=True, dir_okay=False, pa
 @click.command(epilog="Example: blurfit predict model.json people.csv --out predictions.csv")
 @_model
 @click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A CSV file with a line for each row; default: standard output.",
-)
+@out_file("A CSV file with a line for each row; default: standard output.")
 @as_json
 def predict(model: Path, table: Path, out: Path | None, as_json: bool) -> None:
     """Predict for each row of a TABLE (.csv, .parquet) with a published MODEL."""
     published = PublishedModel.load(model)
-    schema = published.agreement.schema
-    rows = 0
-    if as_json and out is None:
-        raise InvalidValueError("Expected --out besides --json: predictions are written as CSV.")
-    with out.open("w", newline="", encoding="utf-8") if out else sys.stdout as file:
-        lines = csv.writer(file)
-        name = schema.target.name
-        lines.writerow([name, "probability"] if schema.is_label else [name])
-        for part in TableFile(table, schema, target=False).chunks():
-            lines.writerows(_lines(published, part))
-            rows += len(next(iter(part.values())))
-    if out is not None:
-        sentence = f"Wrote {rows:,} predictions to {out}."
-        answer({"rows": rows, "out": str(out)}, sentence, as_json=as_json)
+    file = TableFile(table, published.agreement.schema, target=False)
+    if out is None:
+        if as_json:
+            raise InvalidValueError("Expected --out besides --json: predictions are CSV.")
+        _write(published, file, sys.stdout)
+        return
+    if out.exists() and out.samefile(table):
+        raise InvalidValueError(f"Expected --out {str(out)!r} to be another file than the table.")
+    # Beside it, and renamed at the end: what is refused in the middle leaves nothing behind.
+    unfinished = out.with_name(out.name + ".part")
+    try:
+        with unfinished.open("w", newline="", encoding="utf-8") as stream:
+            rows = _write(published, file, stream)
+        unfinished.replace(out)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    sentence = f"Wrote {rows:,} predictions to {out}."
+    answer({"rows": rows, "out": str(out)}, sentence, as_json=as_json)
 
 
 @click.command(epilog="Example: blurfit statement model.json")
@@ -76,6 +76,18 @@ def statement(model: Path, kind: str, as_json: bool) -> None:
         _FORMATS[kind](published),
         as_json=as_json,
     )
+
+
+def _write(model: PublishedModel, file: TableFile, stream: TextIO) -> int:
+    """A heading, and a line for each row; how many rows there were is returned."""
+    lines, schema, rows = csv.writer(stream), model.agreement.schema, 0
+    name = schema.target.name
+    lines.writerow([name, "probability"] if schema.is_label else [name])
+    for part in file.chunks():
+        with file.located(rows):
+            lines.writerows(_lines(model, part))
+        rows += len(next(iter(part.values())))
+    return rows
 
 
 def _lines(model: PublishedModel, part: dict[str, Any]) -> list[list[Any]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import httpx
+import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.files import TableFile
@@ -114,9 +114,10 @@ class Client:
         agreement.verify()
         file = TableFile(Path(table), agreement.schema)
         rows = file.check()
-        if invitations and len(set(invitations)) < rows:
+        invitations = list(dict.fromkeys(invitations))
+        if invitations and len(invitations) < rows:
             raise InvalidValueError(
-                f"Expected an invitation for each of {rows} rows, and got {len(set(invitations))} "
+                f"Expected an invitation for each of {rows} rows, and got {len(invitations)} "
                 "different ones. `blurfit invite` makes more."
             )
         place = Path(journal) if journal else default_journal(Path(table), agreement)

@@ -29,12 +29,16 @@ class Journal:
             self._file = sqlite3.connect(path, isolation_level=None)
             self._file.execute("PRAGMA synchronous = FULL")
             self._file.execute("PRAGMA secure_delete = ON")
+            # Truncated after each commit: it holds what was overwritten.
+            self._file.execute("PRAGMA journal_mode = TRUNCATE")
             # Held to the end: two runs at once would blur the same rows twice.
             self._file.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._file.execute("BEGIN IMMEDIATE")
             for statement in _TABLES.split(";"):
                 self._file.execute(statement)
         except sqlite3.Error as error:
+            if hasattr(self, "_file"):
+                self._file.close()
             raise InvalidValueError(
                 f"Expected {str(path)!r} to be a journal that can be written, and that no other "
                 f"run is using: {error}."

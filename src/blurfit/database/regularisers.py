@@ -27,10 +27,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg.blas import dnrm2
-from scipy.optimize import brentq
 
 from blurfit import validate
 from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.theory.roots import brent
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -138,7 +138,7 @@ def prox_in_ball(
                     f"weight_bound={radius:.6g}: raise the bound or widen the regulariser's domain."
                 )
             norm = at(below)[1]
-        theta = brentq(
+        theta = brent(
             lambda a: at(a)[1] - radius,
             below,
             above,

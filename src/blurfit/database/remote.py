@@ -2,7 +2,7 @@
 
 from typing import Any, Self
 
-import httpx
+import httpx2 as httpx
 import msgspec
 
 from blurfit import access

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import brentq
 
 from blurfit.errors import NotCertifiedError
 
@@ -34,4 +33,17 @@ def root_of_increasing(function: Callable[[float], float], guess: float) -> floa
         low, high, step = high, high + step, 2 * step
         if high > 700:
             raise NotCertifiedError("The root is above 1e304, beyond the range of floating point.")
-    return math.exp(float(brentq(of_logarithm, low, high, xtol=1e-300, rtol=_TOLERANCE)))
+    return math.exp(brent(of_logarithm, low, high, xtol=1e-300, rtol=_TOLERANCE))
+
+
+def brent(
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    xtol: float = 2e-12,
+    rtol: float = _TOLERANCE,
+) -> float:
+    """The root between two points of different sign, by Brent's method."""
+    from scipy.optimize import brentq  # half a second to import, and who only verifies never does
+
+    return float(brentq(function, low, high, xtol=xtol, rtol=rtol))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from blurfit.errors import InfeasibleError
@@ -210,6 +209,8 @@ def _descend(function: Callable[[Point], float], start: Point, steps: int = 90) 
 
     The optimum is flat, so a few dozen steps do.
     """
+    from scipy.optimize import minimize  # half a second to import
+
     simplex = np.vstack([start, start + 0.7 * np.eye(len(start))])
     found = minimize(
         function,

@@ -19,9 +19,9 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
-from scipy.optimize import brentq
 
 from blurfit.errors import InvalidValueError
+from blurfit.theory.roots import brent
 from blurfit.validate import positive
 
 Approximation = Literal["taylor", "chebyshev", "least-squares"]
@@ -75,7 +75,7 @@ def worst(
     points = list(edges)
     for low, high in pairwise(edges):
         if slope(low) * slope(high) < 0:
-            points.append(float(brentq(slope, low, high)))
+            points.append(brent(slope, low, high))
     return rounded_up(max(abs(residual(z)) for z in points), size)
 
 

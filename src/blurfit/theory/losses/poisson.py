@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 from scipy.special import gammaln, hyp0f1, hyp1f1
 
 from blurfit.errors import InvalidValueError, NotCertifiedError
@@ -19,6 +18,7 @@ from blurfit.theory.losses.parabola import (
 )
 from blurfit.theory.losses.quadratic import Quadratic
 from blurfit.theory.losses.records import FloatArray, read, within
+from blurfit.theory.roots import brent
 from blurfit.validate import one_of, positive
 
 LARGEST_EXPONENT = 100.0  # rates up to e¹⁰⁰ ≈ 10⁴³: nobody counts so far, and nothing overflows
@@ -170,8 +170,8 @@ def _chebyshev(reach: float) -> Parabola:
 
         lowest = math.log1p(gamma * reach / 3) / reach
         moved = (
-            float(brentq(slope, -1.0, lowest, xtol=1e-15)),
-            float(brentq(slope, lowest, 1.0, xtol=1e-15)),
+            brent(slope, -1.0, lowest, xtol=1e-15),
+            brent(slope, lowest, 1.0, xtol=1e-15),
         )
         step = max(abs(new - old) for new, old in zip(moved, inner, strict=True))
         inner = moved

@@ -1,0 +1,305 @@
+"""How many submissions a second the service takes, server and load generator on one machine.
+
+`python benchmarks/collect.py`: d = 14, 28 numbers a submission (`input`) and 119 (`moment`), one at
+a time and a hundred at a time, as JSON and as bytes, durably on SQLite; beside the same server that
+reads, checks and throws away, and beside a plain FastAPI service that commits each request.
+"""
+
+import asyncio
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import click
+import numpy as np
+import uvicorn
+from rich.console import Console
+from rich.table import Table
+
+from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
+from blurfit.database.arrivals import Arrival, Outcome
+from blurfit.database.service import BINARY, JSON, Limits, Service
+
+SCHEMA = Schema(features=[Numeric(f"x{i}", 0, 1) for i in range(13)], target=Numeric("y", 0, 1))
+SERVER = {"http": "httptools", "access_log": False, "log_level": "warning"}
+
+
+def agreement(mechanism: Any) -> Agreement:
+    """What everything here is collected under."""
+    return Agreement.propose(
+        SCHEMA, epsilon=1, delta=1e-6, quorum=32768, mechanism=mechanism, weight_bound=3.0
+    )
+
+
+# ---- servers, each in a process of its own
+
+
+def serve(kind: str, mechanism: str, place: str, port: int) -> None:
+    """Run one of the servers."""
+    agreed = agreement(mechanism)
+    if kind == "fastapi":
+        app = plain_fastapi(agreed, place)
+    else:
+        store = Store(place)
+        store.open(agreed)
+        if kind == "discard":
+            # Everything but the transaction: read, take apart, screen, answer.
+            store.receive = _count_them  # type: ignore[assignment,method-assign]
+        app = Service(store, Limits(requests_per_second=0))
+    uvicorn.run(app, port=port, **SERVER)  # type: ignore[arg-type]
+
+
+def _count_them(_fingerprint: str, arrivals: Sequence[Arrival]) -> list[Outcome]:
+    return [len(one.names) for one in arrivals]
+
+
+def plain_fastapi(agreed: Agreement, place: str) -> Any:
+    """What one would write in an afternoon: a model, a table, a commit for each request."""
+    from fastapi import FastAPI
+    from pydantic import BaseModel
+
+    class Message(BaseModel):
+        format: str
+        version: int
+        identifier: str
+        fingerprint: str
+        mechanism: str
+        quadratic: list[float]
+        linear: list[float]
+
+    file = sqlite3.connect(place, check_same_thread=False)
+    file.execute("PRAGMA journal_mode = WAL")
+    file.execute("PRAGMA synchronous = FULL")
+    file.execute("CREATE TABLE submissions (identifier TEXT PRIMARY KEY, numbers BLOB)")
+    app = FastAPI()
+
+    @app.post("/collections/{fingerprint}/submissions")
+    async def submit(fingerprint: str, message: Message) -> dict[str, int]:
+        assert fingerprint == agreed.fingerprint
+        numbers = np.array(message.quadratic + message.linear)
+        with file:
+            file.execute(
+                "INSERT OR IGNORE INTO submissions VALUES (?, ?)",
+                (message.identifier, numbers.tobytes()),
+            )
+        return {"accepted": 1}
+
+    return app
+
+
+@contextmanager
+def running(kind: str, mechanism: str, folder: str) -> Iterator[int]:
+    """A server in a process of its own; its port is yielded."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    place = str(Path(folder, f"{kind}-{mechanism}-{port}.db"))
+    command = [sys.executable, __file__, "--serve", kind, mechanism, place, str(port)]
+    process = subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+    try:
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+# ---- load: connections that send the next request as soon as the last is answered
+
+
+@dataclass
+class Sender(asyncio.Protocol):
+    """One connection; messages are whole HTTP requests, made beforehand."""
+
+    messages: Iterator[bytes]
+    latencies: list[float]
+    pause: float
+    finished: "asyncio.Future[None]"
+    _answer: bytes = field(default=b"", repr=False)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._next()
+
+    def data_received(self, data: bytes) -> None:
+        """Go on when an answer is complete."""
+        self._answer += data
+        head, _, body = self._answer.partition(b"\r\n\r\n")
+        length = head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]
+        if not length or len(body) < int(length):
+            return
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise SystemExit(f"refused: {self._answer.decode()}")
+        self.latencies.append(time.perf_counter() - self._since)
+        self._answer = b""
+        if self.pause:
+            asyncio.get_running_loop().call_later(self.pause, self._next)
+        else:
+            self._next()
+
+    def _next(self) -> None:
+        message = next(self.messages, None)
+        if message is None:
+            self._transport.close()
+            self.finished.set_result(None)
+        else:
+            self._since = time.perf_counter()
+            self._transport.write(message)
+
+
+async def send(
+    port: int, messages: list[bytes], connections: int, pause: float = 0.0
+) -> tuple[float, list[float]]:
+    """How long it took, and how long each request took."""
+    loop = asyncio.get_running_loop()
+    waiting, latencies = iter(messages), list[float]()
+    ends = [loop.create_future() for _ in range(connections)]
+    start = time.perf_counter()
+    for end in ends:
+        await loop.create_connection(
+            lambda end=end: Sender(waiting, latencies, pause, end),  # type: ignore[misc]
+            "127.0.0.1",
+            port,
+        )
+    await asyncio.gather(*ends)
+    return time.perf_counter() - start, latencies
+
+
+def requests(agreed: Agreement, count: int, at_once: int, kind: str) -> list[bytes]:
+    """Whole HTTP requests, with fresh submissions."""
+    generator = np.random.default_rng()
+    people = {c: generator.random(count) for c in (*(f"x{i}" for i in range(13)), "y")}
+    table = perturb_table(agreed, people)
+    made = []
+    for start in range(0, count, at_once):
+        rows = slice(start, start + at_once)
+        part = Submissions(
+            table.identifiers[rows],
+            table.fingerprint,
+            table.mechanism,
+            table.quadratic[rows],
+            table.linear[rows],
+        )
+        message = next(iter(part)) if at_once == 1 else part
+        body = message.to_bytes() if kind == BINARY else message.to_json().encode()
+        made.append(
+            b"POST /collections/%s/submissions HTTP/1.1\r\nhost: x\r\ncontent-type: %s\r\n"
+            b"content-length: %d\r\n\r\n%s"
+            % (agreed.fingerprint.encode(), kind.encode(), len(body), body)
+        )
+    return made
+
+
+@dataclass(frozen=True)
+class Load:
+    """A way to send."""
+
+    name: str
+    kind: str
+    at_once: int
+    count: int
+    connections: int
+
+
+LOADS = (
+    Load("one at a time, bytes", BINARY, 1, 30_000, 128),
+    Load("one at a time, JSON", JSON, 1, 12_000, 128),
+    Load("100 at a time, bytes", BINARY, 100, 200_000, 32),
+    Load("100 at a time, JSON", JSON, 100, 30_000, 16),
+)
+
+
+def measure(folder: str, mechanism: str, rounds: int) -> Iterator[tuple[str, ...]]:
+    """Rows of the table for one mechanism; servers take turns, and the best round counts."""
+    agreed = agreement(mechanism)
+    for load in LOADS:
+        best = {"durable": 0.0, "discard": 0.0}
+        for _ in range(rounds):
+            for kind in best:
+                with running(kind, mechanism, folder) as port:
+                    seconds, _ = run(
+                        send(
+                            port,
+                            requests(agreed, load.count, load.at_once, load.kind),
+                            load.connections,
+                        )
+                    )
+                best[kind] = max(best[kind], load.count / seconds)
+        share = best["durable"] / best["discard"]
+        yield mechanism, load.name, f"{best['durable']:,.0f}", "discard", f"{share:.2f}"
+        if load.at_once == 1:
+            yield latency(folder, mechanism, load, best["durable"] / 2)
+
+
+def latency(folder: str, mechanism: str, load: Load, rate: float) -> tuple[str, ...]:
+    """p99 where half as many come as could."""
+    pause = load.connections / rate
+    with running("durable", mechanism, folder) as port:
+        made = requests(agreement(mechanism), int(rate * 3), load.at_once, load.kind)
+        seconds, latencies = run(send(port, made, load.connections, pause))
+    middle, high = np.percentile(latencies, [50, 99]) * 1e3
+    words = f"{load.name}, at {len(made) / seconds:,.0f} a second"
+    return mechanism, words, f"p50 {middle:.1f} ms", "p99", f"{high:.1f} ms"
+
+
+def against_fastapi(folder: str, rounds: int) -> Iterator[tuple[str, ...]]:
+    """Bytes to our service against JSON to a plain one that commits each request."""
+    agreed = agreement("input")
+    best = {"durable": 0.0, "fastapi": 0.0}
+    for _ in range(rounds):
+        for kind, media, count in (("durable", BINARY, 30_000), ("fastapi", JSON, 4000)):
+            with running(kind, "input", folder) as port:
+                seconds, _ = run(send(port, requests(agreed, count, 1, media), 128))
+            best[kind] = max(best[kind], count / seconds)
+    ratio = best["durable"] / best["fastapi"]
+    yield (
+        "input",
+        "FastAPI, one commit a request",
+        f"{best['fastapi']:,.0f}",
+        "ours, bytes",
+        f"{ratio:.1f}",
+    )
+
+
+def run(work: Any) -> Any:
+    """On the fastest event loop there is."""
+    import uvloop
+
+    return uvloop.run(work)
+
+
+@click.command()
+@click.option("--serve", "server", nargs=4, hidden=True)
+@click.option("--rounds", default=3, show_default=True)
+def main(server: tuple[str, str, str, str] | None, rounds: int) -> None:
+    """Measure, and print a table."""
+    if server:
+        serve(server[0], server[1], server[2], int(server[3]))
+        return
+    table = Table("mechanism", "what", "submissions a second", "against", "ratio")
+    with tempfile.TemporaryDirectory() as folder:
+        for mechanism in ("input", "moment"):
+            for row in measure(folder, mechanism, rounds):
+                table.add_row(*row)
+        for row in against_fastapi(folder, rounds):
+            table.add_row(*row)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
