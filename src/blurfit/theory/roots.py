@@ -42,8 +42,9 @@ def brent(
     high: float,
     xtol: float = 2e-12,
     rtol: float = _TOLERANCE,
+    maxiter: int = 100,
 ) -> float:
     """The root between two points of different sign, by Brent's method."""
     from scipy.optimize import brentq  # half a second to import, and who only verifies never does
 
-    return float(brentq(function, low, high, xtol=xtol, rtol=rtol))
+    return float(brentq(function, low, high, xtol=xtol, rtol=rtol, maxiter=maxiter))
