@@ -6,7 +6,7 @@ import numpy as np
 
 from blurfit.contributor.perturb import perturb_table
 from blurfit.database import arrivals
-from blurfit.database.arrivals import Arrival, receive
+from blurfit.database.arrivals import Arrival, receive_new
 from blurfit.database.store import Store
 from blurfit.errors import ConflictError
 
@@ -29,7 +29,7 @@ def test_a_second_service_waits_for_the_first_and_then_knows(agreement, place) -
             (outcomes[name],) = second.receive(agreement.fingerprint, [what])
 
         with first._writing() as connection:
-            (new,), _ = receive(connection, collection, [same])
+            (new,), _ = receive_new(connection, collection, [same])
             assert new == 20
             threads = [
                 threading.Thread(target=late, args=("again", same)),
@@ -53,7 +53,7 @@ def test_a_first_that_fails_leaves_the_names_to_the_second(agreement, place) -> 
         collection = first.collection(agreement.fingerprint)
         try:
             with first._writing() as connection:
-                receive(connection, collection, [same])
+                receive_new(connection, collection, [same])
                 raise KeyboardInterrupt
         except KeyboardInterrupt:
             pass

@@ -2,8 +2,8 @@
 kept.
 
 Most groups are all new, so that is tried first: one statement takes all the names, and if as many
-were taken as there are, nothing had to be looked up. Otherwise that statement is undone, and each
-arrival is looked at in turn:
+were taken as there are, nothing had to be looked up. Otherwise the transaction is undone, and in
+another one each arrival is looked at in turn:
 
 | every name | then |
 | --- | --- |
@@ -45,30 +45,31 @@ class Arrival:
     invitations: Sequence[bytes] = field(default=())
 
 
-def receive(
+class SomeAreKnownError(Exception):
+    """Not all names were new: the transaction must be undone, and each arrival looked at."""
+
+
+def receive_new(
+    connection: Connection, collection: Collection, arrivals: Sequence[Arrival]
+) -> tuple[list[Outcome], int]:
+    """All arrivals, if the collection takes any and every name is new; else an error.
+
+    How many were new in each arrival, and how many small blocks were written. For collections that
+    need no invitation.
+    """
+    names, numbers = _joined(arrivals)
+    is_open = _state(connection, collection) == "collecting"
+    if not is_open or _take(connection, collection, names, _digests(numbers)) < len(names):
+        raise SomeAreKnownError
+    small = blocks.append(connection, collection, names, numbers)
+    return [len(one.names) for one in arrivals], small
+
+
+def receive_one_by_one(
     connection: Connection, collection: Collection, arrivals: Sequence[Arrival]
 ) -> tuple[list[Outcome], int]:
     """What becomes of each arrival, and how many small blocks were written."""
-    # Shared: groups need not wait for each other, but publishing waits for them, and they for it.
-    state = connection.scalar(
-        sa.select(collections.c.state)
-        .where(collections.c.key == collection.key)
-        .with_for_update(read=True)
-    )
-    if state == "collecting" and not collection.invited:
-        trial = connection.begin_nested()
-        names, numbers = _joined(arrivals)
-        if _take(connection, collection, names, _digests(numbers)) == len(names):
-            trial.commit()
-            small = blocks.append(connection, collection, names, numbers)
-            return [len(one.names) for one in arrivals], small
-        trial.rollback()
-    return _one_by_one(connection, collection, arrivals, is_open=state == "collecting")
-
-
-def _one_by_one(
-    connection: Connection, collection: Collection, arrivals: Sequence[Arrival], *, is_open: bool
-) -> tuple[list[Outcome], int]:
+    is_open = _state(connection, collection) == "collecting"
     names, _ = _joined(arrivals)
     while True:
         trial = connection.begin_nested()
@@ -96,6 +97,15 @@ def _one_by_one(
             trial.commit()
             return outcomes, blocks.append(connection, collection, new_names, numbers)
         trial.rollback()  # another service took one of the names meanwhile: look again
+
+
+def _state(connection: Connection, collection: Collection) -> str | None:
+    # Shared: groups need not wait for each other, but publishing waits for them, and they for it.
+    return connection.scalar(
+        sa.select(collections.c.state)
+        .where(collections.c.key == collection.key)
+        .with_for_update(read=True)
+    )
 
 
 def _new(arrival: Arrival, known: dict[bytes, bytes]) -> dict[bytes, int]:

@@ -9,7 +9,7 @@ What must happen together is one transaction: names, numbers, sums and used invi
 of arrivals; the closing of a collection, its model, and the sums that are published with it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,14 @@ from sqlalchemy.engine import Connection
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.submission import Submission, Submissions
 from blurfit.database import blocks, keys, publication, tables
-from blurfit.database.arrivals import Arrival, Outcome, receive, settle
+from blurfit.database.arrivals import (
+    Arrival,
+    Outcome,
+    SomeAreKnownError,
+    receive_new,
+    receive_one_by_one,
+    settle,
+)
 from blurfit.database.blocks import Collection
 from blurfit.database.statistics import Statistics
 from blurfit.errors import (
@@ -36,6 +43,7 @@ from blurfit.errors import (
 )
 from blurfit.model.published import PublishedModel
 
+Receiver = Callable[[Connection, Collection, Sequence[Arrival]], tuple[list[Outcome], int]]
 State = Literal["collecting", "closed", "published"]
 _AWAY = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
 _MOST_RECENT = 2**15  # names that wait to be put in order
@@ -164,8 +172,18 @@ class Store:
         connection broke at the very end, the same arrivals may be given again and count once.
         """
         collection = self.collection(fingerprint)
+        if not collection.invited:
+            try:
+                return self._receive(receive_new, collection, arrivals)
+            except SomeAreKnownError:
+                pass
+        return self._receive(receive_one_by_one, collection, arrivals)
+
+    def _receive(
+        self, take: Receiver, collection: Collection, arrivals: Sequence[Arrival]
+    ) -> list[Outcome]:
         with self._writing() as connection:
-            outcomes, small = receive(connection, collection, arrivals)
+            outcomes, small = take(connection, collection, arrivals)
             waiting = self._small.get(collection.key, 0) + small
             if waiting >= blocks.MANY:
                 blocks.put_together(connection, collection)
