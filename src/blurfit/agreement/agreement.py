@@ -157,9 +157,7 @@ class Agreement:
         grid = Grid.of(calibration, split=bool(shared_by))
         if shared_by:
             refuse_unless_shareable(calibration, grid)
-        return cls(
-            schema, name, approximation, float(l1), float(l2), calibration, grid, shared_by
-        )
+        return cls(schema, name, approximation, float(l1), float(l2), calibration, grid, shared_by)
 
     @property
     def mechanism(self) -> Mechanism:

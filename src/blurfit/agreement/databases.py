@@ -85,31 +85,39 @@ def require_two(databases: Sequence[Database]) -> None:
         )
 
 
-def refuse_unless_shareable(
-    calibration: InputCalibration | MomentCalibration, grid: Grid
-) -> None:
+def largest_steps(calibration: MomentCalibration, grid: Grid) -> tuple[float, float]:
+    """B: how many steps an honest blurred number of qqᵀ and of p has at most."""
+    setting = calibration.setting
+    return (
+        (setting.q_bound**2 + DEVIATIONS * calibration.m_noise) / grid.quadratic + 1,
+        (setting.p_bound + DEVIATIONS * calibration.p_noise) / grid.linear + 1,
+    )
+
+
+def refuse_unless_shareable(calibration: InputCalibration | MomentCalibration, grid: Grid) -> None:
     """Refuse noise that is too coarse for its grid, or too large for 2³² contributors to add."""
     if not isinstance(calibration, MomentCalibration):
         raise InfeasibleError(
             "Expected mechanism='moment' with trust='split': only what adds can be shared."
         )
-    setting = calibration.setting
     beside = calibration.m_noise / 2**0.5  # the smaller of the two deviations of qqᵀ
-    for name, bound, least, most, step in (
-        ("qqᵀ", setting.q_bound**2, beside, calibration.m_noise, grid.quadratic),
-        ("p", setting.p_bound, calibration.p_noise, calibration.p_noise, grid.linear),
+    for name, least, step, largest in zip(
+        ("qqᵀ", "p"),
+        (beside, calibration.p_noise),
+        (grid.quadratic, grid.linear),
+        largest_steps(calibration, grid),
+        strict=True,
     ):
         if least < LEAST_NOISE * step:
             raise InfeasibleError(
                 f"Expected the noise {least:.4g} on {name} to span {LEAST_NOISE:g} steps of "
                 f"{step:.4g}. Propose the agreement again: its grid is too coarse for sharing."
             )
-        largest = (bound + DEVIATIONS * most) / step + 1
         if largest * MOST_CONTRIBUTORS >= 2.0**63:
             raise InfeasibleError(
                 f"Expected a blurred number of {name} to stay below 2**31 steps, so that 2**32 "
-                f"contributors cannot overflow, but it may have {largest:.4g}: the noise "
-                f"{most:.4g} is too large for its grid. Drop local_epsilon or raise it; with split "
+                f"contributors cannot overflow, but it may have {largest:.4g}: the noise is too "
+                "large for its grid. Drop local_epsilon or raise it; with split "
                 "trust neither database sees a submission anyway."
             )
 

@@ -65,7 +65,7 @@ class Shares:
                 f"Expected at least one row in identifiers and words, of shapes {shapes}, and got "
                 f"{self.identifiers.shape} and {self.words.shape}."
             )
-        if (self.identifiers.dtype, self.words.dtype) != (np.uint8, np.uint64):
+        if self.identifiers.dtype != np.uint8 or self.words.dtype != np.uint64:
             raise InvalidValueError(
                 f"Expected identifiers as uint8 and words as uint64, and got "
                 f"{self.identifiers.dtype} and {self.words.dtype}."
@@ -126,9 +126,9 @@ class ShareLayout(Layout):
         rows = _batch_rows(data, self.size) if data[:6] == BATCH_MAGIC else None
         if rows is None or (_nameless(rows) != np.frombuffer(self.head, dtype=np.uint8)).any():
             raise InvalidValueError(
-                f"Expected shares of kind {self.part!r} under {self.fingerprint}, {self.size} bytes "
-                f"each, and got {len(data)} bytes of something else. This database gets one of two "
-                "shares, as bytes: send them with blurfit.contributor.split."
+                f"Expected shares of kind {self.part!r} under {self.fingerprint}, {self.size} "
+                f"bytes each, and got {len(data)} bytes of something else. This database gets one "
+                "of two shares, as bytes: send them with blurfit.contributor.split."
             )
         return rows
 

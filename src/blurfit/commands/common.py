@@ -96,15 +96,16 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for s
 agreement_file = click.argument(
     "agreement", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
+patience = click.option(
+    "--patience",
+    type=click.FloatRange(0, 1e9),
+    default=60.0,
+    show_default=True,
+    help="Seconds to go on trying where nobody answers.",
+)
 service = options(
     click.option("--to", "url", required=True, help="The service, like http://127.0.0.1:8000."),
-    click.option(
-        "--patience",
-        type=click.FloatRange(0, 1e9),
-        default=60.0,
-        show_default=True,
-        help="Seconds to go on trying where nobody answers.",
-    ),
+    patience,
 )
 administrator = click.option(
     "--admin-token-file",

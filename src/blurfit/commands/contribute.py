@@ -1,12 +1,14 @@
 """`blurfit contribute`: blur the rows of a table, and send them once."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from blurfit.commands.common import agreement_file, answer, as_json, load_agreement, service
+from blurfit.agreement.agreement import Agreement
+from blurfit.commands.common import agreement_file, answer, as_json, load_agreement, patience
 from blurfit.errors import InvalidValueError
 
 
@@ -15,11 +17,17 @@ from blurfit.errors import InvalidValueError
 )
 @agreement_file
 @click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@service
+@click.option(
+    "--to",
+    "url",
+    help="The service, like http://127.0.0.1:8000. Where trust is split the agreement says where.",
+)
+@patience
 @click.option(
     "--invitations",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file with an invitation for each row.",
+    multiple=True,
+    help="A file with an invitation for each row; where trust is split, one of each database.",
 )
 @click.option(
     "--journal",
@@ -35,9 +43,9 @@ from blurfit.errors import InvalidValueError
 def contribute(
     agreement: Path,
     table: Path,
-    url: str,
+    url: str | None,
     patience: float,
-    invitations: Path | None,
+    invitations: tuple[Path, ...],
     journal: Path | None,
     fast: bool,
     as_json: bool,
@@ -46,35 +54,73 @@ def contribute(
 
     Stopped in the middle, run it again: it goes on where it was, and no row is blurred twice.
     """
-    from blurfit.contributor.client import Client
-
     agreed = load_agreement(agreement)
-    tokens = _tokens(invitations) if invitations else []
+    wanted = len(agreed.databases) or 1
+    if invitations and len(invitations) != wanted:
+        raise InvalidValueError(
+            f"Expected {wanted} files of --invitations, and got {len(invitations)}: one of each "
+            "database that gets something."
+        )
+    tokens = [_tokens(path) for path in invitations] or [[]] * wanted
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with (
-        Client(url, patience=patience) as client,
-        Progress(*columns, console=Console(stderr=True), disable=as_json) as progress,
-    ):
-        client.agreement(agreed.fingerprint)  # the service is collecting under this very one
+    with Progress(*columns, console=Console(stderr=True), disable=as_json) as progress:
         task = progress.add_task("blur and send", total=None)
-        rows = client.contribute_table(
-            agreed,
-            table,
-            journal=journal,
-            invitations=tokens,
-            fast=fast,
-            progress=lambda done, of: progress.update(task, completed=done, total=of),
-        )
+
+        def watch(done: int, of: int) -> None:
+            progress.update(task, completed=done, total=of)
+
+        options = {"journal": journal, "fast": fast, "progress": watch}
+        send = _share if agreed.databases else _send
+        rows = send(agreed, table, url, patience, tokens, options)
     answer(
         {"rows": rows, "fingerprint": agreed.fingerprint},
         f"{rows:,} rows of {table} are stored there, each counted once.",
         as_json=as_json,
     )
+
+
+def _send(
+    agreed: Agreement,
+    table: Path,
+    url: str | None,
+    patience: float,
+    tokens: list[list[str]],
+    options: dict[str, Any],
+) -> int:
+    """Everything to one database."""
+    from blurfit.contributor.client import Client
+
+    if url is None:
+        raise InvalidValueError("Expected --to: the service, like http://127.0.0.1:8000.")
+    with Client(url, patience=patience) as client:
+        client.agreement(agreed.fingerprint)  # the service is collecting under this very one
+        return client.contribute_table(agreed, table, invitations=tokens[0], **options)
+
+
+def _share(
+    agreed: Agreement,
+    table: Path,
+    url: str | None,
+    patience: float,
+    tokens: list[list[str]],
+    options: dict[str, Any],
+) -> int:
+    """A share to each of the agreement's two databases."""
+    from blurfit.contributor.split import SplitClient
+
+    if url is not None:
+        raise InvalidValueError(
+            f"Expected no --to {url}: the agreement names its two databases, "
+            f"{' and '.join(one.url for one in agreed.databases)}."
+        )
+    with SplitClient(agreed, patience=patience) as client:
+        client.check()
+        return client.contribute_table(table, invitations=tokens, **options)
 
 
 def _tokens(path: Path) -> list[str]:

@@ -8,14 +8,15 @@
 *The first* gets v + mask, which is uniform whatever v is, as long as AES-256 is what it is believed
 to be (`blurfit.agreement.masks`). Afterwards both learn Σv over one set C of at least n
 contributors, and from it the model. All that the first has seen can be made up from Σv alone: draw
-its shares uniformly, and let the sum of the masks be the sum of the shares minus Σv. So can all that
-the second has seen. Hence whatever (ε, δ) holds for Σv, which is what the agreement promises to the
-model's users, holds against each database alone, as far as it cannot break AES-256. *Together* they
-have v, the blurred record, and then its own noise is all that protects it: μ and ε of
-`calibration.local`.
+its shares uniformly, and let the sum of the masks be the sum of the shares minus Σv. So can all
+that the second has seen. Hence whatever (ε, δ) holds for Σv, which is what the agreement promises
+to the model's users, holds against each database alone, as far as it cannot break AES-256.
+*Together* they have v, the blurred record, and then its own noise is all that protects it: μ and ε
+of `calibration.local`.
 
-**That nothing is lost.** Σ(v + mask) − Σmask = Σv mod 2⁶⁴, and |Σv| < 2⁶³, which the agreement makes
-sure of (`blurfit.agreement.databases`). So the sums are those of one database, to the last bit.
+**That nothing is lost.** Σ(v + mask) − Σmask = Σv mod 2⁶⁴, and |Σv| < 2⁶³, which the agreement
+makes sure of (`blurfit.agreement.databases`). So the sums are those of one database, to the
+last bit.
 
 A seed is drawn for each record and used once. If a record were shared twice under two names it
 would be counted twice: `blurfit.contributor.split` keeps what it has drawn until both have it.
@@ -30,7 +31,7 @@ import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.masks import SEED_BYTES, SEED_WORDS, expand
-from blurfit.agreement.shares import Shares, ShareLayout
+from blurfit.agreement.shares import ShareLayout, Shares
 from blurfit.agreement.submission import Submission, Submissions
 from blurfit.contributor.perturb import blur, blur_table
 from blurfit.errors import InvalidValueError
@@ -51,7 +52,7 @@ class SharedRecords:
     @property
     def identifier(self) -> str:
         """The name of the first record."""
-        return self.first.identifiers[0].tobytes().hex()
+        return bytes(self.first.identifiers[0]).hex()
 
 
 def share(agreement: Agreement, record: Any) -> SharedRecords:
