@@ -21,7 +21,7 @@ COMMAND = [sys.executable, "-c", "from blurfit.cli import main; main()"]
 ENVIRONMENT = {name: v for name, v in os.environ.items() if not name.lower().endswith("_proxy")}
 IN_ORDER = [
     *("calibrate", "guarantee", "agree", "serve", "open", "invite", "contribute"),
-    *("status", "close", "publish", "predict", "statement"),
+    *("status", "close", "publish", "predict", "statement", "demo"),
 ]
 SCHEMA = """
 [[features]]

@@ -11,6 +11,7 @@ from blurfit.commands.agree import agree
 from blurfit.commands.calibrate import calibrate, guarantee
 from blurfit.commands.common import Commands
 from blurfit.commands.contribute import contribute
+from blurfit.commands.demo import demo
 from blurfit.commands.serve import serve
 from blurfit.commands.use import predict, statement
 
@@ -27,6 +28,7 @@ COMMANDS = (
     publish,
     predict,
     statement,
+    demo,
 )
 
 
