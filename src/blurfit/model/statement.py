@@ -67,7 +67,7 @@ A {"classifier" if agreement.schema.is_label else "model"} of **{target}**, lear
 | loss | {agreement.loss_name} |
 | model{_if_unproved(promise)} | ε = {promise.epsilon:g}, δ = {promise.delta:g} |
 | neighbours | {promise.neighbours} |
-| one submission{_if_shared(model)} | μ = {local.mu:.4g}, ε = {local.epsilon:.4g} at δ = {local.delta:.3g} |
+| {_submission(model)} | μ = {local.mu:.4g}, ε = {local.epsilon:.4g} at δ = {local.delta:.3g} |
 | quorum, count | {agreement.quorum:,}, {model.count:,} |
 | agreement | `{model.fingerprint}` |
 | software | {model.software} |
@@ -178,8 +178,8 @@ def _databases(model: PublishedModel) -> str:
 **{local_in_words(local)}**"""
 
 
-def _if_shared(model: PublishedModel) -> str:
-    return ", both shares of it" if model.agreement.databases else ""
+def _submission(model: PublishedModel) -> str:
+    return "both shares together" if model.agreement.databases else "one submission"
 
 
 def _assumed_of_two(model: PublishedModel) -> str:
