@@ -278,7 +278,7 @@ def test_random_walks(place, tmp_path) -> None:
 
     Walk.places = (place, f"sqlite:///{tmp_path / 'second.db'}")
     run_state_machine_as_test(
-        Walk, settings=settings(max_examples=20, stateful_step_count=30, deadline=None)
+        Walk, settings=settings(max_examples=30, stateful_step_count=30, deadline=None)
     )
 
 
