@@ -20,7 +20,7 @@ from splitting import propose
 
 import postgres
 
-KILLS, SENDERS, PUBLISHING_KILLS = 5, 2, 6
+KILLS, SENDERS, PUBLISHING_KILLS = 3, 2, 3
 
 
 def places(place: str, request, tmp_path) -> tuple[str, str]:
