@@ -10,6 +10,7 @@ from rich.console import Console
 
 import blurfit
 from blurfit.agreement.words import releases_in_words
+from blurfit.commands.forecast import forecast_command
 from blurfit.errors import BlurfitError
 from blurfit.presentation import report
 from blurfit.theory.calibrated import MECHANISMS, RULES
@@ -122,3 +123,6 @@ def guarantee(as_json: bool, **arguments: Any) -> None:
             f"Kept: epsilon = {kept.epsilon:.6g}, delta = {kept.delta:.6g} "
             f"({kept.neighbours}, {releases_in_words(kept)})."
         )
+
+
+main.add_command(forecast_command)

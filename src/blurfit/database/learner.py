@@ -11,8 +11,8 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import weight_step
-from blurfit.database.regularisers import ElasticNet, Regulariser
-from blurfit.database.solver import FloatArray, Minimiser, minimise
+from blurfit.database.regularisers import ElasticNet, FloatArray, Regulariser
+from blurfit.database.solver import Minimiser, minimise
 from blurfit.database.statistics import Statistics
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.model.published import (

@@ -175,7 +175,7 @@ def forecast(
         seed: the same seed gives the same numbers.
         progress: is called after each cell.
     """
-    samples = Samples.of(_fitting(schema, population), draws, seed)
+    samples = Samples.of(fitting(schema, population), draws, seed)
     rest = dict(terms or {})
     outlooks = []
     for n in contributors:
@@ -184,7 +184,7 @@ def forecast(
             for epsilon in epsilons:
                 for local in local_epsilons:
                     asked = propose_terms(schema, mechanism, epsilon, local, rest)
-                    outlooks.append(_outlook(schema, samples, sums, asked))
+                    outlooks.append(outlook(schema, samples, sums, asked))
                     if progress is not None:
                         progress()
     return _forecast_of(population, outlooks)
@@ -200,7 +200,7 @@ def forecast_agreement(
     progress: Progress | None = None,
 ) -> Forecast:
     """The same under one agreement, whose noise is fixed: from its quorum on, more may come."""
-    samples = Samples.of(_fitting(agreement.schema, population), draws, seed)
+    samples = Samples.of(fitting(agreement.schema, population), draws, seed)
     outlooks = []
     for n in contributors:
         outlooks.append(_under(agreement, samples, samples.at(n)))
@@ -231,7 +231,7 @@ def propose_terms(
     local_epsilon: float | None,
     rest: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The terms of `Agreement.propose` but the quorum, with public defaults for what is not said."""
+    """The terms of `Agreement.propose` but the quorum, with public defaults for the rest."""
     terms = {"delta": 1e-6, **rest, "mechanism": mechanism, "epsilon": epsilon}
     if local_epsilon is not None:
         terms |= {"local_epsilon": local_epsilon}
@@ -261,7 +261,8 @@ def band(errors: FloatArray, level: float = LEVEL) -> tuple[float, float]:
     return float(lower), float(upper)
 
 
-def _outlook(schema: Schema, samples: Samples, sums: Sums, terms: Mapping[str, Any]) -> Outlook:
+def outlook(schema: Schema, samples: Samples, sums: Sums, terms: Mapping[str, Any]) -> Outlook:
+    """One cell: `terms` are those of `Agreement.propose`, the quorum is met exactly."""
     try:
         agreement = Agreement.propose(schema, quorum=sums.count, **terms)
     except BlurfitError as error:
@@ -302,7 +303,8 @@ def _clean(agreement: Agreement, count: int, gram: FloatArray, moment: FloatArra
     return Statistics(count, loss.q_bound**2 * gram, loss.p_bound * moment)
 
 
-def _fitting(schema: Schema, population: Population) -> Population:
+def fitting(schema: Schema, population: Population) -> Population:
+    """The population itself, if it is one of the schema's."""
     if (population.dimension, population.is_label) != (schema.dimension, schema.is_label):
         raise InvalidValueError(
             f"Expected a population of dimension={schema.dimension} for this schema, and got one "

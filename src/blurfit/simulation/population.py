@@ -182,8 +182,8 @@ class Samples:
         centre = z.T @ z / rows
         gram, moment = np.empty((draws, d, d)), np.empty((draws, d))
         for place in range(draws):
-            g = generator.standard_normal(rows)
-            deviation = (z.T @ (z * g[:, None]) - g.sum() * centre) / np.sqrt(rows)
+            g = generator.standard_normal((rows, 1))
+            deviation = (z.T @ (z * g) - g.sum() * centre) / np.sqrt(rows)
             gram[place], moment[place] = deviation[:d, :d], deviation[:d, d]
         return cls(population, draws, gram, moment, seed)
 
