@@ -65,6 +65,14 @@ def perturb_table(agreement: Agreement, table: Any) -> Submissions:
     x, y = (np.atleast_1d(part) for part in agreement.schema.encode(table))
     x = np.atleast_2d(x)
     q, p, _ = agreement.loss.terms(x, y)
+    return blur(agreement, q, p)
+
+
+def blur(agreement: Agreement, q: FloatArray, p: FloatArray) -> Submissions:
+    """The second half of `perturb_table`: blur q and p (n, d), within the agreement's bounds.
+
+    For audits, which need records at the very edge of what was promised: nothing is verified here.
+    """
     d = agreement.dimension
     width = d if agreement.mechanism == "input" else d * (d + 1) // 2
     quadratic, linear = np.empty((len(q), width)), np.empty((len(q), d))
