@@ -10,6 +10,7 @@ from rich.console import Console
 
 import blurfit
 from blurfit.agreement.words import releases_in_words
+from blurfit.commands.audit import audit_command
 from blurfit.commands.forecast import forecast_command
 from blurfit.errors import BlurfitError
 from blurfit.presentation import report
@@ -126,3 +127,4 @@ def guarantee(as_json: bool, **arguments: Any) -> None:
 
 
 main.add_command(forecast_command)
+main.add_command(audit_command)

@@ -41,8 +41,9 @@ Release = Callable[[Any, np.random.Generator], npt.ArrayLike]
 Draw = Callable[[bool, int], FloatArray]  # from which of the two, how many → (trials, k)
 
 TRIALS, CONFIDENCE = 4000, 0.999
-CHEAP = 10  # as many more trials where no model has to be learned
-_PILOT = 0.3  # of the trials, half for training and half for choosing
+CHEAP = 50  # as many more trials where no model has to be learned,
+MOST_NUMBERS = 4e6  # as long as they are no more numbers than these
+_PILOT = 0.2  # of the trials, half for training and half for choosing
 LEAST_TRIALS = 100
 
 
@@ -126,7 +127,7 @@ def audit(
         rows = [release(dataset, np.random.default_rng(child)) for child in children]
         return np.array(rows, dtype=np.float64).reshape(count, -1)
 
-    return _examine(
+    return examine(
         draw,
         trials=trials,
         confidence=confidence,
@@ -148,7 +149,8 @@ def audit_agreement(
 
     Args:
         agreement: is not verified: to attack a broken one is the point.
-        trials: models that are learned from each neighbour; ten times as many submissions and sums.
+        trials: models that are learned from each neighbour; up to fifty times as many submissions
+            and sums are seen.
         confidence: of each finding.
         seed: for the honest crowd, where it is drawn at once. Contributors take no seed.
         progress: is called with a name before each attack.
@@ -164,7 +166,7 @@ def audit_agreement(
         if progress is not None:
             progress(f"{view}: {pair.name}")
         found.append(
-            _examine(
+            examine(
                 lambda which, count: draw(pair.second if which else pair.first, count),
                 confidence=confidence,
                 labels=(view, pair.name),
@@ -185,7 +187,7 @@ def audit_agreement(
             "submission",
             pair,
             lambda record, count: releases.submissions(agreement, record, count),
-            trials=CHEAP * trials,
+            trials=_cheap(agreement, trials),
             promise=(local.epsilon, local.delta),
             gaussian=local.delta,
             bridge=True,
@@ -196,7 +198,7 @@ def audit_agreement(
         "submission",
         Pair("beside a colluder's noise", beside.first, beside.second, beside.crowd),
         lambda record, count: beside_a_colluder(agreement, record, count),
-        trials=CHEAP * trials,
+        trials=_cheap(agreement, trials),
         promise=(local.epsilon, local.delta),
     )
     for pair in collection_pairs(agreement):
@@ -208,7 +210,7 @@ def audit_agreement(
                 lambda record, count, crowd=crowd: releases.packed_sums(  # type: ignore[misc]
                     agreement, record, crowd, count, generator
                 ),
-                trials=CHEAP * trials,
+                trials=_cheap(agreement, trials),
                 promise=promise,
                 gaussian=promise[1],
                 bridge=True,
@@ -227,6 +229,12 @@ def audit_agreement(
     return found
 
 
+def number_of_attacks(agreement: Agreement) -> int:
+    """How many findings `audit_agreement` has, for whoever waits for them."""
+    views = 2 if isinstance(agreement.calibration, MomentCalibration) else 1
+    return len(submission_pairs(agreement)) + 1 + views * len(collection_pairs(agreement))
+
+
 def beside_a_colluder(agreement: Agreement, record: Record, trials: int) -> FloatArray:
     """The target's submission, and the noise of somebody who reveals it: independent, or else."""
     nobody = Record(np.zeros(agreement.dimension), np.zeros(agreement.dimension))
@@ -234,7 +242,13 @@ def beside_a_colluder(agreement: Agreement, record: Record, trials: int) -> Floa
     return np.hstack([target, releases.submissions(agreement, nobody, trials)])
 
 
-def _examine(
+def _cheap(agreement: Agreement, trials: int) -> int:
+    """Trials of what costs no solver: as many more as memory bears."""
+    bearable = int(MOST_NUMBERS / len(noise_scales(agreement)))
+    return max(trials, min(CHEAP * trials, bearable))
+
+
+def examine(
     draw: Draw,
     *,
     trials: int,

@@ -22,7 +22,7 @@ from blurfit.theory.calibrated import InputCalibration
 
 FloatArray = npt.NDArray[np.float64]
 
-NUMBERS_AFFORDABLE = 4e7  # are blurred one by one; beyond, the others come from the sampler
+NUMBERS_AFFORDABLE = 1e7  # are blurred one by one; beyond, the others come from the sampler
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +60,16 @@ def sums(
     generator: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
     """Σq̃q̃ᵀ or ΣM̃ (trials, d, d) and Σp̃ (trials, d) of the target and the crowd."""
-    d, n = agreement.dimension, crowd.honest + 1
+    d = agreement.dimension
+    if not isinstance(agreement.calibration, InputCalibration):
+        packed = packed_sums(agreement, record, crowd, trials, generator)
+        return _matrices(agreement, packed[:, :-d]), packed[:, -d:]
     own = submissions(agreement, record, trials)
     gram, moment = _matrices(agreement, own[:, :-d]), own[:, -d:] + crowd.pull
-    if crowd.honest and n * trials * own.shape[1] <= NUMBERS_AFFORDABLE:
-        nobody = Record(np.zeros(d), np.zeros(d))
-        others = submissions(agreement, nobody, crowd.honest * trials)
-        blurred = _matrices(agreement, others[:, :-d])
-        gram = gram + blurred.reshape(trials, crowd.honest, d, d).sum(axis=1)
+    if _affordable(agreement, crowd, trials):
+        others = _nobodies(agreement, crowd.honest * trials)
+        rows = others[:, :-d].reshape(trials, crowd.honest, d)
+        gram = gram + np.swapaxes(rows, 1, 2) @ rows
         moment = moment + others[:, -d:].reshape(trials, crowd.honest, d).sum(axis=1)
     elif crowd.honest:
         clean = Statistics(crowd.honest, np.zeros((d, d)), np.zeros(d))
@@ -76,13 +78,31 @@ def sums(
             drawn = sampler.draw(generator)
             gram[trial] += drawn.gram
             moment[trial] += drawn.moment
-        # The sampler draws floats, whose last bits would betray the target; contributors send
-        # multiples of the grid, and so are their sums.
-        grid = agreement.grid
-        moment = to_grid(moment, grid.dither, toward_zero=False)
-        if not isinstance(agreement.calibration, InputCalibration):
-            gram = to_grid(gram, grid.quadratic, toward_zero=False)
+        moment = to_grid(moment, agreement.grid.dither, toward_zero=False)
     return gram, moment
+
+
+def packed_sums(
+    agreement: Agreement, record: Record, crowd: Crowd, trials: int, generator: np.random.Generator
+) -> FloatArray:
+    """The blurred sums of `moment` as vectors: the triangle of ΣM̃, and Σp̃. They may be published.
+
+    A crowd that is not blurred one by one is drawn at once: N(0, honest·s²) for each number, as
+    `blurfit.simulation.sampler.MomentSampler` does. What it draws are floats, whose last bits would
+    betray the target; contributors send multiples of the grid, so its sums are rounded to it.
+    """
+    d, grid = agreement.dimension, agreement.grid
+    total = submissions(agreement, record, trials)
+    total[:, -d:] += crowd.pull
+    if _affordable(agreement, crowd, trials):
+        others = _nobodies(agreement, crowd.honest * trials)
+        return np.asarray(total + others.reshape(trials, crowd.honest, -1).sum(axis=1))
+    if crowd.honest:
+        scales = math.sqrt(crowd.honest) * noise_scales(agreement)
+        drawn = generator.standard_normal(total.shape) * scales
+        total[:, :-d] += to_grid(drawn[:, :-d], grid.quadratic, toward_zero=False)
+        total[:, -d:] += to_grid(drawn[:, -d:], grid.linear, toward_zero=False)
+    return total
 
 
 def models(
@@ -103,14 +123,6 @@ def models(
     return found
 
 
-def packed_sums(
-    agreement: Agreement, record: Record, crowd: Crowd, trials: int, generator: np.random.Generator
-) -> FloatArray:
-    """The blurred sums as vectors: the triangle of ΣM̃, and Σp̃. (moment: they may be published)."""
-    gram, moment = sums(agreement, record, crowd, trials, generator)
-    return np.hstack([pack((gram + np.swapaxes(gram, 1, 2)) / 2), moment])
-
-
 def noise_scales(agreement: Agreement) -> FloatArray:
     """The deviation of the noise on each number of one submission."""
     calibration, d = agreement.calibration, agreement.dimension
@@ -129,13 +141,21 @@ def noiseless(agreement: Agreement, record: Record) -> FloatArray:
     return np.concatenate([pack(np.outer(record.q, record.q)), record.p])
 
 
+def _affordable(agreement: Agreement, crowd: Crowd, trials: int) -> bool:
+    numbers = crowd.honest * trials * len(noise_scales(agreement))
+    return 0 < numbers <= NUMBERS_AFFORDABLE
+
+
+def _nobodies(agreement: Agreement, count: int) -> FloatArray:
+    d = agreement.dimension
+    return submissions(agreement, Record(np.zeros(d), np.zeros(d)), count)
+
+
 def _matrices(agreement: Agreement, quadratic: FloatArray) -> FloatArray:
     """q̃q̃ᵀ or M̃ of each submission."""
     if isinstance(agreement.calibration, InputCalibration):
         return np.asarray(quadratic[:, :, None] * quadratic[:, None, :])
     d = agreement.dimension
-    if not len(quadratic):
-        return np.zeros((0, d, d))
     rows, columns = np.triu_indices(d)
     full = np.empty((len(quadratic), d, d))
     full[:, rows, columns] = full[:, columns, rows] = quadratic
