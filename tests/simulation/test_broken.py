@@ -1,10 +1,9 @@
-"""Every mechanism that is broken on purpose is caught; its honest twin, by the same attack, is not."""
+"""Every mechanism that is broken on purpose is caught; its honest twin is not."""
 
 import pytest
 
 from blurfit import NotCertifiedError
-from blurfit.simulation.broken import broken_mechanisms, louder
-from blurfit.simulation.broken import _propose as propose
+from blurfit.simulation.broken import broken_mechanisms, louder, small_agreement
 
 BROKEN = broken_mechanisms()
 
@@ -29,7 +28,7 @@ def test_all_kinds_that_were_asked_for_are_there() -> None:
 
 def test_a_broken_agreement_is_refused_by_whoever_verifies_it() -> None:
     for terms in ({}, {"mechanism": "input", "weight_bound": 1.0, "quorum": 50}):
-        agreement = propose(2, **terms)
+        agreement = small_agreement(2, **terms)
         agreement.verify()
         with pytest.raises(NotCertifiedError):
             louder(agreement, 0.25).verify()

@@ -8,6 +8,7 @@ next two, `calibrate` the fourth, and contributors take neither a seed nor float
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -67,17 +68,18 @@ def louder(agreement: Agreement, factor: float) -> Agreement:
     """The noise multiplied, everything else as it was."""
     calibration = agreement.calibration
     if isinstance(calibration, InputCalibration):
-        changed = {"sigma_u": calibration.sigma_u * factor, "sigma_b": calibration.sigma_b * factor}
-    else:
-        changed = {"sigma_m": calibration.sigma_m * factor, "sigma_p": calibration.sigma_p * factor}
-    return replace(agreement, calibration=replace(calibration, **changed))
+        u, b = calibration.sigma_u * factor, calibration.sigma_b * factor
+        return replace(agreement, calibration=replace(calibration, sigma_u=u, sigma_b=b))
+    m, p = calibration.sigma_m * factor, calibration.sigma_p * factor
+    return replace(agreement, calibration=replace(calibration, sigma_m=m, sigma_p=p))
 
 
-def _propose(columns: int, **terms: object) -> Agreement:
+def small_agreement(columns: int, **terms: Any) -> Agreement:
+    """Columns and target in [−1, 1], no intercept: every corner is a record of full length."""
     features = [Numeric(f"x{place}", -1, 1) for place in range(columns)]
     schema = Schema(features, Numeric("y", -1, 1), intercept=False)
-    given: dict[str, object] = {"epsilon": 1.0, "delta": 1e-5, "quorum": 20}
-    return Agreement.propose(schema, **(given | terms))  # type: ignore[arg-type]
+    given: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "quorum": 20}
+    return Agreement.propose(schema, **(given | terms))
 
 
 def _of(pair: Pair, draw: Callable[[Record, int], FloatArray]) -> Draw:
@@ -100,7 +102,7 @@ def _promise(agreement: Agreement) -> tuple[float, float]:
 
 
 def _quiet_sums() -> Broken:
-    agreement = _propose(2)
+    agreement = small_agreement(2)
     pair = collection_pairs(agreement)[0]
     broken, honest = (_sums(made, pair) for made in (louder(agreement, 0.25), agreement))
     return Broken("noise over 4, sums", broken, honest, _promise(agreement), 20_000, True)
@@ -108,7 +110,7 @@ def _quiet_sums() -> Broken:
 
 def _quiet_model() -> Broken:
     """By the paper's mechanism: only its model is released, and its analysis has slack."""
-    agreement = _propose(
+    agreement = small_agreement(
         1, mechanism="input", weight_bound=1.0, epsilon=0.5, delta=0.01, quorum=3000
     )
     pair = collection_pairs(agreement)[-1]
@@ -117,7 +119,7 @@ def _quiet_model() -> Broken:
 
 
 def _half_the_quorum() -> Broken:
-    agreement = _propose(2)
+    agreement = small_agreement(2)
     pair = collection_pairs(agreement)[0]
     broken, honest = (_sums(agreement, pair, honest=count) for count in (10, 20))
     return Broken("half the quorum", broken, honest, _promise(agreement), 60_000, True)
@@ -125,7 +127,7 @@ def _half_the_quorum() -> Broken:
 
 def _two_releases() -> Broken:
     """Two ridges in one dimension tell A itself: w/w' = (A + r')/(A + r)."""
-    agreement = _propose(1, mechanism="input", weight_bound=1.0, quorum=1000, delta=1e-3)
+    agreement = small_agreement(1, mechanism="input", weight_bound=1.0, quorum=1000, delta=1e-3)
     pair = collection_pairs(agreement)[-1]
     generator = np.random.default_rng(SEED)
     assert isinstance(agreement.calibration, InputCalibration)
@@ -148,7 +150,7 @@ def _two_releases() -> Broken:
 
 def _removing_for_replacing() -> Broken:
     """Opposite targets are twice as far from each other as from none."""
-    weaker = _propose(1, neighbours="zero-out", balance=1.0)
+    weaker = small_agreement(1, neighbours="zero-out", balance=1.0)
     setting = replace(weaker.calibration.setting, neighbours="replace")
     promised = replace(weaker, calibration=replace(weaker.calibration, setting=setting))
     opposite, removed = collection_pairs(promised)[0], collection_pairs(weaker)[0]
@@ -160,7 +162,7 @@ def _removing_for_replacing() -> Broken:
 
 def _shared_seed() -> Broken:
     """Beside a colluder who reveals her own noise, the target's is no secret any more."""
-    agreement = _propose(2, local_epsilon=2.0, local_delta=1e-5)
+    agreement = small_agreement(2, local_epsilon=2.0, local_delta=1e-5)
     pair, local = submission_pairs(agreement)[0], agreement.calibration.local
 
     def shared(record: Record, count: int) -> FloatArray:
@@ -174,7 +176,7 @@ def _shared_seed() -> Broken:
 
 def _floats() -> Broken:
     """A record of one against one of zero: 1 + noise is a multiple of 2⁻⁵³, noise alone is not."""
-    agreement = _propose(1, local_epsilon=1.0, local_delta=1e-6)
+    agreement = small_agreement(1, local_epsilon=1.0, local_delta=1e-6)
     pair, local = submission_pairs(agreement)[1], agreement.calibration.local
     generator, scales = np.random.default_rng(SEED), releases.noise_scales(agreement)
 
