@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from blurfit import Agreement
 from blurfit.cli import main
 from blurfit.commands import audit as module
-from blurfit.simulation.audit import Finding
+from blurfit.simulation.examination import Finding
 
 SURVEY = Path(__file__).parents[2] / "docs" / "examples" / "survey.json"
 

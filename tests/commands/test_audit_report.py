@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from blurfit.commands.audit_report import plot, report, verdict
-from blurfit.simulation.audit import Finding
+from blurfit.simulation.examination import Finding
 
 KEPT = Finding("sums", "opposite records", "linear", 1000, 1.0, 1e-6, 0.4, 0.9, 0.95)
 BROKEN = Finding("model", "zero and extreme", "quadratic", 1000, 1.0, 1e-6, 2.5)

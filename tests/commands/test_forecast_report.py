@@ -7,7 +7,7 @@ from rich.console import Console
 
 from blurfit.commands.forecast_report import advice_in_words, plot, report
 from blurfit.simulation.advice import Advice
-from blurfit.simulation.forecast import Forecast, Outlook
+from blurfit.simulation.outlook import Forecast, Outlook
 
 
 def outlook(mechanism, n: int, factor: float, local: float | None = None) -> Outlook:

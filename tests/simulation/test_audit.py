@@ -12,6 +12,7 @@ from blurfit.simulation import audit as module
 from blurfit.simulation import releases
 from blurfit.simulation.audit import audit, audit_agreement, number_of_attacks
 from blurfit.simulation.broken import louder
+from blurfit.simulation.examination import examine
 from blurfit.simulation.neighbours import collection_pairs, submission_pairs
 from blurfit.theory.gaussian import epsilon_of
 
@@ -74,7 +75,7 @@ def test_moments_sums_are_audited_within_a_tenth_of_the_truth(epsilon: float) ->
     )
     draw = sums_of(agreement, pair)
     trials = 500_000 if epsilon == 1 else 100_000
-    found = module.examine(
+    found = examine(
         draw,
         trials=trials,
         confidence=0.9999,

@@ -7,17 +7,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from blurfit.simulation.audit import Finding
+from blurfit.simulation.examination import Finding
 
 
 def report(findings: Sequence[Finding], confidence: float) -> RenderableType:
     """What was promised, what was found, and how they compare."""
     table = Table(title=f"Lower bounds on ε, each with confidence {confidence:g}")
     table.title_justify = "left"
-    for name in ("seen", "neighbours", "best attack"):
-        table.add_column(name)
-    for name in ("promised ε", "counted", "as Gaussian", "exact", "ratio"):
-        table.add_column(name, justify="right")
+    for name in ("seen", "neighbours", "attack"):
+        table.add_column(name, overflow="fold")
+    for name in ("promised", "counted", "Gaussian", "exact", "ratio"):
+        table.add_column(name, justify="right", no_wrap=True)
     for one in findings:
         table.add_row(
             one.view,

@@ -13,14 +13,8 @@ from blurfit.commands.forecast_report import plot, report
 from blurfit.commands.plans import Plan, Range, read_plan, read_table
 from blurfit.errors import InvalidValueError
 from blurfit.simulation.advice import EVALUATIONS, Advice, advise
-from blurfit.simulation.forecast import (
-    DEFAULT_TOLERANCE,
-    DRAWS,
-    Forecast,
-    forecast,
-    forecast_agreement,
-    whole_numbers,
-)
+from blurfit.simulation.forecast import DRAWS, forecast, forecast_agreement, whole_numbers
+from blurfit.simulation.outlook import DEFAULT_TOLERANCE, Forecast
 from blurfit.simulation.population import Population
 from blurfit.theory.calibrated import MECHANISMS, Mechanism
 

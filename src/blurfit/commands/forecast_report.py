@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from blurfit.simulation.advice import Advice
-from blurfit.simulation.forecast import LEVEL, Forecast, Outlook
+from blurfit.simulation.outlook import LEVEL, Forecast, Outlook
 from blurfit.theory.calibrated import Mechanism
 
 

@@ -21,7 +21,8 @@ from scipy.special import expit, logit
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.schema import Schema
 from blurfit.errors import BlurfitError, InfeasibleError
-from blurfit.simulation.forecast import Outlook, fitting, outlook, propose_terms
+from blurfit.simulation.forecast import fitting, outlook, propose_terms
+from blurfit.simulation.outlook import Outlook
 from blurfit.simulation.population import Population, Samples
 from blurfit.theory.calibrated import InputCalibration, Mechanism
 from blurfit.validate import one_of

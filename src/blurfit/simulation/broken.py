@@ -16,7 +16,8 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.schema import Numeric, Schema
 from blurfit.simulation import releases
 from blurfit.simulation.attacks import Score
-from blurfit.simulation.audit import Draw, Finding, beside_a_colluder, examine
+from blurfit.simulation.audit import beside_a_colluder
+from blurfit.simulation.examination import Draw, Finding, examine
 from blurfit.simulation.neighbours import Pair, collection_pairs, submission_pairs
 from blurfit.simulation.releases import Crowd, FloatArray, Record
 from blurfit.theory.calibrated import InputCalibration
