@@ -49,6 +49,7 @@ bench: $(DEVELOPMENT)  ## Measure speed, as ratios in one run
 	$(BIN)/python benchmarks/mathematics.py
 	$(BIN)/python benchmarks/blur.py
 	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/sweep.py
 
 figures: $(DEVELOPMENT)  ## Draw the figures into build/figures
 	$(BIN)/python experiments/calibration.py
