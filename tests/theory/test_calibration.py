@@ -130,7 +130,7 @@ def test_local_target_is_kept_and_not_overpaid(
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.95])
 def test_local_share_is_what_q_may_spend(share: float) -> None:
-    """μ_q² = (2√n·R_q/σ_u)² is the share of μ²; p has the rest, if the model needs no more noise."""
+    """μ_q² = (2√n·R_q/σ_u)² is the share of μ²; p has the rest, or louder noise."""
     public = {"dimension": 5, "quorum": 20_000, "mechanism": "input", **UNIT}
     target = {"local_epsilon": 5.0, "local_delta": 1e-6, "local_share": share}
     found = calibrate(1.0, 1e-6, **public, **target)
