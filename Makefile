@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
 
-.PHONY: help setup demo test check format docs bench figures clean
+.PHONY: help setup demo test check format docs bench figures errata clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,9 +49,13 @@ bench: $(DEVELOPMENT)  ## Measure speed, as ratios in one run
 	$(BIN)/python benchmarks/mathematics.py
 	$(BIN)/python benchmarks/blur.py
 	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/sweep.py
 
 figures: $(DEVELOPMENT)  ## Draw the figures into build/figures
 	$(BIN)/python experiments/calibration.py
+
+errata: $(DEVELOPMENT)  ## Compute the numbers of docs/errata.md again
+	$(BIN)/python experiments/errata.py
 
 clean:  ## Remove what was built, and the environment
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

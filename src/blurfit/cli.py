@@ -8,15 +8,18 @@ import click
 import blurfit
 from blurfit.commands.administer import close, invite, open_collection, publish, status
 from blurfit.commands.agree import agree
+from blurfit.commands.audit import audit_command
 from blurfit.commands.calibrate import calibrate, guarantee
 from blurfit.commands.common import Commands
 from blurfit.commands.contribute import contribute
+from blurfit.commands.forecast import forecast_command
 from blurfit.commands.serve import serve
 from blurfit.commands.use import predict, statement
 
 COMMANDS = (
     calibrate,
     guarantee,
+    forecast_command,
     agree,
     serve,
     open_collection,
@@ -27,6 +30,7 @@ COMMANDS = (
     publish,
     predict,
     statement,
+    audit_command,
 )
 
 

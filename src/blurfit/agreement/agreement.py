@@ -84,6 +84,7 @@ class Agreement:
         balance: float | None = None,
         local_epsilon: float | None = None,
         local_delta: float | None = None,
+        local_share: float | None = None,
         debias: bool = True,
     ) -> "Agreement":
         """Calibrate noise for a schema and a promise, and write the contract.
@@ -113,6 +114,7 @@ class Agreement:
             balance=balance,
             local_epsilon=local_epsilon,
             local_delta=local_delta,
+            local_share=local_share,
         )
         function = _loss(name, approximation, plain["weight_bound"])
         calibration = calibrate(
@@ -131,6 +133,7 @@ class Agreement:
             balance=plain["balance"],
             local_epsilon=plain["local_epsilon"],
             local_delta=plain["local_delta"],
+            local_share=plain["local_share"],
             debias=debias,
         )
         return cls(
