@@ -122,7 +122,7 @@ class GradientPerturbation(ApproximateRival):
     slope: ClassVar[Any]
 
     accounting: Accounting = "modern"
-    steps: int = 256
+    steps: int = 512
     sampling_rate: float = 1.0
     most_steps: int = 2**17
 

@@ -8,9 +8,9 @@ in one pass, where a contributor sends, instead of a gradient g with ‖g‖ ≤
 in a random direction: g is first rounded to ±L·g/‖g‖, the sign + with probability ½ + ‖g‖/(2L);
 then the direction is uniform on the half sphere of that, with probability e^ε/(e^ε + 1), or on the
 other half. Each density is e^ε times the other, so what is sent is ε-locally private, whatever the
-two records are; and it is unbiased, because the mean of a half sphere is Γ(d/2)/(√π·Γ((d+1)/2)) long.
-So the model, too, is ε-DP for neighbours that replace one record: an ε that everyone has against
-everyone.
+two records are; and it is unbiased, because the mean of a half sphere is Γ(d/2)/(√π·Γ((d+1)/2))
+long. So the model, too, is ε-DP for neighbours that replace one record: an ε that everyone has
+against everyone.
 
     w ← Π(w − η_t·sent),   η_t = η/(B√t);   the model is the mean of all iterates.
 
