@@ -1,6 +1,5 @@
 """What all four estimators keep: scikit-learn's contract, and ours."""
 
-import math
 import os
 import random
 import subprocess

@@ -106,6 +106,11 @@ class RivalRegressor(RegressorMixin, Rival):  # type: ignore[misc]
 
     target_bounds: Any = None
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # noise, on the few rows of scikit-learn's checks
+        return tags
+
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X and their targets y; what lies outside of the bounds is clipped."""
         values, target = validate_data(self, X, y, dtype="numeric", y_numeric=True)
@@ -142,6 +147,7 @@ class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # noise, on the few rows of scikit-learn's checks
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -171,7 +177,8 @@ class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
 
     def predict(self, X: Any) -> AnyArray:
         """The likelier label."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(np.intp)])
+        positive_scores = self.decision_function(X) > 0
+        return np.asarray(self.classes_[positive_scores.astype(np.intp)])
 
     def _risk(self, x: FloatArray, y: FloatArray) -> Risk:
         return LogisticRisk([(x, y)])

@@ -78,6 +78,11 @@ class ConstantRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     [3.0]
     """
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
     def fit(self, X: Any, y: Any) -> Self:
         """Remember the mean."""
         _, target = validate_data(self, X, y, dtype="numeric", y_numeric=True)
@@ -93,6 +98,11 @@ class ConstantRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 @dataclass(kw_only=True, eq=False, repr=False)
 class ConstantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Predicts the most frequent label, whatever the features are; not private."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
 
     def fit(self, X: Any, y: Any) -> Self:
         """Remember the most frequent label (the first of several)."""
