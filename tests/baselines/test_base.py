@@ -34,16 +34,6 @@ def make(name: str):
 
 RIVALS = [make(name) for name in baselines.__all__]
 PRIVATE = [model for model in RIVALS if hasattr(model, "epsilon")]
-# scikit-learn wants every class to be predicted for a hundred rows, which these cannot do.
-ONE_CLASS = ("ConstantClassifier", "LocalGradientClassifier", "GradientPerturbationClassifier")
-
-
-def expected_failures(estimator):
-    if type(estimator).__name__ not in ONE_CLASS:
-        return {}
-    return {"check_classifiers_classes": "a constant or very noisy model predicts one class"}
-
-
 def kinds(models):
     return pytest.mark.parametrize("model", models, ids=lambda model: type(model).__name__)
 
@@ -55,8 +45,7 @@ def data(model, rows: int = 60):
     return X, y if type(model).__name__.endswith("Regressor") else y > 0
 
 
-@parametrize_with_checks(RIVALS, expected_failed_checks=expected_failures)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(RIVALS)
 def test_scikit_learns_checks(estimator, check) -> None:
     check(estimator)
 

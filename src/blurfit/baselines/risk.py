@@ -155,7 +155,7 @@ class LogisticRisk:
         """Σ(σ(w·x) − [y = 1])·x: the label enters only by Σ[y = 1]x, so one pass serves all k."""
         total = np.zeros((self.dimension, len(weights)))
         for x, y in self._blocks():
-            slopes = expit(x @ weights.T)
+            slopes = _sigmoid(x @ weights.T)
             slopes -= (y > 0)[:, None]
             total += x.T @ slopes
         return np.asarray(total.T)
@@ -176,15 +176,21 @@ class LogisticRisk:
         reference = np.zeros(self.dimension) if self.start is None else self.start
         values, vectors = np.linalg.eigh(self.hessian(reference))
         weights = np.tile(reference, (len(ridges), 1))
-        last = np.full(len(ridges), np.inf)
-        for _ in range(30):
-            gradient = self.gradients(weights) + ridges[:, None] * weights + linears
-            residual = self._residuals(gradient, weights, ridges, linears)
-            if (residual <= RESIDUAL_ALLOWED).all() or (residual > 0.5 * last).any():
-                break
-            last = residual
-            weights = weights - (gradient @ vectors / (values + ridges[:, None])) @ vectors.T
-        for k in np.flatnonzero(residual > RESIDUAL_ALLOWED):
+        last, active = np.full(len(ridges), np.inf), np.arange(len(ridges))
+        stubborn: list[int] = []
+        while len(active):
+            w, ridge, linear = weights[active], ridges[active], linears[active]
+            gradient = self.gradients(w) + ridge[:, None] * w + linear
+            residual = self._residuals(gradient, w, ridge, linear)
+            open_ones = residual > RESIDUAL_ALLOWED
+            slow = open_ones & (residual > 0.5 * last[active])
+            stubborn += active[slow].tolist()
+            last[active] = residual
+            w = w - (gradient @ vectors / (values + ridge[:, None])) @ vectors.T
+            going_on = open_ones & ~slow
+            weights[active[going_on]] = w[going_on]
+            active = active[going_on]
+        for k in stubborn:
             weights[k] = self._newton(float(ridges[k]), linears[k], reference)
         return weights
 
@@ -233,3 +239,15 @@ class LogisticRisk:
             for begin in range(0, len(y), ROWS_AT_ONCE):
                 rows = slice(begin, begin + ROWS_AT_ONCE)
                 yield x[rows], y[rows]
+
+
+def _sigmoid(z: FloatArray) -> FloatArray:
+    """σ(z) in the place of z: 1/(1 + e^{−z}), several times as fast as `scipy.special.expit`.
+
+    Where e^{−z} overflows, σ is 0 to all digits.
+    """
+    np.negative(z, out=z)
+    with np.errstate(over="ignore"):
+        np.exp(z, out=z)
+    z += 1.0
+    return np.reciprocal(z, out=z)

@@ -1,0 +1,1 @@
+"""Commands that are long enough for a module of their own; `blurfit.cli` registers them."""
