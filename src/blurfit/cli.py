@@ -1,4 +1,4 @@
-"""The command line: `blurfit calibrate`, `blurfit guarantee`."""
+"""The command line: `blurfit calibrate`, `blurfit guarantee`, `blurfit reproduce`."""
 
 import json
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from rich.console import Console
 
 import blurfit
 from blurfit.agreement.words import releases_in_words
+from blurfit.commands.reproduce import reproduce
 from blurfit.errors import BlurfitError
 from blurfit.presentation import report
 from blurfit.theory.calibrated import MECHANISMS, RULES
@@ -122,3 +123,6 @@ def guarantee(as_json: bool, **arguments: Any) -> None:
             f"Kept: epsilon = {kept.epsilon:.6g}, delta = {kept.delta:.6g} "
             f"({kept.neighbours}, {releases_in_words(kept)})."
         )
+
+
+main.add_command(reproduce)
