@@ -49,9 +49,11 @@ bench: $(DEVELOPMENT)  ## Measure speed, as ratios in one run
 	$(BIN)/python benchmarks/mathematics.py
 	$(BIN)/python benchmarks/blur.py
 	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/reproduction.py
 
-figures: $(DEVELOPMENT)  ## Draw the figures into build/figures
+figures: $(DEVELOPMENT)  ## Run the paper's experiments and ours into build/figures, and write their page
 	$(BIN)/python experiments/calibration.py
+	$(BIN)/blurfit reproduce --page docs/experiments.md
 
 clean:  ## Remove what was built, and the environment
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

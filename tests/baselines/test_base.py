@@ -34,6 +34,8 @@ def make(name: str):
 
 RIVALS = [make(name) for name in baselines.__all__]
 PRIVATE = [model for model in RIVALS if hasattr(model, "epsilon")]
+
+
 def kinds(models):
     return pytest.mark.parametrize("model", models, ids=lambda model: type(model).__name__)
 

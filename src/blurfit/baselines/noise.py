@@ -19,3 +19,8 @@ def exponential_in_norm(dimension: int, rate: float, generator: np.random.Genera
     outputs that one person moves by Δ the densities differ by a factor of at most e^{rate·Δ}.
     """
     return on_sphere(dimension, generator) * generator.gamma(dimension, 1.0 / rate)
+
+
+def gaussian(dimension: int, deviation: float, generator: np.random.Generator) -> FloatArray:
+    """b ~ N(0, deviation²·I)."""
+    return np.asarray(deviation * generator.standard_normal(dimension))

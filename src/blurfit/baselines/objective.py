@@ -34,6 +34,7 @@ import numpy.typing as npt
 
 from blurfit.baselines.base import ApproximateRival, InBall, PureRival, RivalClassifier
 from blurfit.baselines.noise import exponential_in_norm
+from blurfit.baselines.noise import gaussian as gaussian_noise
 from blurfit.baselines.risk import Risk, minimiser
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.certified import largest_m
@@ -173,7 +174,7 @@ class ObjectivePerturbation(ApproximateRival):
     def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:
         """The minimiser of the perturbed objective."""
         found = self.perturbation(risk)
-        noise = found.scale * generator.standard_normal(risk.dimension)
+        noise = gaussian_noise(risk.dimension, found.scale, generator)
         return minimiser(risk, found.ridge, noise)
 
 

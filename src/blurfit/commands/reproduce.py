@@ -1,6 +1,6 @@
 """`blurfit reproduce`: the paper's figures and ours, from a population to a page."""
 
-import json
+import os
 import time
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from blurfit.experiments.catalogue import EXPERIMENTS, PAPER
+from blurfit.experiments.facts import Facts
 from blurfit.experiments.journal import read_csv
 from blurfit.experiments.page import write_page
 from blurfit.experiments.plots import draw
@@ -60,29 +61,34 @@ def reproduce(
     of them if none is given. A run that was stopped goes on where it was.
     """
     chosen = names or tuple(EXPERIMENTS)
-    facts_path = out / "facts.json"
+    facts = Facts.read(out)
     if not plot_only:
         population = Population.load(data, rows=rows, seed=seed)
-        facts = {
-            "population": population.name,
-            "synthetic": population.synthetic,
-            "rows": len(population),
-            "seconds": _facts(facts_path).get("seconds", {}),
-        }
+        known = facts if facts.population == population.name else Facts()
+        facts = Facts(
+            population.name,
+            population.synthetic,
+            len(population),
+            trials,
+            workers,
+            known.seconds,
+            known.computing,
+        )
         for name in chosen:
-            begin = time.perf_counter()
+            begin, used = time.perf_counter(), _computing()
             _run(name, population, trials, workers, out)
-            facts["seconds"] |= {name: round(time.perf_counter() - begin, 1)}
-            facts_path.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-    facts = _facts(facts_path)
-    marker = " · SYNTHETIC people" if facts.get("synthetic", True) else ""
-    title = f"{facts.get('population', 'unknown population')}{marker}"
+            facts = facts.took(name, time.perf_counter() - begin, _computing() - used)
+            facts.write(out)
     for name in chosen:
-        draw(name, read_csv(out / f"{name}.csv"), out / f"{name}.png", f"{name} · {title}")
-    CONSOLE.print(f"Wrote {', '.join(f'{name}.csv and .png' for name in chosen)} into {out}.")
-    spent = [facts.get("seconds", {}).get(name, 0.0) for name in PAPER if name in chosen]
-    if spent and not plot_only:
-        CONSOLE.print(f"The paper's figures took {sum(spent):.0f} seconds.")
+        draw(name, read_csv(out / f"{name}.csv"), out / f"{name}.png", f"{name} · {facts.title}")
+    CONSOLE.print(f"Wrote {', '.join(chosen)}, as .csv and .png, into {out}.")
+    if not plot_only and set(PAPER) <= set(chosen):
+        spent = sum(facts.seconds[name] for name in PAPER)
+        computing = sum(facts.computing[name] for name in PAPER)
+        CONSOLE.print(
+            f"The paper's four figures took {spent:.0f} seconds, of {computing:.0f} seconds of "
+            "computing time."
+        )
     if page is not None:
         write_page(page, out, facts)
         CONSOLE.print(f"Wrote {page}.")
@@ -101,8 +107,7 @@ def _run(name: str, population: Population, trials: int, workers: int, out: Path
         )
 
 
-def _facts(path: Path) -> dict[str, object]:
-    found: dict[str, object] = {}
-    if path.exists():
-        found = json.loads(path.read_text(encoding="utf-8"))
-    return found
+def _computing() -> float:
+    """Seconds that this process and its workers have computed."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system

@@ -9,8 +9,7 @@
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Any
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
@@ -31,7 +30,7 @@ from blurfit.experiments.methods import (
 from blurfit.experiments.paper import DELTA, QUORUMS
 from blurfit.experiments.population import Population
 from blurfit.experiments.rivals import GRADIENT, more_weights
-from blurfit.simulation.entropy import generator_for
+from blurfit.simulation.entropy import Generator, generator_for
 from blurfit.theory.calibrated import InputCalibration, MomentCalibration
 from blurfit.theory.calibration import calibrate
 
@@ -41,7 +40,7 @@ MOST_TRIALS = 20
 DEBIASED, BIASED = "input, debiased", "input, not debiased"
 
 
-def seeded(population: Population, cell: str, line: str, trial: int) -> np.random.Generator:
+def seeded(population: Population, cell: str, line: str, trial: int) -> Generator:
     """The generator of one line in one trial of one cell."""
     return generator_for([population.seed, zlib.crc32(f"{cell} {line}".encode()), trial])
 
@@ -103,6 +102,7 @@ class PublicNumbers:
     """Noise and local ε as calibrated for d = 14, R_q = R_p = η = 1: no data."""
 
     name: str
+    quorums: tuple[int, ...] = QUORUMS
 
     def cells(self, population: Population, trials: int) -> list[str]:  # noqa: ARG002
         """One."""
@@ -117,14 +117,19 @@ class PublicNumbers:
         """For each ε and n of the paper."""
         rows = []
         for epsilon in EPSILONS:
-            for n in QUORUMS:
-                common = {"dimension": 14, "quorum": n, "q_bound": 1.0, "p_bound": 1.0}
+            for n in self.quorums:
+                common: dict[str, Any] = {
+                    "dimension": 14,
+                    "quorum": n,
+                    "q_bound": 1.0,
+                    "p_bound": 1.0,
+                }
                 for line, terms in (
                     (PUBLISHED_INPUT, {"mechanism": "input", "rule": "published"}),
                     (INPUT, {"mechanism": "input", "split": DEFAULT_SPLIT}),
                     (MOMENT, {"mechanism": "moment", "parallel": True}),
                 ):
-                    found = calibrate(epsilon, DELTA, weight_bound=1.0, **common, **terms)
+                    found = calibrate(epsilon, DELTA, q_bound=1.0, p_bound=1.0, **common, **terms)
                     values = {"exact local epsilon": found.local.epsilon}
                     if isinstance(found, MomentCalibration):
                         values |= {"sigma_m": found.sigma_m, "sigma_p": found.sigma_p}

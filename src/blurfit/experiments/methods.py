@@ -17,7 +17,7 @@ from blurfit.baselines import (
     ObjectivePerturbationClassifier,
     ObjectivePerturbationRegressor,
 )
-from blurfit.baselines.noise import exponential_in_norm
+from blurfit.baselines.noise import exponential_in_norm, gaussian
 from blurfit.baselines.output import forecast_ridge, into_ball, sensitivity
 from blurfit.baselines.risk import LogisticRisk, SquaredRisk
 from blurfit.database.learner import spectral_ridge
@@ -30,6 +30,7 @@ from blurfit.estimators import (
     MomentPerturbationRegressor,
 )
 from blurfit.experiments.population import Population, WindowSums
+from blurfit.simulation.entropy import Generator
 from blurfit.simulation.sampler import sampler_for
 from blurfit.theory.calibrated import InputCalibration, MomentCalibration
 
@@ -83,7 +84,7 @@ def agreement(
 
 
 def from_sums(
-    contract: Agreement, sums: Statistics, ridge: float | None, generator: np.random.Generator
+    contract: Agreement, sums: Statistics, ridge: float | None, generator: Generator
 ) -> FloatArray:
     """Blur the sums as the contract says, and minimise; `ridge` adds to what the line has itself.
 
@@ -118,7 +119,7 @@ def perturbed(
     risk: SquaredRisk | LogisticRisk,
     promise: Promise,
     ridge: float | None,
-    generator: np.random.Generator,
+    generator: Generator,
 ) -> Perturbed:
     """What a line of `FROM_MINIMISERS` minimises, with its noise drawn."""
     nothing = np.zeros(risk.dimension)
@@ -135,7 +136,7 @@ def perturbed(
     found = family(
         epsilon=promise.epsilon, delta=promise.delta, ridge=ridge or 0.0, rule=rule
     ).perturbation(risk)
-    noise = found.scale * generator.standard_normal(risk.dimension)
+    noise = gaussian(risk.dimension, found.scale, generator)
     return Perturbed(found.ridge, noise, nothing)
 
 

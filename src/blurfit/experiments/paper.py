@@ -27,7 +27,7 @@ from blurfit.experiments.methods import (
     squared_risk,
 )
 from blurfit.experiments.population import Population, Window
-from blurfit.simulation.entropy import generator_for
+from blurfit.simulation.entropy import Generator, generator_for
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -127,7 +127,7 @@ class PaperFigure:
 
     def _generator(
         self, population: Population, window: Window, trial: int, line: str
-    ) -> np.random.Generator:
+    ) -> Generator:
         """The same noise for each ridge of a line, so that tuning compares ridges alone."""
         words = zlib.crc32(f"{self.name} {line}".encode())
         return generator_for([population.seed, words, window.count, trial])

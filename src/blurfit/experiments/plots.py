@@ -48,7 +48,8 @@ def _lines(
     axis: Any, found: Mapping[Key, Mean], x: Callable[[Key], float], lines: Sequence[str]
 ) -> None:
     for line in lines:
-        points = sorted((x(key), mean) for key, mean in found.items() if key.line == line)
+        points = [(x(key), mean) for key, mean in found.items() if key.line == line]
+        points.sort(key=lambda point: point[0])
         axis.errorbar(
             [place for place, _ in points],
             [mean.value for _, mean in points],

@@ -30,7 +30,7 @@ from blurfit.experiments.journal import Row
 from blurfit.experiments.methods import CONSTANT, INPUT, LINES, MOMENT, Promise, squared_risk
 from blurfit.experiments.paper import DELTA, PaperFigure
 from blurfit.experiments.population import Population, Window
-from blurfit.simulation.entropy import generator_for
+from blurfit.simulation.entropy import Generator, generator_for
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def more_weights(
     promise: Promise,
     *,
     label: bool,
-    generator: np.random.Generator,
+    generator: Generator,
 ) -> FloatArray:
     """The weights of a rival that is not in the paper's figures."""
     terms: dict[str, Any] = {"epsilon": promise.epsilon}
@@ -80,7 +80,7 @@ def weights_from_rows(
     *,
     label: bool,
     runs: int,
-    generator: np.random.Generator,
+    generator: Generator,
 ) -> FloatArray:
     """The weights of a rival that looks at single records: `runs` of them on the same window."""
     places = (window.start + np.arange(window.count)) % (len(population) // 32 * 32)
@@ -193,9 +193,7 @@ class Comparison:
         tested = min(TEST_ROWS, (len(population) - n) // 32 * 32)
         return replace(population.window(n, trial), tested=tested)
 
-    def _generator(
-        self, population: Population, cell: str, line: str, trial: int
-    ) -> np.random.Generator:
+    def _generator(self, population: Population, cell: str, line: str, trial: int) -> Generator:
         words = zlib.crc32(f"{self.name} {cell} {line}".encode())
         return generator_for([population.seed, words, trial])
 
