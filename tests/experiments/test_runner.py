@@ -1,5 +1,10 @@
 """Seeds make CSVs equal to the last byte: with other workers, and after a kill."""
 
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import pytest
 
 from blurfit import InvalidValueError
@@ -62,3 +67,45 @@ def test_another_seed_is_another_csv(people, tmp_path) -> None:
 def test_zero_trials_are_refused(people, tmp_path) -> None:
     with pytest.raises(InvalidValueError, match="trials=0"):
         run(FIGURE, people, trials=0, workers=1, out=tmp_path)
+
+
+SCRIPT = """
+from pathlib import Path
+from blurfit.datasets import make_census
+from blurfit.experiments.paper import PaperFigure
+from blurfit.experiments.population import Population
+from blurfit.experiments.runner import run
+people = Population.of(make_census(5013, seed=1), seed=3)
+figure = PaperFigure("fig2a", label=True, epsilon=0.1, quorums=(128, 512))
+run(figure, people, trials=400, workers=2, out=Path({out!r}))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
+def test_workers_end_when_the_run_is_killed(tmp_path) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", SCRIPT.format(out=str(tmp_path))]
+    process = subprocess.Popen(command)
+    journal = tmp_path / "fig2a.journal"
+    deadline = time.monotonic() + 60
+    while not journal.exists() or len(journal.read_text().splitlines()) < 4:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    process.kill()
+    process.wait()
+    assert children
+    while any(Path(f"/proc/{child}/environ").exists() for child in children):
+        alive = [child for child in children if not is_zombie(child)]
+        if not alive:
+            break
+        assert time.monotonic() < deadline, alive
+        time.sleep(0.2)
+
+
+def is_zombie(process: str) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state in "ZX"

@@ -5,6 +5,9 @@ depend on how many workers there are, which of them was first, or whether the ru
 """
 
 import multiprocessing
+import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -105,12 +108,25 @@ def _computed(
     _shared = _Shared(experiment, population)
     try:
         context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        with ProcessPoolExecutor(
+            workers, mp_context=context, initializer=_end_with, initargs=(os.getpid(),)
+        ) as pool:
             futures = {pool.submit(_work, cell, known): cell for cell in missing}
             for future in as_completed(futures):
                 yield futures[future], future.result()
     finally:
         _shared = None
+
+
+def _end_with(parent: int) -> None:
+    """Let a worker end when the run is killed: it would wait for ever for its next cell."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _work(cell: str, known: Mapping[str, list[Row]]) -> list[Row]:
