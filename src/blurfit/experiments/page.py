@@ -137,25 +137,34 @@ def _verdict(found: Mapping[str, Means]) -> str:
     }
     gap = value("fig2b", NO_PRIVACY, largest) - value("fig2b", INPUT, largest)
     objective_gap = value("fig2b", OBJECTIVE, largest) - value("fig2b", INPUT, largest)
+    rivals = [value("fig1a", line, small) for line in (PUBLISHED_INPUT, OBJECTIVE)]
+    approaches = _yes(max(ratios.values()) < 1.01)
+    close = _yes(max(rivals) < 1.05 * min(rivals))
+    worse = _yes(value("fig1a", OUTPUT, small) > max(rivals))
+    meet = _yes(objective_gap < 0.001)
     return f"""## What agrees with the paper, and what does not
 
-- *Input approaches no privacy as n grows*: yes for linear regression. At {at} its RMSE is
+- *Input approaches no privacy as n grows*: {approaches} for linear regression. At {at} its RMSE is
   {ratios["fig1a"]:.4f} (ε = 0.1) and {ratios["fig1b"]:.4f} (ε = 1) times the non-private one.
-- *Input is close to objective perturbation even for small n*: no. At {low} and ε = 0.1 the RMSE of
-  input is {value("fig1a", PUBLISHED_INPUT, small):.4f} as published and
+- *Input is close to objective perturbation even for small n*: {close} as published. At {low}
+  and ε = 0.1 the RMSE of input is {value("fig1a", PUBLISHED_INPUT, small):.4f} as published and
   {value("fig1a", INPUT, small):.4f} certified, that of objective perturbation
   {value("fig1a", OBJECTIVE, small):.4f} as published and
-  {value("fig1a", CERTIFIED_OBJECTIVE, small):.4f} certified. With the same rule for both they are
-  close; what differs is how much noise a proof asks for. (Published input perturbation protects
+  {value("fig1a", CERTIFIED_OBJECTIVE, small):.4f} certified. What differs most is how much noise
+  a proof asks for. (Published input perturbation protects
   against zeroing a record out, all others here against replacing it.)
-- *Output perturbation is worse than both*: yes, {value("fig1a", OUTPUT, small):.4f} there.
-- *Logistic input and objective perturbation meet as n grows*: **no**. At {at} and ε = 1 input
+- *Output perturbation is worse than both*: {worse}, {value("fig1a", OUTPUT, small):.4f} there.
+- *Logistic input and objective perturbation meet as n grows*: {meet}. At {at} and ε = 1 input
   stays {100 * gap:.2f} points below no privacy, and {100 * objective_gap:.2f} below objective
   perturbation. The reason is the parabola in the place of the logistic loss, which does not go
   away with n: any even parabola has the least-squares direction, whatever its curvature. The paper
   names it for small n only.
 - *Moment perturbation*, which the paper does not have: {value("fig1a", MOMENT, small):.4f} at
   {low}, ε = 0.1, where no privacy has {value("fig1a", NO_PRIVACY, small):.4f}."""
+
+
+def _yes(holds: bool) -> str:
+    return "yes" if holds else "**no**"
 
 
 def _risk(found: Means) -> str:
