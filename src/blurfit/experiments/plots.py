@@ -1,19 +1,47 @@
 """From CSV to PNG, one picture for each experiment; nothing is computed but means."""
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from PIL import Image
 
 from blurfit.experiments.journal import Row
-from blurfit.experiments.methods import INPUT, MOMENT, NO_PRIVACY, PUBLISHED_INPUT
+from blurfit.experiments.methods import (
+    CERTIFIED_OBJECTIVE,
+    CONSTANT,
+    INPUT,
+    MOMENT,
+    NO_PRIVACY,
+    OBJECTIVE,
+    OUTPUT,
+    PUBLISHED_INPUT,
+)
+from blurfit.experiments.rivals import (
+    ADASSP,
+    FUNCTIONAL,
+    GRADIENT,
+    LAPLACE_OBJECTIVE,
+    LOCAL,
+    PUBLISHED_GRADIENT,
+)
 from blurfit.experiments.summary import Key, Mean, means
 
-DOTS = 80  # per inch: pictures for a page, of some ten kilobytes
+DOTS, COLOURS = 80, 64  # per inch: pictures for a page, of some ten kilobytes
 STYLES: dict[str, dict[str, Any]] = {
     NO_PRIVACY: {"color": "black", "linestyle": "--"},
-    "constant": {"color": "grey", "linestyle": ":"},
+    CONSTANT: {"color": "grey", "linestyle": ":"},
+    OUTPUT: {"color": "tab:brown"},
+    OBJECTIVE: {"color": "tab:orange", "linestyle": "--"},
+    CERTIFIED_OBJECTIVE: {"color": "tab:orange"},
+    LAPLACE_OBJECTIVE: {"color": "gold"},
+    FUNCTIONAL: {"color": "tab:purple"},
+    ADASSP: {"color": "tab:green"},
+    GRADIENT: {"color": "tab:pink"},
+    PUBLISHED_GRADIENT: {"color": "tab:pink", "linestyle": "--"},
+    LOCAL: {"color": "tab:olive"},
     INPUT: {"color": "tab:blue", "linewidth": 2},
     PUBLISHED_INPUT: {"color": "tab:blue", "linestyle": "--"},
     MOMENT: {"color": "tab:red", "linewidth": 2},
@@ -27,7 +55,10 @@ def draw(name: str, rows: Sequence[Row], path: Path, title: str) -> None:
     _drawers(name)(figure, found)
     figure.suptitle(title, fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DOTS, metadata={"Software": None})
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=DOTS, metadata={"Software": None})
+    with Image.open(drawn) as picture:  # 64 colours are enough for lines, at a third of the size
+        picture.convert("RGB").quantize(COLOURS).save(path, optimize=True)
 
 
 def _drawers(name: str) -> Callable[[Figure, Mapping[Key, Mean]], None]:
@@ -82,7 +113,7 @@ def _paper(figure: Figure, found: Mapping[Key, Mean], label: str) -> None:
         (("default", "public defaults"), ("tuned", "tuned on the data, as the paper did")),
         strict=True,
     ):
-        chosen = _of(found, variant=variant) | _of(found, line="constant")
+        chosen = _of(found, variant=variant) | _of(found, line=CONSTANT)
         _lines(axis, chosen, lambda key: key.n, _names(chosen))
         axis.set_xscale("log", base=2)
         axis.set(title=words, xlabel="n")
