@@ -118,12 +118,7 @@ class PublicNumbers:
         rows = []
         for epsilon in EPSILONS:
             for n in self.quorums:
-                common: dict[str, Any] = {
-                    "dimension": 14,
-                    "quorum": n,
-                    "q_bound": 1.0,
-                    "p_bound": 1.0,
-                }
+                common: dict[str, Any] = {"dimension": 14, "quorum": n, "weight_bound": 1.0}
                 for line, terms in (
                     (PUBLISHED_INPUT, {"mechanism": "input", "rule": "published"}),
                     (INPUT, {"mechanism": "input", "split": DEFAULT_SPLIT}),
