@@ -105,8 +105,8 @@ def standings(found: Means) -> str:
     """Whether input beats its three rivals from 2¹³ on, and moment everybody from 2⁹ on."""
     text = []
     for line, rivals, least, words in (
-        (INPUT, (OBJECTIVE, FUNCTIONAL, ADASSP), 2**13, "published rivals"),
-        (MOMENT, PRIVATE_RIVALS, 2**9, "any private method"),
+        (INPUT, (OBJECTIVE, FUNCTIONAL, ADASSP), 2**13, "its published rivals"),
+        (MOMENT, PRIVATE_RIVALS, 2**9, "private methods"),
     ):
         worse = losses_against(line, rivals, found, least)
         if not worse:
