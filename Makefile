@@ -49,10 +49,13 @@ bench: $(DEVELOPMENT)  ## Measure speed, as ratios in one run
 	$(BIN)/python benchmarks/mathematics.py
 	$(BIN)/python benchmarks/blur.py
 	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/collect.py
 	$(BIN)/python benchmarks/sweep.py
+	$(BIN)/python benchmarks/reproduction.py
 
-figures: $(DEVELOPMENT)  ## Draw the figures into build/figures
+figures: $(DEVELOPMENT)  ## Run the paper's experiments and ours into build/figures, and write their page
 	$(BIN)/python experiments/calibration.py
+	$(BIN)/blurfit reproduce --page docs/experiments.md
 
 errata: $(DEVELOPMENT)  ## Compute the numbers of docs/errata.md again
 	$(BIN)/python experiments/errata.py

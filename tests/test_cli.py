@@ -23,6 +23,8 @@ IN_ORDER = [
     *("calibrate", "guarantee", "agree", "serve", "open", "invite", "contribute"),
     *("status", "close", "publish", "predict", "statement"),
 ]
+# Whose examples are run by their own tests, in tests/commands.
+BESIDES = ["forecast", "audit", "reproduce"]
 SCHEMA = """
 [[features]]
 name = "age"
@@ -76,14 +78,15 @@ def test_commands_are_listed_in_the_order_in_which_they_are_used() -> None:
     result = blurfit("--help")
     assert result.returncode == 0
     listed = re.findall(r"^  (\w+)", result.stdout.split("Commands:")[1], re.MULTILINE)
-    assert listed == IN_ORDER
-    assert list(cli.main.commands) == IN_ORDER
+    assert listed == list(cli.main.commands)
+    assert [name for name in listed if name not in BESIDES] == IN_ORDER
+    assert set(listed) == {*IN_ORDER, *BESIDES}
     assert "0 done; 2 wrong usage or value; 3 nobody answers; 4 refused" in " ".join(
         result.stdout.split()
     )
 
 
-@pytest.mark.parametrize("name", IN_ORDER)
+@pytest.mark.parametrize("name", [*IN_ORDER, *BESIDES])
 def test_every_command_and_option_says_what_it_is_for(name: str) -> None:
     command = cli.main.commands[name]
     assert command.help
@@ -98,6 +101,13 @@ def test_help_shows_the_example() -> None:
     result = blurfit("contribute", "-h")
     assert result.returncode == 0
     assert " ".join(example("contribute")) in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("name", ["forecast", "audit"])
+def test_examples_on_the_files_of_the_documentation_work(name: str) -> None:
+    result = blurfit(*example(name), folder=Path(__file__).parents[1])
+    assert result.returncode == 0, result.stderr
+    assert result.stdout
 
 
 def test_version_and_an_unknown_command() -> None:

@@ -13,6 +13,7 @@ from blurfit.commands.calibrate import calibrate, guarantee
 from blurfit.commands.common import Commands
 from blurfit.commands.contribute import contribute
 from blurfit.commands.forecast import forecast_command
+from blurfit.commands.reproduce import reproduce
 from blurfit.commands.serve import serve
 from blurfit.commands.use import predict, statement
 
@@ -31,6 +32,7 @@ COMMANDS = (
     predict,
     statement,
     audit_command,
+    reproduce,
 )
 
 

@@ -30,8 +30,8 @@ from blurfit.theory.calibrated import InputCalibration, MomentCalibration
 from blurfit.validate import nonnegative
 
 # To which share of the noise's edge the smallest eigenvalue is lifted. Found on public census
-# microdata, where 0.25 to 0.5 do about equally well from n = 2⁹ to 2¹⁷ at ε = 0.1 and 1.
-LIFT = 0.35
+# microdata, where 0.35 to 0.55 do about equally well from n = 2⁹ to 2¹⁷ at ε = 0.1 and 1.
+LIFT = 0.5
 
 
 def learn(
@@ -72,7 +72,7 @@ def weights_of(agreement: Agreement, statistics: Statistics) -> FloatArray:
 
 
 def spectral_ridge(calibration: MomentCalibration, statistics: Statistics) -> float:
-    """max(0, κν − λ_min(A)), ν = σ_N·√(2d) the edge of the noise's spectrum, κ = 0.35.
+    """max(0, κν − λ_min(A)), ν = σ_N·√(2d) the edge of the noise's spectrum, κ = 0.5.
 
     The noise moves the eigenvalues of the Gram matrix by up to about ν, so directions that the data
     do not determine end up anywhere between −ν and ν. Lifting the smallest to κν keeps them from
