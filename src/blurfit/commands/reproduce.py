@@ -19,7 +19,7 @@ from blurfit.experiments.runner import run
 CONSOLE = Console(stderr=True)
 
 
-@click.command(epilog="Example: blurfit reproduce fig1a fig1b --trials 10 --workers 2")
+@click.command(epilog="Example: blurfit reproduce noise --trials 1 --rows 5000 --out build/example")
 @click.argument("names", nargs=-1, type=click.Choice(list(EXPERIMENTS)))
 @click.option("--trials", default=100, show_default=True, help="Trials of each experiment.")
 @click.option("--workers", default=2, show_default=True, help="Processes; they change only time.")
