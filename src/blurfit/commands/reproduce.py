@@ -1,5 +1,6 @@
 """`blurfit reproduce`: the paper's figures and ours, from a population to a page."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -8,6 +9,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
+from blurfit.commands.common import as_json
 from blurfit.experiments.catalogue import EXPERIMENTS, PAPER
 from blurfit.experiments.facts import Facts
 from blurfit.experiments.journal import read_csv
@@ -44,6 +46,7 @@ CONSOLE = Console(stderr=True)
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a Markdown page of all CSV in --out, and its pictures beside it.",
 )
+@as_json
 def reproduce(
     names: tuple[str, ...],
     trials: int,
@@ -54,6 +57,7 @@ def reproduce(
     out: Path,
     plot_only: bool,
     page: Path | None,
+    as_json: bool,
 ) -> None:
     """Run the paper's experiments and ours: config → CSV → plot.
 
@@ -92,6 +96,9 @@ def reproduce(
     if page is not None:
         write_page(page, out, facts)
         CONSOLE.print(f"Wrote {page}.")
+    if as_json:
+        files = {name: str(out / f"{name}.csv") for name in chosen}
+        click.echo(json.dumps({"csv": files, "seconds": dict(facts.seconds)}, indent=2))
 
 
 def _run(name: str, population: Population, trials: int, workers: int, out: Path) -> None:

@@ -69,9 +69,7 @@ def perturb_table(agreement: Agreement, table: Any, *, exact: bool = False) -> S
     return blur(agreement, q, p, exact=exact)
 
 
-def blur(
-    agreement: Agreement, q: FloatArray, p: FloatArray, *, exact: bool = False
-) -> Submissions:
+def blur(agreement: Agreement, q: FloatArray, p: FloatArray, *, exact: bool = False) -> Submissions:
     """The second half of `perturb_table`: blur q and p (n, d), within the agreement's bounds.
 
     For audits, which need records at the very edge of what was promised: nothing is verified here.

@@ -8,14 +8,17 @@ import numpy as np
 
 from blurfit.experiments.journal import Row
 
+FIRST = 20  # trials, over which the goals were set
+
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean over trials, its standard error, and how many they were."""
+    """The mean over trials, its standard error, their number, and the mean of the first 20."""
 
     value: float
     error: float
     trials: int
+    first: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ def means(rows: Iterable[Row]) -> dict[Key, Mean]:
             float(np.mean(found)),
             float(np.std(found, ddof=1) / math.sqrt(len(found))) if len(found) > 1 else 0.0,
             len(found),
+            float(np.mean(found[:FIRST])),
         )
         for key, found in values.items()
     }
