@@ -33,7 +33,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from blurfit import access
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.submission import BATCH_MAGIC, Submission, Submissions
-from blurfit.database import problems
+from blurfit.database import problems, website
 from blurfit.database.blocks import Collection
 from blurfit.database.collector import LINGER, Collector
 from blurfit.database.limits import Limiter
@@ -104,6 +104,7 @@ class Service:
             routes=[
                 _route("/collections", get=self._list, post=self._open),
                 _route(one, get=self._show),
+                _route(one + "/history", get=self._history),
                 _route(one + "/agreement", get=self._agreement),
                 _route(one + "/model", get=self._model),
                 _route(one + "/statement", get=self._statement),
@@ -114,6 +115,7 @@ class Service:
                 _route("/healthz", get=self._health),
                 _route("/metrics", get=self._show_metrics),
                 _route("/openapi.json", get=self._openapi),
+                *website.routes(),
             ],
             exception_handlers={
                 BlurfitError: self._refuse,
@@ -186,7 +188,15 @@ class Service:
         return _json(await run_in_threadpool(self.store.statuses))
 
     async def _show(self, request: Request) -> Response:
-        return _json(await run_in_threadpool(self.store.status, _fingerprint(request)))
+        if website.wants_page(request):
+            return website.collection_page(request)
+        response = _json(await run_in_threadpool(self.store.status, _fingerprint(request)))
+        response.headers["vary"] = "accept"
+        return response
+
+    async def _history(self, request: Request) -> Response:
+        found = await run_in_threadpool(self.store.history, _fingerprint(request))
+        return _json([{"hour": hour, "count": count} for hour, count in found])
 
     async def _agreement(self, request: Request) -> Response:
         collection = await run_in_threadpool(self.store.collection, _fingerprint(request))
