@@ -24,9 +24,7 @@ def propose(survey, request):
     def make(**options):
         name = re.sub(r"\W+", " ", request.node.name)
         schema = survey(name, above=options.pop("above", None))
-        return Agreement.propose(
-            schema, **{"epsilon": 1, "delta": 1e-6, "quorum": 2000, **options}
-        )
+        return Agreement.propose(schema, **{"epsilon": 1, "delta": 1e-6, "quorum": 2000, **options})
 
     return make
 
@@ -94,7 +92,9 @@ def test_nothing_leaves_but_one_blurred_submission(
             assert not any(text in everything for text in spellings(value)), value
     assert b"south" not in everything
 
-    left = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+    left = page.evaluate(
+        "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
+    )
     assert not re.search("42.625|61234.5|south", left)  # nor is it kept on the device
 
 
@@ -334,4 +334,6 @@ def test_too_little_noise_is_refused_under_its_own_fingerprint(visit, service, p
 
 def test_an_unknown_collection_says_what_to_do(visit) -> None:
     page = visit().go(f"/c/{'0' * 64}")
-    expect(page.get_by_role("alert")).to_contain_text("Is this the service that you were invited to")
+    expect(page.get_by_role("alert")).to_contain_text(
+        "Is this the service that you were invited to"
+    )

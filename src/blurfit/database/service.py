@@ -4,10 +4,12 @@
 | --- | --- | --- |
 | POST /collections | administrator | open a collection from an agreement |
 | GET /collections, /collections/{fingerprint} | anyone | state, count, quorum |
-| GET …/agreement, …/model, …/statement, …/statistics | anyone | what everyone may read |
+| GET …/agreement, …/history, …/model, …/statement, …/statistics | anyone | what all may read |
 | POST …/submissions | contributors | one or many, JSON or bytes; answered once they are on disk |
 | POST …/invitations | administrator | hashes of one-time invitations |
 | POST …/close, …/publish | administrator | stop collecting; learn and publish, once |
+| POST /agreements | administrator | what a schema and a promise would give; nothing is kept |
+| GET /, /c/…, /m/…, /admin | anyone | pages for people: `blurfit.database.website` |
 | GET /healthz, /metrics, /openapi.json | anyone | for those who run it |
 
 Submissions take a short way past the router: they are what there is most of. Every refusal is a
@@ -40,6 +42,7 @@ from blurfit.database.limits import Limiter
 from blurfit.database.metrics import Metrics
 from blurfit.database.openapi import document
 from blurfit.database.problems import Refusal
+from blurfit.database.proposal import agreement_from
 from blurfit.database.store import Status, Store
 from blurfit.errors import BlurfitError, InvalidValueError, StorageError
 from blurfit.model.published import PublishedModel
@@ -115,6 +118,7 @@ class Service:
                 _route("/healthz", get=self._health),
                 _route("/metrics", get=self._show_metrics),
                 _route("/openapi.json", get=self._openapi),
+                _route("/agreements", post=self._propose),
                 *website.routes(),
             ],
             exception_handlers={
@@ -247,6 +251,13 @@ class Service:
 
         is_new, status = await run_in_threadpool(open_collection)
         return _json(status, 201 if is_new else 200)
+
+    async def _propose(self, request: Request) -> Response:
+        await self._require_administrator(request)  # calibrating takes time that others need
+        body = await read_body(dict(request.scope["headers"]), request.receive, 2**20)
+        _require_json(request)
+        agreement = await run_in_threadpool(agreement_from, body)
+        return Response(agreement.to_json(), media_type=JSON)
 
     async def _invite(self, request: Request) -> Response:
         await self._require_administrator(request)

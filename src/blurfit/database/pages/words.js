@@ -112,6 +112,17 @@ export function errorInWords(agreement) {
   );
 }
 
+/** How blurred the averages over a quorum are, from which the model is made. */
+export function noiseInWords({ calibration }) {
+  const { mechanism, setting } = calibration;
+  const isMoment = mechanism === "moment";
+  const noise = isMoment ? Math.max(calibration.sigma_m, calibration.sigma_p) : calibration.sigma_b;
+  return (
+    `Averaged over ${number(setting.quorum)} people, the blur is ${isMoment ? "" : "at least "}` +
+    `± ${number(noise / setting.quorum, 2)} on numbers that lie between −1 and 1. Twice the quorum halves it.`
+  );
+}
+
 export function number(value, digits = 6) {
   if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e12)) {
     const [mantissa, exponent] = value.toExponential(Math.min(digits, 4) - 1).split("e");
