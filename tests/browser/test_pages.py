@@ -79,7 +79,10 @@ def test_try_it_predicts_what_python_predicts(visit, collect, above) -> None:
         assert float(prediction.get_attribute("data-value")) == pytest.approx(
             float(expected), rel=1e-12
         )
-    for name, effect in model.coefficients.effects.items():
+    for name, effect in {
+        "(intercept)": model.coefficients.intercept,
+        **model.coefficients.effects,
+    }.items():
         shown = page.locator(f'[data-effect="{name}"]').get_attribute("data-value")
         assert float(shown) == pytest.approx(effect, rel=1e-9)
     page.get_by_label("age", exact=True).fill("")
@@ -91,7 +94,7 @@ def test_intervals_are_pythons(visit, collect) -> None:
     page = visit().go(f"/m/{agreement.fingerprint}")
     expect(page.get_by_text("95 % confidence")).to_be_visible()
     got = page.evaluate(
-        "async (model) => (await import('/pages/effects.js')).effectsOf(model)",
+        "async (model) => (await import('/pages/effects.js')).estimatesOf(model)",
         json.loads(model.to_json()),
     )
     for shown, expected in zip(got, model.estimates(), strict=True):

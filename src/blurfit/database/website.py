@@ -38,6 +38,11 @@ POLICY = "; ".join(
         "require-trusted-types-for 'script'",
     )
 )
+PAGE_HEADERS = {
+    "content-security-policy": POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
 PAGES = {
     "/": "home.html",
     "/c/{fingerprint}": "contribute.html",
@@ -115,13 +120,12 @@ async def _file(request: Request) -> Response:
 def _answer(request: Request, file: File) -> Response:
     headers = {
         "content-type": file.media_type,
-        "content-security-policy": POLICY,
-        "cross-origin-opener-policy": "same-origin",
-        "permissions-policy": "camera=(), geolocation=(), microphone=()",
         "cache-control": "no-cache",  # kept, but asked after: a page and its scripts are of one age
         "etag": file.tag,
         "vary": "accept-encoding",
     }
+    if file.media_type == MEDIA_TYPES["html"]:
+        headers |= PAGE_HEADERS
     if file.tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     if "gzip" in request.headers.get("accept-encoding", ""):

@@ -7,7 +7,7 @@ import { alarm, ask, definitions, download, h, place, progress, show } from "./p
 import { box, columnOf, list, question, targetQuestion } from "./questions.js";
 import { verify } from "./verify.js";
 import { columnsOf } from "./schema.js";
-import { errorInWords, localInWords, modelInWords, noiseInWords, number, promiseOf, targetInWords } from "./words.js";
+import { countInWords, errorInWords, localInWords, modelInWords, noiseInWords, number, promiseOf, targetInWords } from "./words.js";
 
 const PAUSE = 250; // milliseconds without typing before the service is asked
 let token = "";
@@ -80,12 +80,13 @@ function form() {
           box("ε of one submission", { name: "local_epsilon" }, "protects from the database too; costs accuracy"),
           box("δ of one submission", { name: "local_delta" }, "with the former"),
           box("Bound on the weights", { name: "weight_bound" }, "gives a certified error; “input” needs it"),
-          list("Blurred is", { name: "mechanism" }, { moment: "the record’s products (moment)", input: "the record (input)" }),
+          list("Blurred is", { name: "mechanism" }, { moment: "products (moment)", input: "the record (input)" }),
           list("One person may", { name: "neighbours" }, { replace: "replace her record", "zero-out": "blank out her record" }),
           box("Ridge (l2)", { name: "l2", value: 0 }),
         ),
       ),
     ),
+    h("div", { id: "brief", "aria-hidden": "true", hidden: true }),
     h("div", { class: "field check" }, h("input", { type: "checkbox", id: "invited" }), h("label", { for: "invited" }, "Only for people with an invitation")),
     h("button", { class: "primary", id: "open", disabled: true }, "Open this collection"),
   );
@@ -130,6 +131,7 @@ async function propose() {
     proposed = agreement;
     place("open").removeAttribute("disabled");
     show("promise", promise(agreement, mu));
+    show("brief", brief(agreement));
   } catch (error) {
     if (turn !== asked) return;
     show("promise", h("h2", {}, "What it would promise"), h("div", { class: "note bad" }, h("strong", {}, "Not yet"), h("p", {}, error.message)));
@@ -153,6 +155,14 @@ function promise(agreement, mu) {
       ["Fingerprint", h("code", {}, agreement.fingerprint)],
     ]),
   ];
+}
+
+/** For narrow screens, where the promise is far below what is being edited. */
+function brief({ calibration, ...rest }) {
+  const { epsilon } = promiseOf({ calibration, ...rest });
+  const { excess_risk: risk, local } = calibration;
+  const error = risk === null ? "" : ` · excess loss ≤ ${number(risk, 2)}`;
+  return [`Model ε = ${number(epsilon)} · one submission ε = ${number(local.epsilon, 4)}${error}`];
 }
 
 function noise(calibration) {
@@ -195,7 +205,7 @@ function card(status, { schema }) {
     { class: "entry", "data-fingerprint": fingerprint },
     h("p", { class: `state ${state}` }, state),
     h("h3", {}, targetInWords(schema)),
-    progress(count, quorum, `${number(count)} of at least ${number(quorum)} people`),
+    progress(count, quorum, countInWords(status)),
     h(
       "div",
       { class: "buttons" },

@@ -5,7 +5,7 @@ import { arrivalsPlot } from "./plots.js";
 import { verify } from "./verify.js";
 import { agreementInWords, errorInWords, noiseInWords, number, targetInWords } from "./words.js";
 
-const EVERY = 10_000;
+const EVERY = 5000;
 const STATES = {
   collecting: "Collecting",
   closed: "Closed: nothing more is accepted, and nothing is published yet",

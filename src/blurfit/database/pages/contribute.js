@@ -9,7 +9,7 @@ import * as outbox from "./outbox.js";
 import { isLabel } from "./schema.js";
 import { toBytes } from "./submission.js";
 import { verify } from "./verify.js";
-import { agreementInWords, localInWords, modelInShort, modelInWords, number, promiseOf, targetInWords } from "./words.js";
+import { agreementInWords, countInWords, localInWords, modelInShort, modelInWords, number, promiseOf, targetInWords } from "./words.js";
 
 const fingerprint = fingerprintHere();
 let agreement;
@@ -65,7 +65,7 @@ function checks(status) {
       h("li", {}, "This is the agreement that your link names."),
       h("li", {}, `Its noise was computed again on this device: it keeps ε = ${number(epsilon)}, δ = ${number(delta)}.`),
     ),
-    progress(status.count, status.quorum, `${number(status.count)} of at least ${number(status.quorum)} have contributed`),
+    progress(status.count, status.quorum, countInWords(status)),
   ];
 }
 
@@ -253,6 +253,7 @@ function receipt(record) {
     ),
   );
   heading.focus();
+  ask(`/collections/${fingerprint}`).then((status) => show("checks", ...checks(status))).catch(() => {});
 }
 
 function startAnew() {

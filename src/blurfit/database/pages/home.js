@@ -1,7 +1,7 @@
 // /: all collections of this service.
 
 import { alarm, ask, h, place, progress, show } from "./page.js";
-import { number, targetInWords } from "./words.js";
+import { countInWords, targetInWords } from "./words.js";
 
 const MOST = 100;
 const STATES = { collecting: "Collecting", closed: "Closed", published: "Published" };
@@ -29,6 +29,6 @@ function card({ fingerprint, state, count, quorum }, { schema }) {
     h("p", { class: `state ${state}` }, STATES[state]),
     h("h2", {}, h("a", { href: `/collections/${fingerprint}` }, targetInWords(schema))),
     h("p", { class: "hint" }, `from ${schema.features.map(({ name }) => name).join(", ")}`),
-    progress(count, quorum, `${number(count)} of at least ${number(quorum)} people`),
+    progress(count, quorum, countInWords({ count, quorum })),
   );
 }

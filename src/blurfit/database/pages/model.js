@@ -1,6 +1,6 @@
 // /m/{fingerprint}: what was learned, in the reader's units; try it; what is promised; downloads.
 
-import { effectsOf } from "./effects.js";
+import { coefficientsOf, effectsOf } from "./effects.js";
 import { answers, field } from "./fields.js";
 import { lossOf } from "./loss.js";
 import { markdown } from "./markdown.js";
@@ -24,7 +24,7 @@ async function start() {
   document.title = `Model of ${targetInWords(schema)}`;
   place("title").textContent = `A model of ${targetInWords(schema)}`;
   place("lead").textContent =
-    `Learned from ${number(model.count)} people who blurred their own answers. No answer was ever seen by anyone else.`;
+    `Learned from ${number(model.count)} people, who blurred their answers before they sent them.`;
   place("loading").hidden = true;
   await check(agreement);
   show("effects", effects(model));
@@ -45,24 +45,22 @@ async function check(agreement) {
 function effects(model) {
   const { schema } = model.agreement;
   const asLabel = isLabel(schema);
-  const [intercept, ...others] = effectsOf(model);
   // a label's score becomes a probability by ½ + c·score: so many percentage points
   const factor = asLabel ? 100 * lossOf(model.agreement).curvature : 1;
-  const spread = others.map(({ value, lower, upper, span }) => ({
-    value: value * span * factor,
-    lower: lower === undefined ? undefined : lower * span * factor,
-    upper: upper === undefined ? undefined : upper * span * factor,
-  }));
-  const reach = Math.max(...spread.map(({ value }) => Math.abs(value))) * 1.6 || 1;
   const unit = asLabel ? "percentage points" : schema.target.name;
-  const rows = others.map(({ name, value, lower, upper }, i) =>
+  const found = effectsOf(model).map(({ feature, name, ...numbers }) => ({
+    feature,
+    name,
+    ...Object.fromEntries(Object.entries(numbers).map(([what, value]) => [what, value * factor])),
+  }));
+  const reach = Math.max(...found.map(({ value }) => Math.abs(value))) * 1.5 || 1;
+  const rows = found.map((one) =>
     h(
-      "tr",
+      "li",
       {},
-      h("th", { scope: "row" }, name),
-      h("td", { class: "picture" }, effectPlot(spread[i], reach)),
-      h("td", {}, signed(spread[i].value)),
-      h("td", {}, h("span", { "data-effect": name, "data-value": value }, signed(value)), interval(lower, upper)),
+      h("span", { class: "what" }, h("b", {}, one.feature.name), " ", h("span", { class: "hint" }, change(one))),
+      effectPlot(one, reach),
+      h("span", { class: "much" }, h("b", {}, signed(one.value)), within(one)),
     ),
   );
   return [
@@ -70,30 +68,44 @@ function effects(model) {
     h(
       "p",
       {},
-      `The dot shows by how much the model’s prediction changes (in ${unit}) when an answer goes from its lowest to its highest, or from no to yes.`,
-      intercept.lower === undefined
-        ? ""
-        : " The pale bar is where the truth lies with 95 % confidence, the privacy noise included.",
+      `By so much (in ${unit}) the prediction changes with each answer, the others being the same.`,
+      found[0].lower === undefined ? "" : " The pale bar is where the truth lies with 95 % confidence, the privacy noise included.",
     ),
-    h(
-      "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Effects" },
-      h(
-        "table",
-        { class: "effects" },
-        h("thead", {}, h("tr", {}, ["Answer", "Picture", "Over its range", asLabel ? "Score per unit" : "Per unit"].map((one) => h("th", { scope: "col" }, one)))),
-        h("tbody", {}, rows),
-      ),
-    ),
-    h("p", { class: "hint" }, `The model starts from ${number(intercept.value, 5)} ${INTERCEPT}, and adds the effect of each answer.`),
+    h("ul", { class: "effects" }, rows),
+    h("details", {}, h("summary", {}, "The coefficients"), coefficients(model)),
   ];
+}
+
+function change({ feature, name }) {
+  if (feature.kind === "categorical") return `${name}, against the average choice`;
+  if (feature.kind === "binary") return "yes instead of no";
+  return `${number(feature.upper)} instead of ${number(feature.lower)}`;
 }
 
 const signed = (value) => `${value > 0 ? "+" : ""}${number(value, 3).replace("-", "−")}`;
 
-function interval(lower, upper) {
+function within({ lower, upper }) {
   if (lower === undefined) return null;
-  return h("span", { class: "interval" }, ` (${signed(lower)} to ${signed(upper)})`);
+  return h("span", { class: "hint" }, ` ${signed(lower)} to ${signed(upper)}`);
+}
+
+function coefficients(model) {
+  const { schema } = model.agreement;
+  return [
+    h(
+      "p",
+      { class: "hint" },
+      isLabel(schema) ? "The score is " : `The prediction of ${schema.target.name} is `,
+      `${INTERCEPT} plus, for each row, its coefficient times the answer; a yes and a choice count 1.`,
+    ),
+    h(
+      "table",
+      {},
+      h("tbody", {}, coefficientsOf(model).map(({ name, value }) =>
+        h("tr", {}, h("th", { scope: "row" }, name), h("td", { "data-effect": name, "data-value": value }, signed(value))),
+      )),
+    ),
+  ];
 }
 
 function tryIt({ agreement, weights }) {

@@ -1,39 +1,43 @@
 // Plots: people over time towards a quorum, and effects with their intervals.
 
-import { svg } from "./page.js";
+import { h, svg } from "./page.js";
 import { number } from "./words.js";
 
-/** Steps upwards over time, and a dashed line at the quorum. `hours`: [{hour, count}], since 1970. */
+/** Upwards over time, and a dashed line at the quorum. `hours`: [{hour, count}], since 1970. */
 export function arrivalsPlot(hours, quorum) {
-  const [width, height, left, bottom] = [640, 220, 12, 24];
+  const [width, height] = [640, 200];
   const first = hours[0].hour;
-  const last = Math.max(hours.at(-1).hour + 1, first + 1);
+  const last = hours.at(-1).hour + 1;
   const total = hours.reduce((sum, { count }) => sum + count, 0);
-  const top = Math.max(total, quorum) * 1.08;
-  const x = (hour) => left + ((width - 2 * left) * (hour - first)) / (last - first);
-  const y = (count) => height - bottom - ((height - bottom - 8) * count) / top;
+  const top = Math.max(total, quorum) * 1.05;
+  const x = (hour) => ((width * (hour - first)) / (last - first)).toFixed(1);
+  const y = (count) => (height - 2 - ((height - 4) * count) / top).toFixed(1);
   let sum = 0;
-  const corners = [[x(first), y(0)]];
+  const corners = [`0,${y(0)}`];
   for (const { hour, count } of hours) {
-    corners.push([x(hour), y(sum)], [x(hour + 1), y((sum += count))]);
+    corners.push(`${x(hour)},${y(sum)}`);
+    corners.push(`${x(hour + 1)},${y((sum += count))}`);
   }
-  corners.push([x(last), y(sum)]);
-  const line = corners.map((corner) => corner.map((one) => one.toFixed(1)).join(",")).join(" ");
-  return svg(
-    "svg",
-    {
-      class: "plot",
-      role: "img",
-      viewBox: `0 0 ${width} ${height}`,
-      "aria-label": `${number(total)} contributors from ${when(first)} to ${when(last)}; the quorum is ${number(quorum)}`,
-    },
-    svg("polygon", { class: "cloud faint", points: `${line} ${x(last)},${y(0)}` }),
-    svg("polyline", { class: "line", points: line }),
-    svg("line", { class: "axis", x1: left, x2: width - left, y1: y(0), y2: y(0) }),
-    svg("line", { class: "goal", x1: left, x2: width - left, y1: y(quorum), y2: y(quorum) }),
-    svg("text", { x: left, y: y(quorum) + (y(quorum) < 30 ? 18 : -6) }, `quorum ${number(quorum)}`),
-    svg("text", { x: left, y: height - 6 }, when(first)),
-    svg("text", { x: width - left, y: height - 6, "text-anchor": "end" }, when(last)),
+  const line = corners.join(" ");
+  return h(
+    "figure",
+    { class: "arrivals" },
+    h("figcaption", {}, h("span", { class: "dashes", "aria-hidden": "true" }, "– – – "), `the quorum, ${number(quorum)}`),
+    svg(
+      "svg",
+      {
+        class: "plot",
+        role: "img",
+        preserveAspectRatio: "none",
+        viewBox: `0 0 ${width} ${height}`,
+        "aria-label": `${number(total)} contributors from ${when(first)} to ${when(last)}; the quorum is ${number(quorum)}`,
+      },
+      svg("polygon", { class: "cloud faint", points: `${line} ${width},${y(0)}` }),
+      svg("polyline", { class: "line", points: line }),
+      svg("line", { class: "axis", x1: 0, x2: width, y1: y(0), y2: y(0) }),
+      svg("line", { class: "goal", x1: 0, x2: width, y1: y(quorum), y2: y(quorum) }),
+    ),
+    h("div", { class: "ends" }, h("span", {}, when(first)), h("span", {}, when(last))),
   );
 }
 

@@ -49,6 +49,12 @@ export function modelInWords(agreement) {
   );
 }
 
+/** How many there are, and how many there must be. */
+export function countInWords({ count, quorum }) {
+  if (count < quorum) return `${number(count)} of at least ${number(quorum)} people`;
+  return `${number(count)} people; at least ${number(quorum)} are needed`;
+}
+
 /** “income”, or “income above 37,000”. */
 export function targetInWords({ target }) {
   return "above" in target ? `${target.name} above ${number(target.above)}` : target.name;
@@ -71,7 +77,7 @@ export function agreementInWords(agreement, mu) {
     ["Promise to everyone in the model", `ε = ${number(epsilon)}, δ = ${number(delta)}`],
     [
       "One submission, seen by the database",
-      `at most ε = ${number(local.epsilon)} at δ = ${number(local.delta, 3)}. ${localInWords(mu).words}`,
+      `at most ε = ${number(local.epsilon, 4)} at δ = ${number(local.delta, 3)}. ${localInWords(mu).words}`,
     ],
     [
       "Published may be",
@@ -107,8 +113,8 @@ export function errorInWords(agreement) {
     return "At this quorum the certified bound says nothing: the error may be as large as the whole range.";
   }
   return (
-    `The model’s typical error in ${name} exceeds that of the best one by at most ` +
-    `${number(bound, 3)}, ${likely}. Usually it is far smaller.`
+    `Over its contributors the model’s typical error in ${name} exceeds that of the best one by ` +
+    `at most ${number(bound, 3)}, ${likely}. That is a worst case.`
   );
 }
 
