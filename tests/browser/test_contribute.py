@@ -313,7 +313,7 @@ def test_a_tampered_agreement_is_refused(visit, service, propose, change, consis
 
 
 def test_too_little_noise_is_refused_under_its_own_fingerprint(visit, service, propose) -> None:
-    """A link to an agreement that promises more than its noise keeps: the page computes it again."""
+    """A link to an agreement that promises more than its noise keeps: it is computed again."""
     agreement = propose()
     service.open(agreement)
     document = json.loads(agreement.to_json())

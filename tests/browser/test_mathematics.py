@@ -37,8 +37,8 @@ def run(visit, service) -> Run:
     def evaluate(modules: str, body: str, argument: object = None) -> Any:
         names = modules.split()
         imports = ", ".join(f"import('/pages/{name}.js')" for name in names)
-        script = f"async (given) => {{ const [{', '.join(names)}] = await Promise.all([{imports}]); {body} }}"
-        return page.evaluate(script, argument)
+        ready = f"const [{', '.join(names)}] = await Promise.all([{imports}]);"
+        return page.evaluate(f"async (given) => {{ {ready} {body} }}", argument)
 
     return evaluate
 
@@ -60,7 +60,7 @@ def wide() -> Schema:
 
 @pytest.fixture(scope="session")
 def agreements(survey) -> list[Agreement]:
-    """Both mechanisms, both relations, all losses, small and huge quorums, tiny and large ε and δ."""
+    """Both mechanisms, both relations, all losses, small and huge quorums, ε and δ."""
     found = []
     cases = [
         (1, 1e-6, 1000, "replace"),
@@ -73,8 +73,10 @@ def agreements(survey) -> list[Agreement]:
     for schema in (survey(), survey(above=37_000), wide()):
         for epsilon, delta, quorum, neighbours in cases:
             common = {"epsilon": epsilon, "delta": delta, "quorum": quorum}
-            for kind in ({}, by_input):
-                found.append(Agreement.propose(schema, **common, **kind, neighbours=neighbours))
+            found += [
+                Agreement.propose(schema, **common, **kind, neighbours=neighbours)
+                for kind in ({}, by_input)
+            ]
         for options in (
             local,
             local | by_input,
@@ -84,18 +86,18 @@ def agreements(survey) -> list[Agreement]:
         ):
             promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3000}
             found.append(Agreement.propose(schema, **(promise | options)))
-    for approximation in ("chebyshev", "least-squares"):
-        for bound in (0.3, 3.0, 70.0):
-            found.append(
-                Agreement.propose(
-                    survey(above=37_000),
-                    epsilon=1,
-                    delta=1e-6,
-                    quorum=2000,
-                    approximation=approximation,
-                    weight_bound=bound,
-                )
-            )
+    found += [
+        Agreement.propose(
+            survey(above=37_000),
+            epsilon=1,
+            delta=1e-6,
+            quorum=2000,
+            approximation=approximation,
+            weight_bound=bound,
+        )
+        for approximation in ("chebyshev", "least-squares")
+        for bound in (0.3, 3.0, 70.0)
+    ]
     return found
 
 
@@ -123,7 +125,8 @@ def records(schema: Schema, count: int) -> list[dict[str, Any]]:
 def test_canonical_json(run) -> None:
     values = [
         0.0, -0.0, 1.0, 100.0, 1e21, 1e20, 123456789012345680000.0, 1e-6, 1e-7, 5e-324,
-        1.7976931348623157e308, 0.1, 1 / 3, 2.0**53, 4.5e15, True, None, "é\u2028\u0000\"\\\U0001f600",
+        1.7976931348623157e308, 0.1, 1 / 3, 2.0**53, 4.5e15, True, None,
+        "é\u2028\u0000\"\\\U0001f600",
         {"\U0001f600": 1.5, "\ufb33": 2.5, "a": [], "": {}, "A": [None, False]},
     ]  # fmt: skip
     generator = np.random.default_rng(0)
@@ -152,7 +155,7 @@ def test_fingerprints_and_verification_of_honest_agreements(run, agreements) -> 
 
 
 def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
-    """Agreements that promise a millionth more than they keep, each consistent but for one thing."""
+    """Agreements that promise a millionth more than they keep, consistent but for one thing."""
     made: dict[str, dict[str, Any]] = {}
 
     def forge(name: str) -> dict[str, Any]:
@@ -270,7 +273,8 @@ def test_submissions_byte_for_byte(run) -> None:
         sent = Submission("0f" * 16, "a1" * 32, mechanism, numbers[:k], numbers[k:])
         body = """
             const identifier = new Uint8Array(16).fill(15);
-            const bytes = submission.toBytes(given.fingerprint, given.mechanism, {...given, identifier});
+            const sent = {...given, identifier};
+            const bytes = submission.toBytes(given.fingerprint, given.mechanism, sent);
             return [Array.from(bytes), submission.identifierOf(bytes)];"""
         data, name = run("submission", body, json.loads(sent.to_json()))
         assert bytes(data) == sent.to_bytes()

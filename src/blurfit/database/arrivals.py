@@ -82,7 +82,9 @@ def _one_by_one(
                         connection, collection, arrival, len(new), is_open=is_open
                     )
                     accepted.append((arrival, list(new.values())))
-                    known |= {name: _digest(arrival.numbers[place]) for name, place in new.items()}
+                    known |= {
+                        name: _digest(arrival.numbers[place]) for name, place in new.items()
+                    }
                 outcomes.append(len(new))
             except BlurfitError as refusal:
                 outcomes.append(refusal)
@@ -128,7 +130,9 @@ def _refuse_unless_welcome(
     here = invitations.c.collection == collection.key
     given = list(dict.fromkeys(arrival.invitations))
     good = connection.scalars(
-        sa.select(invitations.c.hash).where(here & invitations.c.hash.in_(given)).with_for_update()
+        sa.select(invitations.c.hash)
+        .where(here & invitations.c.hash.in_(given))
+        .with_for_update()
     ).all()
     if len(good) < needed:
         raise NotInvitedError(
@@ -136,7 +140,9 @@ def _refuse_unless_welcome(
             "given are good: the others were never given out, or have been used. Ask whoever "
             "invited you."
         )
-    connection.execute(sa.delete(invitations).where(here & invitations.c.hash.in_(good[:needed])))
+    connection.execute(
+        sa.delete(invitations).where(here & invitations.c.hash.in_(good[:needed]))
+    )
 
 
 def _joined(arrivals: Sequence[Arrival]) -> tuple[ByteArray, FloatArray]:

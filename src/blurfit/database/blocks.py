@@ -49,11 +49,7 @@ class Collection:
         """The collection of an agreement, with what follows from it worked out once."""
         screen = Screen.of(agreement)
         return cls(
-            key,
-            agreement,
-            screen,
-            rows_that_add_exactly(agreement, screen.largest_steps()),
-            invited,
+            key, agreement, screen, rows_that_add_exactly(agreement, screen.largest_steps()), invited
         )
 
     @property
@@ -120,9 +116,9 @@ def statistics(connection: Connection, collection: Collection) -> Statistics:
 def submissions(connection: Connection, collection: Collection) -> Iterator[Submissions]:
     """Everything that a collection holds, block by block."""
     query = sa.select(blocks.c.rows).where(blocks.c.collection == collection.key)
-    for rows in (
-        connection.execution_options(yield_per=16).execute(query.order_by(blocks.c.key)).scalars()
-    ):
+    for rows in connection.execution_options(yield_per=16).execute(
+        query.order_by(blocks.c.key)
+    ).scalars():
         yield collection.agreement.layout.table(*_apart(collection, rows))
 
 

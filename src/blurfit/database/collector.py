@@ -136,7 +136,9 @@ def commit(store: Store, collection: Collection, group: list[Waiting]) -> list[O
         good = passes[start:stop]
         if good.all():
             outcomes.append(None)
-            arrivals.append(Arrival(names[start:stop], numbers[start:stop], waiting.invitations))
+            arrivals.append(
+                Arrival(names[start:stop], numbers[start:stop], waiting.invitations)
+            )
         else:
             place = int(good.argmin())
             outcomes.append(screen.refuse(numbers[start + place], place))

@@ -20,10 +20,7 @@ class Metrics:
         )
         self._new, self._again = counted.labels("new"), counted.labels("again")
         self._refusals = Counter(
-            "blurfit_refusals",
-            "Requests that were refused, by kind",
-            ["kind"],
-            registry=self._registry,
+            "blurfit_refusals", "Requests that were refused, by kind", ["kind"], registry=self._registry
         )
         self._count = Gauge(
             "blurfit_collection_submissions",

@@ -177,7 +177,9 @@ def _submissions() -> dict[str, Any]:
         *_BODY,
         body={
             _JSON: {
-                "schema": {"oneOf": [_reference("Submission"), _array(_reference("Submission"))]}
+                "schema": {
+                    "oneOf": [_reference("Submission"), _array(_reference("Submission"))]
+                }
             },
             _BINARY: {"schema": {"type": "string", "format": "binary"}},
         },
@@ -368,5 +370,7 @@ _SCHEMAS: dict[str, Any] = {
         gram=_NUMBERS,
         moment=_NUMBERS,
     ),
-    "Problem": _object(type=_TEXT, title=_TEXT, status={"type": "integer"}, detail=_TEXT),
+    "Problem": _object(
+        type=_TEXT, title=_TEXT, status={"type": "integer"}, detail=_TEXT
+    ),
 }

@@ -327,7 +327,9 @@ class Store:
             )
             new = [row for row in rows if row["hash"] not in known]
             if new:
-                connection.execute(tables.insert_if_absent(connection, tables.invitations), new)
+                connection.execute(
+                    tables.insert_if_absent(connection, tables.invitations), new
+                )
         return len(new)
 
     def invitations(self, fingerprint: str) -> int:

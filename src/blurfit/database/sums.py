@@ -55,9 +55,7 @@ def rows_that_add_exactly(agreement: Agreement, largest_steps: tuple[float, floa
     return max(1, int(EXACT / most)) if math.isfinite(most) else 1
 
 
-def total(
-    agreement: Agreement, parts: Iterable[tuple[int, FloatArray]], exact_rows: int
-) -> Statistics:
+def total(agreement: Agreement, parts: Iterable[tuple[int, FloatArray]], exact_rows: int) -> Statistics:
     """The statistics of a collection from its blocks' counts and sums."""
     d, count, held = agreement.dimension, 0, 0
     groups: list[FloatArray] = []

@@ -92,7 +92,7 @@ def routes() -> list[Route]:
 
 
 def wants_page(request: Request) -> bool:
-    """Whether a browser asks, to show the answer to a person: programs ask for JSON, or anything."""
+    """Whether a browser asks on behalf of a person; programs ask for JSON, or for anything."""
     return "text/html" in request.headers.get("accept", "")
 
 
