@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Schema, Store, access
 from blurfit.database.service import Service
 
-SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 PATIENCE = 30_000  # milliseconds: the machine may be busy
+expect.set_options(timeout=PATIENCE)
 
 
 @dataclass(frozen=True)

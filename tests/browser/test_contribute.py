@@ -99,7 +99,7 @@ def test_nothing_leaves_but_one_blurred_submission(
 
 
 def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose, fill_in) -> None:
-    """Twelve contributors, whose 324 numbers are then normal with the deviations agreed on."""
+    """Six times the same answers, whose 162 numbers are then normal with the deviations agreed on."""
     agreement = propose()
     service.open(agreement)
     page = visit().go(f"/c/{agreement.fingerprint}")
@@ -108,7 +108,7 @@ def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose
     q, p, _ = agreement.loss.terms(x, y)
     exact, scales = _on_grid(agreement, q, p), _scales(agreement)
     noise = []
-    for turn in range(12):
+    for turn in range(6):
         # another answer to another question, and back: the noise is drawn again
         page.get_by_label("age", exact=True).fill(str(20 + turn))
         page.get_by_role("button", name=BLUR).click()
@@ -121,9 +121,9 @@ def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose
         noise += ((np.array(numbers[:k]) - exact[0]) / scales[0]).tolist()
         noise += ((np.array(numbers[k:]) - exact[1]) / scales[1]).tolist()
         page.get_by_role("button", name="Change my answers").click()
-    assert len(noise) == 324
-    assert abs(np.mean(noise)) < 5 / np.sqrt(324)
-    assert abs(np.var(noise) - 1) < 5 * np.sqrt(2 / 324)
+    assert len(noise) == 162
+    assert abs(np.mean(noise)) < 5 / np.sqrt(162)
+    assert abs(np.var(noise) - 1) < 5 * np.sqrt(2 / 162)
 
 
 def test_the_same_answers_keep_their_noise(visit, service, propose, fill_in) -> None:
@@ -337,3 +337,47 @@ def test_an_unknown_collection_says_what_to_do(visit) -> None:
     expect(page.get_by_role("alert")).to_contain_text(
         "Is this the service that you were invited to"
     )
+
+
+def test_without_storage_nothing_is_asked_or_sent(visit, service, propose) -> None:
+    """What cannot be kept could be blurred twice."""
+    agreement = propose()
+    service.open(agreement)
+    visitor = visit()
+    visitor.context.add_init_script(
+        "Object.defineProperty(window, 'localStorage', {get() { throw new Error('denied'); }})"
+    )
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    expect(page.get_by_role("alert")).to_contain_text("Allow site data")
+    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
+
+
+def test_a_full_storage_keeps_the_numbers_here(visit, service, propose, fill_in) -> None:
+    agreement = propose()
+    service.open(agreement)
+    visitor = visit()
+    visitor.context.add_init_script(
+        "Storage.prototype.setItem = () => { throw new DOMException('it is full'); }"
+    )
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    blur(page, fill_in, agreement)
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was sent")
+    assert visitor.watch.bodies == []
+    assert service.count(agreement) == 0
+
+
+def test_somebody_else_may_answer_on_the_same_device(visit, service, propose, fill_in) -> None:
+    agreement = propose()
+    service.open(agreement)
+    visitor = visit()
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    for _ in range(2):
+        blur(page, fill_in, agreement)
+        page.get_by_role("button", name=SEND).click()
+        expect(page.get_by_text(ARRIVED)).to_be_visible()
+        page.once("dialog", lambda dialog: dialog.accept())
+        page.get_by_role("button", name="Somebody else wants to answer here").click()
+    one, other = (Submission.from_bytes(body) for body in visitor.watch.bodies)
+    assert one.identifier != other.identifier
+    assert service.count(agreement) == 2

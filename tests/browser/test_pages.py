@@ -46,9 +46,7 @@ def test_a_collection_shows_how_far_it_is(visit, service, collect, people) -> No
     service.store.add(
         agreement, perturb_table(agreement, people(200, agreement.schema.target.name))
     )
-    expect(page.get_by_text("320 people: the quorum of 300 is reached.")).to_be_visible(
-        timeout=30_000
-    )
+    expect(page.get_by_text("320 people: the quorum of 300 is reached.")).to_be_visible()
 
 
 def test_a_collection_is_json_for_programs(visit, service, collect) -> None:

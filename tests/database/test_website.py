@@ -92,6 +92,19 @@ def test_scripts_import_only_each_other() -> None:
         assert "http" not in re.sub(r"http://www\.w3\.org/2000/svg|https://\.", "", text), name
 
 
+@pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".html")])
+def test_a_page_names_all_its_scripts_at_once(name: str) -> None:
+    """So that they come together, and not each after the one that needs it."""
+    text = FILES[name].plain.decode()
+    (main,) = re.findall(r'<script type="module" src="/pages/(.*?)">', text)
+    needed, waiting = set(), [main]
+    while waiting:
+        found = re.findall(r'^import .*?from "\./(.*?)";', scripts()[waiting.pop()], re.M | re.S)
+        waiting += set(found) - needed
+        needed |= set(found)
+    assert set(re.findall(r'<link rel="modulepreload" href="/pages/(.*?)">', text)) == needed
+
+
 def test_only_some_scripts_draw_randomness_and_only_the_systems() -> None:
     """`noise` for noise; the others for a pause's length, and for invitations."""
     for name, text in scripts().items():

@@ -33,7 +33,7 @@ async function start() {
   place("title").textContent = `Help to learn about ${targetInWords(schema)}`;
   place("lead").textContent =
     `Your answers are blurred on this device before anything is sent. From at least ` +
-    `${number(status.quorum)} people’s blurred numbers a model is made that gives away ` +
+    `${number(agreement.calibration.setting.quorum)} people’s blurred numbers a model is made that gives away ` +
     `${modelInShort(agreement)} about any one of them.`;
   show("checks", ...checks(status));
   show("agreement", definitions(agreementInWords(agreement, mu)));
@@ -133,7 +133,8 @@ function preview(record) {
         {},
         local.strength === "strong"
           ? "Even the database that stores your numbers can hardly tell your answers from any others."
-          : "So send them only if you trust whoever runs this database not to look into single " +
+          : "It could not tell where in the clouds above your answers lie. If that is too little for " +
+            "you, send them only if you trust whoever runs this database not to look into single " +
             "submissions. In the sum over everyone the blur hides you much better:",
       ),
       h("p", {}, h("strong", {}, `The published model could tell ${modelInShort(agreement)} about you. `), modelInWords(agreement)),
@@ -161,7 +162,7 @@ function backToAnswers() {
 // ---- sending, once
 
 function invitation() {
-  const text = decodeURIComponent(location.hash.slice(1));
+  const text = location.hash.slice(1);
   const token = text.startsWith("invitation=") ? text.slice("invitation=".length) : text;
   return /^[\w-]{8,200}$/.test(token) ? token : null;
 }
@@ -188,6 +189,7 @@ async function resume() {
   if (record?.state === "refused" && invitation() && invitation() !== record.invitation) {
     record = outbox.withInvitation(fingerprint, invitation()); // a new invitation for the same numbers
   }
+  if (record?.state === "sending") tell({ attempt: 1 }); // another tab may be at it: then wait for that
   if (record?.state === "sending") record = await outbox.deliver(fingerprint, tell);
   if (record?.state === "received") receipt(record);
   else if (record?.state === "refused") refused(record);

@@ -14,11 +14,15 @@ const LONGEST_PAUSE = 30_000;
 const PATIENCE = 20_000; // milliseconds for one attempt
 const TEMPORARY = new Set([408, 425, 429, 500, 502, 503, 504]);
 
+const NO_STORAGE =
+  "This browser does not let the page keep anything, so a reload could blur and send your answers a " +
+  "second time. Allow site data, or leave private browsing; then try again.";
+
 const keyOf = (fingerprint) => `blurfit:submission:${fingerprint}`;
 
 /** What is kept for an agreement, if anything. */
 export function kept(fingerprint) {
-  const text = localStorage.getItem(keyOf(fingerprint));
+  const text = storage().getItem(keyOf(fingerprint));
   return text === null ? null : JSON.parse(text);
 }
 
@@ -41,7 +45,7 @@ export async function keep(fingerprint, bytes, invitation) {
 
 /** Only when another person uses this device, or after the receipt was saved. */
 export function forget(fingerprint) {
-  localStorage.removeItem(keyOf(fingerprint));
+  storage().removeItem(keyOf(fingerprint));
 }
 
 export function withInvitation(fingerprint, invitation) {
@@ -98,14 +102,19 @@ async function attemptToSend({ fingerprint, body, invitation }) {
 
 function store(record) {
   try {
-    localStorage.setItem(keyOf(record.fingerprint), JSON.stringify(record));
+    storage().setItem(keyOf(record.fingerprint), JSON.stringify(record));
   } catch {
-    throw new Error(
-      "This browser does not let the page keep anything, so a reload could blur and send your " +
-        "answers a second time. Allow site data, or leave private browsing; then try again.",
-    );
+    throw new Error(NO_STORAGE);
   }
   return record;
+}
+
+function storage() {
+  try {
+    return localStorage;
+  } catch {
+    throw new Error(NO_STORAGE);
+  }
 }
 
 /** One tab at a time. */
