@@ -99,7 +99,7 @@ def test_nothing_leaves_but_one_blurred_submission(
 
 
 def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose, fill_in) -> None:
-    """Six times the same answers, whose 162 numbers are then normal with the deviations agreed on."""
+    """Six times the same answers: 162 numbers, normal with the deviations agreed on."""
     agreement = propose()
     service.open(agreement)
     page = visit().go(f"/c/{agreement.fingerprint}")
