@@ -199,6 +199,29 @@ def test_a_lost_answer_a_reload_and_a_second_tab_repeat_the_same_bytes(
     assert service.count(agreement) == 1
 
 
+def test_a_busy_service_is_asked_again(visit, service, propose, fill_in) -> None:
+    """503 with Retry-After, twice; and what is blurred goes out even if nothing else can be had."""
+    agreement = propose()
+    service.open(agreement)
+    visitor = visit()
+    visitor.context.route(
+        "**/submissions",
+        lambda route: route.fulfill(
+            status=503, headers={"retry-after": "1"}, json={"title": "Storage is not available"}
+        ),
+        times=2,
+    )
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    blur(page, fill_in, agreement)
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text("could not be reached")).to_be_visible()
+    visitor.context.route("**/agreement", lambda route: route.abort())
+    page.reload()
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    assert len(set(visitor.watch.bodies)) == 1
+    assert service.count(agreement) == 1
+
+
 def test_the_receipt_can_be_kept(visit, service, propose, fill_in) -> None:
     agreement = propose()
     service.open(agreement)

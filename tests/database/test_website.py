@@ -62,8 +62,17 @@ def test_nothing_else_is_served(name: str) -> None:
     assert answer.json()["type"] == "urn:blurfit:problem:not-found"
 
 
-def test_a_program_gets_no_page() -> None:
-    answer = get(f"/collections/{'0' * 64}", accept="*/*")
+@pytest.mark.parametrize("path", ["/c/x", "/m/x", "/collections/x"])
+def test_what_is_no_fingerprint_is_not_found(path: str) -> None:
+    """As a page for people, who are told by it what is wrong."""
+    answer = get(path)
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "application/json, text/html"])
+def test_a_program_gets_no_page(accept: str) -> None:
+    answer = get(f"/collections/{'0' * 64}", accept=accept)
     assert answer.status_code == 404
     assert answer.headers["content-type"] == "application/problem+json"
 

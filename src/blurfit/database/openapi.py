@@ -223,13 +223,19 @@ def _pages() -> dict[str, Any]:
     """Pages for people; what they show they ask for at the other addresses."""
     same = {"304": {"description": "It is what the browser has already."}}
     page = _or_page({"200": {"description": "A page.", "content": {}}}) | same
+    lost = {
+        "404": {
+            "description": "A page that says that this is no fingerprint.",
+            "content": {"text/html": {"schema": _TEXT}},
+        }
+    }
     kinds = ("text/css", "text/javascript", "image/svg+xml")
     file = {"description": "A file.", "content": {kind: {"schema": _TEXT} for kind in kinds}}
     name = {"name": "name", "in": "path", "required": True, "schema": _TEXT}
     return {
         "/": {"get": _operation("All collections, as a page", page)},
-        "/c/{fingerprint}": _of_one(get=_operation("Contribute, as a page", page)),
-        "/m/{fingerprint}": _of_one(get=_operation("A model, as a page", page)),
+        "/c/{fingerprint}": _of_one(get=_operation("Contribute, as a page", page | lost)),
+        "/m/{fingerprint}": _of_one(get=_operation("A model, as a page", page | lost)),
         "/admin": {"get": _operation("Administration, as a page", page)},
         "/pages/{name}": {
             "get": _operation(

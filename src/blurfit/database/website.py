@@ -15,6 +15,7 @@ this service alone, none of them inline, and no text may become HTML.
 
 import gzip
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -93,21 +94,29 @@ def routes() -> list[Route]:
 
 def wants_page(request: Request) -> bool:
     """Whether a browser asks on behalf of a person; programs ask for JSON, or for anything."""
-    return "text/html" in request.headers.get("accept", "")
+    accepted = request.headers.get("accept", "")
+    return "text/html" in accepted and "application/json" not in accepted
 
 
 def collection_page(request: Request) -> Response:
     """The page of a collection, at the address where programs find its state."""
-    response = _answer(request, all_files()[COLLECTION])
+    response = _page(request, COLLECTION)
     response.headers["vary"] = "accept, accept-encoding"
     return response
 
 
 def _page_route(name: str) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        return _answer(request, all_files()[name])
+        return _page(request, name)
 
     return endpoint
+
+
+def _page(request: Request, name: str) -> Response:
+    """The page, which says itself what is wrong with its address; for programs it is a 404."""
+    fingerprint = request.path_params.get("fingerprint")
+    is_address = fingerprint is None or re.fullmatch("[0-9a-f]{64}", fingerprint)
+    return _answer(request, all_files()[name], 200 if is_address else 404)
 
 
 async def _file(request: Request) -> Response:
@@ -117,7 +126,7 @@ async def _file(request: Request) -> Response:
     return _answer(request, found)
 
 
-def _answer(request: Request, file: File) -> Response:
+def _answer(request: Request, file: File, status: int = 200) -> Response:
     headers = {
         "content-type": file.media_type,
         "cache-control": "no-cache",  # kept, but asked after: a page and its scripts are of one age
@@ -126,8 +135,8 @@ def _answer(request: Request, file: File) -> Response:
     }
     if file.media_type == MEDIA_TYPES["html"]:
         headers |= PAGE_HEADERS
-    if file.tag in request.headers.get("if-none-match", ""):
+    if status == 200 and file.tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     if "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(file.compressed, headers=headers | {"content-encoding": "gzip"})
-    return Response(file.plain, headers=headers)
+        return Response(file.compressed, status, headers | {"content-encoding": "gzip"})
+    return Response(file.plain, status, headers)

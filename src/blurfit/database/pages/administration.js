@@ -7,7 +7,16 @@ import { alarm, ask, definitions, download, h, place, progress, show } from "./p
 import { box, columnOf, list, question, targetQuestion } from "./questions.js";
 import { verify } from "./verify.js";
 import { columnsOf } from "./schema.js";
-import { countInWords, errorInWords, localInWords, modelInWords, noiseInWords, number, promiseOf, targetInWords } from "./words.js";
+import {
+  countInWords,
+  errorInWords,
+  localInWords,
+  modelInWords,
+  noiseInWords,
+  number,
+  promiseOf,
+  targetInWords,
+} from "./words.js";
 
 const PAUSE = 250; // milliseconds without typing before the service is asked
 let token = "";
@@ -46,7 +55,11 @@ const EXAMPLE = {
 
 function form() {
   const { schema, epsilon, delta, quorum } = EXAMPLE;
-  const questions = h("div", { id: "questions" }, schema.features.map((one) => question(soon, one)));
+  const questions = h(
+    "div",
+    { id: "questions" },
+    schema.features.map((one) => question(soon, one)),
+  );
   const add = () => {
     const row = question(soon);
     questions.append(row);
@@ -66,7 +79,11 @@ function form() {
       h(
         "div",
         { class: "boxes" },
-        box("ε of the model", { name: "epsilon", value: epsilon, inputmode: "decimal" }, "smaller protects more"),
+        box(
+          "ε of the model",
+          { name: "epsilon", value: epsilon, inputmode: "decimal" },
+          "smaller protects more",
+        ),
         box("δ of the model", { name: "delta", value: delta }, "far below 1 / people"),
         box("Quorum", { name: "quorum", value: quorum, inputmode: "numeric" }, "no model below it"),
       ),
@@ -77,17 +94,38 @@ function form() {
         h(
           "div",
           { class: "boxes" },
-          box("ε of one submission", { name: "local_epsilon" }, "protects from the database too; costs accuracy"),
+          box(
+            "ε of one submission",
+            { name: "local_epsilon" },
+            "protects from the database too; costs accuracy",
+          ),
           box("δ of one submission", { name: "local_delta" }, "with the former"),
-          box("Bound on the weights", { name: "weight_bound" }, "gives a certified error; “input” needs it"),
-          list("Blurred is", { name: "mechanism" }, { moment: "products (moment)", input: "the record (input)" }),
-          list("One person may", { name: "neighbours" }, { replace: "replace her record", "zero-out": "blank out her record" }),
+          box(
+            "Bound on the weights",
+            { name: "weight_bound" },
+            "gives a certified error; “input” needs it",
+          ),
+          list(
+            "Blurred is",
+            { name: "mechanism" },
+            { moment: "products (moment)", input: "the record (input)" },
+          ),
+          list(
+            "One person may",
+            { name: "neighbours" },
+            { replace: "replace her record", "zero-out": "blank out her record" },
+          ),
           box("Ridge (l2)", { name: "l2", value: 0 }),
         ),
       ),
     ),
     h("div", { id: "brief", "aria-hidden": "true", hidden: true }),
-    h("div", { class: "field check" }, h("input", { type: "checkbox", id: "invited" }), h("label", { for: "invited" }, "Only for people with an invitation")),
+    h(
+      "div",
+      { class: "field check" },
+      h("input", { type: "checkbox", id: "invited" }),
+      h("label", { for: "invited" }, "Only for people with an invitation"),
+    ),
     h("button", { class: "primary", id: "open", disabled: true }, "Open this collection"),
   );
   element.addEventListener("submit", open);
@@ -110,7 +148,9 @@ function proposal() {
     return text === "" ? null : Number(text);
   };
   const optional = Object.fromEntries(
-    ["local_epsilon", "local_delta", "weight_bound"].map((name) => [name, value(name)]).filter(([, one]) => one !== null),
+    ["local_epsilon", "local_delta", "weight_bound"]
+      .map((name) => [name, value(name)])
+      .filter(([, one]) => one !== null),
   );
   return {
     schema: { features: rest.reverse().map(columnOf), target: columnOf(target) },
@@ -125,7 +165,11 @@ function proposal() {
 async function propose() {
   const turn = ++asked;
   try {
-    const agreement = await ask("/agreements", { method: "POST", body: JSON.stringify(proposal()), token });
+    const agreement = await ask("/agreements", {
+      method: "POST",
+      body: JSON.stringify(proposal()),
+      token,
+    });
     const mu = await verify(agreement, agreement.fingerprint);
     if (turn !== asked) return; // something else has been typed since
     proposed = agreement;
@@ -134,7 +178,11 @@ async function propose() {
     show("brief", brief(agreement));
   } catch (error) {
     if (turn !== asked) return;
-    show("promise", h("h2", {}, "What it would promise"), h("div", { class: "note bad" }, h("strong", {}, "Not yet"), h("p", {}, error.message)));
+    show(
+      "promise",
+      h("h2", {}, "What it would promise"),
+      h("div", { class: "note bad" }, h("strong", {}, "Not yet"), h("p", {}, error.message)),
+    );
   }
 }
 
@@ -147,8 +195,23 @@ function promise(agreement, mu) {
   return [
     h("h2", {}, "What it would promise"),
     definitions([
-      ["To everyone in the model", [h("b", {}, `ε = ${number(epsilon)}, δ = ${number(delta)}. `), modelInWords(agreement).replace("Had you answered", "Had one person answered").replace("Had your record", "Had one record")]],
-      ["To a contributor, against this database", [h("b", {}, `ε = ${number(calibration.local.epsilon, 4)} `), `at δ = ${number(calibration.local.delta, 3)}. `, h("span", { class: `verdict ${local.strength}` }, local.words)]],
+      [
+        "To everyone in the model",
+        [
+          h("b", {}, `ε = ${number(epsilon)}, δ = ${number(delta)}. `),
+          modelInWords(agreement)
+            .replace("Had you answered", "Had one person answered")
+            .replace("Had your record", "Had one record"),
+        ],
+      ],
+      [
+        "To a contributor, against this database",
+        [
+          h("b", {}, `ε = ${number(calibration.local.epsilon, 4)} `),
+          `at δ = ${number(calibration.local.delta, 3)}. `,
+          h("span", { class: `verdict ${local.strength}` }, local.words),
+        ],
+      ],
       ["Noise", noise(calibration)],
       ["Expected error", [errorInWords(agreement), " ", noiseInWords(agreement)]],
       ["Each sends", `${number(count)} numbers, ${number(64 + 8 * count)} bytes`],
@@ -167,7 +230,8 @@ function brief({ calibration, ...rest }) {
 
 function noise(calibration) {
   const root = Math.sqrt(calibration.setting.quorum);
-  const words = (name, sigma) => `σ = ${number(sigma, 4)} on the sum of ${name}, ${number(sigma / root, 3)} for each person`;
+  const words = (name, sigma) =>
+    `σ = ${number(sigma, 4)} on the sum of ${name}, ${number(sigma / root, 3)} for each person`;
   return calibration.mechanism === "moment"
     ? `${words("products", calibration.sigma_m)}; ${words("targets", calibration.sigma_p)}`
     : `${words("q", calibration.sigma_u)}; ${words("p", calibration.sigma_b)}; ridge ${number(calibration.ridge, 4)}`;
@@ -178,8 +242,29 @@ async function open(event) {
   if (!proposed) return;
   const invited = place("invited").checked;
   try {
-    const status = await ask(`/collections?invited=${invited}`, { method: "POST", body: JSON.stringify(proposed), token });
-    show("message", h("div", { class: "note strong", role: "status" }, h("strong", {}, "The collection is open."), h("p", {}, "Give people this address: ", h("a", { href: `/c/${status.fingerprint}` }, `${location.origin}/c/${status.fingerprint}`))));
+    const status = await ask(`/collections?invited=${invited}`, {
+      method: "POST",
+      body: JSON.stringify(proposed),
+      token,
+    });
+    show(
+      "message",
+      h(
+        "div",
+        { class: "note strong", role: "status" },
+        h("strong", {}, "The collection is open."),
+        h(
+          "p",
+          {},
+          "Give people this address: ",
+          h(
+            "a",
+            { href: `/c/${status.fingerprint}` },
+            `${location.origin}/c/${status.fingerprint}`,
+          ),
+        ),
+      ),
+    );
     await collections();
     place("message").scrollIntoView();
   } catch (error) {
@@ -191,9 +276,15 @@ async function open(event) {
 
 async function collections() {
   const all = (await ask("/collections")).reverse();
-  const agreements = await Promise.all(all.map(({ fingerprint }) => ask(`/collections/${fingerprint}/agreement`)));
+  const agreements = await Promise.all(
+    all.map(({ fingerprint }) => ask(`/collections/${fingerprint}/agreement`)),
+  );
   const cards = all.map((status, i) => card(status, agreements[i]));
-  show("collections", h("h2", {}, "Collections"), cards.length ? cards : h("p", { class: "hint" }, "None yet."));
+  show(
+    "collections",
+    h("h2", {}, "Collections"),
+    cards.length ? cards : h("p", { class: "hint" }, "None yet."),
+  );
 }
 
 function card(status, { schema }) {
@@ -212,10 +303,25 @@ function card(status, { schema }) {
       link("/collections", "Watch"),
       state === "collecting" ? link("/c", "Contribute") : null,
       state === "published" ? link("/m", "Model") : null,
-      state === "collecting" && invited ? h("button", { type: "button", click: () => invite(fingerprint) }, "Make 100 invitations") : null,
-      isOpen ? h("button", { type: "button", class: "primary", disabled: count < quorum, click: () => confirmPublishing(status, schema) }, "Publish…") : null,
+      state === "collecting" && invited
+        ? h("button", { type: "button", click: () => invite(fingerprint) }, "Make 100 invitations")
+        : null,
+      isOpen
+        ? h(
+            "button",
+            {
+              type: "button",
+              class: "primary",
+              disabled: count < quorum,
+              click: () => confirmPublishing(status, schema),
+            },
+            "Publish…",
+          )
+        : null,
     ),
-    isOpen && count < quorum ? h("p", { class: "hint" }, "It can be published once the quorum is reached.") : null,
+    isOpen && count < quorum
+      ? h("p", { class: "hint" }, "It can be published once the quorum is reached.")
+      : null,
   );
 }
 
@@ -226,10 +332,26 @@ async function invite(fingerprint) {
   });
   const hashes = await Promise.all(tokens.map((one) => sha256(new TextEncoder().encode(one))));
   try {
-    await ask(`/collections/${fingerprint}/invitations`, { method: "POST", body: JSON.stringify({ hashes }), token });
+    await ask(`/collections/${fingerprint}/invitations`, {
+      method: "POST",
+      body: JSON.stringify({ hashes }),
+      token,
+    });
     const links = tokens.map((one) => `${location.origin}/c/${fingerprint}#invitation=${one}\n`);
     download("invitations.txt", "text/plain", links.join(""));
-    show("message", h("div", { class: "note strong", role: "status" }, h("strong", {}, "100 invitations were made and downloaded."), h("p", {}, "Each link works once. The service keeps only their hashes, so it cannot show them again.")));
+    show(
+      "message",
+      h(
+        "div",
+        { class: "note strong", role: "status" },
+        h("strong", {}, "100 invitations were made and downloaded."),
+        h(
+          "p",
+          {},
+          "Each link works once. The service keeps only their hashes, so it cannot show them again.",
+        ),
+      ),
+    );
   } catch (error) {
     show("message", alarm(error.title, error.message));
   }
@@ -239,21 +361,47 @@ async function invite(fingerprint) {
 
 function confirmPublishing({ fingerprint, count }, schema) {
   const sure = h("input", { type: "checkbox", id: "sure" });
-  const publish = h("button", { type: "button", class: "primary", disabled: true }, "Publish for good");
+  const publish = h(
+    "button",
+    { type: "button", class: "primary", disabled: true },
+    "Publish for good",
+  );
   sure.addEventListener("input", () => (publish.disabled = !sure.checked));
   const dialog = h(
     "dialog",
     { "aria-labelledby": "once" },
     h("h2", { id: "once" }, "This can be done once"),
-    h("p", {}, `The model of ${targetInWords(schema)} is learned from the ${number(count)} submissions that are there now. The collection closes for good: nobody can contribute any more, and the model can be neither changed nor taken back.`),
-    h("div", { class: "field check" }, sure, h("label", { for: "sure" }, "I know that this cannot be undone")),
-    h("div", { class: "buttons" }, publish, h("button", { type: "button", click: () => dialog.close() }, "Not now")),
+    h(
+      "p",
+      {},
+      `The model of ${targetInWords(schema)} is learned from the ${number(count)} submissions that are there now. The collection closes for good: nobody can contribute any more, and the model can be neither changed nor taken back.`,
+    ),
+    h(
+      "div",
+      { class: "field check" },
+      sure,
+      h("label", { for: "sure" }, "I know that this cannot be undone"),
+    ),
+    h(
+      "div",
+      { class: "buttons" },
+      publish,
+      h("button", { type: "button", click: () => dialog.close() }, "Not now"),
+    ),
   );
   publish.addEventListener("click", async () => {
     publish.disabled = true;
     try {
       await ask(`/collections/${fingerprint}/publish`, { method: "POST", token });
-      show("message", h("div", { class: "note strong", role: "status" }, h("strong", {}, "Published. "), h("a", { href: `/m/${fingerprint}` }, "See the model")));
+      show(
+        "message",
+        h(
+          "div",
+          { class: "note strong", role: "status" },
+          h("strong", {}, "Published. "),
+          h("a", { href: `/m/${fingerprint}` }, "See the model"),
+        ),
+      );
     } catch (error) {
       show("message", alarm(error.title, error.message));
     }

@@ -52,13 +52,17 @@ export function verifyInput(calibration, { agree, require }) {
   agree("strong_convexity", loss.strong_convexity, convexity);
   const determinant = Math.log1p(loss.record_energy / convexity);
   agree("determinant_loss", loss.determinant_loss, determinant);
-  require(
-    gradientIsEnough(setting, loss, s, shares.record),
-    "gradient_sensitivity",
-    loss.gradient_sensitivity,
-    "larger",
+  require(gradientIsEnough(
+    setting,
+    loss,
+    s,
+    shares.record,
+  ), "gradient_sensitivity", loss.gradient_sensitivity, "larger");
+  const spent = logGradientDelta(
+    model.epsilon - determinant,
+    loss.gradient_sensitivity / sigma_b,
+    d,
   );
-  const spent = logGradientDelta(model.epsilon - determinant, loss.gradient_sensitivity / sigma_b, d);
   const total = shares.gram + 2 * shares.record + shares.spectrum + shares.gradient;
   return total <= model.delta * (1 + 1e-12) && spent <= Math.log(shares.gradient);
 }
@@ -109,6 +113,7 @@ function ceiling(probability, freedom) {
 
 /** ln E[(1 − exp(headroom − m²/2 − mX))₊], X ~ χ_k, k = min(3, d). */
 export function logGradientDelta(headroom, m, dimension) {
+  if (!(m < 1e6)) return 0; // hardly any noise: all of δ is spent, and there is nothing to add up
   const k = Math.min(3, dimension);
   const x0 = headroom / m - m / 2;
   const start = Math.max(x0, 0);

@@ -12,9 +12,11 @@ export function upperTail(x, freedom) {
   return x <= 0 ? 1 : gammaUpper(freedom / 2, x / 2);
 }
 
-/** P(χ²_m < x), by the series P(a, y) = y^a e^{−y}/Γ(a + 1)·Σ y^k/((a + 1)···(a + k)). */
+/** P(χ²_m < x), by the series P(a, y) = y^a e^{−y}/Γ(a + 1)·Σ y^k/((a + 1)···(a + k)). Below the
+ * mean, where lower tails are; above it, 1 is bound enough. */
 export function lowerTail(x, freedom) {
   if (x <= 0) return 0;
+  if (!(x < freedom)) return 1;
   const a = freedom / 2;
   const y = x / 2;
   let term = 1;

@@ -25,8 +25,18 @@ async function start() {
   place("title").textContent = `Learning about ${targetInWords(agreement.schema)}`;
   place("loading").hidden = true;
   await update(agreement);
-  show("expected", h("h2", {}, "What the finished model may achieve"), h("p", {}, errorInWords(agreement)), h("p", {}, noiseInWords(agreement)));
-  show("agreement", h("h2", {}, "The agreement in words"), definitions(agreementInWords(agreement, mu)), fingerprintWords());
+  show(
+    "expected",
+    h("h2", {}, "What the finished model may achieve"),
+    h("p", {}, errorInWords(agreement)),
+    h("p", {}, noiseInWords(agreement)),
+  );
+  show(
+    "agreement",
+    h("h2", {}, "The agreement in words"),
+    definitions(agreementInWords(agreement, mu)),
+    fingerprintWords(),
+  );
   setInterval(() => document.hidden || update(agreement).catch(() => {}), EVERY);
 }
 
@@ -37,7 +47,11 @@ function fingerprintWords() {
     "Checked on this device: the noise keeps what is promised, and the agreement has the fingerprint ",
     h("code", {}, fingerprint),
     ". ",
-    h("a", { href: `/collections/${fingerprint}/agreement`, download: "agreement.json" }, "Download it"),
+    h(
+      "a",
+      { href: `/collections/${fingerprint}/agreement`, download: "agreement.json" },
+      "Download it",
+    ),
     ".",
   );
 }
@@ -57,15 +71,20 @@ async function update(agreement) {
     "status",
     h("p", { class: `state ${state}` }, STATES[state]),
     progress(count, quorum, words),
-    hours.length ? arrivalsPlot(hours, quorum) : h("p", { class: "hint" }, "Nobody has contributed yet."),
+    hours.length
+      ? arrivalsPlot(hours, quorum)
+      : h("p", { class: "hint" }, "Nobody has contributed yet."),
     h("div", { class: "buttons" }, action(state, invited)),
   );
-  place("lead").textContent = `From ${agreement.schema.features.map(({ name }) => name).join(", ")}, blurred by everyone themselves.`;
+  place("lead").textContent =
+    `From ${agreement.schema.features.map(({ name }) => name).join(", ")}, blurred by everyone themselves.`;
 }
 
 function action(state, invited) {
-  if (state === "published") return h("a", { class: "button primary", href: `/m/${fingerprint}` }, "See the model");
+  if (state === "published")
+    return h("a", { class: "button primary", href: `/m/${fingerprint}` }, "See the model");
   if (state === "closed") return null;
-  if (invited) return h("p", { class: "hint" }, "To contribute, open the invitation that you were sent.");
+  if (invited)
+    return h("p", { class: "hint" }, "To contribute, open the invitation that you were sent.");
   return h("a", { class: "button primary", href: `/c/${fingerprint}` }, "Contribute");
 }

@@ -2,14 +2,33 @@
 
 import { beliefs } from "./beliefs.js";
 import { answers, field } from "./fields.js";
-import { alarm, ask, definitions, download, fingerprintHere, h, place, progress, show } from "./page.js";
+import {
+  alarm,
+  ask,
+  definitions,
+  download,
+  fingerprintHere,
+  h,
+  place,
+  progress,
+  show,
+} from "./page.js";
 import { perturb } from "./perturb.js";
 import { beliefPicture, numbersPicture } from "./picture.js";
 import * as outbox from "./outbox.js";
 import { isLabel } from "./schema.js";
 import { toBytes } from "./submission.js";
 import { verify } from "./verify.js";
-import { agreementInWords, countInWords, localInWords, modelInShort, modelInWords, number, promiseOf, targetInWords } from "./words.js";
+import {
+  agreementInWords,
+  countInWords,
+  localInWords,
+  modelInShort,
+  modelInWords,
+  number,
+  promiseOf,
+  targetInWords,
+} from "./words.js";
 
 const fingerprint = fingerprintHere();
 let agreement;
@@ -22,6 +41,8 @@ start().catch((error) => {
 });
 
 async function start() {
+  // what was blurred before goes out whatever else can be had
+  const waiting = outbox.kept(fingerprint) ? resume() : null;
   const [found, status] = await Promise.all([
     ask(`/collections/${fingerprint}/agreement`),
     ask(`/collections/${fingerprint}`),
@@ -37,15 +58,28 @@ async function start() {
     `${modelInShort(agreement)} about any one of them.`;
   show("checks", ...checks(status));
   show("agreement", definitions(agreementInWords(agreement, mu)));
-  if (outbox.kept(fingerprint)) return resume();
+  if (waiting) return waiting;
   if (status.state !== "collecting") {
-    show("message", h("div", { class: "note" }, h("strong", {}, "This collection is closed."), closedWords(status)));
+    show(
+      "message",
+      h(
+        "div",
+        { class: "note" },
+        h("strong", {}, "This collection is closed."),
+        closedWords(status),
+      ),
+    );
     return;
   }
   if (status.invited && !invitation()) {
     show(
       "message",
-      h("div", { class: "note" }, h("strong", {}, "An invitation is needed."), h("p", {}, "Open the link that you were sent: it carries your invitation behind a # sign.")),
+      h(
+        "div",
+        { class: "note" },
+        h("strong", {}, "An invitation is needed."),
+        h("p", {}, "Open the link that you were sent: it carries your invitation behind a # sign."),
+      ),
     );
   }
   form();
@@ -63,7 +97,11 @@ function checks(status) {
       "ul",
       { class: "ticks" },
       h("li", {}, "This is the agreement that your link names."),
-      h("li", {}, `Its noise was computed again on this device: it keeps ε = ${number(epsilon)}, δ = ${number(delta)}.`),
+      h(
+        "li",
+        {},
+        `Its noise was computed again on this device: it keeps ε = ${number(epsilon)}, δ = ${number(delta)}.`,
+      ),
     ),
     progress(status.count, status.quorum, countInWords(status)),
   ];
@@ -107,7 +145,11 @@ function preview(record) {
   }
   const { sent, bytes } = blurred;
   const local = localInWords(mu);
-  const send = h("button", { class: "primary", type: "button", id: "send" }, "Send the blurred numbers");
+  const send = h(
+    "button",
+    { class: "primary", type: "button", id: "send" },
+    "Send the blurred numbers",
+  );
   const back = h("button", { type: "button", click: backToAnswers }, "Change my answers");
   send.addEventListener("click", () => keepAndSend([send, back]));
   place("answers").hidden = true;
@@ -123,7 +165,11 @@ function preview(record) {
       h("em", {}, "everything else"),
       " about you. The dot is what you typed; the cloud is all that the numbers tell.",
     ),
-    h("div", { class: "beliefs" }, beliefs(agreement, record, sent).map((one) => beliefPicture(one, record))),
+    h(
+      "div",
+      { class: "beliefs" },
+      beliefs(agreement, record, sent).map((one) => beliefPicture(one, record)),
+    ),
     h(
       "div",
       { class: `note ${local.strength}` },
@@ -134,19 +180,40 @@ function preview(record) {
         local.strength === "strong"
           ? "Even the database that stores your numbers can hardly tell your answers from any others."
           : "It could not tell where in the clouds above your answers lie. If that is too little for " +
-            "you, send them only if you trust whoever runs this database not to look into single " +
-            "submissions. In the sum over everyone the blur hides you much better:",
+              "you, send them only if you trust whoever runs this database not to look into single " +
+              "submissions. In the sum over everyone the blur hides you much better:",
       ),
-      h("p", {}, h("strong", {}, `The published model could tell ${modelInShort(agreement)} about you. `), modelInWords(agreement)),
+      h(
+        "p",
+        {},
+        h("strong", {}, `The published model could tell ${modelInShort(agreement)} about you. `),
+        modelInWords(agreement),
+      ),
     ),
     h(
       "details",
       {},
-      h("summary", {}, `The very numbers: ${sent.quadratic.length + sent.linear.length}, in ${number(bytes.length)} bytes`),
+      h(
+        "summary",
+        {},
+        `The very numbers: ${sent.quadratic.length + sent.linear.length}, in ${number(bytes.length)} bytes`,
+      ),
       numbersPicture(agreement.calibration.mechanism, sent.exact, sent),
-      h("p", { class: "hint" }, "Each square is one number, blue below and orange above zero. The left picture never leaves."),
-      h("pre", { tabindex: "0", "aria-label": "The numbers that leave" }, [...sent.quadratic, ...sent.linear].map((one) => one.toPrecision(6)).join("  ")),
-      h("p", { class: "hint" }, "With them go a random name, so that they are counted once, and the fingerprint of the agreement. Nothing else."),
+      h(
+        "p",
+        { class: "hint" },
+        "Each square is one number, blue below and orange above zero. The left picture never leaves.",
+      ),
+      h(
+        "pre",
+        { tabindex: "0", "aria-label": "The numbers that leave" },
+        [...sent.quadratic, ...sent.linear].map((one) => one.toPrecision(6)).join("  "),
+      ),
+      h(
+        "p",
+        { class: "hint" },
+        "With them go a random name, so that they are counted once, and the fingerprint of the agreement. Nothing else.",
+      ),
     ),
     h("div", { class: "buttons" }, send, back),
   );
@@ -214,7 +281,12 @@ function refused({ problem }) {
       { class: "note bad", role: "alert" },
       h("strong", {}, problem.title),
       h("p", {}, problem.detail),
-      h("div", { class: "buttons" }, h("button", { type: "button", click: tryAgain }, "Try again with the same numbers"), startAnew()),
+      h(
+        "div",
+        { class: "buttons" },
+        h("button", { type: "button", click: tryAgain }, "Try again with the same numbers"),
+        startAnew(),
+      ),
     ),
   );
 }
@@ -227,7 +299,15 @@ async function tryAgain() {
 function receipt(record) {
   const { identifier, digest, at } = record;
   const text = JSON.stringify(
-    { format: "blurfit-receipt", version: 1, service: location.origin, fingerprint, identifier, sha256: digest, received: at },
+    {
+      format: "blurfit-receipt",
+      version: 1,
+      service: location.origin,
+      fingerprint,
+      identifier,
+      sha256: digest,
+      received: at,
+    },
     null,
     2,
   );
@@ -238,7 +318,11 @@ function receipt(record) {
       "div",
       { class: "receipt" },
       heading,
-      h("p", {}, "They are on the database’s disk and count once. Your answers never left this device."),
+      h(
+        "p",
+        {},
+        "They are on the database’s disk and count once. Your answers never left this device.",
+      ),
       definitions([
         ["Received", new Date(at).toLocaleString("en", { dateStyle: "long", timeStyle: "short" })],
         ["Random name", h("code", {}, identifier)],
@@ -248,14 +332,25 @@ function receipt(record) {
       h(
         "div",
         { class: "buttons" },
-        h("button", { type: "button", click: () => download(`receipt-${identifier.slice(0, 8)}.json`, "application/json", `${text}\n`) }, "Save the receipt"),
+        h(
+          "button",
+          {
+            type: "button",
+            click: () =>
+              download(`receipt-${identifier.slice(0, 8)}.json`, "application/json", `${text}\n`),
+          },
+          "Save the receipt",
+        ),
         h("a", { class: "button", href: `/collections/${fingerprint}` }, "Watch the collection"),
         startAnew(),
       ),
     ),
   );
   heading.focus();
-  ask(`/collections/${fingerprint}`).then((status) => show("checks", ...checks(status))).catch(() => {});
+  if (agreement)
+    ask(`/collections/${fingerprint}`)
+      .then((status) => show("checks", ...checks(status)))
+      .catch(() => {});
 }
 
 function startAnew() {
@@ -267,5 +362,9 @@ function startAnew() {
     outbox.forget(fingerprint);
     location.reload();
   };
-  return h("button", { type: "button", class: "quiet", click: begin }, "Somebody else wants to answer here");
+  return h(
+    "button",
+    { type: "button", class: "quiet", click: begin },
+    "Somebody else wants to answer here",
+  );
 }

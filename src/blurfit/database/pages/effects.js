@@ -15,7 +15,10 @@ export function coefficientsOf({ agreement, weights }) {
 /** The same with intervals {name, value, lower, upper}, where the model tells its uncertainty. */
 export function estimatesOf(model) {
   const { matrix } = userUnits(model.agreement.schema);
-  return coefficientsOf(model).map((one, i) => ({ ...one, ...interval(model, matrix[i], one.value) }));
+  return coefficientsOf(model).map((one, i) => ({
+    ...one,
+    ...interval(model, matrix[i], one.value),
+  }));
 }
 
 /**
@@ -35,7 +38,9 @@ export function effectsOf(model) {
     const span = feature.kind === "numeric" ? feature.upper - feature.lower : 1;
     return names.map((name, i) => {
       const row = rows[i].map((one, j) =>
-        rows.length > 1 ? one - rows.reduce((sum, other) => sum + other[j], 0) / rows.length : span * one,
+        rows.length > 1
+          ? one - rows.reduce((sum, other) => sum + other[j], 0) / rows.length
+          : span * one,
       );
       const value = dot(row, w);
       return { feature, name, value, ...interval(model, row, value) };
@@ -63,7 +68,11 @@ function inOrder(schema, weights) {
 function userUnits(schema) {
   const columns = schema.features.flatMap((feature) => {
     if (feature.kind === "categorical") {
-      return feature.levels.map((level) => ({ name: `${feature.name}=${level}`, slope: 1, constant: 0 }));
+      return feature.levels.map((level) => ({
+        name: `${feature.name}=${level}`,
+        slope: 1,
+        constant: 0,
+      }));
     }
     if (feature.kind === "binary") return [{ name: feature.name, slope: 2, constant: -1 }];
     const { lower, upper } = feature;

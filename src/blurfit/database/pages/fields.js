@@ -14,7 +14,8 @@ export function field(column, isLabel = false) {
   const error = h("p", { class: "wrong", id: `${id}-wrong`, hidden: true });
   const marks = { "data-field": column.name };
   if (column.kind === "binary" || isLabel) {
-    const words = column.kind === "binary" ? column.name : `${column.name} is above ${number(column.above)}`;
+    const words =
+      column.kind === "binary" ? column.name : `${column.name} is above ${number(column.above)}`;
     const box = h("input", { type: "checkbox", id, "aria-describedby": error.id });
     return h("div", { class: "field check", ...marks }, box, h("label", { for: id }, words), error);
   }
@@ -28,7 +29,14 @@ export function field(column, isLabel = false) {
     autocomplete: "off",
     "aria-describedby": `${hint.id} ${error.id}`,
   });
-  return h("div", { class: "field", ...marks }, h("label", { for: id }, column.name), hint, box, error);
+  return h(
+    "div",
+    { class: "field", ...marks },
+    h("label", { for: id }, column.name),
+    hint,
+    box,
+    error,
+  );
 }
 
 function choices(column, id, error, marks) {
@@ -40,7 +48,13 @@ function choices(column, id, error, marks) {
       h("option", { value: "" }, "Please choose"),
       options,
     );
-    return h("div", { class: "field", ...marks }, h("label", { for: id }, column.name), list, error);
+    return h(
+      "div",
+      { class: "field", ...marks },
+      h("label", { for: id }, column.name),
+      list,
+      error,
+    );
   }
   const options = column.levels.map((level, i) =>
     h(
@@ -66,7 +80,7 @@ function hintFor({ lower, upper, outside }) {
 
 /** What was answered, by name. Throws the first AnswerError, marked at its field. */
 export function answers(form, columns, targetIsLabel) {
-  const record = {};
+  const entries = [];
   let first = null;
   for (const { column, isLabel } of columns.map((one) => ({
     column: one,
@@ -75,7 +89,7 @@ export function answers(form, columns, targetIsLabel) {
     const holder = form.querySelector(`[data-field="${CSS.escape(column.name)}"]`);
     const wrong = holder.querySelector(".wrong");
     try {
-      record[column.name] = answerIn(holder, column, isLabel);
+      entries.push([column.name, answerIn(holder, column, isLabel)]);
       wrong.hidden = true;
       mark(holder, false);
     } catch (error) {
@@ -89,7 +103,7 @@ export function answers(form, columns, targetIsLabel) {
     first.holder.querySelector("input, select").focus();
     throw first.error;
   }
-  return record;
+  return Object.fromEntries(entries); // whatever a column is called, it is a field of its own
 }
 
 function mark(holder, isWrong) {

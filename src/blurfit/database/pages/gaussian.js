@@ -17,7 +17,8 @@ const FRACTION_TERMS = 120;
 
 /** ln of an upper bound on δ(ε). */
 export function logDelta(mu, epsilon) {
-  if (!(mu > 0) || !(epsilon >= 0)) throw new RangeError(`Expected mu > 0, epsilon >= 0: ${mu}, ${epsilon}.`);
+  if (!(mu > 0) || !(epsilon >= 0))
+    throw new RangeError(`Expected mu > 0, epsilon >= 0: ${mu}, ${epsilon}.`);
   const a = epsilon / mu - mu / 2;
   if (a < 0) {
     const surely = 1 - upperTail(-a); // Φ(−a)

@@ -13,13 +13,31 @@ start().catch((error) => {
 
 async function start() {
   const all = (await ask("/collections")).reverse().slice(0, MOST);
-  const agreements = await Promise.all(all.map(({ fingerprint }) => ask(`/collections/${fingerprint}/agreement`)));
+  const agreements = await Promise.all(
+    all.map(({ fingerprint }) => ask(`/collections/${fingerprint}/agreement`)),
+  );
   place("loading").hidden = true;
   if (all.length === 0) {
-    show("collections", h("div", { class: "card" }, h("p", {}, "Nothing is collected yet. ", h("a", { href: "/admin" }, "Open a collection"), ".")));
+    show(
+      "collections",
+      h(
+        "div",
+        { class: "card" },
+        h(
+          "p",
+          {},
+          "Nothing is collected yet. ",
+          h("a", { href: "/admin" }, "Open a collection"),
+          ".",
+        ),
+      ),
+    );
     return;
   }
-  show("collections", all.map((status, i) => card(status, agreements[i])));
+  show(
+    "collections",
+    all.map((status, i) => card(status, agreements[i])),
+  );
 }
 
 function card({ fingerprint, state, count, quorum }, { schema }) {

@@ -34,6 +34,7 @@ function mean(f, reach) {
   const end = Math.min(reach, FADED);
   const panels = Math.ceil(end / 2);
   let sum = 0;
-  for (let i = 0; i < panels; i++) sum += integrate(f, (end * i) / panels, (end * (i + 1)) / panels, 20);
+  for (let i = 0; i < panels; i++)
+    sum += integrate(f, (end * i) / panels, (end * (i + 1)) / panels, 20);
   return sum / reach;
 }

@@ -17,7 +17,14 @@ function element(block) {
   if (heading) return h(`h${heading[1].length + 1}`, {}, inline(heading[2]));
   if (block.startsWith("|")) return table(block);
   if (block.startsWith("- ")) {
-    return h("ul", {}, block.slice(2).split(/\n- /).map((item) => h("li", {}, inline(item))));
+    return h(
+      "ul",
+      {},
+      block
+        .slice(2)
+        .split(/\n- /)
+        .map((item) => h("li", {}, inline(item))),
+    );
   }
   return h("p", {}, inline(block));
 }
@@ -25,11 +32,29 @@ function element(block) {
 function table(block) {
   const rows = block
     .split("\n")
-    .map((row) => row.split("|").slice(1, -1).map((cell) => cell.trim()))
+    .map((row) =>
+      row
+        .split("|")
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    )
     .filter((cells) => !cells.every((cell) => /^-*$/.test(cell)));
-  return h("table", {}, h("tbody", {}, rows.map(([name, ...cells]) =>
-    h("tr", {}, h("th", { scope: "row" }, inline(name)), cells.map((cell) => h("td", {}, inline(cell)))),
-  )));
+  return h(
+    "table",
+    {},
+    h(
+      "tbody",
+      {},
+      rows.map(([name, ...cells]) =>
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row" }, inline(name)),
+          cells.map((cell) => h("td", {}, inline(cell))),
+        ),
+      ),
+    ),
+  );
 }
 
 function inline(text) {

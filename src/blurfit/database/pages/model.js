@@ -58,7 +58,13 @@ function effects(model) {
     h(
       "li",
       {},
-      h("span", { class: "what" }, h("b", {}, one.feature.name), " ", h("span", { class: "hint" }, change(one))),
+      h(
+        "span",
+        { class: "what" },
+        h("b", {}, one.feature.name),
+        " ",
+        h("span", { class: "hint" }, change(one)),
+      ),
       effectPlot(one, reach),
       h("span", { class: "much" }, h("b", {}, signed(one.value)), within(one)),
     ),
@@ -69,7 +75,9 @@ function effects(model) {
       "p",
       {},
       `By so much (in ${unit}) the prediction changes with each answer, the others being the same.`,
-      found[0].lower === undefined ? "" : " The pale bar is where the truth lies with 95 % confidence, the privacy noise included.",
+      found[0].lower === undefined
+        ? ""
+        : " The pale bar is where the truth lies with 95 % confidence, the privacy noise included.",
     ),
     h("ul", { class: "effects" }, rows),
     h("details", {}, h("summary", {}, "The coefficients"), coefficients(model)),
@@ -101,9 +109,18 @@ function coefficients(model) {
     h(
       "table",
       {},
-      h("tbody", {}, coefficientsOf(model).map(({ name, value }) =>
-        h("tr", {}, h("th", { scope: "row" }, name), h("td", { "data-effect": name, "data-value": value }, signed(value))),
-      )),
+      h(
+        "tbody",
+        {},
+        coefficientsOf(model).map(({ name, value }) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, name),
+            h("td", { "data-effect": name, "data-value": value }, signed(value)),
+          ),
+        ),
+      ),
     ),
   ];
 }
@@ -112,7 +129,11 @@ function tryIt({ agreement, weights }) {
   const { schema } = agreement;
   const values = columnsOf(schema).map((name) => weights[name]);
   const result = h("output", { id: "prediction", "aria-live": "polite" });
-  const form = h("form", { novalidate: true, autocomplete: "off" }, schema.features.map((column) => field(column)));
+  const form = h(
+    "form",
+    { novalidate: true, autocomplete: "off" },
+    schema.features.map((column) => field(column)),
+  );
   for (const column of schema.features) fillIn(form, column);
   const update = () => {
     let record;
@@ -126,7 +147,11 @@ function tryIt({ agreement, weights }) {
     if (isLabel(schema)) {
       const likely = Math.min(1, Math.max(0, 0.5 + lossOf(agreement).curvature * score));
       result.setAttribute("data-value", likely);
-      result.replaceChildren(`${targetInWords(schema)}: `, h("b", {}, `${number(100 * likely, 3)} %`), " likely");
+      result.replaceChildren(
+        `${targetInWords(schema)}: `,
+        h("b", {}, `${number(100 * likely, 3)} %`),
+        " likely",
+      );
     } else {
       result.setAttribute("data-value", score);
       result.replaceChildren(`${schema.target.name}: `, h("b", {}, number(score, 5)));
@@ -135,21 +160,28 @@ function tryIt({ agreement, weights }) {
   form.addEventListener("input", update);
   form.addEventListener("submit", (event) => event.preventDefault());
   queueMicrotask(update);
-  return [h("h2", {}, "Try it"), h("p", { class: "hint" }, "Computed in this page; what you enter stays here."), form, result];
+  return [
+    h("h2", {}, "Try it"),
+    h("p", { class: "hint" }, "Computed in this page; what you enter stays here."),
+    form,
+    result,
+  ];
 }
 
 /** Something to begin with: the middle of a range, the first of the levels. */
 function fillIn(form, column) {
   const holder = form.querySelector(`[data-field="${CSS.escape(column.name)}"]`);
   const input = holder.querySelector("input, select");
-  if (column.kind === "numeric") input.value = String(Number((column.lower / 2 + column.upper / 2).toPrecision(6)));
+  if (column.kind === "numeric")
+    input.value = String(Number((column.lower / 2 + column.upper / 2).toPrecision(6)));
   else if (input.type === "radio") input.checked = true;
   else if (column.kind === "categorical") [input.value] = column.levels;
 }
 
 function downloads() {
   const base = `/collections/${fingerprint}`;
-  const link = (path, name, words) => h("a", { class: "button", href: `${base}/${path}`, download: name }, words);
+  const link = (path, name, words) =>
+    h("a", { class: "button", href: `${base}/${path}`, download: name }, words);
   return [
     h("h2", {}, "Downloads"),
     h(

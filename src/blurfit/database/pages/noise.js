@@ -46,7 +46,8 @@ export function uniformBits(bits) {
   let drawn = 0n;
   for (let left = bits; left > 0; left -= 32) {
     const part = BigInt(word());
-    drawn = left < 32 ? (drawn << BigInt(left)) | (part >> BigInt(32 - left)) : (drawn << 32n) | part;
+    drawn =
+      left < 32 ? (drawn << BigInt(left)) | (part >> BigInt(32 - left)) : (drawn << 32n) | part;
   }
   return drawn;
 }

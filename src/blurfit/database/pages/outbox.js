@@ -68,10 +68,18 @@ export async function deliver(fingerprint, tell) {
       const answer = await attemptToSend(record);
       if (answer.ok) {
         const { body: _sent, invitation: _spent, ...rest } = record;
-        return store({ ...rest, state: "received", at: new Date().toISOString(), answer: answer.content });
+        return store({
+          ...rest,
+          state: "received",
+          at: new Date().toISOString(),
+          answer: answer.content,
+        });
       }
       if (answer.problem) return store({ ...record, state: "refused", problem: answer.problem });
-      const wait = Math.max(answer.retryAfter, Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1)));
+      const wait = Math.max(
+        answer.retryAfter,
+        Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1)),
+      );
       tell({ waiting: "retry", wait });
       const [drawn] = crypto.getRandomValues(new Uint8Array(1));
       await pause(wait * (0.75 + drawn / 512)); // so that not all come back at once

@@ -14,7 +14,8 @@ function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value);
     else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+    else if (value !== false && value !== null && value !== undefined)
+      element.setAttribute(name, value);
   }
   element.append(...children.flat().filter((child) => child !== null && child !== undefined));
   return element;
@@ -25,7 +26,9 @@ export const place = (id) => document.getElementById(id);
 /** Put these in the place of whatever is there. */
 export function show(id, ...children) {
   const element = place(id);
-  element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.replaceChildren(
+    ...children.flat().filter((child) => child !== null && child !== undefined),
+  );
   element.hidden = false;
   return element;
 }
@@ -63,7 +66,10 @@ export async function ask(path, { method = "GET", body, token } = {}) {
   try {
     content = JSON.parse(text);
   } catch {
-    throw new ServiceProblem({ title: "No answer", detail: `The service answered ${response.status}.` });
+    throw new ServiceProblem({
+      title: "No answer",
+      detail: `The service answered ${response.status}.`,
+    });
   }
   if (!response.ok) throw new ServiceProblem(content);
   return content;
@@ -75,7 +81,11 @@ export function alarm(title, text) {
 }
 
 export function definitions(rows) {
-  return h("dl", { class: "facts" }, rows.map(([what, words]) => h("div", {}, h("dt", {}, what), h("dd", {}, words))));
+  return h(
+    "dl",
+    { class: "facts" },
+    rows.map(([what, words]) => h("div", {}, h("dt", {}, what), h("dd", {}, words))),
+  );
 }
 
 /** A bar that fills towards the quorum. */

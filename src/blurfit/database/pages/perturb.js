@@ -41,7 +41,11 @@ export function perturb(agreement, record) {
   const { grid } = agreement;
   const whole = onGrid(agreement, record);
   const scales = scalesOf(agreement.calibration);
-  const linear = blurred(whole.linear, whole.linear.map(() => scales.linear), grid.linear);
+  const linear = blurred(
+    whole.linear,
+    whole.linear.map(() => scales.linear),
+    grid.linear,
+  );
   return {
     identifier: newIdentifier(),
     quadratic: blurred(whole.quadratic, scales.quadratic, grid.quadratic),

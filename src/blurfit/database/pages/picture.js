@@ -14,8 +14,15 @@ export function beliefPicture(belief, record) {
     "div",
     { class: "belief" },
     h("h3", {}, column.name),
-    h("p", { class: "typed" }, h("span", { class: "key" }, "You typed "), h("b", {}, inWords(typed))),
-    isNumber ? curve(belief, Math.min(Math.max(typed, column.lower), column.upper)) : bars(belief, typed),
+    h(
+      "p",
+      { class: "typed" },
+      h("span", { class: "key" }, "You typed "),
+      h("b", {}, inWords(typed)),
+    ),
+    isNumber
+      ? curve(belief, Math.min(Math.max(typed, column.lower), column.upper))
+      : bars(belief, typed),
     h("p", { class: "read" }, isNumber ? rangeInWords(belief) : levelInWords(belief)),
   );
 }
@@ -36,7 +43,8 @@ function rangeInWords(belief) {
 function levelInWords({ candidates, probabilities }) {
   const best = probabilities.indexOf(Math.max(...probabilities));
   const percent = 100 * probabilities[best];
-  if (percent < 120 / candidates.length) return "From the blurred numbers: it could be any of them.";
+  if (percent < 120 / candidates.length)
+    return "From the blurred numbers: it could be any of them.";
   if (percent > 99.9) return `From the blurred numbers: surely “${inWords(candidates[best])}”.`;
   return `From the blurred numbers: “${inWords(candidates[best])}” with ${number(percent, 2)} %.`;
 }
@@ -45,7 +53,9 @@ function curve({ column, probabilities }, typed) {
   const [width, height] = [300, 56];
   const highest = Math.max(...probabilities);
   const x = (i) => (width * i) / (probabilities.length - 1);
-  const line = probabilities.map((p, i) => `${x(i).toFixed(1)},${(height - 4 - (height - 14) * (p / highest)).toFixed(1)}`);
+  const line = probabilities.map(
+    (p, i) => `${x(i).toFixed(1)},${(height - 4 - (height - 14) * (p / highest)).toFixed(1)}`,
+  );
   const dot = (width * (typed - column.lower)) / (column.upper - column.lower);
   return h(
     "div",
@@ -53,11 +63,19 @@ function curve({ column, probabilities }, typed) {
     svg(
       "svg",
       { viewBox: `-6 0 ${width + 12} ${height}` },
-      svg("polygon", { class: "cloud", points: `0,${height - 4} ${line.join(" ")} ${width},${height - 4}` }),
+      svg("polygon", {
+        class: "cloud",
+        points: `0,${height - 4} ${line.join(" ")} ${width},${height - 4}`,
+      }),
       svg("line", { class: "axis", x1: 0, x2: width, y1: height - 4, y2: height - 4 }),
       svg("circle", { class: "truth", cx: dot, cy: height - 4, r: 4 }),
     ),
-    h("div", { class: "ends" }, h("span", {}, number(column.lower)), h("span", {}, number(column.upper))),
+    h(
+      "div",
+      { class: "ends" },
+      h("span", {}, number(column.lower)),
+      h("span", {}, number(column.upper)),
+    ),
   );
 }
 
@@ -81,15 +99,27 @@ function bars({ candidates, probabilities }, typed) {
 
 /** All numbers as coloured squares: as they were, and as they leave. */
 export function numbersPicture(mechanism, exact, sent) {
-  const largest = Math.max(...[exact, sent].flatMap((one) => [...one.quadratic, ...one.linear]).map(Math.abs));
+  const largest = Math.max(
+    ...[exact, sent].flatMap((one) => [...one.quadratic, ...one.linear]).map(Math.abs),
+  );
   const panel = (title, numbers) =>
     h(
       "figure",
       {},
-      squares(mechanism, numbers, largest, `${title}: ${numbers.quadratic.length + numbers.linear.length} numbers as colours`),
+      squares(
+        mechanism,
+        numbers,
+        largest,
+        `${title}: ${numbers.quadratic.length + numbers.linear.length} numbers as colours`,
+      ),
       h("figcaption", {}, title),
     );
-  return h("div", { class: "panels" }, panel("Your answers as numbers", exact), panel("What leaves", sent));
+  return h(
+    "div",
+    { class: "panels" },
+    panel("Your answers as numbers", exact),
+    panel("What leaves", sent),
+  );
 }
 
 function squares(mechanism, { quadratic, linear }, largest, label) {
@@ -118,5 +148,9 @@ function squares(mechanism, { quadratic, linear }, largest, label) {
     }
   }
   linear.forEach((value, column) => cell(rows - 1 + 0.3, column, value));
-  return svg("svg", { class: "squares", role: "img", "aria-label": label, viewBox: `0 0 ${d} ${rows + 0.3}` }, cells);
+  return svg(
+    "svg",
+    { class: "squares", role: "img", "aria-label": label, viewBox: `0 0 ${d} ${rows + 0.3}` },
+    cells,
+  );
 }

@@ -22,7 +22,12 @@ export function arrivalsPlot(hours, quorum) {
   return h(
     "figure",
     { class: "arrivals" },
-    h("figcaption", {}, h("span", { class: "dashes", "aria-hidden": "true" }, "– – – "), `the quorum, ${number(quorum)}`),
+    h(
+      "figcaption",
+      {},
+      h("span", { class: "dashes", "aria-hidden": "true" }, "– – – "),
+      `the quorum, ${number(quorum)}`,
+    ),
     svg(
       "svg",
       {
@@ -42,7 +47,10 @@ export function arrivalsPlot(hours, quorum) {
 }
 
 function when(hour) {
-  return new Date(hour * 3_600_000).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
+  return new Date(hour * 3_600_000).toLocaleString("en", {
+    dateStyle: "medium",
+    timeStyle: "short",
+  });
 }
 
 /** One effect on the scale that all share: its interval, if any, and its value as a dot. */
@@ -52,8 +60,16 @@ export function effectPlot({ value, lower, upper }, reach) {
     "svg",
     { class: "effect", viewBox: "0 0 200 22", "aria-hidden": "true" },
     svg("line", { class: "zero", x1: 100, x2: 100, y1: 0, y2: 22 }),
-    lower === undefined ? null : svg("line", { class: "interval", x1: x(lower), x2: x(upper), y1: 11, y2: 11 }),
-    svg("line", { class: value < 0 ? "from minus" : "from plus", x1: 100, x2: x(value), y1: 11, y2: 11 }),
+    lower === undefined
+      ? null
+      : svg("line", { class: "interval", x1: x(lower), x2: x(upper), y1: 11, y2: 11 }),
+    svg("line", {
+      class: value < 0 ? "from minus" : "from plus",
+      x1: 100,
+      x2: x(value),
+      y1: 11,
+      y2: 11,
+    }),
     svg("circle", { class: value < 0 ? "minus" : "plus", cx: x(value), cy: 11, r: 5 }),
   );
 }

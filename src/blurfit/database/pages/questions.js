@@ -11,7 +11,13 @@ let made = 0;
 export function box(label, attributes, hint) {
   const id = `box-${++made}`;
   const help = hint ? h("span", { class: "hint", id: `${id}-hint` }, hint) : null;
-  const input = h("input", { type: "text", autocomplete: "off", ...attributes, id, "aria-describedby": help?.id });
+  const input = h("input", {
+    type: "text",
+    autocomplete: "off",
+    ...attributes,
+    id,
+    "aria-describedby": help?.id,
+  });
   return h("div", { class: "field" }, h("label", { for: id }, label), help, input);
 }
 
@@ -25,7 +31,12 @@ export function list(label, attributes, options, hint) {
 
 /** A question that can be removed; `changed` is called whenever it is. */
 export function question(changed, given = {}) {
-  const row = h("fieldset", { class: "question" }, h("legend", {}, "Question"), h("div", { class: "boxes" }, parts(KINDS, given)));
+  const row = h(
+    "fieldset",
+    { class: "question" },
+    h("legend", {}, "Question"),
+    h("div", { class: "boxes" }, parts(KINDS, given)),
+  );
   const remove = () => {
     row.remove();
     changed();
@@ -35,7 +46,14 @@ export function question(changed, given = {}) {
 }
 
 export function targetQuestion(given = {}) {
-  return settled(h("fieldset", { class: "question" }, h("legend", {}, "What is to be predicted"), h("div", { class: "boxes" }, parts(TARGETS, given))));
+  return settled(
+    h(
+      "fieldset",
+      { class: "question" },
+      h("legend", {}, "What is to be predicted"),
+      h("div", { class: "boxes" }, parts(TARGETS, given)),
+    ),
+  );
 }
 
 function parts(kinds, given) {
@@ -54,7 +72,12 @@ function settled(row) {
   const kind = input(row, "kind");
   const settle = () => {
     const isNumber = kind.value === "numeric" || kind.value === "above";
-    for (const [name, isNeeded] of [["lower", isNumber], ["upper", isNumber], ["above", kind.value === "above"], ["levels", kind.value === "categorical"]]) {
+    for (const [name, isNeeded] of [
+      ["lower", isNumber],
+      ["upper", isNumber],
+      ["above", kind.value === "above"],
+      ["levels", kind.value === "categorical"],
+    ]) {
       const found = input(row, name);
       if (found) found.parentElement.hidden = !isNeeded;
     }
@@ -75,7 +98,14 @@ export function columnOf(row) {
   const [name, kind] = [text("name"), text("kind")];
   if (kind === "binary") return { name, kind };
   if (kind === "categorical") {
-    return { name, kind, levels: text("levels").split(",").map((one) => one.trim()).filter((one) => one !== "") };
+    return {
+      name,
+      kind,
+      levels: text("levels")
+        .split(",")
+        .map((one) => one.trim())
+        .filter((one) => one !== ""),
+    };
   }
   const column = { name, kind: "numeric", lower: value("lower"), upper: value("upper") };
   return kind === "above" ? { ...column, above: value("above") } : column;

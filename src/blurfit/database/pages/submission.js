@@ -17,7 +17,8 @@ export function toBytes(fingerprint, mechanism, { identifier, quadratic, linear 
   view.setUint32(56, quadratic.length, true);
   view.setUint32(60, linear.length, true);
   [...quadratic, ...linear].forEach((number, i) => {
-    if (!Number.isFinite(number)) throw new RangeError(`Expected finite numbers, and got ${number}.`);
+    if (!Number.isFinite(number))
+      throw new RangeError(`Expected finite numbers, and got ${number}.`);
     view.setFloat64(HEAD + 8 * i, number, true);
   });
   return bytes;

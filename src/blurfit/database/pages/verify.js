@@ -2,11 +2,9 @@
 // here, before the page asks for a single answer. Mirrors `Agreement.verify`; what it cannot
 // check, it refuses.
 //
-// Not checked, because no privacy depends on it: `excess_risk` (a forecast of accuracy), `split`
-// (how the noise was searched for), `kept` and `local_claim` beyond their being what certified
-// agreements have.
+// Not checked, because no privacy depends on it: `excess_risk`, a forecast of accuracy.
 
-import { fingerprintOf } from "./canonical.js";
+import { canonical, fingerprintOf } from "./canonical.js";
 import { submissionMu as inputMu, verifyInput } from "./certified.js";
 import { logDelta } from "./gaussian.js";
 import { ROUNDING, gridOf } from "./grid.js";
@@ -18,9 +16,37 @@ export class NotCertified extends Error {}
 
 const COMMON = ["mechanism", "rule", "setting", "model", "local", "excess_risk"];
 const FIELDS = {
-  agreement: ["format", "version", "schema", "loss", "regulariser", "calibration", "grid", "fingerprint"],
-  moment: [...COMMON, "sigma_m", "sigma_p", "balance", "parallel", "sensitivity", "local_sensitivity", "mu"],
-  input: [...COMMON, "sigma_u", "sigma_b", "ridge", "split", "shares", "loss", "kept", "local_claim"],
+  agreement: [
+    "format",
+    "version",
+    "schema",
+    "loss",
+    "regulariser",
+    "calibration",
+    "grid",
+    "fingerprint",
+  ],
+  moment: [
+    ...COMMON,
+    "sigma_m",
+    "sigma_p",
+    "balance",
+    "parallel",
+    "sensitivity",
+    "local_sensitivity",
+    "mu",
+  ],
+  input: [
+    ...COMMON,
+    "sigma_u",
+    "sigma_b",
+    "ridge",
+    "split",
+    "shares",
+    "loss",
+    "kept",
+    "local_claim",
+  ],
   setting: ["dimension", "quorum", "q_bound", "p_bound", "weight_bound", "neighbours"],
   model: ["epsilon", "delta", "neighbours", "releases", "proved"],
   local: ["mu", "epsilon", "delta"],
@@ -46,7 +72,8 @@ export async function verify(agreement, expectedFingerprint) {
         "It was changed on its way, or the link is wrong. Nothing has left this device.",
     );
   }
-  require(agreement.format === "blurfit-agreement", "format", agreement.format, "blurfit-agreement");
+  require(agreement.format ===
+    "blurfit-agreement", "format", agreement.format, "blurfit-agreement");
   require(agreement.version === 1, "version", agreement.version, 1);
   verifySchema(agreement.schema);
   verifyLoss(agreement);
@@ -95,15 +122,20 @@ function verifyColumn(column, isTarget) {
     exactly(column, ["name", "kind", "levels"], what);
     const { levels } = column;
     const fine = Array.isArray(levels) && levels.every((one) => typeof one === "string" && one);
-    return require(fine && new Set(levels).size === levels.length && levels.length > 1, what, levels, "words");
+    return require(fine &&
+      new Set(levels).size === levels.length &&
+      levels.length > 1, what, levels, "words");
   }
-  require(kind === "numeric", `kind of ${what}`, kind, "numeric, binary or (a feature) categorical");
+  require(kind ===
+    "numeric", `kind of ${what}`, kind, "numeric, binary or (a feature) categorical");
   const fields = ["name", "kind", "lower", "upper", "outside"];
   exactly(column, isTarget && "above" in column ? [...fields, "above"] : fields, what);
   const { lower, upper, outside, above } = column;
   require(["clip", "refuse"].includes(outside), `outside of ${what}`, outside, "clip or refuse");
   const width = upper - lower;
-  require(finite(lower, upper) && width >= 1e-300 && width <= 1e301, `bounds of ${what}`, width, "apart");
+  require(finite(lower, upper) &&
+    width >= 1e-300 &&
+    width <= 1e301, `bounds of ${what}`, width, "apart");
   if ("above" in column) {
     require(finite(above) && lower < above && above < upper, `above of ${what}`, above, "inside");
   }
@@ -139,19 +171,28 @@ function verifyNumbers(calibration) {
   positive(setting, "q_bound", "p_bound");
   if (setting.weight_bound !== null || mechanism === "input") positive(setting, "weight_bound");
   const { neighbours } = setting;
-  require(["replace", "zero-out"].includes(neighbours), "neighbours", neighbours, "replace or zero-out");
+  require(["replace", "zero-out"].includes(
+    neighbours,
+  ), "neighbours", neighbours, "replace or zero-out");
   require(model.neighbours === neighbours, "neighbours", model.neighbours, neighbours);
   require(finite(model.epsilon) && model.epsilon >= 0, "epsilon", model.epsilon, "not negative");
   for (const one of [model, local]) {
-    require(finite(one.delta) && one.delta > 0 && one.delta < 1, "delta", one.delta, "between 0 and 1");
+    require(finite(one.delta) &&
+      one.delta > 0 &&
+      one.delta < 1, "delta", one.delta, "between 0 and 1");
   }
   if (mechanism === "moment") {
     positive(calibration, "sigma_m", "sigma_p", "balance");
-    require(typeof calibration.parallel === "boolean", "parallel", calibration.parallel, "true or false");
+    require(typeof calibration.parallel ===
+      "boolean", "parallel", calibration.parallel, "true or false");
     return;
   }
   positive(calibration, "sigma_u", "sigma_b");
   require(finite(calibration.ridge), "ridge", calibration.ridge, "a number");
+  const { split, kept, local_claim: claim } = calibration;
+  require(finite(split) && split > 0 && split < 1, "split", split, "between 0 and 1");
+  const isKept = canonical(kept) === canonical(model) && claim === null;
+  require(isKept, "kept and local_claim", canonical([kept, claim]), canonical([model, null]));
   exactly(calibration.shares, FIELDS.shares, "shares");
   exactly(calibration.loss, FIELDS.lossNumbers, "loss");
   positive(calibration.shares, "gram", "record", "gradient");

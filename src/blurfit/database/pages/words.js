@@ -10,15 +10,22 @@ const YARDSTICK = Math.log(1e-6);
 /** What a database could learn from a single submission, by its ε at δ = 10⁻⁶. */
 export function localInWords(mu) {
   if (logDelta(mu, 1) <= YARDSTICK) {
-    return { strength: "strong", words: "The database could learn very little from a single submission." };
+    return {
+      strength: "strong",
+      words: "The database could learn very little from a single submission.",
+    };
   }
   if (logDelta(mu, 10) <= YARDSTICK) {
     return {
       strength: "some",
-      words: "The database could learn something from a single submission, but could not be sure of it.",
+      words:
+        "The database could learn something from a single submission, but could not be sure of it.",
     };
   }
-  return { strength: "weak", words: "The database could learn a great deal from a single submission." };
+  return {
+    strength: "weak",
+    words: "The database could learn a great deal from a single submission.",
+  };
 }
 
 /** ε and δ of the published model, what is kept back for the grid included. */
@@ -38,7 +45,8 @@ export function modelInShort(agreement) {
 
 export function modelInWords(agreement) {
   const { epsilon, delta } = promiseOf(agreement);
-  if (epsilon > 20) return "An ε as large as this gives no useful bound on what an attacker could infer.";
+  if (epsilon > 20)
+    return "An ε as large as this gives no useful bound on what an attacker could infer.";
   const change =
     agreement.calibration.setting.neighbours === "replace"
       ? "Had you answered anything else"
@@ -81,7 +89,9 @@ export function agreementInWords(agreement, mu) {
     ],
     [
       "Published may be",
-      calibration.model.releases === "any" ? "any number of models from one final collection" : "one model, once",
+      calibration.model.releases === "any"
+        ? "any number of models from one final collection"
+        : "one model, once",
     ],
   ];
 }
@@ -132,7 +142,10 @@ export function noiseInWords({ calibration }) {
 export function number(value, digits = 6) {
   if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e12)) {
     const [mantissa, exponent] = value.toExponential(Math.min(digits, 4) - 1).split("e");
-    const power = String(Number(exponent)).replace(/./g, (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]);
+    const power = String(Number(exponent)).replace(
+      /./g,
+      (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)],
+    );
     const short = String(Number(mantissa));
     return short === "1" ? `10${power}` : `${short}·10${power}`;
   }
