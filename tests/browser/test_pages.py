@@ -233,6 +233,10 @@ def test_invitations_are_made_in_the_page(visit, service, survey) -> None:
 
 def test_home_lists_all_collections(visit, collect) -> None:
     agreement = collect("listed income", 3)
+    for number in range(10):
+        collect(f"other income {number}", 0)
     page = visit().go("/")
+    expect(page.get_by_role("article")).to_have_count(10)
+    page.get_by_role("button", name="Show all").click()
     page.get_by_role("link", name="listed income", exact=True).click()
     expect(page).to_have_url(re.compile(agreement.fingerprint))

@@ -58,6 +58,7 @@ async function start() {
     `${modelInShort(agreement)} about any one of them.`;
   show("checks", ...checks(status));
   show("agreement", definitions(agreementInWords(agreement, mu)));
+  place("terms").hidden = false;
   if (waiting) return waiting;
   if (status.state !== "collecting") {
     show(

@@ -1,9 +1,9 @@
 // /: all collections of this service.
 
 import { alarm, ask, h, place, progress, show } from "./page.js";
-import { countInWords, targetInWords } from "./words.js";
+import { countInWords, number, targetInWords } from "./words.js";
 
-const MOST = 100;
+const AT_FIRST = 10; // the newest; each needs a request for its agreement
 const STATES = { collecting: "Collecting", closed: "Closed", published: "Published" };
 
 start().catch((error) => {
@@ -12,32 +12,29 @@ start().catch((error) => {
 });
 
 async function start() {
-  const all = (await ask("/collections")).reverse().slice(0, MOST);
-  const agreements = await Promise.all(
-    all.map(({ fingerprint }) => ask(`/collections/${fingerprint}/agreement`)),
-  );
+  const all = (await ask("/collections")).reverse();
+  const first = await cards(all.slice(0, AT_FIRST));
   place("loading").hidden = true;
   if (all.length === 0) {
+    const open = h("a", { href: "/admin" }, "Open a collection");
     show(
       "collections",
-      h(
-        "div",
-        { class: "card" },
-        h(
-          "p",
-          {},
-          "Nothing is collected yet. ",
-          h("a", { href: "/admin" }, "Open a collection"),
-          ".",
-        ),
-      ),
+      h("div", { class: "card" }, h("p", {}, "Nothing is collected yet. ", open, ".")),
     );
     return;
   }
-  show(
-    "collections",
-    all.map((status, i) => card(status, agreements[i])),
-  );
+  const more = h("button", { type: "button" }, `Show all ${number(all.length)}`);
+  more.addEventListener("click", async () => {
+    more.disabled = true;
+    more.replaceWith(...(await cards(all.slice(AT_FIRST))));
+  });
+  show("collections", first, all.length > AT_FIRST ? more : null);
+}
+
+async function cards(statuses) {
+  const agreementOf = ({ fingerprint }) => ask(`/collections/${fingerprint}/agreement`);
+  const agreements = await Promise.all(statuses.map(agreementOf));
+  return statuses.map((status, i) => card(status, agreements[i]));
 }
 
 function card({ fingerprint, state, count, quorum }, { schema }) {

@@ -57,10 +57,17 @@ export function perturb(agreement, record) {
   };
 }
 
+// s = deviation/step, as in Python: below, noise would hardly show; above, sums would not be exact.
+const LEAST_RATIO = 2 ** -10;
+const MOST_RATIO = 2 ** 45;
+
 function blurred(steps, scales, step) {
   const fractions = new Map();
   return steps.map((whole, i) => {
     const scale = scales[i];
+    if (!(scale >= LEAST_RATIO * step && scale <= MOST_RATIO * step)) {
+      throw new RangeError(`Expected noise of ${scale} between 2^-10 and 2^45 steps of ${step}.`);
+    }
     if (!fractions.has(scale)) fractions.set(scale, fractionOf(scale / step));
     return Number(BigInt(whole) + discreteGaussian(...fractions.get(scale))) * step;
   });
