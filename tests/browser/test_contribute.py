@@ -199,6 +199,26 @@ def test_a_lost_answer_a_reload_and_a_second_tab_repeat_the_same_bytes(
     assert service.count(agreement) == 1
 
 
+def test_two_tabs_with_different_noise_send_one_submission(
+    visit, service, propose, fill_in
+) -> None:
+    """Both have blurred already, each with its own noise; two copies would tell more than one."""
+    agreement = propose()
+    service.open(agreement)
+    visitor = visit()
+    tabs = [visitor.go(f"/c/{agreement.fingerprint}"), visitor.context.new_page()]
+    tabs[1].goto(tabs[0].url)
+    for tab in tabs:
+        blur(tab, fill_in, agreement)
+    seen = [tab.locator("pre").text_content() for tab in tabs]
+    assert seen[0] != seen[1]
+    for tab in tabs:
+        tab.get_by_role("button", name=SEND).click()
+        expect(tab.get_by_text(ARRIVED)).to_be_visible()
+    assert len(set(visitor.watch.bodies)) == 1
+    assert service.count(agreement) == 1
+
+
 def test_a_busy_service_is_asked_again(visit, service, propose, fill_in) -> None:
     """503 with Retry-After, twice; and what is blurred goes out even if nothing else can be had."""
     agreement = propose()

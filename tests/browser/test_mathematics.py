@@ -20,7 +20,7 @@ from blurfit import (
     Submission,
 )
 from blurfit.agreement.words import local_in_words
-from blurfit.contributor.perturb import _on_grid
+from blurfit.contributor.perturb import _on_grid, _scales
 from blurfit.theory import certified, gaussian
 from blurfit.theory.setting import LocalGuarantee
 
@@ -328,6 +328,62 @@ def test_encoding_and_what_is_blurred_to_the_last_bit(run, agreements) -> None:
             on_grid = _on_grid(agreement, q, p)
             assert quadratic == (on_grid[0] / steps.quadratic).tolist()
             assert linear == (on_grid[1] / steps.linear).tolist()
+
+
+def test_deviations_are_pythons_to_the_last_bit(run, agreements) -> None:
+    for agreement in agreements:
+        quadratic, linear = _scales(agreement)
+        shape = agreement.layout.widths[0]
+        got = run(
+            "perturb",
+            "return perturb.scalesOf(JSON.parse(given).calibration);",
+            agreement.to_json(),
+        )
+        assert got["quadratic"] == np.broadcast_to(quadratic, shape).tolist()
+        assert got["linear"] == linear
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+def test_each_number_gets_its_own_noise(run, survey, mechanism) -> None:
+    """4,000 times the same record: each of the numbers has its mean, its deviation and no
+    correlation with the others. Limits of a false alarm in a million over all of them.
+    """
+    agreement = Agreement.propose(
+        survey(), epsilon=1, delta=1e-6, quorum=2000, mechanism=mechanism, weight_bound=1
+    )
+    record = records(agreement.schema, 1)[0]
+    body = """
+        const agreement = JSON.parse(given.agreement);
+        return Array.from({length: given.times}, () => {
+          const { quadratic, linear } = perturb.perturb(agreement, given.record);
+          return [...quadratic, ...linear];
+        });"""
+    times = 4000
+    given = {"agreement": agreement.to_json(), "record": record, "times": times}
+    drawn = np.array(run("perturb", body, given))
+    x, y = agreement.schema.encode(record)
+    q, p, _ = agreement.loss.terms(x, y)
+    exact = _on_grid(agreement, q, p)
+    quadratic, linear = _scales(agreement)
+    noise = np.hstack(
+        [
+            (drawn[:, : len(exact[0])] - exact[0]) / quadratic,
+            (drawn[:, len(exact[0]) :] - exact[1]) / linear,
+        ]
+    )
+    limit = stats.norm.isf(1e-6 / noise.shape[1] ** 2)
+    assert np.abs(noise.mean(axis=0)).max() < limit / math.sqrt(times)
+    assert np.abs(noise.var(axis=0) - 1).max() < limit * math.sqrt(2 / times)
+    beside = np.corrcoef(noise.T) - np.eye(noise.shape[1])
+    assert np.abs(beside).max() < limit / math.sqrt(times)
+    # and what is sent lies on the grid: of p̃ the dithered one, all of whose points are used
+    grid = agreement.grid
+    assert (drawn[:, : len(exact[0])] % grid.quadratic == 0).all()
+    assert (drawn[:, len(exact[0]) :] % grid.dither == 0).all()
+    if grid.dither < grid.linear:
+        rest = (drawn[:, len(exact[0]) :] / grid.linear) % 1
+        assert stats.kstest(rest.ravel(), "uniform").pvalue > 1e-6
 
 
 def test_submissions_byte_for_byte(run) -> None:
