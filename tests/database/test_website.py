@@ -8,7 +8,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 import blurfit
