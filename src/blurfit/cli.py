@@ -3,37 +3,31 @@
 Exit codes: 0 done, 2 wrong usage or value, 3 nobody answers, 4 refused as things stand.
 """
 
+from importlib import import_module
+
 import click
 
 import blurfit
-from blurfit.commands.administer import close, invite, open_collection, publish, status
-from blurfit.commands.agree import agree
-from blurfit.commands.audit import audit_command
-from blurfit.commands.calibrate import calibrate, guarantee
 from blurfit.commands.common import Commands
-from blurfit.commands.contribute import contribute
-from blurfit.commands.forecast import forecast_command
-from blurfit.commands.reproduce import reproduce
-from blurfit.commands.serve import serve
-from blurfit.commands.use import predict, statement
 
-COMMANDS = (
-    calibrate,
-    guarantee,
-    forecast_command,
-    agree,
-    serve,
-    open_collection,
-    invite,
-    contribute,
-    status,
-    close,
-    publish,
-    predict,
-    statement,
-    audit_command,
-    reproduce,
-)
+# Where each command lives. It is read when it is called, so that none waits for what others need.
+HOMES = {
+    "calibrate": "calibrate:calibrate",
+    "guarantee": "calibrate:guarantee",
+    "forecast": "forecast:forecast_command",
+    "agree": "agree:agree",
+    "serve": "serve:serve",
+    "open": "administer:open_collection",
+    "invite": "administer:invite",
+    "contribute": "contribute:contribute",
+    "status": "administer:status",
+    "close": "administer:close",
+    "publish": "administer:publish",
+    "predict": "use:predict",
+    "statement": "use:statement",
+    "audit": "audit:audit_command",
+    "reproduce": "reproduce:reproduce",
+}
 
 
 class _InOrder(Commands):
@@ -41,7 +35,15 @@ class _InOrder(Commands):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx  # all commands, whatever the context
-        return list(self.commands)
+        return list(HOMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in HOMES:
+            return None
+        module, _, name = HOMES[cmd_name].partition(":")
+        found: click.Command = getattr(import_module(f"blurfit.commands.{module}"), name)
+        return found
 
 
 @click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"]})
@@ -52,7 +54,3 @@ def main() -> None:
 
     Exit codes: 0 done; 2 wrong usage or value; 3 nobody answers; 4 refused as things stand.
     """
-
-
-for _command in COMMANDS:
-    main.add_command(_command)

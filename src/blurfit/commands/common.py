@@ -11,12 +11,12 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from blurfit.agreement.agreement import Agreement
 from blurfit.errors import (
+    TRY_AGAIN,
     BelowQuorumError,
     BlurfitError,
     ClosedError,
@@ -26,7 +26,9 @@ from blurfit.errors import (
     ServiceError,
     StorageError,
 )
-from blurfit.exchange import TRY_AGAIN
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
 
 WRONG, UNREACHABLE, REFUSED = 2, 3, 4
 _REFUSALS = (BelowQuorumError, ClosedError, ConflictError, NotInvitedError, NotPublishedError)
@@ -133,8 +135,10 @@ def out_file(help_text: str, **options: Any) -> Callable[[Any], Any]:
     )
 
 
-def load_agreement(path: Path) -> Agreement:
+def load_agreement(path: Path) -> "Agreement":
     """The agreement in a file, verified."""
+    from blurfit.agreement.agreement import Agreement
+
     return Agreement.load(path)
 
 
