@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,17 @@ from blurfit import (
     Binary,
     BlurfitError,
     Categorical,
+    InfeasibleError,
+    NotCertifiedError,
     Numeric,
     Schema,
     Submission,
 )
+from blurfit.agreement.grid import Grid
 from blurfit.agreement.words import local_in_words
 from blurfit.contributor.perturb import _on_grid, _scales
-from blurfit.theory import certified, gaussian
-from blurfit.theory.setting import LocalGuarantee
+from blurfit.theory import certified, gaussian, risk
+from blurfit.theory.setting import LocalGuarantee, Setting
 
 Run = Callable[..., Any]
 DRAWS = 100_000
@@ -162,8 +166,11 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
         made[name] = agreement.to_dict()
         return made[name]["calibration"]  # type: ignore[no-any-return]
 
-    forge("epsilon")["model"]["epsilon"] *= 1 - 1e-6
-    forge("delta")["model"]["delta"] *= 1 - 1e-5
+    for name, by in (("epsilon", 1 - 1e-6), ("delta", 1 - 1e-5)):
+        fields = forge(name)
+        fields["model"][name] *= by
+        if "kept" in fields:
+            fields["kept"] = dict(fields["model"])
     for name in ("q_bound", "p_bound"):
         forge(name)["setting"][name] *= 1 - 1e-6
     forge("dimension")["setting"]["dimension"] -= 1
@@ -194,8 +201,9 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
         fields["mu"] *= 1 - 1e-6
         forge("releases")["model"]["releases"] = 1
         return made
-    forge("less noise on p")["sigma_b"] *= 1 - 1e-6
-    forge("less noise on q")["sigma_u"] *= 1 - 1e-6
+    fields = forge("less noise on p")
+    fields["sigma_b"] *= 1 - 1e-6
+    _restate(fields)
     forge("ridge")["ridge"] += 1.0
     forge("shares")["shares"]["gradient"] *= 1.01
     forge("gram")["shares"]["gram"] *= 0.99
@@ -211,6 +219,19 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
         )
         loss["determinant_loss"] = math.log1p(loss["record_energy"] / loss["strong_convexity"])
     return made
+
+
+def _restate(fields: dict[str, Any]) -> None:
+    """What a submission keeps, and what accuracy costs, with the noise that is stated now."""
+    setting = fields["setting"]
+    scales = certified.Scales(fields["sigma_u"], fields["sigma_b"], fields["ridge"])
+    fields["excess_risk"] = risk.input_excess_risk(Setting(**setting), scales)
+    reach = math.hypot(
+        setting["q_bound"] / fields["sigma_u"], setting["p_bound"] / fields["sigma_b"]
+    )
+    mu = 2 * math.sqrt(setting["quorum"]) * reach
+    epsilon = gaussian.epsilon_of(mu, fields["local"]["delta"])
+    fields["local"] |= {"mu": mu, "epsilon": epsilon}
 
 
 @pytest.mark.parametrize("quorum", [2000, 8_000_000])
@@ -243,6 +264,49 @@ def test_what_python_refuses_the_page_refuses(run, survey, mechanism, quorum) ->
               }
             }));"""
         assert set(run("verify canonical", body, forged)) == {"refused"}
+
+
+def restated(agreement: Agreement, by_u: float, by_b: float) -> Agreement:
+    """Other noise under the same promise, and every other number as it follows from that."""
+    old = agreement.calibration
+    sigma_u, sigma_b = old.sigma_u * by_u, old.sigma_b * by_b
+    loss = certified.curvature_loss(old.setting, sigma_u, old.ridge, old.shares)
+    new = replace(old, sigma_u=sigma_u, sigma_b=sigma_b, loss=loss)
+    fields = new.to_dict()
+    _restate(fields)
+    new = replace(new, local=LocalGuarantee(**fields["local"]), excess_risk=fields["excess_risk"])
+    return replace(agreement, calibration=new, grid=Grid.of(new))
+
+
+@pytest.mark.parametrize("quorum", [2000, 60_000, 8_000_000])
+def test_verdicts_on_other_noise_are_the_same(run, survey, quorum) -> None:
+    """More or less noise on q and p than was calibrated, all else consistent: the theorem, as the
+    page evaluates it, accepts exactly what Python's accepts.
+    """
+    agreement = Agreement.propose(
+        survey(), epsilon=1, delta=1e-6, quorum=quorum, mechanism="input", weight_bound=1
+    )
+    given, expected = [], []
+    for by_u in (0.5, 0.9, 1 - 1e-5, 1, 1 + 1e-5, 1.1, 2):
+        for by_b in (0.5, 0.9, 1 - 1e-5, 1 - 1e-7, 1, 1 + 1e-5, 1.1, 3):
+            try:
+                one = restated(agreement, by_u, by_b)
+            except InfeasibleError:
+                continue  # the theorem does not apply
+            given.append(one.to_json())
+            try:
+                one.verify()
+                expected.append("accepted")
+            except NotCertifiedError:
+                expected.append("refused")
+    body = """
+        return Promise.all(given.map(async (text) => {
+          const agreement = JSON.parse(text);
+          try { await verify.verify(agreement, agreement.fingerprint); return "accepted"; }
+          catch (error) { return error instanceof verify.NotCertified ? "refused" : error.stack; }
+        }));"""
+    assert run("verify", body, given) == expected
+    assert {"accepted", "refused"} == set(expected)
 
 
 def mutations(agreement: Agreement, count: int) -> list[dict[str, Any]]:

@@ -32,32 +32,32 @@ export function submissionMu({ setting, sigma_u, sigma_b }) {
   return 2 * Math.sqrt(setting.quorum) * reach;
 }
 
-export function verifyInput(calibration, { agree, require }) {
+export function verifyInput(calibration, { agree, demand }) {
   const { setting, model, shares, loss, sigma_u, sigma_b, ridge, rule } = calibration;
-  require(rule === "certified", "rule", rule, "certified, which is proved");
-  require(model.releases === 1, "releases", model.releases, 1);
-  require(model.proved === true, "proved", model.proved, true);
+  demand(rule === "certified", "rule", rule, "certified, which is proved");
+  demand(model.releases === 1, "releases", model.releases, 1);
+  demand(model.proved === true, "proved", model.proved, true);
   const { dimension: d, quorum: n, q_bound: radius } = setting;
-  require(n > d, "quorum", n, `more than ${d}`);
+  demand(n > d, "quorum", n, `more than ${d}`);
   const s = sigma_u / Math.sqrt(n);
   const energy = loss.record_energy * HAIR;
   const floor = loss.gram_floor / HAIR;
-  require(energyIsEnough(energy, d, radius, s, shares.record), "record_energy", energy, "larger");
-  require(floorIsLow(floor / s ** 2, n - d, shares.gram), "gram_floor", floor, "smaller");
+  demand(energyIsEnough(energy, d, radius, s, shares.record), "record_energy", energy, "larger");
+  demand(floorIsLow(floor / s ** 2, n - d, shares.gram), "gram_floor", floor, "smaller");
   const spectrum = spectrumFloor(s, d, n, shares.spectrum);
   agree("spectrum_floor", loss.spectrum_floor, spectrum);
-  if (ridge < 0) require(-ridge < spectrum, "ridge", ridge, `more than ${-spectrum}`);
+  if (ridge < 0) demand(-ridge < spectrum, "ridge", ridge, `more than ${-spectrum}`);
   const convexity = ridge < 0 ? loss.gram_floor * (1 + ridge / spectrum) : loss.gram_floor + ridge;
-  require(convexity > 0, "strong_convexity", convexity, "positive");
+  demand(convexity > 0, "strong_convexity", convexity, "positive");
   agree("strong_convexity", loss.strong_convexity, convexity);
   const determinant = Math.log1p(loss.record_energy / convexity);
   agree("determinant_loss", loss.determinant_loss, determinant);
-  require(gradientIsEnough(
-    setting,
-    loss,
-    s,
-    shares.record,
-  ), "gradient_sensitivity", loss.gradient_sensitivity, "larger");
+  demand(
+    gradientIsEnough(setting, loss, s, shares.record),
+    "gradient_sensitivity",
+    loss.gradient_sensitivity,
+    "larger",
+  );
   const spent = logGradientDelta(
     model.epsilon - determinant,
     loss.gradient_sensitivity / sigma_b,

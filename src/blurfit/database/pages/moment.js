@@ -21,13 +21,13 @@ export function submissionMu({ setting, balance, parallel, sigma_m }) {
   return (Math.sqrt(setting.quorum) * reach) / sigma_m;
 }
 
-export function verifyMoment(calibration, { agree, require }) {
+export function verifyMoment(calibration, { agree, demand }) {
   const { setting, model, balance, parallel, sigma_m } = calibration;
   const reach = sensitivity(setting, balance, parallel);
   const localReach = sensitivity({ ...setting, neighbours: "replace" }, balance, parallel);
-  require(calibration.rule === "certified", "rule", calibration.rule, "certified");
-  require(model.releases === "any", "releases", model.releases, "any");
-  require(model.proved === true, "proved", model.proved, true);
+  demand(calibration.rule === "certified", "rule", calibration.rule, "certified");
+  demand(model.releases === "any", "releases", model.releases, "any");
+  demand(model.proved === true, "proved", model.proved, true);
   agree("sigma_p", calibration.sigma_p, balance * sigma_m);
   agree("sensitivity", calibration.sensitivity, reach);
   agree("local_sensitivity", calibration.local_sensitivity, localReach);

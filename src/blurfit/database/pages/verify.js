@@ -72,16 +72,15 @@ export async function verify(agreement, expectedFingerprint) {
         "It was changed on its way, or the link is wrong. Nothing has left this device.",
     );
   }
-  require(agreement.format ===
-    "blurfit-agreement", "format", agreement.format, "blurfit-agreement");
-  require(agreement.version === 1, "version", agreement.version, 1);
+  demand(agreement.format === "blurfit-agreement", "format", agreement.format, "blurfit-agreement");
+  demand(agreement.version === 1, "version", agreement.version, 1);
   verifySchema(agreement.schema);
   verifyLoss(agreement);
   const { calibration, schema } = agreement;
   verifyNumbers(calibration);
   const { setting } = calibration;
   const columns = columnsOf(schema).length;
-  require(setting.dimension === columns, "dimension", setting.dimension, columns);
+  demand(setting.dimension === columns, "dimension", setting.dimension, columns);
   const loss = lossOf(agreement);
   atLeast("q_bound", setting.q_bound, loss.qBound * (1 + ROUNDING));
   atLeast("p_bound", setting.p_bound, loss.pBound * (1 + ROUNDING));
@@ -90,7 +89,7 @@ export async function verify(agreement, expectedFingerprint) {
     const ratio = loss.pBound / loss.qBound;
     atLeast("p_bound/q_bound", setting.p_bound / setting.q_bound, ratio);
   }
-  const keeps = (isMoment ? verifyMoment : verifyInput)(calibration, { agree, require });
+  const keeps = (isMoment ? verifyMoment : verifyInput)(calibration, { agree, demand });
   if (!keeps) {
     throw new NotCertified(
       `The noise is too small: it does not keep ε = ${calibration.model.epsilon}, ` +
@@ -103,41 +102,46 @@ export async function verify(agreement, expectedFingerprint) {
 
 function verifySchema(schema) {
   exactly(schema, ["features", "target", "intercept"], "schema");
-  require(typeof schema.intercept === "boolean", "intercept", schema.intercept, "true or false");
-  require(Array.isArray(schema.features) && schema.features.length > 0, "features", "none", "some");
+  demand(typeof schema.intercept === "boolean", "intercept", schema.intercept, "true or false");
+  demand(Array.isArray(schema.features) && schema.features.length > 0, "features", "none", "some");
   schema.features.forEach((feature) => verifyColumn(feature, false));
   verifyColumn(schema.target, true);
   const names = [schema.target.name, ...schema.features.map(({ name }) => name)];
   for (const all of [names, columnsOf({ ...schema, intercept: true })]) {
-    require(new Set(all).size === all.length, "names", all.join(", "), "different");
+    demand(new Set(all).size === all.length, "names", all.join(", "), "different");
   }
 }
 
 function verifyColumn(column, isTarget) {
   const { kind, name } = column ?? {};
   const what = `column “${name}”`;
-  require(typeof name === "string" && name !== "", "name", name, "a word");
+  demand(typeof name === "string" && name !== "", "name", name, "a word");
   if (kind === "binary") return exactly(column, ["name", "kind"], what);
   if (kind === "categorical" && !isTarget) {
     exactly(column, ["name", "kind", "levels"], what);
     const { levels } = column;
     const fine = Array.isArray(levels) && levels.every((one) => typeof one === "string" && one);
-    return require(fine &&
-      new Set(levels).size === levels.length &&
-      levels.length > 1, what, levels, "words");
+    return demand(
+      fine && new Set(levels).size === levels.length && levels.length > 1,
+      what,
+      levels,
+      "words",
+    );
   }
-  require(kind ===
-    "numeric", `kind of ${what}`, kind, "numeric, binary or (a feature) categorical");
+  demand(kind === "numeric", `kind of ${what}`, kind, "numeric, binary or (a feature) categorical");
   const fields = ["name", "kind", "lower", "upper", "outside"];
   exactly(column, isTarget && "above" in column ? [...fields, "above"] : fields, what);
   const { lower, upper, outside, above } = column;
-  require(["clip", "refuse"].includes(outside), `outside of ${what}`, outside, "clip or refuse");
+  demand(["clip", "refuse"].includes(outside), `outside of ${what}`, outside, "clip or refuse");
   const width = upper - lower;
-  require(finite(lower, upper) &&
-    width >= 1e-300 &&
-    width <= 1e301, `bounds of ${what}`, width, "apart");
+  demand(
+    finite(lower, upper) && width >= 1e-300 && width <= 1e301,
+    `bounds of ${what}`,
+    width,
+    "apart",
+  );
   if ("above" in column) {
-    require(finite(above) && lower < above && above < upper, `above of ${what}`, above, "inside");
+    demand(finite(above) && lower < above && above < upper, `above of ${what}`, above, "inside");
   }
 }
 
@@ -145,89 +149,99 @@ function verifyLoss({ loss, regulariser, schema, calibration }) {
   exactly(loss, ["name", "approximation"], "loss");
   exactly(regulariser, ["l1", "l2"], "regulariser");
   const { l1, l2 } = regulariser;
-  require(finite(l1, l2) && l1 >= 0 && l2 >= 0, "regulariser", `${l1}, ${l2}`, "not negative");
+  demand(finite(l1, l2) && l1 >= 0 && l2 >= 0, "regulariser", `${l1}, ${l2}`, "not negative");
   const expected = isLabel(schema) ? "logistic" : "squared";
-  require(loss.name === expected, "loss", loss.name, expected);
+  demand(loss.name === expected, "loss", loss.name, expected);
   const { approximation } = loss;
   const isKnown = ["taylor", "chebyshev", "least-squares"].includes(approximation);
-  require(isKnown, "approximation", approximation, "taylor, chebyshev or least-squares");
+  demand(isKnown, "approximation", approximation, "taylor, chebyshev or least-squares");
   if (loss.name === "logistic" && approximation !== "taylor") {
     const bound = calibration?.setting?.weight_bound;
-    require(finite(bound) && bound > 0, "weight_bound", bound, "a positive number");
+    demand(finite(bound) && bound > 0, "weight_bound", bound, "a positive number");
   }
 }
 
 function verifyNumbers(calibration) {
   const { mechanism } = calibration ?? {};
-  require(["moment", "input"].includes(mechanism), "mechanism", mechanism, "moment or input");
+  demand(["moment", "input"].includes(mechanism), "mechanism", mechanism, "moment or input");
   exactly(calibration, FIELDS[mechanism], "calibration");
   const { setting, model, local } = calibration;
   exactly(setting, FIELDS.setting, "setting");
   exactly(model, FIELDS.model, "model");
   exactly(local, FIELDS.local, "local");
   for (const name of ["dimension", "quorum"]) {
-    require(Number.isSafeInteger(setting[name]) && setting[name] > 0, name, setting[name], "whole");
+    demand(Number.isSafeInteger(setting[name]) && setting[name] > 0, name, setting[name], "whole");
   }
   positive(setting, "q_bound", "p_bound");
   if (setting.weight_bound !== null || mechanism === "input") positive(setting, "weight_bound");
   const { neighbours } = setting;
-  require(["replace", "zero-out"].includes(
+  demand(
+    ["replace", "zero-out"].includes(neighbours),
+    "neighbours",
     neighbours,
-  ), "neighbours", neighbours, "replace or zero-out");
-  require(model.neighbours === neighbours, "neighbours", model.neighbours, neighbours);
-  require(finite(model.epsilon) && model.epsilon >= 0, "epsilon", model.epsilon, "not negative");
+    "replace or zero-out",
+  );
+  demand(model.neighbours === neighbours, "neighbours", model.neighbours, neighbours);
+  demand(finite(model.epsilon) && model.epsilon >= 0, "epsilon", model.epsilon, "not negative");
   for (const one of [model, local]) {
-    require(finite(one.delta) &&
-      one.delta > 0 &&
-      one.delta < 1, "delta", one.delta, "between 0 and 1");
+    demand(
+      finite(one.delta) && one.delta > 0 && one.delta < 1,
+      "delta",
+      one.delta,
+      "between 0 and 1",
+    );
   }
   if (mechanism === "moment") {
     positive(calibration, "sigma_m", "sigma_p", "balance");
-    require(typeof calibration.parallel ===
-      "boolean", "parallel", calibration.parallel, "true or false");
+    demand(
+      typeof calibration.parallel === "boolean",
+      "parallel",
+      calibration.parallel,
+      "true or false",
+    );
     return;
   }
   positive(calibration, "sigma_u", "sigma_b");
-  require(finite(calibration.ridge), "ridge", calibration.ridge, "a number");
+  demand(finite(calibration.ridge), "ridge", calibration.ridge, "a number");
   const { split, kept, local_claim: claim } = calibration;
-  require(finite(split) && split > 0 && split < 1, "split", split, "between 0 and 1");
+  demand(finite(split) && split > 0 && split < 1, "split", split, "between 0 and 1");
   const isKept = canonical(kept) === canonical(model) && claim === null;
-  require(isKept, "kept and local_claim", canonical([kept, claim]), canonical([model, null]));
+  demand(isKept, "kept and local_claim", canonical([kept, claim]), canonical([model, null]));
   exactly(calibration.shares, FIELDS.shares, "shares");
   exactly(calibration.loss, FIELDS.lossNumbers, "loss");
   positive(calibration.shares, "gram", "record", "gradient");
   const { spectrum } = calibration.shares;
-  require(finite(spectrum) && spectrum >= 0 && spectrum < 1, "spectrum", spectrum, "a share of δ");
+  demand(finite(spectrum) && spectrum >= 0 && spectrum < 1, "spectrum", spectrum, "a share of δ");
   positive(calibration.loss, "record_energy", "strong_convexity", "gradient_sensitivity");
   const { gram_floor: floor } = calibration.loss;
-  require(finite(floor) && floor >= 0, "gram_floor", floor, "not negative");
+  demand(finite(floor) && floor >= 0, "gram_floor", floor, "not negative");
 }
 
 function verifyGrid({ grid, calibration }) {
   exactly(grid, ["quadratic", "linear", "dither"], "grid");
   const expected = gridOf(calibration);
   for (const name of Object.keys(expected)) {
-    require(grid[name] === expected[name], `grid.${name}`, grid[name], expected[name]);
+    demand(grid[name] === expected[name], `grid.${name}`, grid[name], expected[name]);
   }
 }
 
 function verifyLocal({ local }, mu) {
   agree("local.mu", local.mu, mu);
-  require(finite(local.epsilon) && local.epsilon >= 0, "local.epsilon", local.epsilon, "a number");
+  demand(finite(local.epsilon) && local.epsilon >= 0, "local.epsilon", local.epsilon, "a number");
   const spent = logDelta(mu, local.epsilon * (1 + 1e-9));
-  require(spent <= Math.log(local.delta) + 1e-9, "local.epsilon", local.epsilon, "larger");
+  demand(spent <= Math.log(local.delta) + 1e-9, "local.epsilon", local.epsilon, "larger");
   return mu;
 }
 
 function exactly(thing, names, what) {
   const isObject = thing !== null && typeof thing === "object" && !Array.isArray(thing);
   const found = isObject ? Object.keys(thing).sort().join(", ") : typeof thing;
-  require(found === [...names].sort().join(", "), `the fields of ${what}`, found, names.join(", "));
+  demand(found === [...names].sort().join(", "), `the fields of ${what}`, found, names.join(", "));
 }
 
 function positive(holder, ...names) {
   for (const name of names) {
-    require(finite(holder[name]) && holder[name] > 0, name, holder[name], "a positive number");
+    demand(finite(holder[name]) && holder[name] > 0, name, holder[name], "a positive number");
   }
 }
 
@@ -236,16 +250,16 @@ function finite(...numbers) {
 }
 
 function atLeast(name, stated, needed) {
-  require(stated >= needed * (1 - 1e-12), name, stated, `at least ${needed}, which records reach`);
+  demand(stated >= needed * (1 - 1e-12), name, stated, `at least ${needed}, which records reach`);
 }
 
 /** To nine digits, as in Python. */
 function agree(name, stated, follows) {
   const close = Math.abs(stated - follows) <= 1e-9 * Math.max(Math.abs(stated), Math.abs(follows));
-  require(finite(stated) && close, name, stated, `${follows}, which follows from the noise`);
+  demand(finite(stated) && close, name, stated, `${follows}, which follows from the noise`);
 }
 
-function require(holds, name, stated, expected) {
+function demand(holds, name, stated, expected) {
   if (!holds) {
     throw new NotCertified(
       `The agreement states ${name} = ${stated}, and it should be ${expected}. ` +
