@@ -59,7 +59,7 @@ class Collection:
     @property
     def block_rows(self) -> int:
         """How many rows a block may have: so many that its sums are exact, wherever that can be."""
-        return min(LARGEST, self.exact_rows) if self.exact_rows >= SMALL else LARGEST
+        return min(LARGEST, self.exact_rows) if self.exact_rows > 1 else LARGEST
 
 
 def append(
