@@ -11,6 +11,7 @@ from blurfit.commands.agree import agree
 from blurfit.commands.calibrate import calibrate, guarantee
 from blurfit.commands.common import Commands
 from blurfit.commands.contribute import contribute
+from blurfit.commands.learn import export, learn
 from blurfit.commands.serve import serve
 from blurfit.commands.use import predict, statement
 
@@ -25,6 +26,8 @@ COMMANDS = (
     status,
     close,
     publish,
+    export,
+    learn,
     predict,
     statement,
 )

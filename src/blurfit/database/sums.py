@@ -9,10 +9,10 @@ screen bounds how many. So a sum is exact in float64 while it stays below 2⁵³
 | input | Σ hhᵀ, Σ (hlᵀ + lhᵀ), Σ llᵀ, where q̃ = h + l | S², S·g_q, g_q² |
 | | Σ p̃ in two parts: a multiple of g_p, and what dither put between | g_p; g |
 
-For `input` q̃ is cut in the middle: h is q̃ rounded to multiples of S, l the rest, |l| ≤ S/2. A q̃ of L
-steps has products of L² steps, which a million contributors' grid brings near 2⁵³; with S of T ≈ √L
-steps none of the three has products of more than L + T of its own steps. The three add up to Σ
-q̃q̃ᵀ because q̃ = h + l is exact.
+For `input` q̃ is cut in the middle: h is q̃ rounded to multiples of S, and l the rest, |l| ≤ S/2. A
+q̃ of L steps has products of L² steps, which a million contributors' grid brings near 2⁵³; with S of
+T ≈ √L steps, none of the three has products of more than about L + T of its own steps. The three
+add up to Σ q̃q̃ᵀ because q̃ = h + l is exact.
 
 So millions of rows add exactly, in BLAS too, whatever its order. What is left are a few exact sums
 that `math.fsum` puts together, and it rounds the true sum once. Nothing depends on who came when,
