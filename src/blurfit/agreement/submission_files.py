@@ -3,7 +3,7 @@
 | column | type |
 | --- | --- |
 | `identifier` | fixed_size_binary(16) |
-| `numbers` | fixed_size_list<float64>[k + d], `quadratic` and then `linear`: NumPy reads it in place |
+| `numbers` | fixed_size_list<float64>[k + d], `quadratic`, then `linear`, for NumPy in place |
 
 The file's metadata say what the numbers are:
 
@@ -200,11 +200,7 @@ class SubmissionFile:
                     self._file = pyarrow().ipc.open_file(stream)
                     self.groups = self._file.num_record_batches
                 else:
-                    raise InvalidValueError(
-                        f"Expected {name!r} to be a Parquet or Arrow file of submissions, and it "
-                        f"begins with {start!r}. `blurfit export` and `blurfit contribute --out` "
-                        "write such files."
-                    )
+                    _refuse(name, start)
             self.released = self._check(
                 self._file.schema_arrow if self._is_parquet else self._file.schema
             )
@@ -314,6 +310,13 @@ class SubmissionFile:
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+
+def _refuse(name: str, start: bytes) -> None:
+    raise InvalidValueError(
+        f"Expected {name!r} to be a Parquet or Arrow file of submissions, and it begins with "
+        f"{start!r}. `blurfit export` and `blurfit contribute --out` write such files."
+    )
 
 
 def open_submissions(path: Path, layout: Layout) -> SubmissionFile:

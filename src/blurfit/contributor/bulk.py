@@ -2,8 +2,8 @@
 
 What is blurred goes to the journal first, part by part, and when all of it is there, to the file:
 so a run that was stopped goes on where it was, and no record is ever blurred twice. When the file
-is complete the journal forgets the numbers, and keeps the fact: the table is not blurred again, into
-another file or for a service.
+is complete the journal forgets the numbers, and keeps the fact: the table is not blurred again,
+into another file or for a service.
 
 Exact noise is drawn in Python's whole numbers, which one core does at a time, so parts go to
 processes; the vectorised generator (`fast`) uses all cores by itself.

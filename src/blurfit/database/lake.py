@@ -1,7 +1,7 @@
 """Learn from files of submissions: a lake that was exported from several databases, or that bulk
 contributors wrote.
 
-    files ─ look (check, add, names) ─► sums, suspects ─ tell apart ─► count, A, c ─ learn ─► receipt
+    files ─ look (check, add, names) ─► sums, suspects ─ tell apart ─► N, A, c ─ learn ─► receipt
 
 Every row is checked as the service checks an arrival (`Screen`), every name counts once, and sums
 are exact, so the model is the one that a store would publish of the same submissions, to the last

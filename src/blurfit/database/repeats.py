@@ -96,6 +96,8 @@ def tell_apart(
                 spill.append(partition, part)
         for partition in range(partitions):
             again, before = _again(spill.read(partition))
+            if not len(again):
+                continue
             _refuse_conflicts(again, before, tasks)
             for where, rows_there in _by_group(again["place"]):
                 groups[where] = _with_bits(groups.get(where), rows_there)

@@ -44,7 +44,7 @@ class Cluster:
         distributed = _distributed()
         if self.scheduler is None:
             self._local = distributed.LocalCluster(
-                n_workers=self.workers, threads_per_worker=1, dashboard_address=None
+                n_workers=self.workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
             )
         else:
             self._local = None
@@ -127,8 +127,8 @@ def _killed() -> Iterator[None]:
         yield
     except (distributed.KilledWorker, distributed.client.FutureCancelledError) as error:
         raise ServiceError(
-            f"The cluster gave up: {error} Nothing was published. Look into the workers' logs, give "
-            "them more memory, and run the same again."
+            f"The cluster gave up: {error} Nothing was published. Look into the workers' logs, "
+            "give them more memory, and run the same again."
         ) from error
 
 
