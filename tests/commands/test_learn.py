@@ -13,6 +13,7 @@ from blurfit.agreement.submission_files import Writer
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import postgres
 
+_TO_A_FILE = ["contribute", "agreement.json", "people.csv", "--out"]
 PEOPLE = {"age": np.linspace(0, 100, 30), "income": np.linspace(0, 1000, 30)}
 
 
@@ -29,14 +30,10 @@ def test_hospitals_blur_and_somebody_learns(blurfit, agreed) -> None:
         (blurfit.folder / f"{name}.csv").write_text(
             "age,income\n" + "".join(f"{age},{10 * age}\n" for age in range(15))
         )
-        done = blurfit(
-            "contribute", "agreement.json", f"{name}.csv", "--out", f"lake/{name}.parquet"
-        )
+        typed = ["contribute", "agreement.json", f"{name}.csv", "--out", f"lake/{name}.parquet"]
+        done = blurfit(*typed, *(["--fast"] if name == "b" else []))
         assert done.returncode == 0, done.stderr
-        assert (
-            done.stdout
-            == f"Wrote 15 submissions to lake/{name}.parquet, one for each row of {name}.csv.\n"
-        )
+        assert done.stdout.startswith(f"Wrote 15 submissions to lake/{name}.parquet, one for each")
     few = blurfit("learn", "agreement.json", "lake/a.parquet")
     assert few.returncode == 4
     assert "5 more contributors are needed" in few.stderr
@@ -108,11 +105,10 @@ def test_a_closed_collection_is_exported(blurfit, agreed, kind, request) -> None
     [
         (["contribute", "agreement.json", "people.csv"], "either --to SERVICE or --out FILE"),
         (
-            ["contribute", "agreement.json", "people.csv", "--out", "a.parquet"]
-            + ["--invitations", "people.csv"],
+            [*_TO_A_FILE, "a.parquet", "--invitations", "people.csv"],
             "no --invitations",
         ),
-        (["contribute", "agreement.json", "people.csv", "--out", "a.csv"], ".parquet or .arrow"),
+        ([*_TO_A_FILE, "a.csv"], ".parquet or .arrow"),
         (["learn", "agreement.json", "people.csv", "--scheduler", "tcp://x:1"], "--engine dask"),
         (["learn", "agreement.json", "people.csv"], "Parquet or Arrow file"),
         (["learn", "agreement.json", "nothing*"], "a pattern that some match"),

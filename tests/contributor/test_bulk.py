@@ -42,8 +42,8 @@ def read(path):
         return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-@pytest.mark.parametrize("fast", [False, True])
-def test_a_table_becomes_a_file_that_a_model_is_learned_from(people, tmp_path, fast) -> None:
+def test_a_table_becomes_a_file_that_a_model_is_learned_from(people, tmp_path) -> None:
+    fast = people.suffix == ".csv"
     out = tmp_path / "lake" / "blurred.parquet"
     out.parent.mkdir()
     told: list[tuple[int, int]] = []
@@ -66,7 +66,7 @@ def test_rows_are_in_order_and_blurred_by_the_agreement(tmp_path) -> None:
     blur_table(AGREEMENT, tmp_path / "people.parquet", tmp_path / "b.parquet", fast=True)
     _, numbers = read(tmp_path / "b.parquet")
     x, y = SCHEMA.encode({"age": [0.0, 100.0], "income": [0.0, 100.0]})
-    q, p, _ = AGREEMENT.loss.terms(x, y)
+    _, p, _ = AGREEMENT.loss.terms(x, y)
     noise = AGREEMENT.calibration.p_noise / np.sqrt(3000)
     for half, rows in ((0, slice(0, 3000)), (1, slice(3000, 6000))):
         assert np.abs(numbers[rows, 3:].mean(axis=0) - p[half]).max() < 6 * noise
@@ -100,8 +100,10 @@ def test_a_table_that_is_sent_is_not_written_and_the_reverse(people, tmp_path) -
         blur_table(AGREEMENT, people, tmp_path / "blurred.parquet")
 
 
-def test_killed_and_resumed_no_row_is_blurred_twice(people, tmp_path, monkeypatch) -> None:
+def test_killed_and_resumed_no_row_is_blurred_twice(tmp_path, monkeypatch) -> None:
     """What the journal holds when the run is killed is what the file holds at the end."""
+    people = tmp_path / "people.csv"
+    people.write_text("age,income\n" + "".join(f"{n % 101},{n % 101}\n" for n in range(1100)))
     out, journal = tmp_path / "blurred.parquet", default_journal(people, AGREEMENT)
     AGREEMENT.save(tmp_path / "agreement.json")
     script = f"""

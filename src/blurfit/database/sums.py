@@ -49,25 +49,24 @@ def block_sums(agreement: Agreement, numbers: FloatArray) -> FloatArray:
         return np.asarray(numbers.sum(axis=0))
     q, p, step = numbers[:, :d], numbers[:, d:], agreement.grid.linear
     cut = agreement.grid.quadratic * _cut(agreement)
-    halves = np.empty((len(q), 2 * d))  # h and l side by side: one product gives all three
-    high, low = halves[:, :d], halves[:, d:]
-    np.multiply(q, 1 / cut, out=high)
+    high = q * (1 / cut)
     np.rint(high, out=high)
     high *= cut
-    np.subtract(q, high, out=low)
-    product = halves.T @ halves
-    mixed = product[:d, d:]
+    low = q - high
+    mixed = high.T @ low
     upper = np.triu_indices(d)
-    coarse = np.rint(p * (1 / step))
+    coarse = p * (1 / step)
+    np.rint(coarse, out=coarse)
     coarse *= step
     fine = p - coarse
+    ones = np.ones(len(p))  # BLAS adds columns faster than NumPy
     return np.concatenate(
         [
-            product[:d, :d][upper],
+            (high.T @ high)[upper],
             (mixed + mixed.T)[upper],
-            product[d:, d:][upper],
-            coarse.sum(axis=0),
-            fine.sum(axis=0),
+            (low.T @ low)[upper],
+            ones @ coarse,
+            ones @ fine,
         ]
     )
 

@@ -31,6 +31,7 @@ from blurfit.database.repeats import partitions_for, suspects
 from blurfit.errors import BlurfitError, ServiceError
 
 FAN_IN, RETRIES = 8, 3
+PATIENCE = 20.0  # seconds until a scheduler has answered
 
 
 @dataclass
@@ -49,7 +50,7 @@ class Cluster:
         else:
             self._local = None
         try:
-            self._client = distributed.Client(self._local or self.scheduler, timeout="20s")
+            self._client = distributed.Client(self._local or self.scheduler, timeout=PATIENCE)
         except (OSError, ValueError) as error:
             self._close_local()
             raise ServiceError(
