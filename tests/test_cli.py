@@ -21,7 +21,7 @@ COMMAND = [sys.executable, "-c", "from blurfit.cli import main; main()"]
 ENVIRONMENT = {name: v for name, v in os.environ.items() if not name.lower().endswith("_proxy")}
 IN_ORDER = [
     *("calibrate", "guarantee", "agree", "serve", "open", "invite", "contribute"),
-    *("status", "close", "publish", "predict", "statement"),
+    *("status", "close", "publish", "export", "learn", "predict", "statement"),
 ]
 # Whose examples are run by their own tests, in tests/commands.
 BESIDES = ["forecast", "audit", "reproduce"]
@@ -167,6 +167,7 @@ def test_the_examples_work_one_after_the_other(tmp_path) -> None:
     assert len((tmp_path / "invitations.txt").read_text().split()) == 1000
     model = PublishedModel.load(tmp_path / "model.json")
     assert (model.count, model.agreement) == (PEOPLE, agreement)
+    assert (tmp_path / "learned.json").read_bytes() == (tmp_path / "model.json").read_bytes()
     predictions = (tmp_path / "predictions.csv").read_text().splitlines()
     assert len(predictions) == PEOPLE + 1
     for name in ("collection.db", "token.txt"):

@@ -23,6 +23,8 @@ HOMES = {
     "status": "administer:status",
     "close": "administer:close",
     "publish": "administer:publish",
+    "export": "learn:export",
+    "learn": "learn:learn",
     "predict": "use:predict",
     "statement": "use:statement",
     "audit": "audit:audit_command",

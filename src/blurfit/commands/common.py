@@ -98,16 +98,25 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for s
 agreement_file = click.argument(
     "agreement", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
-service = options(
-    click.option("--to", "url", required=True, help="The service, like http://127.0.0.1:8000."),
-    click.option(
-        "--patience",
-        type=click.FloatRange(0, 1e9),
-        default=60.0,
-        show_default=True,
-        help="Seconds to go on trying where nobody answers.",
-    ),
-)
+
+
+def _service(*, required: bool) -> Callable[[Any], Any]:
+    return options(
+        click.option(
+            "--to", "url", required=required, help="The service, like http://127.0.0.1:8000."
+        ),
+        click.option(
+            "--patience",
+            type=click.FloatRange(0, 1e9),
+            default=60.0,
+            show_default=True,
+            help="Seconds to go on trying where nobody answers.",
+        ),
+    )
+
+
+service = _service(required=True)
+service_or_file = _service(required=False)
 administrator = click.option(
     "--admin-token-file",
     "token_file",
@@ -133,6 +142,21 @@ def out_file(help_text: str, **options: Any) -> Callable[[Any], Any]:
         help=help_text,
         **options,
     )
+
+
+def watched(description: str, *, quiet: bool) -> Any:
+    """A bar on standard error: how much of how much is done, and how long it will take."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn(description), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), disable=quiet)
 
 
 def load_agreement(path: Path) -> "Agreement":

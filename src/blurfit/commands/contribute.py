@@ -1,12 +1,19 @@
-"""`blurfit contribute`: blur the rows of a table, and send them once."""
+"""`blurfit contribute`: blur the rows of a table, and send them once, or write them to a file."""
 
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from blurfit.commands.common import agreement_file, answer, as_json, load_agreement, service
+from blurfit.commands.common import (
+    WrongError,
+    agreement_file,
+    answer,
+    as_json,
+    load_agreement,
+    out_file,
+    service_or_file,
+    watched,
+)
 from blurfit.errors import InvalidValueError
 
 
@@ -15,7 +22,8 @@ from blurfit.errors import InvalidValueError
 )
 @agreement_file
 @click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@service
+@service_or_file
+@out_file("Instead of sending: a .parquet or .arrow file of submissions, for `blurfit learn`.")
 @click.option(
     "--invitations",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -35,33 +43,52 @@ from blurfit.errors import InvalidValueError
 def contribute(
     agreement: Path,
     table: Path,
-    url: str,
+    url: str | None,
     patience: float,
+    out: Path | None,
     invitations: Path | None,
     journal: Path | None,
     fast: bool,
     as_json: bool,
 ) -> None:
-    """Blur each row of a TABLE (.csv, .parquet) and send it, once.
+    """Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file (--out).
 
     Stopped in the middle, run it again: it goes on where it was, and no row is blurred twice.
     """
+    if (url is None) == (out is None):
+        raise WrongError("Expected either --to SERVICE or --out FILE.")
+    agreed = load_agreement(agreement)
+    if out is not None:
+        if invitations is not None:
+            raise WrongError("Expected no --invitations with --out: a file invites nobody.")
+        from blurfit.contributor.bulk import blur_table
+
+        with watched("blur", quiet=as_json) as progress:
+            task = progress.add_task("", total=None)
+            rows = blur_table(
+                agreed,
+                table,
+                out,
+                journal=journal,
+                fast=fast,
+                progress=lambda done, of: progress.update(task, completed=done, total=of),
+            )
+        answer(
+            {"rows": rows, "fingerprint": agreed.fingerprint, "out": str(out)},
+            f"Wrote {rows:,} submissions to {out}, one for each row of {table}.",
+            as_json=as_json,
+        )
+        return
     from blurfit.contributor.client import Client
 
-    agreed = load_agreement(agreement)
+    assert url is not None
     tokens = _tokens(invitations) if invitations else []
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
     with (
         Client(url, patience=patience) as client,
-        Progress(*columns, console=Console(stderr=True), disable=as_json) as progress,
+        watched("blur and send", quiet=as_json) as progress,
     ):
         client.agreement(agreed.fingerprint)  # the service is collecting under this very one
-        task = progress.add_task("blur and send", total=None)
+        task = progress.add_task("", total=None)
         rows = client.contribute_table(
             agreed,
             table,

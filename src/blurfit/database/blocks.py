@@ -59,7 +59,7 @@ class Collection:
     @property
     def block_rows(self) -> int:
         """How many rows a block may have: so many that its sums are exact, wherever that can be."""
-        return min(LARGEST, self.exact_rows) if self.exact_rows >= SMALL else LARGEST
+        return min(LARGEST, self.exact_rows) if self.exact_rows > 1 else LARGEST
 
 
 def append(
@@ -118,12 +118,20 @@ def statistics(connection: Connection, collection: Collection) -> Statistics:
 
 
 def submissions(connection: Connection, collection: Collection) -> Iterator[Submissions]:
-    """Everything that a collection holds, block by block."""
-    query = sa.select(blocks.c.rows).where(blocks.c.collection == collection.key)
-    for rows in (
-        connection.execution_options(yield_per=16).execute(query.order_by(blocks.c.key)).scalars()
-    ):
-        yield collection.agreement.layout.table(*_apart(collection, rows))
+    """Everything that a collection holds, block by block, each compared with its sums."""
+    c = blocks.c
+    query = sa.select(c.key, c.sums, c.rows).where(c.collection == collection.key).order_by(c.key)
+    for key, sums, rows in connection.execution_options(yield_per=16).execute(query):
+        names, numbers = _apart(collection, rows)
+        with np.errstate(over="ignore", invalid="ignore"):  # whatever damage made of them
+            again = block_sums(collection.agreement, numbers)
+        if collection.exact_rows > 1 and not np.array_equal(again, np.frombuffer(sums, "<f8")):
+            raise NotCertifiedError(
+                f"Expected the numbers of block {key} of collection "
+                f"{collection.agreement.fingerprint} to add up to its sums, and they do not: the "
+                "storage is damaged. Restore it from a backup."
+            )
+        yield collection.agreement.layout.table(names, numbers)
 
 
 def _write(

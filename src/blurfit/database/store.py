@@ -243,6 +243,12 @@ class Store:
             publication.stop(connection, collection)
             return self._status(connection, collection)
 
+    def hand_over(self, fingerprint: str) -> None:
+        """Leave the model of a closed `input` collection to files (`blurfit.database.export`)."""
+        collection = self.collection(fingerprint)
+        with self._writing() as connection:
+            publication.hand_over(connection, collection)
+
     def publish(self, agreement: Agreement | str) -> PublishedModel:
         """Learn the model, once: it closes the collection, and is the same for ever."""
         fingerprint = agreement if isinstance(agreement, str) else agreement.fingerprint
