@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
 
-.PHONY: help setup demo test check format docs bench figures clean
+.PHONY: help setup chromium demo test check format docs bench figures errata clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,10 +23,20 @@ $(DEVELOPMENT): $(RUNTIME) requirements/dev.txt
 
 setup: $(DEVELOPMENT)  ## Install everything into .venv, so that .venv/bin/blurfit is the command
 
+chromium:  ## Install the browser that tests of the pages run in, from the system's packages
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+	    as=; test "$$(id -u)" = 0 || as="sudo -n"; \
+	    command -v apt-get >/dev/null && $$as apt-get update -qq \
+	    && $$as apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core; \
+	} || { \
+	    echo "NO CHROMIUM, and it cannot be installed here: THE PAGES WILL NOT BE TESTED." >&2; \
+	    test "$$CI" != true; \
+	}
+
 demo: $(RUNTIME)  ## Let 50,000 generated people agree, blur, send, and get a model
 	$(BIN)/python -m blurfit.demo
 
-test: $(DEVELOPMENT)  ## Run all tests, the documentation's examples included
+test: $(DEVELOPMENT) chromium  ## Run all tests, the documentation's examples included
 	$(BIN)/python -m pytest --numprocesses auto
 
 check: $(DEVELOPMENT)  ## Format, lint, types, import rules, documentation and its examples
@@ -49,9 +59,16 @@ bench: $(DEVELOPMENT)  ## Measure speed, as ratios in one run
 	$(BIN)/python benchmarks/mathematics.py
 	$(BIN)/python benchmarks/blur.py
 	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/collect.py
+	$(BIN)/python benchmarks/sweep.py
+	$(BIN)/python benchmarks/reproduction.py
 
-figures: $(DEVELOPMENT)  ## Draw the figures into build/figures
+figures: $(DEVELOPMENT)  ## Run the paper's experiments and ours into build/figures, and write their page
 	$(BIN)/python experiments/calibration.py
+	$(BIN)/blurfit reproduce --page docs/experiments.md
+
+errata: $(DEVELOPMENT)  ## Compute the numbers of docs/errata.md again
+	$(BIN)/python experiments/errata.py
 
 clean:  ## Remove what was built, and the environment
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

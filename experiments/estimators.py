@@ -27,10 +27,6 @@ from blurfit.estimators import (
 )
 
 EPSILONS, DELTA = (0.1, 1.0), 1e-6
-# For the paper's mechanism, which cannot do without: enough for one column to carry the whole range
-# of
-# a number (w = √m, because columns are divided by √m), and twice that for a label's score.
-COLUMNS_PER_UNIT = {False: 1.0, True: 2.0}
 
 
 def encoded(census: Census, schema: Schema) -> tuple[Any, Any]:
@@ -63,20 +59,19 @@ def problems() -> dict[str, tuple[bool, Any, Any, Any, Any]]:
     return found
 
 
-def estimators(label: bool, columns: int, epsilon: float, seed: int) -> dict[str, BaseEstimator]:
+def estimators(label: bool, epsilon: float, seed: int) -> dict[str, BaseEstimator]:
     """Seeded, so that the run can be repeated; such fits say that they are not private."""
     common: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "bounds": (-1, 1)}
     common |= {"random_state": seed}
-    weight_bound = COLUMNS_PER_UNIT[label] * np.sqrt(columns + 1)
     if label:
         return {
             "moment": MomentPerturbationClassifier(**common),
-            "input": InputPerturbationClassifier(weight_bound=weight_bound, **common),
+            "input": InputPerturbationClassifier(**common),
         }
     common |= {"target_bounds": (-1, 1)}
     return {
         "moment": MomentPerturbationRegressor(**common),
-        "input": InputPerturbationRegressor(weight_bound=weight_bound, **common),
+        "input": InputPerturbationRegressor(**common),
     }
 
 
@@ -109,7 +104,7 @@ def main(seeds: int, out: Path) -> None:
         for epsilon in EPSILONS:
             scores: dict[str, list[float]] = {}
             for seed in track(range(seeds), description=f"{name}, ε = {epsilon:g}"):
-                for line, model in estimators(label, X.shape[1], epsilon, seed).items():
+                for line, model in estimators(label, epsilon, seed).items():
                     found = score(label, model.fit(X, y), X_test, y_test)
                     scores.setdefault(line, []).append(found)
             for line, values in scores.items():

@@ -3,6 +3,9 @@
 Every message names the value that was wrong and says what to do about it.
 """
 
+# Answers of a service that may be another one soon.
+TRY_AGAIN = frozenset({408, 425, 429, 502, 503, 504})
+
 
 class BlurfitError(Exception):
     """Anything that blurfit refuses to do."""

@@ -14,6 +14,7 @@ import httpx2 as httpx
 import msgspec
 
 from blurfit.errors import (
+    TRY_AGAIN,
     BelowQuorumError,
     BlurfitError,
     ClosedError,
@@ -29,7 +30,6 @@ from blurfit.errors import (
 
 JSON = "application/json"
 PATIENCE = 60.0  # seconds after which a service that does not answer is given up
-TRY_AGAIN = frozenset({408, 425, 429, 502, 503, 504})
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 
 # The last part of a problem document's type, and the error that says the same.

@@ -131,3 +131,19 @@ def test_whoever_goes_away_does_not_stop_the_others(store, agreement) -> None:
         assert store.count(agreement) == 2  # it had been sent
 
     asyncio.run(run())
+
+
+def test_the_store_is_tidied_now_and_then_and_a_failure_is_no_matter(
+    store, agreement, monkeypatch, caplog
+) -> None:
+    tidied = []
+
+    def tidy() -> None:
+        tidied.append(True)
+        raise StorageError("busy")
+
+    monkeypatch.setattr(store, "tidy", tidy)
+    monkeypatch.setattr(module, "TIDY_BYTES", 1)
+    assert collect(store, agreement, rows(agreement, 3)) == [1] * 3
+    assert tidied == [True]
+    assert "could not be tidied" in caplog.text

@@ -212,6 +212,9 @@ def test_unknown_collections_and_paths(http, agreement) -> None:
     refused(send(http, unknown, one.to_bytes()), 404, "unknown-collection", agreement.fingerprint)
     for path in ("", "/agreement", "/model", "/statement", "/statistics"):
         refused(http.get(unknown + path), 404, "unknown-collection")
+    for strange in ("%00", "%ff", "%F0%9F%98%80", "x" * 5000, "A" * 64, "%27%20OR%201=1--"):
+        refused(http.get(f"/collections/{strange}"), 404, "unknown-collection")
+        refused(send(http, f"/collections/{strange}", b""), 404, "unknown-collection")
     refused(http.get("/nothing"), 404, "not-found")
     refused(http.get("/collections/a/b/c/submissions"), 405, "method-not-allowed")
     refused(http.delete("/collections"), 405, "method-not-allowed")

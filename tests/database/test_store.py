@@ -402,3 +402,16 @@ def test_the_administrators_token_is_kept_once(place) -> None:
         assert kept.appoint(access.hashed("two"), replace=True)
     with Store(place) as kept:
         assert kept.administrator() == access.hashed("two")
+
+
+def test_tidying_moves_the_log_and_changes_nothing(agreement, place, tmp_path) -> None:
+    with Store(place) as kept:
+        kept.add(agreement, perturb_table(agreement, PEOPLE))
+        file = tmp_path / "collection.db"
+        before = file.stat().st_size if file.exists() else 0
+        kept.tidy()
+        assert kept.count(agreement) == 40
+        if file.exists():
+            assert file.stat().st_size > before
+    with Store() as in_memory:
+        in_memory.tidy()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from blurfit import Agreement, Numeric, Schema, perturb_table
 from blurfit.database.screen import Screen
-from blurfit.database.sums import EXACT, block_sums, rows_that_add_exactly, total, width
+from blurfit.database.sums import EXACT, block_sums, merged, rows_that_add_exactly, total, width
 
 SCHEMA = Schema(features=[Numeric("a", 0, 1), Numeric("b", 0, 1)], target=Numeric("y", 0, 1))
 AGREEMENTS = {
@@ -67,9 +67,35 @@ def test_blocks_are_short_enough_to_be_exact(mechanism) -> None:
     rows = rows_that_add_exactly(agreement, screen.largest_steps())
     assert rows >= 256
     steps = screen.quadratic_radius / agreement.grid.quadratic
-    most = steps if mechanism == "moment" else steps**2
-    assert rows * most <= EXACT
+    assert rows * steps <= EXACT
     assert rows * screen.linear_radius / agreement.grid.linear <= EXACT
+
+
+@pytest.mark.parametrize("quorum", [2**21, 2**30])
+def test_large_quorums_add_exactly_too(quorum) -> None:
+    """Where one q̃q̃ᵀ has up to 2⁵³ steps, and a million rows are added at once."""
+    agreement = Agreement.propose(
+        SCHEMA, epsilon=1, delta=1e-6, quorum=quorum, mechanism="input", weight_bound=2.0
+    )
+    assert rows_that_add_exactly(agreement, Screen.of(agreement).largest_steps()) > 2**20
+    part = perturb_table(agreement, TABLE)
+    numbers = np.hstack([part.quadratic, part.linear])
+    gram, moment = exact(agreement, numbers)
+    rows, columns = np.triu_indices(agreement.dimension)
+    for pieces in (1, 7):
+        parts = [(len(p), block_sums(agreement, p)) for p in np.array_split(numbers, pieces)]
+        found = total(agreement, parts, exact_rows=100)
+        assert found.gram[rows, columns].tolist() == [float(value) for value in gram]
+        assert found.moment.tolist() == [float(value) for value in moment]
+
+
+def test_merging_what_was_merged_is_merging() -> None:
+    agreement, numbers = AGREEMENTS["moment"], NUMBERS["moment"]
+    parts = [(len(p), block_sums(agreement, p)) for p in np.array_split(numbers, 10)]
+    once = merged(parts, exact_rows=90)
+    assert [rows for rows, _ in once] == [90, 90, 90, 30]
+    halves = merged(parts[:5], exact_rows=90) + merged(parts[5:], exact_rows=90)
+    assert total(agreement, merged(halves, 90), 90) == total(agreement, parts, 1)
 
 
 def test_nothing_at_all() -> None:

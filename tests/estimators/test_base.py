@@ -1,6 +1,5 @@
 """What all four estimators keep: scikit-learn's contract, and ours."""
 
-import math
 import os
 import random
 import subprocess
@@ -29,6 +28,7 @@ from blurfit.estimators import (
     MomentPerturbationRegressor,
     base,
 )
+from blurfit.estimators.defaults import PublicFacts
 from blurfit.model.statement import as_markdown
 
 # Little noise, because scikit-learn expects a model that learns from a hundred rows.
@@ -212,8 +212,10 @@ def test_input_needs_more_rows_than_columns(kind) -> None:
     with pytest.raises(InfeasibleError, match=r"quorum=20 > dimension=31.*The least quorum .* 32"):
         make(kind).fit(*data(kind, rows=20, columns=30))
     fitted = make(kind, weight_bound=None).fit(*data(kind))
-    columns = fitted.n_features_in_ + 1
-    expected = math.sqrt(columns) * (1 if "Regressor" in kind.__name__ else 2)
+    facts = PublicFacts(
+        fitted.n_features_in_ + 1, 200, fitted.epsilon, fitted.delta, label=not is_regressor(kind)
+    )
+    expected = facts.ball()
     assert fitted.agreement_.calibration.setting.weight_bound == pytest.approx(expected)
 
 

@@ -128,6 +128,38 @@ def test_local_target_is_kept_and_not_overpaid(
         assert found.local.epsilon > 0.9 * local_epsilon
 
 
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.95])
+def test_local_share_is_what_q_may_spend(share: float) -> None:
+    """μ_q² = (2√n·R_q/σ_u)² is the share of μ²; p has the rest, or louder noise."""
+    public = {"dimension": 5, "quorum": 20_000, "mechanism": "input", **UNIT}
+    target = {"local_epsilon": 5.0, "local_delta": 1e-6, "local_share": share}
+    found = calibrate(1.0, 1e-6, **public, **target)
+    spent_on_q = 4 * 20_000 / found.sigma_u**2
+    spent_on_p = 4 * 20_000 / found.sigma_b**2
+    budget = gaussian.mu_of(5.0, 1e-6) ** 2
+    assert spent_on_q == pytest.approx(share * budget, rel=1e-6)
+    assert spent_on_q + spent_on_p <= budget
+    assert found.local.epsilon <= 5.0
+    if share == 0.95:
+        assert spent_on_p == pytest.approx(0.05 * budget, rel=1e-6)
+    assert found.guarantee().epsilon <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"local_share": 0.5}, "local_epsilon with local_share=0.5"),
+        ({"local_share": 1.5, "local_epsilon": 1.0, "local_delta": 1e-6}, "local_share=1.5"),
+        ({"local_share": 0.5, "mechanism": "moment"}, "local_share=0.5 with moment"),
+        ({"local_share": 0.5, "rule": "published"}, "local_share=0.5 with rule='published'"),
+    ],
+)
+def test_local_share_without_its_use_is_refused(change, message: str) -> None:
+    public = {"dimension": 5, "quorum": 20_000, "mechanism": "input", **UNIT}
+    with pytest.raises(InvalidValueError, match=message):
+        calibrate(1.0, 1e-6, **(public | change))
+
+
 def test_debiasing_takes_the_noise_back_and_never_more_than_is_certain() -> None:
     public = {"dimension": 5, "quorum": 20_000, "mechanism": "input", **UNIT}
     target = {"local_epsilon": 5.0, "local_delta": 1e-6}

@@ -98,6 +98,7 @@ class Agreement:
         balance: float | None = None,
         local_epsilon: float | None = None,
         local_delta: float | None = None,
+        local_share: float | None = None,
         debias: bool = True,
         trust: Trust = "one",
         databases: Sequence[Database | tuple[str, str]] | None = None,
@@ -134,6 +135,7 @@ class Agreement:
             balance=balance,
             local_epsilon=local_epsilon,
             local_delta=local_delta,
+            local_share=local_share,
         )
         function = _loss(name, approximation, plain["weight_bound"])
         calibration = calibrate(
@@ -152,6 +154,7 @@ class Agreement:
             balance=plain["balance"],
             local_epsilon=plain["local_epsilon"],
             local_delta=plain["local_delta"],
+            local_share=plain["local_share"],
             debias=debias,
         )
         grid = Grid.of(calibration, split=bool(shared_by))

@@ -11,12 +11,12 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from blurfit.agreement.agreement import Agreement
 from blurfit.errors import (
+    TRY_AGAIN,
     BelowQuorumError,
     BlurfitError,
     ClosedError,
@@ -26,7 +26,9 @@ from blurfit.errors import (
     ServiceError,
     StorageError,
 )
-from blurfit.exchange import TRY_AGAIN
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
 
 WRONG, UNREACHABLE, REFUSED = 2, 3, 4
 _REFUSALS = (BelowQuorumError, ClosedError, ConflictError, NotInvitedError, NotPublishedError)
@@ -96,17 +98,25 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for s
 agreement_file = click.argument(
     "agreement", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
-patience = click.option(
-    "--patience",
-    type=click.FloatRange(0, 1e9),
-    default=60.0,
-    show_default=True,
-    help="Seconds to go on trying where nobody answers.",
-)
-service = options(
-    click.option("--to", "url", required=True, help="The service, like http://127.0.0.1:8000."),
-    patience,
-)
+
+
+def _service(*, required: bool) -> Callable[[Any], Any]:
+    return options(
+        click.option(
+            "--to", "url", required=required, help="The service, like http://127.0.0.1:8000."
+        ),
+        click.option(
+            "--patience",
+            type=click.FloatRange(0, 1e9),
+            default=60.0,
+            show_default=True,
+            help="Seconds to go on trying where nobody answers.",
+        ),
+    )
+
+
+service = _service(required=True)
+service_or_file = _service(required=False)
 administrator = click.option(
     "--admin-token-file",
     "token_file",
@@ -134,8 +144,25 @@ def out_file(help_text: str, **options: Any) -> Callable[[Any], Any]:
     )
 
 
-def load_agreement(path: Path) -> Agreement:
+def watched(description: str, *, quiet: bool) -> Any:
+    """A bar on standard error: how much of how much is done, and how long it will take."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn(description), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), disable=quiet)
+
+
+def load_agreement(path: Path) -> "Agreement":
     """The agreement in a file, verified."""
+    from blurfit.agreement.agreement import Agreement
+
     return Agreement.load(path)
 
 

@@ -1,14 +1,21 @@
-"""`blurfit contribute`: blur the rows of a table, and send them once."""
+"""`blurfit contribute`: blur the rows of a table, and send them once, or write them to a file."""
 
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.commands.common import agreement_file, answer, as_json, load_agreement, patience
+from blurfit.commands.common import (
+    WrongError,
+    agreement_file,
+    answer,
+    as_json,
+    load_agreement,
+    out_file,
+    service_or_file,
+    watched,
+)
 from blurfit.errors import InvalidValueError
 
 
@@ -17,12 +24,8 @@ from blurfit.errors import InvalidValueError
 )
 @agreement_file
 @click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--to",
-    "url",
-    help="The service, like http://127.0.0.1:8000. Where trust is split the agreement says where.",
-)
-@patience
+@service_or_file
+@out_file("Instead of sending: a .parquet or .arrow file of submissions, for `blurfit learn`.")
 @click.option(
     "--invitations",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -45,16 +48,40 @@ def contribute(
     table: Path,
     url: str | None,
     patience: float,
+    out: Path | None,
     invitations: tuple[Path, ...],
     journal: Path | None,
     fast: bool,
     as_json: bool,
 ) -> None:
-    """Blur each row of a TABLE (.csv, .parquet) and send it, once.
+    """Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file (--out).
 
     Stopped in the middle, run it again: it goes on where it was, and no row is blurred twice.
     """
     agreed = load_agreement(agreement)
+    if (url is None) == (out is None) and (out is not None or not agreed.databases):
+        raise WrongError("Expected either --to SERVICE or --out FILE.")
+    if out is not None:
+        if invitations:
+            raise WrongError("Expected no --invitations with --out: a file invites nobody.")
+        from blurfit.contributor.bulk import blur_table
+
+        with watched("blur", quiet=as_json) as progress:
+            task = progress.add_task("", total=None)
+            rows = blur_table(
+                agreed,
+                table,
+                out,
+                journal=journal,
+                fast=fast,
+                progress=lambda done, of: progress.update(task, completed=done, total=of),
+            )
+        answer(
+            {"rows": rows, "fingerprint": agreed.fingerprint, "out": str(out)},
+            f"Wrote {rows:,} submissions to {out}, one for each row of {table}.",
+            as_json=as_json,
+        )
+        return
     wanted = len(agreed.databases) or 1
     if invitations and len(invitations) != wanted:
         raise InvalidValueError(
@@ -62,14 +89,8 @@ def contribute(
             "database that gets something."
         )
     tokens = [_tokens(path) for path in invitations] or [[]] * wanted
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), disable=as_json) as progress:
-        task = progress.add_task("blur and send", total=None)
+    with watched("blur and send", quiet=as_json) as progress:
+        task = progress.add_task("", total=None)
 
         def watch(done: int, of: int) -> None:
             progress.update(task, completed=done, total=of)

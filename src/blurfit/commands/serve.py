@@ -158,7 +158,7 @@ def run(
     scheme = "https" if tls_certificate else "http"
     name = f"[{host}]" if ":" in host else host
     address = f"{scheme}://{name}:{listening.getsockname()[1]}"
-    click.echo(f"Serving at {address} (description: {address}/openapi.json). Stop with Ctrl-C.")
+    click.echo(f"Serving at {address} : open it in a browser. For programs: {address}/openapi.json")
     click.echo(said)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

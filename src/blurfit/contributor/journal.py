@@ -50,8 +50,9 @@ class Journal:
             self._file.close()
             raise ConflictError(
                 f"Expected {str(path)!r} to be the journal of this table: the table has changed "
-                "since it was begun, or it was for another agreement. Rows that were sent cannot "
-                "be told from new ones; put new records into a file of their own."
+                "since it was begun, or it was for another agreement, or for a file (--out) and "
+                "not for a service (--to). Rows that were sent cannot be told from new ones; put "
+                "new records into a file of their own."
             )
         self._file.execute("COMMIT")
 
@@ -62,8 +63,10 @@ class Journal:
 
     def pending(self) -> Iterator[tuple[int, bytes]]:
         """What was blurred, and may not have been received."""
-        query = "SELECT start, message FROM parts WHERE NOT acknowledged ORDER BY start"
-        yield from self._file.execute(query).fetchall()
+        query = "SELECT start FROM parts WHERE NOT acknowledged ORDER BY start"
+        for (start,) in self._file.execute(query).fetchall():  # one message at a time in memory
+            part = "SELECT message FROM parts WHERE start = ?"
+            yield start, *self._file.execute(part, (start,)).fetchone()
 
     def record(self, start: int, rows: int, message: bytes) -> None:
         """Keep what was blurred, on disk, before it is sent."""
@@ -73,6 +76,15 @@ class Journal:
         """It has been received: forget the numbers, and keep the fact."""
         query = "UPDATE parts SET acknowledged = 1, message = NULL WHERE start = ?"
         self._file.execute(query, (start,))
+
+    def acknowledge_all(self) -> None:
+        """The same for all parts at once."""
+        self._file.execute("UPDATE parts SET acknowledged = 1, message = NULL")
+
+    def finished(self) -> bool:
+        """Whether everything that was blurred has been received."""
+        query = "SELECT count(*) FROM parts WHERE NOT acknowledged"
+        return self.blurred() > 0 and self._file.execute(query).fetchone() == (0,)
 
     def __enter__(self) -> Self:
         return self

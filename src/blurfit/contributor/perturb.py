@@ -39,15 +39,15 @@ def perturb(agreement: Agreement, records: Any) -> Submission | Submissions:
     moment: M̃ = [qqᵀ] + E, p̃ = [p] + N(0, τ²σ²/n), E_jj ~ N(0, σ²/n), E_jk ~ N(0, σ²/(2n))
     """
     _refuse_if_split(agreement)
-    return blur(agreement, records)
+    return blurred(agreement, records)
 
 
-def blur(agreement: Agreement, records: Any) -> Submission | Submissions:
+def blurred(agreement: Agreement, records: Any) -> Submission | Submissions:
     """The same whatever the trust. Where it is split, nobody else may see the result as it is."""
     agreement.verify()
     x, y = agreement.schema.encode(records)
     if x.ndim > 1:
-        return blur_table(agreement, records)
+        return blurred_table(agreement, records)
     q, p, _ = agreement.loss.terms(x, y)
     quadratic, linear = _on_grid(agreement, q, p)
     (quadratic_scale, linear_scale), grid = _scales(agreement), agreement.grid
@@ -70,22 +70,30 @@ def perturb_table(agreement: Agreement, table: Any, *, exact: bool = False) -> S
     is as `perturb` draws it, which takes some milliseconds a record.
     """
     _refuse_if_split(agreement)
-    return blur_table(agreement, table, exact=exact)
+    return blurred_table(agreement, table, exact=exact)
 
 
-def blur_table(agreement: Agreement, table: Any, *, exact: bool = False) -> Submissions:
-    """The same whatever the trust; see `blur`."""
+def blurred_table(agreement: Agreement, table: Any, *, exact: bool = False) -> Submissions:
+    """The same whatever the trust; see `blurred`."""
     agreement.verify()
     x, y = (np.atleast_1d(part) for part in agreement.schema.encode(table))
     x = np.atleast_2d(x)
     q, p, _ = agreement.loss.terms(x, y)
+    return blur(agreement, q, p, exact=exact)
+
+
+def blur(agreement: Agreement, q: FloatArray, p: FloatArray, *, exact: bool = False) -> Submissions:
+    """The second half of `perturb_table`: blur q and p (n, d), within the agreement's bounds.
+
+    For audits, which need records at the very edge of what was promised: nothing is verified here.
+    """
     d = agreement.dimension
     width = d if agreement.mechanism == "input" else d * (d + 1) // 2
     quadratic, linear = np.empty((len(q), width)), np.empty((len(q), d))
     at_once = max(1, _NUMBERS_AT_ONCE // width)
     (quadratic_scale, linear_scale), grid = _scales(agreement), agreement.grid
 
-    def blur(start: int) -> None:
+    def blur_part(start: int) -> None:
         rows = slice(start, start + at_once)
         squares, lines = _on_grid(agreement, q[rows], p[rows])
         if exact:
@@ -98,7 +106,7 @@ def blur_table(agreement: Agreement, table: Any, *, exact: bool = False) -> Subm
 
     # NumPy lets go of the interpreter while it draws, and every chunk keys a generator of its own.
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        deque(threads.map(blur, range(0, len(q), at_once)), maxlen=0)
+        deque(threads.map(blur_part, range(0, len(q), at_once)), maxlen=0)
     quadratic.setflags(write=False)  # so that the message need not copy them
     linear.setflags(write=False)
     return Submissions(

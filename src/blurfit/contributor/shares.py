@@ -33,7 +33,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.masks import SEED_BYTES, SEED_WORDS, expand
 from blurfit.agreement.shares import ShareLayout, Shares
 from blurfit.agreement.submission import Submission, Submissions
-from blurfit.contributor.perturb import blur, blur_table
+from blurfit.contributor.perturb import blurred, blurred_table
 from blurfit.errors import InvalidValueError
 
 WordArray = npt.NDArray[np.uint64]
@@ -57,36 +57,36 @@ class SharedRecords:
 
 def share(agreement: Agreement, record: Any) -> SharedRecords:
     """Blur one record exactly, as `perturb` does, and share it."""
-    blurred = blur(agreement, record)
-    if not isinstance(blurred, Submission):
+    found = blurred(agreement, record)
+    if not isinstance(found, Submission):
         raise InvalidValueError("Expected one record; share a table with share_table.")
-    return _shared(agreement, Submissions.gather([blurred]))
+    return _shared(agreement, Submissions.gather([found]))
 
 
 def share_table(agreement: Agreement, table: Any, *, exact: bool = False) -> SharedRecords:
     """Blur many records, as `perturb_table` does, and share each of them."""
-    return _shared(agreement, blur_table(agreement, table, exact=exact))
+    return _shared(agreement, blurred_table(agreement, table, exact=exact))
 
 
-def _shared(agreement: Agreement, blurred: Submissions) -> SharedRecords:
-    seeds = secrets.token_bytes(SEED_BYTES * len(blurred))
+def _shared(agreement: Agreement, table: Submissions) -> SharedRecords:
+    seeds = secrets.token_bytes(SEED_BYTES * len(table))
     words = np.frombuffer(seeds, dtype="<u8").reshape(-1, SEED_WORDS).astype(np.uint64)
-    return shared_with(agreement, blurred, words)
+    return shared_with(agreement, table, words)
 
 
-def shared_with(agreement: Agreement, blurred: Submissions, seeds: WordArray) -> SharedRecords:
+def shared_with(agreement: Agreement, table: Submissions, seeds: WordArray) -> SharedRecords:
     """The shares of what is blurred already, with given seeds: for tests that fix the noise."""
     first, second = ShareLayout.of(agreement, "masked"), ShareLayout.of(agreement, "seed")
-    masked = in_steps(agreement, blurred) + expand(seeds, first.mask_width)
+    masked = in_steps(agreement, table) + expand(seeds, first.mask_width)
     return SharedRecords(
-        Shares(blurred.identifiers, masked, first), Shares(blurred.identifiers, seeds, second)
+        Shares(table.identifiers, masked, first), Shares(table.identifiers, seeds, second)
     )
 
 
-def in_steps(agreement: Agreement, blurred: Submissions) -> WordArray:
+def in_steps(agreement: Agreement, table: Submissions) -> WordArray:
     """v mod 2⁶⁴: the blurred numbers as whole steps of the grid, negative ones as 2⁶⁴ − |v|."""
     numbers = np.hstack(
-        [blurred.quadratic / agreement.grid.quadratic, blurred.linear / agreement.grid.linear]
+        [table.quadratic / agreement.grid.quadratic, table.linear / agreement.grid.linear]
     )
     whole = np.rint(numbers)
     if not (np.array_equal(whole, numbers) and (np.abs(whole) < 2.0**63).all()):

@@ -28,7 +28,7 @@ from blurfit.database.screen import Screen
 from blurfit.database.statistics import Statistics
 from blurfit.database.sums import block_sums, rows_that_add_exactly, total
 from blurfit.database.tables import blocks
-from blurfit.errors import NotCertifiedError
+from blurfit.errors import InfeasibleError, NotCertifiedError
 
 ByteArray = npt.NDArray[np.uint8]
 FloatArray = npt.NDArray[np.float64]
@@ -85,7 +85,7 @@ class Collection:
     @property
     def block_rows(self) -> int:
         """How many rows a block may have: so many that its sums are exact, wherever that can be."""
-        return min(LARGEST, self.exact_rows) if self.exact_rows >= SMALL else LARGEST
+        return min(LARGEST, self.exact_rows) if self.exact_rows > 1 else LARGEST
 
 
 def append(
@@ -146,18 +146,32 @@ def parts(connection: Connection, collection: Collection) -> Iterator[tuple[int,
 
 
 def submissions(connection: Connection, collection: Collection) -> Iterator[Submissions]:
-    """Everything that a collection holds, block by block."""
+    """Everything that a collection holds, block by block, each compared with its sums."""
+    if collection.role != "whole":
+        raise InfeasibleError(
+            "Expected a collection of whole submissions: this one holds shares, of which nothing "
+            "can be told without the other database."
+        )
     for names, numbers in rows(connection, collection):
         yield collection.agreement.layout.table(names, numbers)
 
 
 def rows(connection: Connection, collection: Collection) -> Iterator[tuple[ByteArray, Numbers]]:
     """The same as names and numbers, or names and shares."""
-    query = sa.select(blocks.c.rows).where(blocks.c.collection == collection.key)
-    for block in (
-        connection.execution_options(yield_per=16).execute(query.order_by(blocks.c.key)).scalars()
-    ):
-        yield _apart(collection, block)
+    c = blocks.c
+    query = sa.select(c.key, c.sums, c.rows).where(c.collection == collection.key).order_by(c.key)
+    for key, sums, block in connection.execution_options(yield_per=16).execute(query):
+        names, numbers = _apart(collection, block)
+        with np.errstate(over="ignore", invalid="ignore"):  # whatever damage made of them
+            again = collection.sums(numbers)
+        stated = np.frombuffer(sums, again.dtype.newbyteorder("<"))
+        if collection.exact_rows > 1 and not np.array_equal(again, stated):
+            raise NotCertifiedError(
+                f"Expected the numbers of block {key} of collection "
+                f"{collection.agreement.fingerprint} to add up to its sums, and they do not: the "
+                "storage is damaged. Restore it from a backup."
+            )
+        yield names, numbers
 
 
 def _write(

@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 LINGER = 0.002  # seconds that the first of a group waits for others
 GROUP_BYTES = 2**24  # a group is closed when it holds so much
+TIDY_BYTES = 2**23  # after so much has been written, the store is tidied
 WAITING_BYTES = 2**28  # beyond this much in memory, newcomers are sent away for a while
 
 
@@ -43,6 +44,9 @@ class Collector:
 
     def __post_init__(self) -> None:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="blurfit-writer")
+        self._tidier = ThreadPoolExecutor(1, thread_name_prefix="blurfit-tidier")
+        self._tidying: asyncio.Future[None] | None = None
+        self._since_tidied = 0
         self._queues: dict[str, list[Waiting]] = {}
         self._bytes = 0
         self._wake = asyncio.Event()
@@ -80,6 +84,7 @@ class Collector:
         if self._task is not None:
             await self._task
         self._writer.shutdown()
+        self._tidier.shutdown()
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -94,6 +99,22 @@ class Collector:
                         self._writer, self._commit, fingerprint, group
                     )
                     self._answer(group, outcomes)
+                    self._tidy(sum(len(waiting.data) for waiting in group))
+
+    def _tidy(self, written: int) -> None:
+        """Let the store put things in their place, when there are enough of them, and meanwhile."""
+        self._since_tidied += written
+        busy = self._tidying is not None and not self._tidying.done()
+        if self._since_tidied >= TIDY_BYTES and not busy:
+            self._since_tidied = 0
+            loop = asyncio.get_running_loop()
+            self._tidying = loop.run_in_executor(self._tidier, self._tidy_quietly)
+
+    def _tidy_quietly(self) -> None:
+        try:
+            self.store.tidy()
+        except Exception:  # nothing depends on it, and the writer will do it at last
+            _log.exception("The store could not be tidied.")
 
     def _take_all(self) -> dict[str, list[Waiting]]:
         queues, self._queues = self._queues, {}

@@ -11,7 +11,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import weight_step
-from blurfit.database.regularisers import ElasticNet, Regulariser
+from blurfit.database.regularisers import ElasticNet, FloatArray, Regulariser
 from blurfit.database.solver import Minimiser, minimise
 from blurfit.database.statistics import Statistics
 from blurfit.errors import (
@@ -30,8 +30,8 @@ from blurfit.theory.calibrated import InputCalibration, MomentCalibration
 from blurfit.validate import nonnegative
 
 # To which share of the noise's edge the smallest eigenvalue is lifted. Found on public census
-# microdata, where 0.25 to 0.5 do about equally well from n = 2⁹ to 2¹⁷ at ε = 0.1 and 1.
-LIFT = 0.35
+# microdata, where 0.35 to 0.55 do about equally well from n = 2⁹ to 2¹⁷ at ε = 0.1 and 1.
+LIFT = 0.5
 
 
 def learn(
@@ -59,8 +59,20 @@ def learn(
     return _learn_freely(agreement, calibration, statistics, ridge)
 
 
+def weights_of(agreement: Agreement, statistics: Statistics) -> FloatArray:
+    """The weights that `learn` would publish, without its checks and standard errors.
+
+    For simulations that repeat one agreement thousands of times; whoever publishes calls `learn`.
+    """
+    calibration = agreement.calibration
+    if isinstance(calibration, InputCalibration):
+        return _released_weights(agreement, calibration, statistics)
+    lift = spectral_ridge(calibration, statistics)
+    return _minimise(agreement, statistics, lift).weights
+
+
 def spectral_ridge(calibration: MomentCalibration, statistics: Statistics) -> float:
-    """max(0, κν − λ_min(A)), ν = σ_N·√(2d) the edge of the noise's spectrum, κ = 0.35.
+    """max(0, κν − λ_min(A)), ν = σ_N·√(2d) the edge of the noise's spectrum, κ = 0.5.
 
     The noise moves the eigenvalues of the Gram matrix by up to about ν, so directions that the data
     do not determine end up anywhere between −ν and ν. Lifting the smallest to κν keeps them from
@@ -74,6 +86,13 @@ def spectral_ridge(calibration: MomentCalibration, statistics: Statistics) -> fl
 def _learn_once(
     agreement: Agreement, calibration: InputCalibration, statistics: Statistics
 ) -> PublishedModel:
+    weights = _released_weights(agreement, calibration, statistics)
+    return PublishedModel(agreement, weights, statistics.count, calibration.ridge, None, software())
+
+
+def _released_weights(
+    agreement: Agreement, calibration: InputCalibration, statistics: Statistics
+) -> FloatArray:
     refusal = InfeasibleError(
         "The blurred sums leave a direction without curvature, an event that the guarantee "
         "excludes. No model can be published from this collection."
@@ -85,8 +104,7 @@ def _learn_once(
     if not found.positive_definite:
         raise refusal
     step = weight_step(calibration.setting.ball)
-    weights = np.rint(found.weights / step) * step
-    return PublishedModel(agreement, weights, statistics.count, calibration.ridge, None, software())
+    return np.asarray(np.rint(found.weights / step) * step)
 
 
 def _learn_freely(

@@ -69,7 +69,16 @@ def document() -> dict[str, Any]:
             },
             one: _of_one(
                 get=_operation(
-                    "State, count and quorum", _answer(_reference("Status"), "The state."), *_ONE
+                    "State, count and quorum; a page where text/html is asked for",
+                    _or_page(_answer(_reference("Status"), "The state.")),
+                    *_ONE,
+                )
+            ),
+            f"{one}/history": _of_one(
+                get=_operation(
+                    "How many came in which hour",
+                    _answer(_array(_reference("Hour")), "Hours in which anyone came."),
+                    *_ONE,
                 )
             ),
             f"{one}/agreement": _of_one(
@@ -131,6 +140,18 @@ def document() -> dict[str, Any]:
                 )
             ),
             **_shares(one),
+            "/agreements": {
+                "post": _operation(
+                    "The agreement that a schema and a promise would give; nothing is kept",
+                    _answer(_reference("Agreement"), "The agreement."),
+                    problems.INVALID,
+                    problems.INFEASIBLE,
+                    *_BODY,
+                    administrator=True,
+                    body={_JSON: {"schema": _reference("Proposal")}},
+                )
+            },
+            **_pages(),
             "/healthz": {
                 "get": _operation(
                     "Whether the store answers", _answer({"type": "object"}, "It does.")
@@ -254,6 +275,41 @@ def _shares(one: str) -> dict[str, Any]:
     }
 
 
+def _pages() -> dict[str, Any]:
+    """Pages for people; what they show they ask for at the other addresses."""
+    same = {"304": {"description": "It is what the browser has already."}}
+    page = _or_page({"200": {"description": "A page.", "content": {}}}) | same
+    lost = {
+        "404": {
+            "description": "A page that says that this is no fingerprint.",
+            "content": {"text/html": {"schema": _TEXT}},
+        }
+    }
+    kinds = ("text/css", "text/javascript", "image/svg+xml")
+    file = {"description": "A file.", "content": {kind: {"schema": _TEXT} for kind in kinds}}
+    name = {"name": "name", "in": "path", "required": True, "schema": _TEXT}
+    return {
+        "/": {"get": _operation("All collections, as a page", page)},
+        "/c/{fingerprint}": _of_one(get=_operation("Contribute, as a page", page | lost)),
+        "/m/{fingerprint}": _of_one(get=_operation("A model, as a page", page | lost)),
+        "/admin": {"get": _operation("Administration, as a page", page)},
+        "/pages/{name}": {
+            "get": _operation(
+                "What the pages are made of",
+                {"200": file} | same,
+                problems.NOT_FOUND,
+                parameters=[name],
+            )
+        },
+    }
+
+
+def _or_page(answers: dict[str, Any]) -> dict[str, Any]:
+    answer = answers["200"]
+    content = {**answer["content"], "text/html": {"schema": _TEXT}}
+    return {**answers, "200": {**answer, "content": content}}
+
+
 def _of_one(**operations: Any) -> dict[str, Any]:
     return {"parameters": [_FINGERPRINT], **operations}
 
@@ -311,6 +367,7 @@ def _object(**properties: dict[str, Any]) -> dict[str, Any]:
 _COUNT = {"type": "integer", "minimum": 0}
 _PRINT = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
+_OPTIONAL = {"type": ["number", "null"], "exclusiveMinimum": 0}
 _SCHEMAS: dict[str, Any] = {
     "Status": _object(
         fingerprint=_PRINT,
@@ -319,6 +376,29 @@ _SCHEMAS: dict[str, Any] = {
         quorum=_COUNT,
         invited={"type": "boolean"},
     ),
+    "Hour": _object(
+        hour={**_COUNT, "description": "Since 1970, in UTC."},
+        count=_COUNT,
+    ),
+    "Proposal": {
+        "type": "object",
+        "required": ["schema", "epsilon", "delta", "quorum"],
+        "additionalProperties": False,
+        "properties": {
+            "schema": {"type": "object"},
+            "epsilon": {"type": "number", "exclusiveMinimum": 0},
+            "delta": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            "quorum": {"type": "integer", "minimum": 1},
+            "mechanism": {"type": "string", "enum": ["moment", "input"]},
+            "neighbours": {"type": "string", "enum": ["replace", "zero-out"]},
+            "approximation": {"type": "string", "enum": ["taylor", "chebyshev", "least-squares"]},
+            "weight_bound": _OPTIONAL,
+            "l1": {"type": "number", "minimum": 0},
+            "l2": {"type": "number", "minimum": 0},
+            "local_epsilon": _OPTIONAL,
+            "local_delta": {**_OPTIONAL, "exclusiveMaximum": 1},
+        },
+    },
     "Acknowledgement": _object(accepted=_COUNT, new=_COUNT),
     "Hashes": {
         **_object(hashes={"type": "array", "items": _PRINT, "minItems": 1, "maxItems": 10_000}),

@@ -23,6 +23,11 @@ from blurfit.database.learner import learn
 from blurfit.database.tables import collections
 from blurfit.errors import BelowQuorumError, BlurfitError, InfeasibleError, NotPublishedError
 
+HANDED_OVER = (
+    "This collection was exported, and its model is learned from files (`blurfit learn`). A second "
+    "one from here would undo the noise of that one."
+)
+
 
 def publish(connection: Connection, collection: Collection) -> str | InfeasibleError:
     """The model's text, now or from before; or why there will never be one.
@@ -68,6 +73,18 @@ def stop(connection: Connection, collection: Collection) -> None:
         .where((c.key == collection.key) & (c.state == "collecting"))
         .values(state="closed")
     )
+
+
+def hand_over(connection: Connection, collection: Collection) -> None:
+    """Leave the model of a closed `input` collection to files: none is published from here.
+
+    Refused where a model was tried and could not be, which is for good.
+    """
+    here = collections.c.key == collection.key
+    refusal = connection.scalar(sa.select(collections.c.refusal).where(here).with_for_update())
+    if refusal not in (None, HANDED_OVER):
+        raise InfeasibleError(refusal)
+    connection.execute(sa.update(collections).where(here).values(refusal=HANDED_OVER))
 
 
 def model(connection: Connection, collection: Collection) -> str:

@@ -87,13 +87,17 @@ class Screen:
         k = len(self.squares)
         quadratic, linear = numbers[:, :k], numbers[:, k:]
         with np.errstate(over="ignore", invalid="ignore"):  # a NaN passes no comparison
-            return np.asarray(
-                (np.square(quadratic) @ self.squares <= self.quadratic_radius**2)
-                & (np.einsum("ij,ij->i", linear, linear) <= self.linear_radius**2)
-                & _whole(quadratic / self.quadratic_step)
-                & _whole(linear / self.linear_step)
-                & np.isfinite(numbers).all(axis=1)
-            )
+            good = np.einsum("ij,ij,j->i", quadratic, quadratic, self.squares)
+            good = good <= self.quadratic_radius**2
+            good &= np.einsum("ij,ij->i", linear, linear) <= self.linear_radius**2
+            parts = [1 / self.quadratic_step, 1 / self.linear_step]
+            # powers of two, so these are exactly the quotients
+            steps = numbers * np.repeat(parts, [k, numbers.shape[1] - k])
+            whole = np.rint(steps)
+            whole -= steps  # NaN where a number is not finite
+            if whole.any():  # hardly ever; row by row is slow
+                good &= (whole == 0).all(axis=1)
+            return np.asarray(good)
 
     def require(self, numbers: FloatArray) -> None:
         """Refuse all rows for the first that does not pass."""

@@ -4,11 +4,13 @@
 | --- | --- | --- |
 | POST /collections | administrator | open a collection from an agreement |
 | GET /collections, /collections/{fingerprint} | anyone | state, count, quorum |
-| GET …/agreement, …/model, …/statement, …/statistics | anyone | what everyone may read |
+| GET …/agreement, …/history, …/model, …/statement, …/statistics | anyone | what all may read |
 | POST …/submissions | contributors | one or many, JSON or bytes; answered once they are on disk |
 | POST …/invitations | administrator | hashes of one-time invitations |
 | POST …/close, …/publish | administrator | stop collecting; learn and publish, once |
 | …/shares/… | the other database | publish together: `blurfit.database.peering` |
+| POST /agreements | administrator | what a schema and a promise would give; nothing is kept |
+| GET /, /c/…, /m/…, /admin | anyone | pages for people: `blurfit.database.website` |
 | GET /healthz, /metrics, /openapi.json | anyone | for those who run it |
 
 Submissions take a short way past the router: they are what there is most of. Every refusal is a
@@ -35,7 +37,7 @@ from blurfit import access
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.shares import ROLES, Role, ShareLayout
 from blurfit.agreement.submission import Submission, Submissions
-from blurfit.database import problems, split
+from blurfit.database import problems, split, website
 from blurfit.database.blocks import Collection
 from blurfit.database.collector import LINGER, Collector
 from blurfit.database.limits import Limiter
@@ -44,6 +46,7 @@ from blurfit.database.openapi import document
 from blurfit.database.peer import publish_remotely
 from blurfit.database.peering import Peering
 from blurfit.database.problems import RequestError
+from blurfit.database.proposal import agreement_from
 from blurfit.database.store import Status, Store
 from blurfit.errors import BlurfitError, InvalidValueError, NotPublishedError, StorageError
 from blurfit.model.published import PublishedModel
@@ -116,6 +119,7 @@ class Service:
             routes=[
                 _route("/collections", get=self._list, post=self._open),
                 _route(one, get=self._show),
+                _route(one + "/history", get=self._history),
                 _route(one + "/agreement", get=self._agreement),
                 _route(one + "/model", get=self._model),
                 _route(one + "/statement", get=self._statement),
@@ -129,6 +133,8 @@ class Service:
                 _route("/healthz", get=self._health),
                 _route("/metrics", get=self._show_metrics),
                 _route("/openapi.json", get=self._openapi),
+                _route("/agreements", post=self._propose),
+                *website.routes(),
             ],
             exception_handlers={
                 BlurfitError: self._refuse,
@@ -203,7 +209,15 @@ class Service:
         return _json(await run_in_threadpool(self.store.statuses))
 
     async def _show(self, request: Request) -> Response:
-        return _json(await run_in_threadpool(self.store.status, _fingerprint(request)))
+        if website.wants_page(request):
+            return website.collection_page(request)
+        response = _json(await run_in_threadpool(self.store.status, _fingerprint(request)))
+        response.headers["vary"] = "accept"
+        return response
+
+    async def _history(self, request: Request) -> Response:
+        found = await run_in_threadpool(self.store.history, _fingerprint(request))
+        return _json([{"hour": hour, "count": count} for hour, count in found])
 
     async def _agreement(self, request: Request) -> Response:
         collection = await run_in_threadpool(self.store.collection, _fingerprint(request))
@@ -255,6 +269,13 @@ class Service:
 
         is_new, status = await run_in_threadpool(open_collection)
         return _json(status, 201 if is_new else 200)
+
+    async def _propose(self, request: Request) -> Response:
+        await self._require_administrator(request)  # calibrating takes time that others need
+        body = await read_body(dict(request.scope["headers"]), request.receive, 2**20)
+        _require_json(request)
+        agreement = await run_in_threadpool(agreement_from, body)
+        return Response(agreement.to_json(), media_type=JSON)
 
     async def _invite(self, request: Request) -> Response:
         await self._require_administrator(request)

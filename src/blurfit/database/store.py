@@ -9,6 +9,7 @@ What must happen together is one transaction: names, numbers, sums and used invi
 of arrivals; the closing of a collection, its model, and the sums that are published with it.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ Receiver = Callable[[Connection, Collection, Sequence[Arrival]], tuple[list[Outc
 _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
 State = Literal["collecting", "closed", "published"]
+_FINGERPRINT = re.compile("[0-9a-f]{64}")
 _AWAY = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
 _MOST_RECENT = 2**15  # names that wait to be put in order
 
@@ -131,8 +133,10 @@ class Store:
         c, role = tables.collections.c, tables.splits.c.role
         shared = tables.splits.c.collection == c.key
         query = sa.select(c.key, c.agreement, c.invited, role).outerjoin(tables.splits, shared)
-        with self._reading() as connection:
-            row = connection.execute(query.where(c.fingerprint == fingerprint)).first()
+        row = None
+        if _FINGERPRINT.fullmatch(fingerprint):  # others are no text that every database takes
+            with self._reading() as connection:
+                row = connection.execute(query.where(c.fingerprint == fingerprint)).first()
         if row is None:
             raise UnknownCollectionError(
                 f"Nothing is collected under fingerprint={fingerprint!r} here. Is this the service "
@@ -260,6 +264,12 @@ class Store:
             publication.stop(connection, collection)
             return self._status(connection, collection)
 
+    def hand_over(self, fingerprint: str) -> None:
+        """Leave the model of a closed `input` collection to files (`blurfit.database.export`)."""
+        collection = self.collection(fingerprint)
+        with self._writing() as connection:
+            publication.hand_over(connection, collection)
+
     def publish(self, agreement: Agreement | str) -> PublishedModel:
         """Learn the model, once: it closes the collection, and is the same for ever."""
         fingerprint = agreement if isinstance(agreement, str) else agreement.fingerprint
@@ -340,6 +350,18 @@ class Store:
         collection = self.collection(fingerprint)
         with self._reading() as connection:
             return what(connection, collection, *arguments, **named)
+
+    def tidy(self) -> None:
+        """Move what SQLite has logged to its place, beside whoever writes; else nothing to do.
+
+        Left to the writer, a commit now and then would take half a second.
+        """
+        if self._engine.dialect.name == "sqlite" and self._lock is None:
+            connection = self._engine.raw_connection()
+            try:
+                connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)")
+            finally:
+                connection.close()
 
     def close(self) -> None:
         """Close the file, or the connections."""

@@ -204,7 +204,7 @@ def _durable_sqlite(connection: object, _record: object) -> None:
         "synchronous = FULL",
         "secure_delete = FAST",  # a used invitation is overwritten with zeros
         "cache_size = -65536",
-        "wal_autocheckpoint = 8192",
+        "wal_autocheckpoint = 65536",  # a last resort: `Store.tidy` does it beside the writer
     ):
         connection.execute(f"PRAGMA {pragma}")  # type: ignore[attr-defined]
 

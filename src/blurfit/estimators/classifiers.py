@@ -135,7 +135,7 @@ class InputPerturbationClassifier(InputPerturbation, PerturbationClassifier):
 
     Parameters and attributes are told by `PerturbationEstimator`, `InputPerturbation`
     (`rule`, `split`) and `PerturbationClassifier`. Needs more rows than columns. `weight_bound` is
-    twice the regressor's, because log-odds are twice the least-squares fit of ±1.
+    three times the regressor's unless it is given: log-odds reach further than a number's range.
 
     >>> generator = np.random.default_rng(0)
     >>> height = generator.uniform(100, 200, (50_000, 1))
@@ -144,5 +144,3 @@ class InputPerturbationClassifier(InputPerturbation, PerturbationClassifier):
     >>> model.predict([[110], [190]]).tolist()
     [False, True]
     """
-
-    range_of_score = 2.0  # a label's score is twice its expected sign

@@ -12,6 +12,8 @@ from randomgen import ChaCha  # type: ignore[import-untyped]
 
 from blurfit.errors import InvalidValueError
 
+Generator = np.random.Generator  # for rooms that hand one on, and draw nothing themselves
+
 
 def operating_system_generator() -> np.random.Generator:
     """ChaCha20 under a key of 256 bits that the operating system draws, a new one at each call.

@@ -44,6 +44,7 @@ def calibrate(
     balance: float | None = None,
     local_epsilon: float | None = None,
     local_delta: float | None = None,
+    local_share: float | None = None,
     alpha: float = 1.0,
     debias: bool = True,
 ) -> InputCalibration | MomentCalibration:
@@ -71,6 +72,8 @@ def calibrate(
             exactly.
         local_delta: δ of the submission's guarantee; defaults to `delta`, but must be said with
             `local_epsilon`.
+        local_share: with a local target, the share of a submission's μ² = μ_q² + μ_p² that the
+            noise on q may spend; None minimises `excess_risk`. (input)
         alpha: the paper's balance between model and submission: ε ← αε, in (0, 1].
         debias: let a negative ridge take back what the noise adds to the curvature, as far as it is
             certain. (input)
@@ -96,7 +99,7 @@ def calibrate(
     target = ModelGuarantee(alpha * epsilon, delta, neighbours, "any")
     local = _LocalTarget.of(local_epsilon, local_delta, delta)
     if mechanism == "moment":
-        _refuse_for(mechanism, split=split)
+        _refuse_for(mechanism, split=split, local_share=local_share)
         if rule != "certified":
             raise InvalidValueError(
                 "Expected rule='certified' with mechanism='moment': the paper has no such "
@@ -108,10 +111,18 @@ def calibrate(
     _refuse_for(mechanism, balance=balance)
     if rule == "published":
         _refuse_for("rule='published'", split=split, local_epsilon=local_epsilon)
+        _refuse_for("rule='published'", local_share=local_share)
         return _calibrate_published(setting, target, local)
     if split is not None:
         inside_unit_interval(split=split)
-    certified = _calibrate_certified(setting, target, local, split, debias)
+    if local_share is not None:
+        inside_unit_interval(local_share=local_share)
+        if local_epsilon is None:
+            raise InvalidValueError(
+                f"Expected local_epsilon with local_share={local_share!r}: without a local target "
+                "there is nothing to share."
+            )
+    certified = _calibrate_certified(setting, target, local, split, local_share, debias)
     certified.verify()  # the last line of defence: what a search returned is evaluated again
     return certified
 
@@ -226,10 +237,17 @@ def _calibrate_certified(
     target: ModelGuarantee,
     local: _LocalTarget,
     split: float | None,
+    local_share: float | None,
     debias: bool,
 ) -> InputCalibration:
     choice = search.choose(
-        setting, target.epsilon, target.delta, split=split, local_mu=local.mu, debias=debias
+        setting,
+        target.epsilon,
+        target.delta,
+        split=split,
+        local_mu=local.mu,
+        local_share=local_share,
+        debias=debias,
     )
     scales = choice.scales
     model = ModelGuarantee(target.epsilon, target.delta, target.neighbours, releases=1)

@@ -6,6 +6,7 @@ its place.
 """
 
 import math
+from functools import lru_cache
 
 from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, ndtri
 
@@ -69,6 +70,7 @@ def shifted_energy_ceiling(probability: float, dimension: int, shift: float, sca
     )
 
 
+@lru_cache(maxsize=1024)  # a search asks for the same quantile twice for each candidate
 def _noncentral_ceiling(probability: float, dimension: int, noncentrality: float) -> float:
     from scipy.stats import ncx2  # half a second to import, and moment perturbation never needs it
 

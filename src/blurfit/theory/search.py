@@ -53,17 +53,20 @@ def choose(
     *,
     split: float | None = None,
     local_mu: float | None = None,
+    local_share: float | None = None,
     debias: bool = True,
 ) -> Choice:
     """The noise that keeps (ε, δ), and μ ≤ `local_mu` for a submission; split=None minimises the
     certified excess risk.
 
-    A number for `split` fixes it, and the shares of δ at a tenth for each event.
+    A number for `split` fixes it, and the shares of δ at a tenth for each event. `local_share` is
+    the share of a submission's μ² that the noise on q may spend; None minimises likewise.
     """
     require_more_records_than_dimensions(setting.quorum, setting.dimension)
 
     searching = [] if split is not None else [math.log(0.2 / 0.8), 0.0, 0.0]
-    start = np.array(searching + ([] if local_mu is None else [0.0]))
+    balancing = local_mu is not None and local_share is None
+    start = np.array(searching + ([0.0] if balancing else []))
 
     def build(point: Point) -> Choice:
         odds, gram, record = point[:3] if split is None else (0.0, 0.0, 0.0)
@@ -74,7 +77,7 @@ def choose(
             split=_share(odds) if split is None else split,
             fractions=(_fraction(gram), _fraction(record), DEFAULT_FRACTION),
             local_mu=local_mu,
-            local_share=0.5 if local_mu is None else _share(point[-1]),
+            local_share=_share(point[-1]) if balancing else local_share or 0.5,
             debias=debias,
         )
 

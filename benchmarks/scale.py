@@ -1,0 +1,273 @@
+"""From a laptop to a cluster: files, a cluster, publishing, a trial, importing; and their growth.
+
+`python benchmarks/scale.py --json results.json`: each beside a limit or a rival in the same run.
+`--large` measures memory at 2²⁵ rows too, which needs 8 GB of disk. Files are made first, from
+generated people (synthetic), and removed at the end.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import click
+import numpy as np
+import numpy.typing as npt
+from measure import Row, best_times, show
+from rich.console import Console
+
+from blurfit import Agreement, Numeric, Schema, Statistics, Store, perturb_table
+from blurfit.agreement.submission_files import Writer
+from blurfit.contributor.bulk import blur_table
+from blurfit.database.engines import Engine
+from blurfit.database.engines.cluster import Cluster
+from blurfit.database.engines.threads import Threads
+from blurfit.database.lake import Plan, statistics
+from blurfit.simulation.sampler import sampler_for
+
+FloatArray = npt.NDArray[np.float64]
+
+ROWS, DIMENSION = 2**21, 14
+AT_ONCE = 2**18
+
+
+def agreement(quorum: int, d: int = DIMENSION, mechanism: str = "input") -> Agreement:
+    """Under which everything here is collected: d numbers in q, and d in p."""
+    features = [Numeric(f"x{i}", 0, 1) for i in range(d - 1)]
+    return Agreement.propose(
+        Schema(features=features, target=Numeric("y", 0, 1)),
+        epsilon=1,
+        delta=1e-6,
+        quorum=quorum,
+        mechanism=mechanism,  # type: ignore[arg-type]
+        weight_bound=3.0,
+    )
+
+
+def people(rows: int, d: int = DIMENSION) -> dict[str, FloatArray]:
+    """Anyone."""
+    generator = np.random.default_rng(0)
+    return {name: generator.random(rows) for name in (*(f"x{i}" for i in range(d - 1)), "y")}
+
+
+def write(path: Path, agreed: Agreement, rows: int) -> Path:
+    """A file of submissions: numbers repeat after some hundred thousand rows, names do not."""
+    table = perturb_table(agreed, people(min(rows, AT_ONCE), agreed.dimension))
+    numbers = np.hstack([table.quadratic, table.linear])
+    generator = np.random.default_rng(rows)
+    with Writer(path, agreed.layout) as writer:
+        for start in range(0, rows, AT_ONCE):
+            part = numbers[: min(AT_ONCE, rows - start)]
+            names = generator.integers(0, 256, (len(part), 16), dtype=np.uint8)
+            writer.append(names, part)
+    return path
+
+
+def learn(agreed: Agreement, path: Path, engine: Engine) -> Statistics:
+    """Check, add and tell apart everything in a file."""
+    return statistics(agreed, Plan.of(agreed, [str(path)]), engine)
+
+
+def plain(path: Path, d: int) -> FloatArray:
+    """Reading the file with pyarrow and one BLAS product, nothing else."""
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    chunks = pq.read_table(path)["numbers"].chunks
+    numbers = [chunk.flatten().to_numpy().reshape(-1, 2 * d)[:, :d] for chunk in chunks]
+    return np.asarray(sum(q.T @ q for q in numbers))
+
+
+def files(folder: Path, rounds: int) -> Iterator[Row]:
+    """Threads beside pyarrow and BLAS; a cluster beside one thread."""
+    agreed = agreement(ROWS)
+    path = write(folder / "submissions.parquet", agreed, ROWS)
+    arrow = write(folder / "submissions.arrow", agreed, ROWS)
+    ours, alone, arrows, limit = best_times(
+        partial(learn, agreed, path, Threads()),
+        partial(learn, agreed, path, Threads(1)),
+        partial(learn, agreed, arrow, Threads()),
+        partial(plain, path, DIMENSION),
+        rounds=rounds,
+    )
+    what = f"statistics of {ROWS:,} × 2·{DIMENSION}"
+    yield Row(f"{what} from Parquet", ours, "pyarrow and one product", ours / limit)
+    yield Row(f"{what} from Parquet, one thread", alone, "pyarrow and one product", alone / limit)
+    yield Row(f"{what} from Arrow", arrows, "the same from Parquet", arrows / ours)
+    with Cluster(workers=2) as cluster:
+        learn(agreed, path, cluster)  # so that the workers have imported what they need
+        spread, single = best_times(
+            partial(learn, agreed, path, cluster),
+            partial(learn, agreed, path, Threads(1)),
+            rounds=rounds,
+        )
+    yield Row("the same, Dask, 2 workers", spread, "local, one thread: faster by", single / spread)
+
+
+MEMORY = """
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from scale import Threads, agreement, learn, write
+agreed = agreement(2**21)
+small = write(Path(sys.argv[3]), agreed, 1000)
+learn(agreed, small, Threads())  # everything is imported, and threads have run
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+learn(agreed, Path(sys.argv[2]), Threads())
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def memory(folder: Path, exponents: list[int]) -> Iterator[str]:
+    """Peak memory over that of a process which has learned from a thousand rows."""
+    agreed = agreement(ROWS)
+    for exponent in exponents:
+        path = write(folder / f"{exponent}.parquet", agreed, 2**exponent)
+        arguments = [str(Path(__file__).parent), str(path), str(folder / "small.parquet")]
+        said = subprocess.run(
+            [sys.executable, "-c", MEMORY, *arguments], check=True, capture_output=True, text=True
+        ).stdout
+        yield f"peak memory at 2^{exponent} rows: {int(said) / 1024:.0f} MB over the interpreter's"
+        path.unlink()
+
+
+def publishing(folder: Path, rounds: int) -> Iterator[Row]:
+    """Publishing reads sums; beside reading every submission from SQLite."""
+    for mechanism in ("input", "moment"):
+        agreed = agreement(ROWS, mechanism=mechanism)
+        place = folder / f"{mechanism}.db"
+        table = perturb_table(agreed, people(AT_ONCE))
+        generator = np.random.default_rng(1)
+        with Store(place) as store:
+            store.open(agreed)
+            for _ in range(0, ROWS, AT_ONCE):
+                names = generator.integers(0, 256, (AT_ONCE, 16), dtype=np.uint8)
+                for start in range(0, AT_ONCE, 2**13):
+                    rows = slice(start, start + 2**13)
+                    part = agreed.layout.table(
+                        names[rows], np.hstack([table.quadratic[rows], table.linear[rows]])
+                    )
+                    store.add(agreed, part)
+            fingerprint = agreed.fingerprint
+            (reading,) = best_times(
+                lambda store=store, fingerprint=fingerprint: sum(  # type: ignore[misc]
+                    map(len, store.submissions(fingerprint))
+                ),
+                rounds=min(2, rounds),
+            )
+            start_time = perf_counter()
+            store.publish(agreed)
+            once = perf_counter() - start_time
+        yield Row(
+            f"publish {ROWS:,} stored, {mechanism}",
+            once,
+            "reading them all: faster by",
+            reading / once,
+        )
+        place.unlink()
+
+
+def bulk(folder: Path) -> Iterator[Row]:
+    """A table blurred into a file, beside drawing its normals."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow.parquet as pq
+    from randomgen import ChaCha  # type: ignore[import-untyped]
+
+    rows = 2**20
+    agreed = agreement(rows)
+    source = folder / "people.parquet"
+    pq.write_table(pa.table(people(rows)), source)
+    start = perf_counter()
+    blur_table(agreed, source, folder / "blurred.parquet", fast=True)
+    ours = perf_counter() - start
+    generator = np.random.Generator(ChaCha(key=1, rounds=20))
+    room = np.empty((rows, 2 * DIMENSION))
+    (alone,) = best_times(partial(generator.standard_normal, out=room), rounds=3)
+    what = f"contribute --out --fast, {rows:,} × {2 * DIMENSION} numbers, file to file, resumable"
+    yield Row(what, ours, "ChaCha20 normals, one core", ours / alone)
+
+
+def trial(rounds: int) -> Iterator[Row]:
+    """One experiment: a draw and a model; beside noise for each record and CVXPY."""
+    import cvxpy as cp  # type: ignore[import-untyped]
+
+    from blurfit import learn as solve
+
+    agreed = agreement(ROWS)
+    x, y = agreed.schema.encode(people(ROWS))
+    q, p, _ = agreed.loss.terms(x, y)
+    clean = Statistics.of_records(q, p)
+    calibration = agreed.calibration
+    generator = np.random.default_rng(0)
+    draws = sampler_for(calibration, clean)
+
+    def ours() -> object:
+        return solve(agreed, draws.draw(generator))
+
+    def theirs() -> object:
+        blurred = q + generator.standard_normal(q.shape) * calibration.q_noise  # type: ignore[union-attr]
+        linear = (p + generator.standard_normal(p.shape) * calibration.p_noise).sum(axis=0)
+        w = cp.Variable(DIMENSION)
+        gram = blurred.T @ blurred + calibration.ridge * np.eye(DIMENSION)  # type: ignore[union-attr]
+        objective = cp.Minimize(cp.quad_form(w, cp.psd_wrap(gram)) / 2 - linear @ w)
+        return cp.Problem(objective, [cp.norm(w) <= 3.0]).solve()
+
+    (mine,) = best_times(ours, number=20, rounds=rounds)
+    (drawn,) = best_times(partial(draws.draw, generator), number=20, rounds=rounds)
+    (rival,) = best_times(theirs, rounds=2)
+    rivals = "noise for each record and CVXPY: faster by"
+    yield Row(f"one trial at {ROWS:,}: draw and learn", mine, rivals, rival / mine)
+    yield Row(f"one trial at {ROWS:,}: draw alone", drawn, rivals, rival / drawn)
+
+
+def importing(rounds: int) -> Iterator[Row]:
+    """`import blurfit` in a new process, beside what any such package needs."""
+
+    def run(code: str) -> object:
+        return subprocess.run([sys.executable, "-c", code], check=True)
+
+    nothing, ours, theirs, used = best_times(
+        partial(run, "pass"),
+        partial(run, "import blurfit"),
+        partial(run, "import numpy, scipy.linalg"),
+        partial(run, "from blurfit import Agreement, Store, learn, perturb"),
+        rounds=max(rounds, 7),
+    )
+    against = "import numpy, scipy.linalg"
+    ratio = (ours - nothing) / (theirs - nothing)
+    yield Row("import blurfit, over an empty process", ours - nothing, against, ratio)
+    ratio = (used - nothing) / (theirs - nothing)
+    yield Row("the same with Agreement, Store, learn, perturb", used - nothing, against, ratio)
+
+
+@click.command()
+@click.option("--rounds", default=5, show_default=True)
+@click.option("--large", is_flag=True, help="Measure memory at 2²⁵ rows too.")
+@click.option("--json", "path", type=click.Path(path_type=Path), help="Write the rows here too.")
+def main(rounds: int, large: bool, path: Path | None) -> None:
+    """Measure, and print tables."""
+    rows: list[Row] = []
+    lines: list[str] = []
+    with TemporaryDirectory(dir=os.environ.get("TMPDIR")) as name:
+        folder = Path(name)
+        for part in (
+            importing(rounds),
+            files(folder, rounds),
+            publishing(folder, rounds),
+            bulk(folder),
+            trial(rounds),
+        ):
+            for row in part:
+                rows.append(row)
+                Console().print(f"{row.what}: {row.seconds:.3g} s, {row.against} {row.ratio:.3g}")
+        lines.extend(memory(folder, [21, 23, 25] if large else [20, 21, 22]))
+    show(rows, title="scale", path=path)
+    for line in lines:
+        Console().print(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""AdaSSP: noisy sums, with a ridge that reads the noisy smallest eigenvalue. Least squares only.
+
+Wang 2018, Algorithm 2 (adaptive sufficient statistics perturbation), with three parts of ε/3 and
+δ/3 each. For ‖x‖ ≤ 1, |y| ≤ 1, k = √(ln(6/δ))/(ε/3), standard normal z and symmetric Z (the upper
+triangle drawn):
+
+    λ̃ = max(0, λ_min(G) + k·Δ₁·z − k·Δ₁·√(ln(6/δ)))
+    ridge = max(0, k·Δ₂·√(d·ln(2d²/ρ)) − λ̃),                    ρ = 0.05
+    w = (G + k·Δ₂·Z + ridge·I)⁻¹(c + k·Δ₃·z')
+
+| what one person moves | zero-out, as published | replace |
+| --- | --- | --- |
+| Δ₁: λ_min(G) | 1 | 1, because G − xxᵀ ⪯ G' ⪯ G + x'x'ᵀ |
+| Δ₂: G, in the Frobenius norm | 1 | √2, because ‖xxᵀ − x'x'ᵀ‖_F² = ‖x‖⁴ + ‖x'‖⁴ − 2(x·x')² |
+| Δ₃: c | 1 | 2 |
+
+Wang's relation adds or removes one record; with n public that is zero-out. k is less than the
+classical Gaussian mechanism's √(2 ln(1.25·3/δ))/(ε/3), but enough: the three Gaussians are together
+μ-GDP with μ = √3/k (each has Δ/(kΔ); the upper triangle is moved by no more than Δ₂), and `promise`
+checks by the exact profile that this is (ε, δ)-DP.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from blurfit.baselines.base import ApproximateRival, RivalRegressor
+from blurfit.baselines.risk import Risk, SquaredRisk
+from blurfit.database.statistics import Statistics, unpack
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.estimators.guarantee import FitGuarantee
+from blurfit.theory.gaussian import delta_of
+from blurfit.theory.setting import Neighbours
+
+FloatArray = npt.NDArray[np.float64]
+FAILURE = 0.05  # ρ, the probability that the forecast of the noise's norm fails
+
+
+@dataclass(frozen=True)
+class Sensitivities:
+    """How far one person moves the smallest eigenvalue, G and c."""
+
+    eigenvalue: float
+    gram: float
+    moment: float
+
+    @classmethod
+    def of(cls, neighbours: Neighbours) -> "Sensitivities":
+        """Δ₁, Δ₂ and Δ₃ for ‖x‖ ≤ 1 and |y| ≤ 1."""
+        if neighbours == "replace":
+            return cls(1.0, math.sqrt(2), 2.0)
+        return cls(1.0, 1.0, 1.0)
+
+
+def noise_multiplier(epsilon: float, delta: float) -> float:
+    """k = √(ln(6/δ))/(ε/3).
+
+    >>> round(noise_multiplier(1.0, 0.01), 3)
+    7.588
+    """
+    return math.sqrt(math.log(6 / delta)) / (epsilon / 3)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AdaSSPRegressor(ApproximateRival, RivalRegressor):
+    """Least squares from noisy sums with an adaptive ridge."""
+
+    source = "Wang 2018, AdaSSP"
+    published_neighbours = "zero-out"
+
+    def promise(self) -> FitGuarantee:
+        """(ε, δ)-DP, checked by the exact Gaussian profile."""
+        promise = super().promise()
+        kept = delta_of(math.sqrt(3) / noise_multiplier(self.epsilon, self.delta), self.epsilon)
+        if kept > self.delta:
+            raise InfeasibleError(
+                f"AdaSSP's constants keep delta={kept:.3g} at epsilon={self.epsilon:g}, not "
+                f"delta={self.delta:g}: they are meant for small epsilon. Lower epsilon."
+            )
+        return promise
+
+    def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:
+        """Three releases, and what follows from them."""
+        if not isinstance(risk, SquaredRisk):
+            raise InvalidValueError("AdaSSP is for squared loss: there are no such sums otherwise.")
+        return self.from_sums(risk.statistics, generator)
+
+    def from_sums(self, sums: Statistics, generator: np.random.Generator) -> FloatArray:
+        """From G = Σxxᵀ and c = Σyx."""
+        d, k = sums.dimension, noise_multiplier(self.epsilon, self.delta)
+        reach = Sensitivities.of(self.neighbours)
+        lowest = float(np.linalg.eigvalsh(sums.gram)[0])
+        lowest += k * reach.eigenvalue * float(generator.standard_normal())
+        lowest -= k * reach.eigenvalue * math.sqrt(math.log(6 / self.delta))
+        forecast = k * reach.gram * math.sqrt(d * math.log(2 * d * d / FAILURE))
+        ridge = max(0.0, forecast - max(0.0, lowest))
+        Z = unpack(generator.standard_normal(d * (d + 1) // 2), d)
+        gram = sums.gram + k * reach.gram * Z + ridge * np.eye(d)
+        moment = sums.moment + k * reach.moment * generator.standard_normal(d)
+        return np.asarray(np.linalg.lstsq(gram, moment, rcond=None)[0])

@@ -1,0 +1,70 @@
+"""An audit for people to read: a table, a verdict in one sentence, and a plot."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from blurfit.simulation.examination import Finding
+
+
+def report(findings: Sequence[Finding], confidence: float) -> RenderableType:
+    """What was promised, what was found, and how they compare."""
+    table = Table(title=f"Lower bounds on ε, each with confidence {confidence:g}")
+    table.title_justify = "left"
+    for name in ("seen", "neighbours", "attack"):
+        table.add_column(name, overflow="fold")
+    for name in ("promised", "counted", "Gaussian", "exact", "ratio"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in findings:
+        table.add_row(
+            one.view,
+            one.pair,
+            one.attack,
+            *(_number(x) for x in (one.promised, one.counted, one.gaussian, one.exact)),
+            f"{one.ratio:.2f}",
+            style="bold red" if one.broken else None,
+        )
+    return Group(table, Text(verdict(findings)))
+
+
+def verdict(findings: Sequence[Finding]) -> str:
+    """One sentence, which says no more than was found."""
+    broken = [one for one in findings if one.broken]
+    if broken:
+        worst = max(broken, key=lambda one: one.ratio)
+        return (
+            f"BROKEN: the {worst.view} has ε of at least {worst.audited:.3g} where "
+            f"{worst.promised:.3g} is promised ({worst.pair}). Do not use this agreement."
+        )
+    tightest = max(findings, key=lambda one: one.ratio)
+    return (
+        f"No attack exceeded what is promised; the best reached {tightest.ratio:.0%} of it "
+        f"({tightest.view}, {tightest.pair}). That refutes nothing, and proves nothing: the proof "
+        "is in docs/certified.md."
+    )
+
+
+def plot(findings: Sequence[Finding], path: Path) -> None:
+    """Audited over promised ε, a bar for each attack."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(8, 1 + 0.45 * len(findings)))
+    names = [f"{one.view}: {one.pair}" for one in findings]
+    colours = ["tab:red" if one.broken else "tab:blue" for one in findings]
+    axis.barh(names, [one.ratio for one in findings], color=colours)
+    axis.axvline(1, color="black", linewidth=1)
+    axis.invert_yaxis()
+    axis.set_xlabel("audited ε over promised ε (beyond 1: broken)")
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"

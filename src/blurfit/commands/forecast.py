@@ -1,0 +1,192 @@
+"""`blurfit forecast`: what a collection will achieve, before anyone is asked."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from blurfit.commands.forecast_report import plot, report
+from blurfit.commands.plans import Plan, Range, read_plan, read_table
+from blurfit.errors import InvalidValueError
+from blurfit.simulation.advice import EVALUATIONS, Advice, advise
+from blurfit.simulation.forecast import DRAWS, forecast, forecast_agreement, whole_numbers
+from blurfit.simulation.outlook import DEFAULT_TOLERANCE, Forecast
+from blurfit.simulation.population import Population
+from blurfit.theory.calibrated import MECHANISMS, Mechanism
+
+
+@click.command(
+    name="forecast",
+    epilog="Example: blurfit forecast docs/examples/survey.toml --contributors 1e3:1e5 "
+    "--epsilon 1 --draws 16",
+)
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--contributors", type=Range(), default="1e3:1e9", show_default=True, help="How many people."
+)
+@click.option("--epsilon", type=Range(), help="ε of the model; default: the file's, or 0.1:10.")
+@click.option("--delta", type=float, help="δ of the model; default: the file's, or 1e-6.")
+@click.option("--local-epsilon", type=Range(), help="Targets for a single submission, beside none.")
+@click.option("--local-delta", type=float, help="δ of a single submission; default: 1e-6.")
+@click.option("--mechanism", type=click.Choice(MECHANISMS), help="One only; default: both.")
+@click.option("--weight-bound", type=float, help="η, bound on the model's ‖w‖.")
+@click.option(
+    "--public-data",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Public records like those to be collected, CSV or Parquet; default: generated ones.",
+)
+@click.option("--spectrum", type=Range(), help="Eigenvalues of E[xxᵀ] to assume, instead of data.")
+@click.option(
+    "--explained",
+    type=float,
+    default=0.3,
+    show_default=True,
+    help="R² that generated people, or a spectrum, shall have.",
+)
+@click.option(
+    "--within",
+    type=float,
+    default=DEFAULT_TOLERANCE,
+    show_default=True,
+    help="How near to no privacy the answers ask for.",
+)
+@click.option(
+    "--advise", "advising", is_flag=True, help="Choose the free terms at the largest size too."
+)
+@click.option("--draws", type=int, default=DRAWS, show_default=True, help="Collections simulated.")
+@click.option("--seed", type=int, default=0, show_default=True, help="For the same numbers again.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+@click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw into this file.")
+def forecast_command(
+    file: Path,
+    contributors: tuple[float, ...],
+    mechanism: Mechanism | None,
+    within: float,
+    advising: bool,
+    draws: int,
+    seed: int,
+    as_json: bool,
+    picture: Path | None,
+    **options: Any,
+) -> None:
+    """Forecast a collection's error: FILE is a plan (.toml) or an agreement (.json).
+
+    Nothing private is read: the people are generated, or public, or assumed.
+    """
+    plan = read_plan(file)
+    population = _population(plan, options)
+    sizes = whole_numbers(contributors)
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        if plan.agreement is not None:
+            _refuse_for_an_agreement(options, advising)
+            task = progress.add_task("Forecasting", total=len(sizes))
+            found = forecast_agreement(
+                plan.agreement,
+                population,
+                contributors=sizes,
+                draws=draws,
+                seed=seed,
+                progress=lambda: progress.advance(task),
+            )
+            advice: list[Advice] = []
+        else:
+            found, advice = _sweep(
+                plan, population, sizes, mechanism, options, advising, draws, seed, progress
+            )
+    if picture is not None:
+        plot(found, picture)
+    if as_json:
+        document = found.to_dict() | {"advice": [asdict(one) for one in advice]}
+        click.echo(json.dumps(document, indent=2))
+    else:
+        Console().print(report(found, within, advice))
+
+
+def _sweep(
+    plan: Plan,
+    population: Population,
+    sizes: list[int],
+    mechanism: Mechanism | None,
+    options: dict[str, Any],
+    advising: bool,
+    draws: int,
+    seed: int,
+    progress: Progress,
+) -> tuple[Forecast, list[Advice]]:
+    terms = dict(plan.terms)
+    planned = terms.pop("epsilon", None)
+    epsilons = options["epsilon"] or ((planned,) if planned else (0.1, 0.32, 1.0, 3.2, 10.0))
+    asked = terms.pop("mechanism", None) if mechanism is None else mechanism
+    terms.pop("mechanism", None)
+    mechanisms = (asked,) if asked else MECHANISMS
+    local = terms.pop("local_epsilon", None)
+    targets = options["local_epsilon"] or ((local,) if local else ())
+    terms |= {
+        name: options[name]
+        for name in ("delta", "local_delta", "weight_bound")
+        if options[name] is not None
+    }
+    if not targets:
+        terms.pop("local_delta", None)
+    cells = len(sizes) * len(mechanisms) * len(epsilons) * (1 + len(targets))
+    task = progress.add_task("Forecasting", total=cells)
+    found = forecast(
+        plan.schema,
+        population,
+        contributors=sizes,
+        epsilons=epsilons,
+        mechanisms=mechanisms,
+        local_epsilons=(None, *targets),
+        terms=terms,
+        draws=draws,
+        seed=seed,
+        progress=lambda: progress.advance(task),
+    )
+    advice = []
+    if advising:
+        lines = list(found.lines())
+        choosing = progress.add_task("Choosing terms", total=EVALUATIONS * len(lines))
+        for kind, epsilon, target in lines:
+            chosen = advise(
+                plan.schema,
+                population,
+                contributors=sizes[-1],
+                epsilon=epsilon,
+                mechanism=kind,
+                local_epsilon=target,
+                terms=terms,
+                seed=seed,
+                progress=lambda: progress.advance(choosing),
+            )
+            advice.append(chosen)
+    return found, advice
+
+
+def _population(plan: Plan, options: dict[str, Any]) -> Population:
+    path, spectrum, explained = (
+        options["public_data"],
+        options["spectrum"],
+        options["explained"],
+    )
+    if path is not None and spectrum is not None:
+        raise InvalidValueError("Expected --public-data or --spectrum: either is the population.")
+    if path is not None:
+        return Population.of_table(plan.schema, read_table(path, plan.schema), path.name)
+    if spectrum is not None:
+        return Population.of_spectrum(plan.schema, spectrum, explained=explained)
+    return Population.generated(plan.schema, explained=explained)
+
+
+def _refuse_for_an_agreement(options: dict[str, Any], advising: bool) -> None:
+    fixed = ("epsilon", "delta", "local_epsilon", "local_delta", "weight_bound")
+    given = [f"--{name.replace('_', '-')}" for name in fixed if options[name] is not None]
+    given += ["--advise"] if advising else []
+    if given:
+        raise InvalidValueError(
+            f"Expected no {', '.join(given)} with an agreement, which has fixed that; give a plan "
+            "(.toml) to compare."
+        )

@@ -1,0 +1,161 @@
+"""A forecast for people to read: a table of errors, answers in sentences, and a plot."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from blurfit.simulation.advice import Advice
+from blurfit.simulation.outlook import LEVEL, Forecast, Outlook
+from blurfit.theory.calibrated import Mechanism
+
+
+def report(found: Forecast, tolerance: float, advice: Sequence[Advice] = ()) -> RenderableType:
+    """The table, and what people ask."""
+    unit = "share of wrong predictions" if found.is_label else "root mean squared error"
+    intro = Text(
+        f"Error ({unit}) over that of the same people's model without privacy, with its "
+        f"{LEVEL:.0%} band. Population: {found.population}. Without privacy and with everyone: "
+        f"{found.best:,.4g}; always guessing the same: {found.constant:,.4g}."
+    )
+    tables = [
+        _table(found, mechanism, local)
+        for mechanism, local in dict.fromkeys(
+            (one.mechanism, one.local_epsilon) for one in found.outlooks
+        )
+    ]
+    chosen = (Text(advice_in_words(one)) for one in advice)
+    return Group(intro, *tables, *answers(found, tolerance), *chosen)
+
+
+def answers(found: Forecast, tolerance: float) -> list[RenderableType]:
+    """How many contributors, with which ε; which mechanism; and what a local target costs."""
+    needed = {line: found.contributors_needed(line, tolerance) for line in found.lines()}
+    least = min(one.contributors for one in found.outlooks)
+    epsilons = list(dict.fromkeys(epsilon for _, epsilon, _ in needed))
+    kinds = list(dict.fromkeys((mechanism, local) for mechanism, _, local in needed))
+    title = Text(f"Contributors needed for an error within {tolerance:.0%} of no privacy, about:")
+    table = Table()
+    table.add_column("mechanism")
+    for epsilon in epsilons:
+        table.add_column(f"ε = {epsilon:g}", justify="right")
+    for mechanism, local in kinds:
+        counts = (needed[mechanism, epsilon, local] for epsilon in epsilons)
+        table.add_row(_kind(mechanism, local), *(_count(count, least) for count in counts))
+    # a size that the sweep's smallest already suffices for says nothing about ratios
+    sure = {line: count for line, count in needed.items() if count is not None and count > least}
+    lines = []
+    for mechanism, local in kinds:
+        if local is not None:
+            costs = _ratios(sure, epsilons, (mechanism, local), (mechanism, None))
+            lines += [
+                f"A local ε of {local:g} asks for {costs} times as many ({mechanism})."
+            ] * bool(costs)
+    for local in dict.fromkeys(local for _, local in kinds):
+        gain = _ratios(sure, epsilons, ("input", local), ("moment", local))
+        where = f" with a local ε of {local:g}" if local is not None else ""
+        lines += [f"input asks for {gain} times as many as moment{where}."] * bool(gain)
+    return [title, table, *(Text(line) for line in lines)]
+
+
+def _kind(mechanism: str, local: float | None) -> str:
+    return mechanism + (f", local ε = {local:g}" if local is not None else "")
+
+
+def _count(count: int | None, least: int) -> str:
+    if count is None:
+        return "more"
+    return f"≤ {least:,}" if count <= least else f"{float(f'{count:.2g}'):,.0f}"
+
+
+def _ratios(
+    counts: Mapping[tuple[Mechanism, float, float | None], int],
+    epsilons: Sequence[float],
+    one: tuple[Mechanism, float | None],
+    other: tuple[Mechanism, float | None],
+) -> str:
+    """The least and the largest ratio over ε of what the one and the other need."""
+    found = [
+        counts[one[0], epsilon, one[1]] / counts[other[0], epsilon, other[1]]
+        for epsilon in epsilons
+        if (one[0], epsilon, one[1]) in counts and (other[0], epsilon, other[1]) in counts
+    ]
+    texts = [f"{value:,.2g}" if value < 10 else f"{value:,.0f}" for value in sorted(found)]
+    return " to ".join(dict.fromkeys((texts[0], texts[-1]))) if texts else ""
+
+
+def advice_in_words(advice: Advice) -> str:
+    """What to write into the contract, and what it gains."""
+    before, after = advice.before, advice.after
+    place = f"{before.mechanism}, ε = {before.epsilon:g}" + (
+        f", local ε = {before.local_epsilon:g}" if before.local_epsilon else ""
+    )
+    place += f", {before.contributors:,} contributors"
+    if not advice.terms:
+        return f"{place}: the default terms are as good as any that were tried."
+    chosen = ", ".join(f"{name} = {value:g}" for name, value in advice.terms.items())
+    return (
+        f"{place}: {chosen} brings the error from {before.error:,.4g} to {after.error:,.4g} "
+        f"({before.ratio:.3f} to {after.ratio:.3f} times that without privacy)."
+    )
+
+
+def plot(found: Forecast, path: Path) -> None:
+    """Errors against contributors, one panel for each mechanism, with bands."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    lines = found.lines()
+    mechanisms = list(dict.fromkeys(mechanism for mechanism, _, _ in lines))
+    size = (6 * len(mechanisms), 4.5)
+    figure, axes = plt.subplots(1, len(mechanisms), figsize=size, sharey=True, squeeze=False)
+    for (mechanism, epsilon, local), outlooks in lines.items():
+        axis = axes[0, mechanisms.index(mechanism)]
+        known = [one for one in outlooks if math.isfinite(one.error)]
+        sizes = [one.contributors for one in known]
+        label = f"ε = {epsilon:g}" + (f", local {local:g}" if local else "")
+        style = {"marker": "o", "ms": 3, "linestyle": "-" if local is None else "--"}
+        (drawn,) = axis.plot(sizes, [one.error for one in known], label=label, **style)
+        bounds = [one.lower for one in known], [one.upper for one in known]
+        axis.fill_between(sizes, *bounds, color=drawn.get_color(), alpha=0.2, linewidth=0)
+    for axis, mechanism in zip(axes[0], mechanisms, strict=True):
+        axis.axhline(found.best, color="black", linewidth=1, label="no privacy")
+        axis.axhline(found.constant, color="grey", linewidth=1, linestyle="--", label="a constant")
+        axis.set(xscale="log", title=mechanism, xlabel="contributors")
+        axis.grid(alpha=0.3)
+    axes[0, 0].set_ylabel("share of wrong predictions" if found.is_label else "error")
+    axes[0, 0].set_ylim(bottom=0.9 * found.best, top=1.5 * found.constant)
+    axes[0, -1].legend(fontsize="small")
+    figure.suptitle(f"{found.population}, {LEVEL:.0%} bands")
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _table(found: Forecast, mechanism: str, local: float | None) -> Table:
+    chosen = [
+        one for one in found.outlooks if (one.mechanism, one.local_epsilon) == (mechanism, local)
+    ]
+    title = mechanism + (f", local ε = {local:g}" if local else "")
+    epsilons = list(dict.fromkeys(one.epsilon for one in chosen))
+    table = Table(title=title, title_justify="left")
+    table.add_column("contributors", justify="right", no_wrap=True)
+    for epsilon in epsilons:
+        table.add_column(f"ε = {epsilon:g}", justify="right", no_wrap=True)
+    for count in dict.fromkeys(one.contributors for one in chosen):
+        row = {one.epsilon: one for one in chosen if one.contributors == count}
+        table.add_row(f"{count:,}", *(_cell(row[epsilon]) for epsilon in epsilons))
+    return table
+
+
+def _cell(outlook: Outlook) -> str:
+    if not math.isfinite(outlook.error):
+        return "–"
+    base = outlook.without_privacy
+    text = f"{outlook.ratio:.3f}\n{outlook.lower / base:.2f}–{outlook.upper / base:.2f}"
+    return text + (f"\n{outlook.refused:.0%} refused" if outlook.refused else "")

@@ -1,0 +1,113 @@
+"""What is typed by whoever has files: `blurfit export`, `blurfit learn`."""
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import click
+
+from blurfit.commands.common import (
+    WrongError,
+    agreement_file,
+    answer,
+    as_json,
+    load_agreement,
+    out_file,
+    watched,
+)
+
+
+@click.command(
+    epilog="Example: blurfit export agreement.json --store sqlite:///collection.db "
+    "--out submissions.parquet"
+)
+@agreement_file
+@click.option(
+    "--store", "place", required=True, help="sqlite:///file, or postgresql://user@host/name."
+)
+@out_file("Where they are written: a .parquet or .arrow file.", required=True)
+@as_json
+def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
+    """Write the submissions of a closed collection to a file, for `blurfit learn`.
+
+    The model of an `input` collection that is not published yet is then learned from files alone.
+    """
+    from blurfit.database.export import export as write
+    from blurfit.database.store import Store
+
+    agreed = load_agreement(agreement)
+    with Store(place) as store, watched("export", quiet=as_json) as progress:
+        task = progress.add_task("", total=None)
+        rows = write(
+            store,
+            agreed.fingerprint,
+            out,
+            lambda done, of: progress.update(task, completed=done, total=of),
+        )
+    answer(
+        {"rows": rows, "fingerprint": agreed.fingerprint, "out": str(out)},
+        f"Wrote {rows:,} submissions to {out}.",
+        as_json=as_json,
+    )
+
+
+@click.command(
+    epilog="Example: blurfit learn agreement.json submissions.parquet --out learned.json"
+)
+@agreement_file
+@click.argument("files", nargs=-1, required=True)
+@out_file("Where the model is written.", default=Path("model.json"), show_default=True)
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "dask"]),
+    default="local",
+    show_default=True,
+    help="This machine's cores, or a Dask cluster.",
+)
+@click.option("--scheduler", help="The cluster, like tcp://10.0.0.1:8786; default: a new one here.")
+@click.option("--workers", type=click.IntRange(1), help="Threads, or workers of a new cluster.")
+@click.option(
+    "--receipt",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where the release is recorded; default: beside the files.",
+)
+@as_json
+def learn(
+    agreement: Path,
+    files: tuple[str, ...],
+    out: Path,
+    engine: str,
+    scheduler: str | None,
+    workers: int | None,
+    receipt: Path | None,
+    as_json: bool,
+) -> None:
+    """Learn the one model of FILES of submissions: paths, folders, patterns or URLs.
+
+    The release is recorded beside the files; whoever asks again gets the same model.
+    """
+    from blurfit.database.engines.cluster import Cluster
+    from blurfit.database.engines.threads import Threads
+    from blurfit.database.lake import learn_files
+
+    if scheduler is not None and engine != "dask":
+        raise WrongError("Expected --engine dask with --scheduler.")
+    agreed = load_agreement(agreement)
+    local = Threads(workers) if workers else Threads()
+    with (
+        nullcontext(local) if engine == "local" else Cluster(scheduler, workers) as chosen,
+        watched("learn", quiet=as_json) as progress,
+    ):
+        task = progress.add_task("", total=None)
+        model = learn_files(
+            agreed,
+            files,
+            chosen,
+            receipt=receipt,
+            progress=lambda done, of: progress.update(task, completed=done, total=of),
+        )
+    model.save(out)
+    answer(
+        {"model": str(out), "count": model.count, "fingerprint": model.agreement.fingerprint},
+        f"Learned from {model.count:,} contributors. Wrote {out}.",
+        as_json=as_json,
+    )

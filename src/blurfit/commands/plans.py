@@ -1,0 +1,104 @@
+"""What commands read from their command line and files: a plan or an agreement, ranges, tables.
+
+A plan is a schema's file (see `blurfit.agreement.schema`) with what is planned beside it, all of it
+optional:
+
+    [terms]
+    epsilon = 1.0        # whatever `Agreement.propose` takes but the quorum
+    delta = 1e-6
+    mechanism = "input"
+"""
+
+import inspect
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.schema import Schema
+from blurfit.datasets import files
+from blurfit.errors import InvalidValueError
+
+_TERMS = set(inspect.signature(Agreement.propose).parameters) - {"schema", "quorum", "loss"}
+PER_DECADE = 2  # points of a range such as 1e3:1e9
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A schema, and what is planned for its agreement; or an agreement that is made already."""
+
+    schema: Schema
+    terms: dict[str, Any] = field(default_factory=dict)
+    agreement: Agreement | None = None
+
+
+def read_plan(path: Path) -> Plan:
+    """An agreement from .json, verified, or a plan from .toml."""
+    if path.suffix == ".json":
+        agreement = Agreement.load(path)
+        return Plan(agreement.schema, agreement=agreement)
+    try:
+        description = tomllib.loads(path.read_text(encoding="utf-8"))
+        terms = description.pop("terms", {})
+        if not isinstance(terms, dict):
+            raise InvalidValueError(f"Expected terms={terms!r} to be a table, [terms].")
+        description.pop("loss", None)  # the target decides
+        schema = Schema.from_dict(description)
+    except (OSError, ValueError) as error:
+        raise InvalidValueError(f"{path}: {error}") from error
+    unknown = sorted(set(terms) - _TERMS)
+    if unknown:
+        raise InvalidValueError(
+            f"{path}: Expected terms to be among {', '.join(sorted(_TERMS))}, and got {unknown}."
+        )
+    return Plan(schema, terms)
+
+
+def read_table(path: Path, schema: Schema) -> Any:
+    """The schema's columns of a CSV or Parquet file, as an Arrow table."""
+    files.existing(path, "Give a .csv, .csv.gz or .parquet file of public records.")
+    names = [*(feature.name for feature in schema.features), schema.target.name]
+    try:
+        if ".csv" in path.suffixes:
+            csv = files.optional("pyarrow.csv")
+            return csv.read_csv(path, convert_options=csv.ConvertOptions(include_columns=names))
+        return files.optional("pyarrow.parquet").read_table(path, columns=names)
+    except (OSError, ValueError, KeyError) as error:
+        raise InvalidValueError(
+            f"Expected {str(path)!r} to be CSV or Parquet with the columns {names}: {error}"
+        ) from error
+
+
+class Range(click.ParamType):  # type: ignore[type-arg]
+    """Numbers as 1,3,10 or as a range 0.1:10, of which two points a decade are taken."""
+
+    name = "range"
+
+    def convert(
+        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
+    ) -> tuple[float, ...]:
+        """The numbers themselves."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return _numbers(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is neither a list such as 1,3,10 nor a range such as 0.1:10.")
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    if ":" not in text:
+        found = [float(part) for part in text.split(",")]
+    else:
+        first, last = (float(part) for part in text.split(":"))
+        if not 0 < first <= last < float("inf"):
+            raise ValueError
+        points = 1 + round(PER_DECADE * np.log10(last / first))
+        found = [float(f"{value:.2g}") for value in np.geomspace(first, last, max(2, points))]
+    if not all(0 < value < float("inf") for value in found):
+        raise ValueError
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,46 @@
+"""A closed collection as a file of submissions, from which others can learn with more of the kind.
+
+What belongs to the collection's one release goes along:
+
+| collection | its file |
+| --- | --- |
+| still collecting | is refused: whoever came in between two exports could be told |
+| published | says which model; for `input`, files allow that one alone |
+| `input`, closed, not published | and from then on never: its model will come from files |
+| `moment` | whatever its state: further models of blurred sums are free |
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from blurfit.agreement.submission_files import Writer
+from blurfit.database.release import mark
+from blurfit.database.store import Store
+from blurfit.errors import NotPublishedError
+from blurfit.model.published import PublishedModel
+
+
+def export(
+    store: Store, fingerprint: str, path: Path, progress: Callable[[int, int], object] | None = None
+) -> int:
+    """Write a closed collection to a .parquet or .arrow file; how many rows there are."""
+    status = store.status(fingerprint)
+    if status.state == "collecting":
+        raise NotPublishedError(
+            f"Expected a collection that is closed, and {fingerprint} is still collecting. Close "
+            "it first (`blurfit close`); that cannot be undone."
+        )
+    if not status.count:
+        raise NotPublishedError(f"Nobody has contributed under {fingerprint}.")
+    agreement = store.collection(fingerprint).agreement
+    released = None
+    if status.state == "published":
+        released = mark(PublishedModel.from_json(store.model(fingerprint)))
+    elif agreement.mechanism == "input":
+        store.hand_over(fingerprint)
+    with Writer(path, agreement.layout, released) as writer:
+        for table in store.submissions(fingerprint):
+            writer.add(table)
+            if progress is not None:
+                progress(writer.rows, status.count)
+    return writer.rows

@@ -1,0 +1,90 @@
+// /collections/{fingerprint}: how far it is, what was agreed, what may be expected.
+
+import { alarm, ask, definitions, fingerprintHere, h, place, progress, show } from "./page.js";
+import { arrivalsPlot } from "./plots.js";
+import { verify } from "./verify.js";
+import { agreementInWords, errorInWords, noiseInWords, number, targetInWords } from "./words.js";
+
+const EVERY = 5000;
+const STATES = {
+  collecting: "Collecting",
+  closed: "Closed: nothing more is accepted, and nothing is published yet",
+  published: "Published",
+};
+const fingerprint = fingerprintHere();
+
+start().catch((error) => {
+  place("loading").hidden = true;
+  show("message", alarm(error.title ?? "This collection cannot be shown", error.message));
+});
+
+async function start() {
+  const agreement = await ask(`/collections/${fingerprint}/agreement`);
+  const mu = await verify(agreement, fingerprint);
+  document.title = `Collection: ${targetInWords(agreement.schema)}`;
+  place("title").textContent = `Learning about ${targetInWords(agreement.schema)}`;
+  place("loading").hidden = true;
+  await update(agreement);
+  show(
+    "expected",
+    h("h2", {}, "What the finished model may achieve"),
+    h("p", {}, errorInWords(agreement)),
+    h("p", {}, noiseInWords(agreement)),
+  );
+  show(
+    "agreement",
+    h("h2", {}, "The agreement in words"),
+    definitions(agreementInWords(agreement, mu)),
+    fingerprintWords(),
+  );
+  setInterval(() => document.hidden || update(agreement).catch(() => {}), EVERY);
+}
+
+function fingerprintWords() {
+  return h(
+    "p",
+    { class: "hint" },
+    "Checked on this device: the noise keeps what is promised, and the agreement has the fingerprint ",
+    h("code", {}, fingerprint),
+    ". ",
+    h(
+      "a",
+      { href: `/collections/${fingerprint}/agreement`, download: "agreement.json" },
+      "Download it",
+    ),
+    ".",
+  );
+}
+
+async function update(agreement) {
+  const [status, hours] = await Promise.all([
+    ask(`/collections/${fingerprint}`),
+    ask(`/collections/${fingerprint}/history`),
+  ]);
+  const { count, quorum, state, invited } = status;
+  const left = quorum - count;
+  const words =
+    left > 0
+      ? `${number(count)} of at least ${number(quorum)} people; ${number(left)} more are needed before anything can be published.`
+      : `${number(count)} people: the quorum of ${number(quorum)} is reached.`;
+  show(
+    "status",
+    h("p", { class: `state ${state}` }, STATES[state]),
+    progress(count, quorum, words),
+    hours.length
+      ? arrivalsPlot(hours, quorum)
+      : h("p", { class: "hint" }, "Nobody has contributed yet."),
+    h("div", { class: "buttons" }, action(state, invited)),
+  );
+  place("lead").textContent =
+    `From ${agreement.schema.features.map(({ name }) => name).join(", ")}, blurred by everyone themselves.`;
+}
+
+function action(state, invited) {
+  if (state === "published")
+    return h("a", { class: "button primary", href: `/m/${fingerprint}` }, "See the model");
+  if (state === "closed") return null;
+  if (invited)
+    return h("p", { class: "hint" }, "To contribute, open the invitation that you were sent.");
+  return h("a", { class: "button primary", href: `/c/${fingerprint}` }, "Contribute");
+}

@@ -1,0 +1,70 @@
+// The public grid on which noise is exact: mirrors `blurfit.agreement.grid`.
+
+import { spectrumFloor } from "./certified.js";
+
+export const ROUNDING = 2 ** -11; // bounds are enlarged by this share, which pays for rounding
+const DISCRETE_SHARE = 1e-3; // of δ, kept back for noise that is discrete
+export const LATTICE_SHARE = { moment: 0, input: 2 ** -10 };
+const RESOLUTION = { moment: 2 ** -10, input: 2 ** -13 };
+const WEIGHT_RESOLUTION = 2 ** -20;
+const POINTS_IN_A_CELL = 2 ** 12;
+const MOST_STEPS = 2 ** 52;
+
+/** The one grid that follows from the noise. */
+export function gridOf(calibration) {
+  const { setting, mechanism } = calibration;
+  const root = Math.sqrt(setting.quorum);
+  const d = setting.dimension;
+  if (mechanism === "moment") {
+    const slack = (ROUNDING * calibration.sensitivity) / (1 + ROUNDING) / 2;
+    const [m, p] = [calibration.sigma_m / root, calibration.sigma_p / root];
+    const quadratic = Math.min(slack / d, m * RESOLUTION.moment);
+    const linear = Math.min((slack * calibration.balance) / Math.sqrt(d), p * RESOLUTION.moment);
+    const step = powerOfTwoBelow(linear);
+    return { quadratic: powerOfTwoBelow(quadratic), linear: step, dither: step };
+  }
+  const linear = powerOfTwoBelow((calibration.sigma_b / root) * RESOLUTION.input);
+  const points = (POINTS_IN_A_CELL * d ** 1.5) / calibration.model.epsilon;
+  const cell = powerOfTwoBelow(setting.weight_bound * WEIGHT_RESOLUTION);
+  const finest = (cell * leastCurvature(calibration)) / points;
+  return {
+    quadratic: powerOfTwoBelow((calibration.sigma_u / root) * RESOLUTION.input),
+    linear,
+    dither: Math.min(linear, powerOfTwoBelow(finest)),
+  };
+}
+
+/** Each value as a whole number of steps: towards zero, or to the nearest (even ones for ties). */
+export function inSteps(values, step, towardZero) {
+  return values.map((value) => {
+    const steps = value / step;
+    if (!(Math.abs(steps) < MOST_STEPS)) {
+      throw new RangeError(`Expected ${value} to be below 2^52 steps of ${step}.`);
+    }
+    return towardZero ? Math.trunc(steps) + 0 : roundHalfEven(steps) + 0;
+  });
+}
+
+export function roundHalfEven(value) {
+  const floor = Math.floor(value);
+  const rest = value - floor;
+  if (rest !== 0.5) return rest < 0.5 ? floor : floor + 1;
+  return floor % 2 === 0 ? floor : floor + 1;
+}
+
+/** The largest power of two that is at most the value. */
+export function powerOfTwoBelow(value) {
+  if (!(value > 0) || !Number.isFinite(value)) {
+    throw new RangeError(`Expected a positive number, and got ${value}.`);
+  }
+  let power = 2 ** Math.floor(Math.log2(value));
+  while (power > value) power /= 2;
+  while (power * 2 <= value) power *= 2;
+  return power;
+}
+
+function leastCurvature({ setting, shares, model, sigma_u, ridge }) {
+  const probability = shares.spectrum || (DISCRETE_SHARE / 2) * model.delta;
+  const s = sigma_u / Math.sqrt(setting.quorum);
+  return spectrumFloor(s, setting.dimension, setting.quorum, probability) + ridge;
+}

@@ -1,0 +1,49 @@
+// /: all collections of this service.
+
+import { alarm, ask, h, place, progress, show } from "./page.js";
+import { countInWords, number, targetInWords } from "./words.js";
+
+const AT_FIRST = 10; // the newest; each needs a request for its agreement
+const STATES = { collecting: "Collecting", closed: "Closed", published: "Published" };
+
+start().catch((error) => {
+  place("loading").hidden = true;
+  show("message", alarm(error.title ?? "The collections cannot be shown", error.message));
+});
+
+async function start() {
+  const all = (await ask("/collections")).reverse();
+  const first = await cards(all.slice(0, AT_FIRST));
+  place("loading").hidden = true;
+  if (all.length === 0) {
+    const open = h("a", { href: "/admin" }, "Open a collection");
+    show(
+      "collections",
+      h("div", { class: "card" }, h("p", {}, "Nothing is collected yet. ", open, ".")),
+    );
+    return;
+  }
+  const more = h("button", { type: "button" }, `Show all ${number(all.length)}`);
+  more.addEventListener("click", async () => {
+    more.disabled = true;
+    more.replaceWith(...(await cards(all.slice(AT_FIRST))));
+  });
+  show("collections", first, all.length > AT_FIRST ? more : null);
+}
+
+async function cards(statuses) {
+  const agreementOf = ({ fingerprint }) => ask(`/collections/${fingerprint}/agreement`);
+  const agreements = await Promise.all(statuses.map(agreementOf));
+  return statuses.map((status, i) => card(status, agreements[i]));
+}
+
+function card({ fingerprint, state, count, quorum }, { schema }) {
+  return h(
+    "article",
+    { class: "card" },
+    h("p", { class: `state ${state}` }, STATES[state]),
+    h("h2", {}, h("a", { href: `/collections/${fingerprint}` }, targetInWords(schema))),
+    h("p", { class: "hint" }, `from ${schema.features.map(({ name }) => name).join(", ")}`),
+    progress(count, quorum, countInWords({ count, quorum })),
+  );
+}

@@ -1,0 +1,156 @@
+// Pictures for people: what was typed beside what could be read from it, and the very numbers
+// that leave, before and after.
+
+import { likelyRange } from "./beliefs.js";
+import { h, svg } from "./page.js";
+import { number } from "./words.js";
+
+/** One answer: the curve of what a reader could believe, a dot where the truth is, and words. */
+export function beliefPicture(belief, record) {
+  const { column, candidates } = belief;
+  const typed = record[column.name];
+  const isNumber = typeof candidates[0] === "number";
+  return h(
+    "div",
+    { class: "belief" },
+    h("h3", {}, column.name),
+    h(
+      "p",
+      { class: "typed" },
+      h("span", { class: "key" }, "You typed "),
+      h("b", {}, inWords(typed)),
+    ),
+    isNumber
+      ? curve(belief, Math.min(Math.max(typed, column.lower), column.upper))
+      : bars(belief, typed),
+    h("p", { class: "read" }, isNumber ? rangeInWords(belief) : levelInWords(belief)),
+  );
+}
+
+function inWords(value) {
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return typeof value === "number" ? number(value) : value;
+}
+
+function rangeInWords(belief) {
+  const { column } = belief;
+  const [low, high] = likelyRange(belief);
+  const share = (high - low) / (column.upper - column.lower);
+  if (share > 0.9) return "From the blurred numbers: it could be almost anything.";
+  return `From the blurred numbers: most likely ${number(low, 3)} to ${number(high, 3)}.`;
+}
+
+function levelInWords({ candidates, probabilities }) {
+  const best = probabilities.indexOf(Math.max(...probabilities));
+  const percent = 100 * probabilities[best];
+  if (percent < 120 / candidates.length)
+    return "From the blurred numbers: it could be any of them.";
+  if (percent > 99.9) return `From the blurred numbers: surely “${inWords(candidates[best])}”.`;
+  return `From the blurred numbers: “${inWords(candidates[best])}” with ${number(percent, 2)} %.`;
+}
+
+function curve({ column, probabilities }, typed) {
+  const [width, height] = [300, 56];
+  const highest = Math.max(...probabilities);
+  const x = (i) => (width * i) / (probabilities.length - 1);
+  const line = probabilities.map(
+    (p, i) => `${x(i).toFixed(1)},${(height - 4 - (height - 14) * (p / highest)).toFixed(1)}`,
+  );
+  const dot = (width * (typed - column.lower)) / (column.upper - column.lower);
+  return h(
+    "div",
+    { class: "strip", "aria-hidden": "true" },
+    svg(
+      "svg",
+      { viewBox: `-6 0 ${width + 12} ${height}` },
+      svg("polygon", {
+        class: "cloud",
+        points: `0,${height - 4} ${line.join(" ")} ${width},${height - 4}`,
+      }),
+      svg("line", { class: "axis", x1: 0, x2: width, y1: height - 4, y2: height - 4 }),
+      svg("circle", { class: "truth", cx: dot, cy: height - 4, r: 4 }),
+    ),
+    h(
+      "div",
+      { class: "ends" },
+      h("span", {}, number(column.lower)),
+      h("span", {}, number(column.upper)),
+    ),
+  );
+}
+
+function bars({ candidates, probabilities }, typed) {
+  const rows = candidates.map((value, i) =>
+    h(
+      "div",
+      { class: value === typed ? "bar true" : "bar" },
+      h("span", { class: "level" }, inWords(value)),
+      svg(
+        "svg",
+        { viewBox: "0 0 100 8", preserveAspectRatio: "none" },
+        svg("rect", { class: "track", width: 100, height: 8 }),
+        svg("rect", { class: "cloud", width: 100 * probabilities[i], height: 8 }),
+      ),
+      h("span", { class: "percent" }, `${Math.round(100 * probabilities[i])} %`),
+    ),
+  );
+  return h("div", { class: "strip", "aria-hidden": "true" }, rows);
+}
+
+/** All numbers as coloured squares: as they were, and as they leave. */
+export function numbersPicture(mechanism, exact, sent) {
+  const largest = Math.max(
+    ...[exact, sent].flatMap((one) => [...one.quadratic, ...one.linear]).map(Math.abs),
+  );
+  const panel = (title, numbers) =>
+    h(
+      "figure",
+      {},
+      squares(
+        mechanism,
+        numbers,
+        largest,
+        `${title}: ${numbers.quadratic.length + numbers.linear.length} numbers as colours`,
+      ),
+      h("figcaption", {}, title),
+    );
+  return h(
+    "div",
+    { class: "panels" },
+    panel("Your answers as numbers", exact),
+    panel("What leaves", sent),
+  );
+}
+
+function squares(mechanism, { quadratic, linear }, largest, label) {
+  const d = linear.length;
+  const rows = mechanism === "moment" ? d + 1 : 2;
+  const cells = [];
+  const cell = (row, column, value) => {
+    const strength = Math.sqrt(Math.min(1, Math.abs(value) / largest)).toFixed(3);
+    cells.push(
+      svg("rect", {
+        class: value < 0 ? "minus" : "plus",
+        x: column + 0.05,
+        y: row + 0.05,
+        width: 0.9,
+        height: 0.9,
+        "fill-opacity": strength,
+      }),
+    );
+  };
+  let i = 0;
+  for (let row = 0; row < rows - 1; row++) {
+    for (let column = mechanism === "moment" ? row : 0; column < d; column++) {
+      const value = quadratic[i++];
+      cell(row, column, value);
+      if (mechanism === "moment" && column !== row) cell(column, row, value);
+    }
+  }
+  linear.forEach((value, column) => cell(rows - 1 + 0.3, column, value));
+  return svg(
+    "svg",
+    { class: "squares", role: "img", "aria-label": label, viewBox: `0 0 ${d} ${rows + 0.3}` },
+    cells,
+  );
+}

@@ -1,0 +1,197 @@
+"""What the paper does not show: its rate, its noise and its local ε, measured or evaluated exactly.
+
+* risk: the excess empirical risk J(w) − J(ŵ) of least squares against n, beside Theorem 2's 1/n.
+* noise: σ_u and σ_b of the published and of the certified rule, from public facts alone.
+* local: a submission's exact ε against Corollary 1's, which is for ε < 1 only.
+* target: the error if a submission, too, must keep ε_l, with and without debiasing.
+"""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
+from blurfit.experiments.journal import Row
+from blurfit.experiments.methods import (
+    INPUT,
+    MOMENT,
+    NO_PRIVACY,
+    OBJECTIVE,
+    PUBLISHED_INPUT,
+    Promise,
+    agreement,
+    from_sums,
+    minimised,
+    perturbed,
+    squared_risk,
+)
+from blurfit.experiments.paper import DELTA, QUORUMS
+from blurfit.experiments.population import Population
+from blurfit.experiments.rivals import GRADIENT, more_weights
+from blurfit.simulation.entropy import Generator, generator_for
+from blurfit.theory.calibrated import InputCalibration, MomentCalibration
+from blurfit.theory.calibration import calibrate
+
+EPSILONS = (0.1, 1.0)
+LOCAL_TARGETS = (1.0, 2.0, 4.0, 8.0, 16.0)
+MOST_TRIALS = 20
+DEBIASED, BIASED = "input, debiased", "input, not debiased"
+
+
+def seeded(population: Population, cell: str, line: str, trial: int) -> Generator:
+    """The generator of one line in one trial of one cell."""
+    return generator_for([population.seed, zlib.crc32(f"{cell} {line}".encode()), trial])
+
+
+@dataclass(frozen=True)
+class ExcessRisk:
+    """Mean of ½(y − w·x)² over the training rows, above its least value."""
+
+    name: str = "risk"
+    quorums: tuple[int, ...] = QUORUMS
+
+    def cells(self, population: Population, trials: int) -> list[str]:
+        """ε:n:trials."""
+        return [
+            f"{epsilon}:{n}:{min(trials, MOST_TRIALS)}"
+            for epsilon in EPSILONS
+            for n in self.quorums
+            if n <= 0.97 * len(population)
+        ]
+
+    def compute(
+        self,
+        population: Population,
+        cell: str,
+        known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
+    ) -> list[Row]:
+        """From the sums alone."""
+        numbers = cell.split(":")
+        epsilon, n, trials = float(numbers[0]), int(numbers[1]), int(numbers[2])
+        promise, rows = Promise(epsilon, DELTA), []
+        for trial in range(trials):
+            window = population.window(n, trial)
+            sums = population.training_sums(window)
+            risk = squared_risk(sums)
+
+            weights = {}
+            for line in (NO_PRIVACY, OBJECTIVE):
+                drawn = seeded(population, cell, line, trial)
+                (weights[line],) = minimised(risk, [perturbed(line, risk, promise, None, drawn)])
+            for line in (PUBLISHED_INPUT, INPUT, MOMENT):
+                contract = agreement(line, population, promise, n, label=False)
+                drawn = seeded(population, cell, line, trial)
+                weights[line] = from_sums(contract, sums.statistics(label=False), None, drawn)
+            drawn = seeded(population, cell, GRADIENT, trial)
+            weights[GRADIENT] = more_weights(
+                GRADIENT, population, window, promise, label=False, generator=drawn
+            )
+            least = sums.mean_squared_error(weights[NO_PRIVACY]) / 2
+            rows += [
+                Row(line, "", epsilon, n, trial, sums.mean_squared_error(found) / 2 - least)
+                for line, found in weights.items()
+                if line != NO_PRIVACY
+            ]
+        return rows
+
+
+@dataclass(frozen=True)
+class PublicNumbers:
+    """Noise and local ε as calibrated for d = 14, R_q = R_p = η = 1: no data."""
+
+    name: str
+    quorums: tuple[int, ...] = QUORUMS
+
+    def cells(self, population: Population, trials: int) -> list[str]:  # noqa: ARG002
+        """One."""
+        return ["all"]
+
+    def compute(
+        self,
+        population: Population,  # noqa: ARG002
+        cell: str,  # noqa: ARG002
+        known: Mapping[str, list[Row]],  # noqa: ARG002
+    ) -> list[Row]:
+        """For each ε and n of the paper."""
+        rows = []
+        for epsilon in EPSILONS:
+            for n in self.quorums:
+                common: dict[str, Any] = {"dimension": 14, "quorum": n, "weight_bound": 1.0}
+                for line, terms in (
+                    (PUBLISHED_INPUT, {"mechanism": "input", "rule": "published"}),
+                    (INPUT, {"mechanism": "input", "split": DEFAULT_SPLIT}),
+                    (MOMENT, {"mechanism": "moment", "parallel": True}),
+                ):
+                    found = calibrate(epsilon, DELTA, q_bound=1.0, p_bound=1.0, **common, **terms)
+                    values = {"exact local epsilon": found.local.epsilon}
+                    if isinstance(found, MomentCalibration):
+                        values |= {"sigma_m": found.sigma_m, "sigma_p": found.sigma_p}
+                    if isinstance(found, InputCalibration):
+                        values |= {"sigma_u": found.sigma_u, "sigma_b": found.sigma_b}
+                        if found.local_claim is not None:
+                            values["Corollary 1"] = found.local_claim.epsilon
+                    rows += [Row(line, name, epsilon, n, 0, v) for name, v in values.items()]
+        return rows
+
+
+@dataclass(frozen=True)
+class LocalTarget:
+    """RMSE at model ε = 1 if each submission keeps (ε_l, δ) too."""
+
+    name: str = "target"
+    quorums: tuple[int, ...] = (2**15, 2**17, 2**19, 2**21)
+
+    def cells(self, population: Population, trials: int) -> list[str]:
+        """ε_l:n:trials."""
+        return [
+            f"{target}:{n}:{min(trials, MOST_TRIALS)}"
+            for target in LOCAL_TARGETS
+            for n in self.quorums
+            if n <= 0.97 * len(population)
+        ]
+
+    def compute(
+        self,
+        population: Population,
+        cell: str,
+        known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
+    ) -> list[Row]:
+        """Input with and without debiasing, moment, and no privacy at all."""
+        numbers = cell.split(":")
+        target, n, trials = float(numbers[0]), int(numbers[1]), int(numbers[2])
+        d = population.schema.dimension
+        ball = PublicFacts(d, n, 1.0, DELTA, label=False).ball()
+        contracts = {
+            line: Agreement.propose(
+                population.schema,
+                epsilon=1.0,
+                delta=DELTA,
+                quorum=n,
+                local_epsilon=target,
+                local_delta=DELTA,
+                mechanism="moment" if line == MOMENT else "input",
+                weight_bound=None if line == MOMENT else ball,
+                debias=line != BIASED,
+            )
+            for line in (DEBIASED, BIASED, MOMENT)
+        }
+        rows = []
+        for trial in range(trials):
+            window = population.window(n, trial)
+            sums, tested = population.training_sums(window), population.test_sums(window)
+            (plain,) = minimised(
+                squared_risk(sums),
+                [
+                    perturbed(
+                        NO_PRIVACY, squared_risk(sums), Promise(1.0, DELTA), None, generator_for(0)
+                    )
+                ],
+            )
+            rows.append(Row(NO_PRIVACY, f"{target:g}", 1.0, n, trial, tested.rmse(plain)))
+            for line, contract in contracts.items():
+                drawn = seeded(population, cell, line, trial)
+                weights = from_sums(contract, sums.statistics(label=False), None, drawn)
+                rows.append(Row(line, f"{target:g}", 1.0, n, trial, tested.rmse(weights)))
+        return rows

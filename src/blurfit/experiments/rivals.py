@@ -1,0 +1,210 @@
+"""All methods beside one another: over ε at one n, and over n for the goals that we set ourselves.
+
+Public defaults only; everyone under `replace`. The noisy methods that have to look at single
+records run beside one another on the same window.
+"""
+
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from blurfit.baselines import (
+    AdaSSPRegressor,
+    FunctionalMechanismClassifier,
+    FunctionalMechanismRegressor,
+    GradientPerturbationClassifier,
+    GradientPerturbationRegressor,
+    LaplaceObjectivePerturbationClassifier,
+    LaplaceObjectivePerturbationRegressor,
+)
+from blurfit.baselines.functional import LOGISTIC, SQUARED
+from blurfit.baselines.gradient import published_descent, published_deviation
+from blurfit.baselines.local import local_descent
+from blurfit.baselines.slopes import logistic_slope, squared_slope
+from blurfit.experiments.journal import Row
+from blurfit.experiments.methods import CONSTANT, INPUT, LINES, MOMENT, Promise, squared_risk
+from blurfit.experiments.paper import DELTA, PaperFigure
+from blurfit.experiments.population import Population, Window
+from blurfit.simulation.entropy import Generator, generator_for
+
+FloatArray = npt.NDArray[np.float64]
+
+LAPLACE_OBJECTIVE, FUNCTIONAL = "objective (Laplace)", "functional mechanism"
+ADASSP, GRADIENT = "AdaSSP", "gradient (modern accounting)"
+PUBLISHED_GRADIENT, LOCAL = "gradient (published)", "local gradients"
+FROM_ROWS = (PUBLISHED_GRADIENT, LOCAL)
+MORE_LINES = (LAPLACE_OBJECTIVE, FUNCTIONAL, ADASSP, GRADIENT)
+PUBLISHED_STEPS = 2**15
+TEST_ROWS = 2**16
+
+
+def more_weights(
+    line: str,
+    population: Population,
+    window: Window,
+    promise: Promise,
+    *,
+    label: bool,
+    generator: Generator,
+) -> FloatArray:
+    """The weights of a rival that is not in the paper's figures."""
+    terms: dict[str, Any] = {"epsilon": promise.epsilon}
+    sums = population.training_sums(window)
+    if line == FUNCTIONAL:
+        family = FunctionalMechanismClassifier if label else FunctionalMechanismRegressor
+        polynomial = LOGISTIC if label else SQUARED
+        return family(**terms).from_sums(sums.statistics(label=label), polynomial, generator)
+    risk = population.training_risk(window) if label else squared_risk(sums)
+    if line == LAPLACE_OBJECTIVE:
+        if label:
+            return LaplaceObjectivePerturbationClassifier(**terms).release(risk, generator)
+        return LaplaceObjectivePerturbationRegressor(**terms).release(risk, generator)
+    terms["delta"] = promise.delta
+    if line == ADASSP:
+        return AdaSSPRegressor(**terms).release(risk, generator)
+    if label:
+        return GradientPerturbationClassifier(**terms).release(risk, generator)
+    return GradientPerturbationRegressor(**terms).release(risk, generator)
+
+
+def weights_from_rows(
+    line: str,
+    population: Population,
+    window: Window,
+    promise: Promise,
+    *,
+    label: bool,
+    runs: int,
+    generator: Generator,
+) -> FloatArray:
+    """The weights of a rival that looks at single records: `runs` of them on the same window."""
+    places = (window.start + np.arange(window.count)) % (len(population) // 32 * 32)
+    x = population.x[places]
+    y = (population.label if label else population.y)[places]
+    root = math.sqrt(x.shape[1])
+    radius, lipschitz = (4 * root, 1.0) if label else (root, root + 1.0)
+    terms: dict[str, Any] = {
+        "radius": radius,
+        "lipschitz": lipschitz,
+        "runs": runs,
+        "generator": generator,
+    }
+    slope = logistic_slope if label else squared_slope
+    if line == LOCAL:
+        return local_descent(x, y, slope, epsilon=promise.epsilon, **terms)
+    deviation = published_deviation(
+        promise.epsilon, promise.delta, count=window.count, lipschitz=lipschitz
+    )
+    steps = min(window.count**2, PUBLISHED_STEPS)
+    return published_descent(x, y, slope, deviation=deviation, steps=steps, **terms)
+
+
+def scored(
+    population: Population, window: Window, weights: FloatArray, *, label: bool
+) -> list[float]:
+    """RMSE or accuracy of each row of weights on the window's test rows."""
+    if label:
+        return [float(value) for value in population.accuracies(window, weights)]
+    tested = population.test_sums(window)
+    return [tested.rmse(one) for one in weights]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Every method at some n and ε, in cells of one problem, ε and n each."""
+
+    name: str
+    quorums: tuple[int, ...]
+    epsilons: tuple[float, ...]
+    most_trials: int
+    from_rows: bool
+    most_linear_trials: int = 0  # if more than for logistic regression: the sums are at hand
+
+    def cells(self, population: Population, trials: int) -> list[str]:
+        """problem:ε:n:trials."""
+        return [
+            f"{problem}:{epsilon}:{n}:{min(trials, self._most(problem))}"
+            for problem in ("linear", "logistic")
+            for epsilon in self.epsilons
+            for n in self.quorums
+            if n <= 0.5 * len(population)
+        ]
+
+    def _most(self, problem: str) -> int:
+        return max(self.most_trials, self.most_linear_trials if problem == "linear" else 0)
+
+    def compute(
+        self,
+        population: Population,
+        cell: str,
+        known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
+    ) -> list[Row]:
+        """All methods, trial by trial; those from rows all trials at once."""
+        problem, *numbers = cell.split(":")
+        epsilon, n, trials = float(numbers[0]), int(numbers[1]), int(numbers[2])
+        label, promise = problem == "logistic", Promise(epsilon, DELTA)
+        figure = PaperFigure(self.name, label, epsilon, (n,))
+        more = [line for line in MORE_LINES if not (label and line == ADASSP)]
+        rows = []
+        for trial in range(trials):
+            window = self._window(population, n, trial)
+            values = figure.scores(population, window, [(line, None) for line in LINES], trial)
+            weights = [
+                more_weights(
+                    line,
+                    population,
+                    window,
+                    promise,
+                    label=label,
+                    generator=self._generator(population, cell, line, trial),
+                )
+                for line in more
+            ]
+            values += scored(population, window, np.array(weights), label=label)
+            rows += [
+                Row(line, problem, epsilon, n, trial, value)
+                for line, value in zip([*LINES, *more], values, strict=True)
+            ]
+        if self.from_rows:
+            window = self._window(population, n, 0)
+            for line in FROM_ROWS:
+                found = weights_from_rows(
+                    line,
+                    population,
+                    window,
+                    promise,
+                    label=label,
+                    runs=trials,
+                    generator=self._generator(population, cell, line, 0),
+                )
+                rows += [
+                    Row(line, problem, epsilon, n, trial, value)
+                    for trial, value in enumerate(scored(population, window, found, label=label))
+                ]
+        return rows
+
+    def _window(self, population: Population, n: int, trial: int) -> Window:
+        """With more test rows than the paper's n/4, so that 20 trials tell small differences."""
+        tested = min(TEST_ROWS, (len(population) - n) // 32 * 32)
+        return replace(population.window(n, trial), tested=tested)
+
+    def _generator(self, population: Population, cell: str, line: str, trial: int) -> Generator:
+        words = zlib.crc32(f"{self.name} {cell} {line}".encode())
+        return generator_for([population.seed, words, trial])
+
+
+RIVALS = Comparison("rivals", (2**17,), (0.1, 0.3, 1.0, 3.0), most_trials=10, from_rows=True)
+UTILITY = Comparison(
+    "utility",
+    tuple(2**k for k in (9, 11, 13, 15, 17)),
+    (0.1, 1.0),
+    most_trials=20,
+    from_rows=False,
+    most_linear_trials=100,
+)
+assert {CONSTANT, INPUT, MOMENT} < set(LINES)

@@ -1,0 +1,53 @@
+"""Accounting for noisy steps against the exact Gaussian profile and a second accountant."""
+
+import importlib
+import math
+
+import dp_accounting
+import pytest
+from dp_accounting import rdp
+
+from blurfit import BlurfitError
+from blurfit.baselines import accounting
+from blurfit.baselines.accounting import delta_of_steps, least_noise_multiplier
+from blurfit.theory.gaussian import delta_of, mu_of
+
+
+@pytest.mark.parametrize(("neighbours", "distance"), [("replace", 2.0), ("zero-out", 1.0)])
+def test_without_sampling_it_is_one_gaussian(neighbours, distance) -> None:
+    found = delta_of_steps(20.0, 0.5, steps=100, sampling_rate=1.0, neighbours=neighbours)
+    exact = delta_of(distance * math.sqrt(100) / 20, 0.5)
+    assert exact <= found <= exact * 1.01
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_the_least_noise_without_sampling(epsilon) -> None:
+    found = least_noise_multiplier(
+        epsilon, 0.01, steps=64, sampling_rate=1.0, neighbours="zero-out"
+    )
+    exact = math.sqrt(64) / mu_of(epsilon, 0.01)
+    assert exact <= found <= exact * 1.001
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
+def test_sampling_needs_less_noise_and_rdp_agrees(neighbours) -> None:
+    """Rényi accounting is a valid bound by another theory, and looser: its δ must be larger."""
+    z = least_noise_multiplier(1.0, 1e-3, steps=50, sampling_rate=0.05, neighbours=neighbours)
+    assert z < 0.5 * least_noise_multiplier(
+        1.0, 1e-3, steps=50, sampling_rate=1.0, neighbours=neighbours
+    )
+    kept = delta_of_steps(z, 1.0, steps=50, sampling_rate=0.05, neighbours=neighbours)
+    assert 0.9e-3 < kept <= 1e-3
+    if neighbours == "zero-out":  # the only relation for which RDP takes Poisson samples
+        oracle = rdp.RdpAccountant()
+        event = dp_accounting.PoissonSampledDpEvent(0.05, dp_accounting.GaussianDpEvent(z))
+        assert oracle.compose(event, 50).get_delta(1.0) >= kept
+
+
+def test_without_the_package_the_error_names_it(monkeypatch) -> None:
+    def absent(name: str):
+        raise ImportError(name)
+
+    monkeypatch.setattr(importlib, "import_module", absent)
+    with pytest.raises(BlurfitError, match=r"pip install blurfit\[rivals\]"):
+        accounting.delta_of_steps(1.0, 1.0, steps=1, sampling_rate=1.0, neighbours="replace")

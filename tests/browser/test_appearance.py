@@ -1,0 +1,188 @@
+"""How pages look and load: pictures for people, accessibility, size, policy, keyboard."""
+
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from blurfit import Agreement, perturb_table
+
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+LOOKS = [(width, scheme) for width in (360, 1280) for scheme in ("light", "dark")]
+SERIOUS = {"serious", "critical"}
+
+
+def settle(page: Page) -> None:
+    page.wait_for_load_state("networkidle")
+
+
+def look_at(page: Page, name: str, width: int, scheme: str) -> None:
+    """Keep a picture, and refuse serious accessibility problems and sideways scrolling."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.evaluate("scrollTo(0, 0)")
+    page.screenshot(path=SCREENSHOTS / f"{name}-{width}-{scheme}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if (width, scheme) not in ((360, "light"), (1280, "dark")):
+        return  # these two have both colours and both widths
+    found = Axe().run(page).response["violations"]
+    problems = [
+        (one["id"], [node["html"][:200] for node in one["nodes"]])
+        for one in found
+        if one["impact"] in SERIOUS
+    ]
+    assert problems == []
+
+
+@pytest.fixture(scope="module")
+def collections(service, survey, people) -> dict[str, Agreement]:
+    """One in each state, with people who came."""
+    made = {}
+    for name, count, options in (
+        ("monthly income", 0, {}),
+        ("yearly income", 0, {"local_epsilon": 1, "local_delta": 1e-6}),
+        ("daily income", 1400, {"weight_bound": 2.0}),
+        ("hourly income", 6000, {}),
+        ("weekly income", 2000, {"mechanism": "input", "weight_bound": 1.0}),
+    ):
+        made[name] = Agreement.propose(survey(name), epsilon=1, delta=1e-6, quorum=2000, **options)
+        service.open(made[name])
+        if count:
+            service.store.add(made[name], perturb_table(made[name], people(count, name)))
+    service.store.publish(made["hourly income"])
+    return made
+
+
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_contribute(visit, collections, fill_in, width, scheme) -> None:
+    for name, label in (("monthly income", "contribute"), ("yearly income", "contribute-local")):
+        options = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
+        page = visit(**options).go(f"/c/{collections[name].fingerprint}")
+        fill_in(page, name)
+        if label == "contribute":
+            look_at(page, f"{label}-1-answers", width, scheme)
+        page.get_by_role("button", name="Blur my answers").click()
+        page.get_by_text("The very numbers").click()
+        look_at(page, f"{label}-2-preview", width, scheme)
+        page.get_by_role("button", name="Send the blurred numbers").click()
+        expect(page.get_by_text("have arrived")).to_be_visible()
+        if label == "contribute":
+            look_at(page, f"{label}-3-receipt", width, scheme)
+
+
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_the_other_pages(visit, service, collections, width, scheme) -> None:
+    options = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
+    visitor = visit(**options)
+    open_one = collections["daily income"].fingerprint
+    page = visitor.go(f"/collections/{open_one}")
+    expect(page.locator("#agreement dl")).to_be_visible()
+    look_at(page, "collection", width, scheme)
+    page = visitor.go(f"/m/{collections['hourly income'].fingerprint}")
+    expect(page.locator("#statement table")).to_be_visible()
+    look_at(page, "model", width, scheme)
+    page = visitor.go("/")
+    expect(page.get_by_role("article").first).to_be_visible()
+    look_at(page, "home", width, scheme)
+    page = visitor.go("/admin")
+    look_at(page, "administration-1-token", width, scheme)
+    page.get_by_label("Administrator’s token").fill(service.token)
+    page.get_by_role("button", name="Enter").click()
+    expect(page.locator("#promise dl")).to_be_visible()
+    expect(page.locator("#collections article").first).to_be_visible()
+    look_at(page, "administration-2-open", width, scheme)
+    page.get_by_text("More choices").click()
+    look_at(page, "administration-3-more", width, scheme)
+    page.locator("article", has_text="weekly income").get_by_role("button").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    look_at(page, "administration-4-publish", width, scheme)
+
+
+def test_refusals_are_readable(visit) -> None:
+    for width, scheme in ((360, "light"), (1280, "dark")):
+        options = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
+        page = visit(**options).go(f"/c/{'0' * 64}")
+        expect(page.get_by_role("alert")).to_be_visible()
+        look_at(page, "refusal", width, scheme)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/c/{monthly income}", "/m/{hourly income}", "/collections/{daily income}", "/admin", "/"],
+)
+def test_first_load_is_small(visit, collections, path) -> None:
+    """All that a fresh browser gets for a page, compressed and with headers: under 60 kB."""
+    visitor = visit()
+    session = visitor.context.new_cdp_session(visitor.page)
+    session.send("Network.enable")
+    sizes: list[int] = []
+    session.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+    fingerprints = {name: one.fingerprint for name, one in collections.items()}
+    page = visitor.go(path.format(**fingerprints))
+    settle(page)
+    print(f"{path}: {sum(sizes):.0f} bytes in {len(sizes)} answers")
+    assert len(sizes) >= 4
+    assert sum(sizes) < 60_000
+
+
+def test_the_policy_holds_in_the_browser(visit, collections) -> None:
+    """No inline script or style, no text that becomes HTML, nobody else to ask."""
+    visitor = visit()
+    response = visitor.page.goto(
+        f"{visitor.service.address}/c/{collections['monthly income'].fingerprint}"
+    )
+    policy = response.headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    settle(visitor.page)
+    refused = visitor.page.evaluate(
+        """async () => {
+            const tries = {
+              script: () => {
+                const one = document.createElement("script");
+                one.text = "window.broken = true";
+                document.head.append(one);
+                if (!window.broken) throw new Error("refused");
+              },
+              html: () => { document.body.innerHTML = "<b>hello</b>"; },
+              elsewhere: () => fetch("https://example.org/"),
+            };
+            const found = [];
+            for (const [name, attempt] of Object.entries(tries)) {
+              try { await attempt(); } catch { found.push(name); }
+            }
+            return found;
+        }"""
+    )
+    assert refused == ["script", "html", "elsewhere"]
+    visitor.watch.complaints.clear()  # the three attempts
+    visitor.watch.requests[:] = [url for url in visitor.watch.requests if "example.org" not in url]
+
+
+def test_contribute_by_keyboard_alone(visit, service, collections) -> None:
+    agreement = collections["yearly income"]
+    before = service.count(agreement)
+    page = visit().go(f"/c/{agreement.fingerprint}")
+    page.get_by_label("age", exact=True).wait_for()
+    page.get_by_label("age", exact=True).focus()
+    for keys in (
+        "42",
+        "Tab",
+        "Space",
+        "Tab",
+        "Space",
+        "ArrowRight",
+        "Tab",
+        "50000",
+        "Tab",
+        "Enter",
+    ):
+        if keys.isdigit():
+            page.keyboard.type(keys)
+        else:
+            page.keyboard.press(keys)
+    expect(page.get_by_role("heading", name="What will leave this device")).to_be_focused()
+    for keys in ("Tab", "Tab", "Enter"):  # past the numbers, to the button
+        page.keyboard.press(keys)
+    expect(page.get_by_role("heading", name="Thank you")).to_be_focused()
+    assert service.count(agreement) == before + 1

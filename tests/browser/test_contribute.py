@@ -1,0 +1,426 @@
+"""The page on which a person contributes: what leaves, how often, and what it refuses."""
+
+import json
+import re
+import struct
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from blurfit import Agreement, Submission, access
+from blurfit.contributor.perturb import _on_grid, _scales
+
+RECORD = {"age": 42.625, "married": True, "region": "south"}
+BLUR, SEND = "Blur my answers", "Send the blurred numbers"
+ARRIVED = "Your blurred numbers have arrived"
+
+
+@pytest.fixture
+def propose(survey, request):
+    """An agreement of this test's own."""
+
+    def make(**options):
+        name = re.sub(r"\W+", " ", request.node.name)
+        schema = survey(name, above=options.pop("above", None))
+        return Agreement.propose(schema, **{"epsilon": 1, "delta": 1e-6, "quorum": 2000, **options})
+
+    return make
+
+
+def blur(page: Page, fill_in, agreement: Agreement) -> None:
+    fill_in(page, agreement.schema.target.name)
+    page.get_by_role("button", name=BLUR).click()
+
+
+def spellings(value: float) -> list[bytes]:
+    """A number as text, and as the bytes of a float in either order."""
+    return [repr(value).encode(), struct.pack("<d", value), struct.pack(">d", value)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"local_epsilon": 1, "local_delta": 1e-6},
+        {"mechanism": "input", "weight_bound": 1},
+        {"mechanism": "input", "weight_bound": 1, "neighbours": "zero-out"},
+    ],
+    ids=["moment", "local", "input", "zero-out"],
+)
+def test_nothing_leaves_but_one_blurred_submission(
+    visit, service, propose, fill_in, options
+) -> None:
+    """The whole traffic is captured. One request has a body; it is a submission, each number of it
+    is the record's plus noise, and nothing that was typed or computed from it is in any request.
+    """
+    agreement = propose(**options)
+    service.open(agreement)
+    visitor = visit()
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    blur(page, fill_in, agreement)
+    expect(page.get_by_role("heading", name="What will leave this device")).to_be_visible()
+    assert visitor.watch.bodies == []  # so far nothing has left
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+
+    (body,) = visitor.watch.bodies
+    sent = Submission.from_bytes(body)  # which refuses any byte too many
+    assert (sent.fingerprint, sent.mechanism) == (agreement.fingerprint, agreement.mechanism)
+    assert service.count(agreement) == 1
+
+    record = RECORD | {agreement.schema.target.name: 61234.5}
+    x, y = agreement.schema.encode(record)
+    q, p, _ = agreement.loss.terms(x, y)
+    exact = np.concatenate(_on_grid(agreement, q, p))
+    numbers = np.concatenate([sent.quadratic, sent.linear])
+    quadratic_scale, linear_scale = _scales(agreement)
+    scales = np.concatenate(
+        [
+            np.broadcast_to(quadratic_scale, sent.quadratic.shape),
+            np.broadcast_to(linear_scale, sent.linear.shape),
+        ]
+    )
+    noise = (numbers - exact) / scales
+    assert (noise == 0).sum() <= 2  # each is zero with a probability below 1/2000
+    assert 0.4 < np.std(noise) < 1.8  # ten numbers at least
+    assert np.abs(noise).max() < 7
+    everything = body + "\n".join(visitor.watch.requests).encode()
+    for value in (42.625, 61234.5, *x.tolist(), float(y), *q.tolist(), *p.tolist()):
+        if value != 0:
+            assert not any(text in everything for text in spellings(value)), value
+    assert b"south" not in everything
+
+    left = page.evaluate(
+        "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
+    )
+    assert not re.search("42.625|61234.5|south", left)  # nor is it kept on the device
+
+
+def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose, fill_in) -> None:
+    """Six times the same answers: 162 numbers, normal with the deviations agreed on."""
+    agreement = propose()
+    service.open(agreement)
+    page = visit().go(f"/c/{agreement.fingerprint}")
+    fill_in(page, agreement.schema.target.name)
+    x, y = agreement.schema.encode(RECORD | {agreement.schema.target.name: 61234.5})
+    q, p, _ = agreement.loss.terms(x, y)
+    exact, scales = _on_grid(agreement, q, p), _scales(agreement)
+    noise = []
+    for turn in range(6):
+        # another answer to another question, and back: the noise is drawn again
+        page.get_by_label("age", exact=True).fill(str(20 + turn))
+        page.get_by_role("button", name=BLUR).click()
+        page.get_by_role("button", name="Change my answers").click()
+        page.get_by_label("age", exact=True).fill("42.625")
+        page.get_by_role("button", name=BLUR).click()
+        page.get_by_text("The very numbers").click()
+        numbers = [float(one) for one in page.locator("pre").inner_text().split()]
+        k = len(exact[0])
+        noise += ((np.array(numbers[:k]) - exact[0]) / scales[0]).tolist()
+        noise += ((np.array(numbers[k:]) - exact[1]) / scales[1]).tolist()
+        page.get_by_role("button", name="Change my answers").click()
+    assert len(noise) == 162
+    assert abs(np.mean(noise)) < 5 / np.sqrt(162)
+    assert abs(np.var(noise) - 1) < 5 * np.sqrt(2 / 162)
+
+
+def test_the_same_answers_keep_their_noise(visit, service, propose, fill_in) -> None:
+    """Drawing again until it pleases would make noise less random."""
+    agreement = propose()
+    service.open(agreement)
+    page = visit().go(f"/c/{agreement.fingerprint}")
+    blur(page, fill_in, agreement)
+    before = page.locator("pre").text_content()
+    page.get_by_role("button", name="Change my answers").click()
+    page.get_by_role("button", name=BLUR).click()
+    assert page.locator("pre").text_content() == before
+
+
+def test_double_click_sends_once(visit, service, propose, fill_in) -> None:
+    agreement = propose()
+    service.open(agreement)
+    visitor = visit()
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    blur(page, fill_in, agreement)
+    page.get_by_role("button", name=SEND).dblclick()
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    assert len(visitor.watch.bodies) == 1
+    assert service.count(agreement) == 1
+
+
+def test_offline_then_online_sends_exactly_once(visit, service, propose, fill_in) -> None:
+    agreement = propose()
+    service.open(agreement)
+    visitor = visit()
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    blur(page, fill_in, agreement)
+    visitor.context.set_offline(True)
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text("You are offline")).to_be_visible()
+    assert service.count(agreement) == 0
+    visitor.context.set_offline(False)
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    assert len(visitor.watch.bodies) == 1
+    assert service.count(agreement) == 1
+
+
+def test_a_lost_answer_a_reload_and_a_second_tab_repeat_the_same_bytes(
+    visit, service, propose, fill_in
+) -> None:
+    """The service has the submission, but its answer is lost: whatever is done then, the same bytes
+    are sent again, and it is counted once.
+    """
+    agreement = propose()
+    service.open(agreement)
+    visitor = visit()
+
+    def lose_the_answer(route: Route) -> None:
+        route.fetch()  # it arrives and is stored
+        route.abort("connectionreset")
+
+    visitor.context.route("**/submissions", lose_the_answer, times=2)
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    blur(page, fill_in, agreement)
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text("could not be reached")).to_be_visible()
+    assert service.count(agreement) == 1
+    other = visitor.context.new_page()
+    other.goto(page.url)
+    page.reload()
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    expect(other.get_by_text(ARRIVED)).to_be_visible()
+    assert len(visitor.watch.bodies) >= 2
+    assert all(one == another for one, another in pairwise(visitor.watch.bodies))
+    assert service.count(agreement) == 1
+    page.reload()  # and much later
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    assert service.count(agreement) == 1
+
+
+def test_two_tabs_with_different_noise_send_one_submission(
+    visit, service, propose, fill_in
+) -> None:
+    """Both have blurred already, each with its own noise; two copies would tell more than one."""
+    agreement = propose()
+    service.open(agreement)
+    visitor = visit()
+    tabs = [visitor.go(f"/c/{agreement.fingerprint}"), visitor.context.new_page()]
+    tabs[1].goto(tabs[0].url)
+    for tab in tabs:
+        blur(tab, fill_in, agreement)
+    seen = [tab.locator("pre").text_content() for tab in tabs]
+    assert seen[0] != seen[1]
+    for tab in tabs:
+        tab.get_by_role("button", name=SEND).click()
+        expect(tab.get_by_text(ARRIVED)).to_be_visible()
+    assert len(set(visitor.watch.bodies)) == 1
+    assert service.count(agreement) == 1
+
+
+def test_a_busy_service_is_asked_again(visit, service, propose, fill_in) -> None:
+    """503 with Retry-After, twice; and what is blurred goes out even if nothing else can be had."""
+    agreement = propose()
+    service.open(agreement)
+    visitor = visit()
+    visitor.context.route(
+        "**/submissions",
+        lambda route: route.fulfill(
+            status=503, headers={"retry-after": "1"}, json={"title": "Storage is not available"}
+        ),
+        times=2,
+    )
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    blur(page, fill_in, agreement)
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text("could not be reached")).to_be_visible()
+    visitor.context.route("**/agreement", lambda route: route.abort())
+    page.reload()
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    assert len(set(visitor.watch.bodies)) == 1
+    assert service.count(agreement) == 1
+
+
+def test_the_receipt_can_be_kept(visit, service, propose, fill_in) -> None:
+    agreement = propose()
+    service.open(agreement)
+    visitor = visit()
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    blur(page, fill_in, agreement)
+    page.get_by_role("button", name=SEND).click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save the receipt").click()
+    receipt = json.loads(download.value.path().read_text())
+    sent = Submission.from_bytes(visitor.watch.bodies[0])
+    assert receipt["identifier"] == sent.identifier
+    assert receipt["fingerprint"] == agreement.fingerprint
+    assert receipt["sha256"] == access.hashlib.sha256(visitor.watch.bodies[0]).hexdigest()
+
+
+def test_an_invitation_travels_in_the_fragment(visit, service, propose, fill_in) -> None:
+    agreement, token = propose(), access.new_token()
+    service.open(agreement, invited=True)
+    service.store.invite(agreement.fingerprint, [access.hashed(token)])
+    visitor = visit()
+    page = visitor.go(f"/c/{agreement.fingerprint}#invitation={token}")
+    blur(page, fill_in, agreement)
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    assert service.store.invitations(agreement.fingerprint) == 0
+    assert not any(token in url.partition("#")[0] for url in visitor.watch.requests)
+
+
+def test_without_a_good_invitation_the_numbers_wait_for_one(
+    visit, service, propose, fill_in
+) -> None:
+    agreement, token = propose(), access.new_token()
+    service.open(agreement, invited=True)
+    service.store.invite(agreement.fingerprint, [access.hashed(token)])
+    visitor = visit()
+    page = visitor.go(f"/c/{agreement.fingerprint}#{'x' * 43}")
+    blur(page, fill_in, agreement)
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_role("alert")).to_contain_text("An invitation is needed")
+    page.goto("about:blank")
+    visitor.go(f"/c/{agreement.fingerprint}#{token}")  # the right link, at last
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    first, second = visitor.watch.bodies
+    assert first == second
+    assert service.count(agreement) == 1
+
+
+def test_a_closed_collection_asks_nothing(visit, service, propose) -> None:
+    agreement = propose()
+    service.open(agreement)
+    service.store.stop(agreement.fingerprint)
+    page = visit().go(f"/c/{agreement.fingerprint}")
+    expect(page.get_by_text("This collection is closed")).to_be_visible()
+    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
+
+
+def test_an_answer_that_is_missing_is_named(visit, service, propose) -> None:
+    agreement = propose()
+    service.open(agreement)
+    page = visit().go(f"/c/{agreement.fingerprint}")
+    page.get_by_role("button", name=BLUR).click()
+    expect(page.get_by_text("Please enter a number for “age”, 18 to 80.")).to_be_visible()
+    expect(page.get_by_text("Please choose one for “region”.")).to_be_visible()
+    expect(page.get_by_label("age", exact=True)).to_be_focused()
+
+
+def test_of_a_label_only_the_answer_is_asked(visit, service, propose) -> None:
+    """Whether income is above 37,000, and not how much it is: what is not typed cannot leak."""
+    agreement = propose(above=37_000)
+    service.open(agreement)
+    page = visit().go(f"/c/{agreement.fingerprint}")
+    page.get_by_label("age", exact=True).fill("42")
+    page.get_by_label("east").check()
+    page.get_by_label(f"{agreement.schema.target.name} is above 37,000").check()
+    page.get_by_role("button", name=BLUR).click()
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+
+
+def weaken(document: dict) -> None:
+    """Half of the noise, and every number that follows from it consistent with that."""
+    calibration = document["calibration"]
+    for name in ("sigma_m", "sigma_p"):
+        calibration[name] /= 2
+    calibration["mu"] *= 2
+    calibration["local"]["mu"] *= 2
+    calibration["local"]["epsilon"] *= 4
+
+
+def shift_bounds(document: dict) -> None:
+    document["schema"]["features"][0]["upper"] = 50.0
+
+
+@pytest.mark.parametrize("change", [weaken, shift_bounds])
+@pytest.mark.parametrize("consistent", [True, False], ids=["new-fingerprint", "old-fingerprint"])
+def test_a_tampered_agreement_is_refused(visit, service, propose, change, consistent) -> None:
+    """Whether the fingerprint is made to fit the change or not, it is not that of the link."""
+    agreement = propose()
+    service.open(agreement)
+    document = json.loads(agreement.to_json())
+    change(document)
+    if consistent:
+        del document["fingerprint"]
+        document["fingerprint"] = Agreement.from_dict(document).fingerprint
+    visitor = visit()
+    visitor.context.route("**/agreement", lambda route: route.fulfill(json=document))
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    expect(page.get_by_role("alert")).to_contain_text("You were invited to the agreement")
+    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
+    assert visitor.watch.bodies == []
+
+
+def test_too_little_noise_is_refused_under_its_own_fingerprint(visit, service, propose) -> None:
+    """A link to an agreement that promises more than its noise keeps: it is computed again."""
+    agreement = propose()
+    service.open(agreement)
+    document = json.loads(agreement.to_json())
+    weaken(document)
+    del document["fingerprint"]
+    own = document["fingerprint"] = Agreement.from_dict(document).fingerprint
+    visitor = visit()
+    visitor.context.route("**/agreement", lambda route: route.fulfill(json=document))
+    status = {"state": "collecting", "count": 0, "quorum": 2000, "invited": False}
+    visitor.context.route(
+        f"**/collections/{own}", lambda route: route.fulfill(json=status | {"fingerprint": own})
+    )
+    page = visitor.go(f"/c/{own}")
+    expect(page.get_by_role("alert")).to_contain_text("The noise is too small")
+    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
+    assert visitor.watch.bodies == []
+
+
+def test_an_unknown_collection_says_what_to_do(visit) -> None:
+    page = visit().go(f"/c/{'0' * 64}")
+    expect(page.get_by_role("alert")).to_contain_text(
+        "Is this the service that you were invited to"
+    )
+
+
+def test_without_storage_nothing_is_asked_or_sent(visit, service, propose) -> None:
+    """What cannot be kept could be blurred twice."""
+    agreement = propose()
+    service.open(agreement)
+    visitor = visit()
+    visitor.context.add_init_script(
+        "Object.defineProperty(window, 'localStorage', {get() { throw new Error('denied'); }})"
+    )
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    expect(page.get_by_role("alert")).to_contain_text("Allow site data")
+    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
+
+
+def test_a_full_storage_keeps_the_numbers_here(visit, service, propose, fill_in) -> None:
+    agreement = propose()
+    service.open(agreement)
+    visitor = visit()
+    visitor.context.add_init_script(
+        "Storage.prototype.setItem = () => { throw new DOMException('it is full'); }"
+    )
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    blur(page, fill_in, agreement)
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was sent")
+    assert visitor.watch.bodies == []
+    assert service.count(agreement) == 0
+
+
+def test_somebody_else_may_answer_on_the_same_device(visit, service, propose, fill_in) -> None:
+    agreement = propose()
+    service.open(agreement)
+    visitor = visit()
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    for _ in range(2):
+        blur(page, fill_in, agreement)
+        page.get_by_role("button", name=SEND).click()
+        expect(page.get_by_text(ARRIVED)).to_be_visible()
+        page.once("dialog", lambda dialog: dialog.accept())
+        page.get_by_role("button", name="Somebody else wants to answer here").click()
+    one, other = (Submission.from_bytes(body) for body in visitor.watch.bodies)
+    assert one.identifier != other.identifier
+    assert service.count(agreement) == 2

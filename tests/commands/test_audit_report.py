@@ -1,0 +1,33 @@
+"""Findings in words and pictures."""
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from blurfit.commands.audit_report import plot, report, verdict
+from blurfit.simulation.examination import Finding
+
+KEPT = Finding("sums", "opposite records", "linear", 1000, 1.0, 1e-6, 0.4, 0.9, 0.95)
+BROKEN = Finding("model", "zero and extreme", "quadratic", 1000, 1.0, 1e-6, 2.5)
+
+
+def test_verdicts_say_no_more_than_was_found() -> None:
+    assert "reached 90% of it (sums, opposite records)" in verdict([KEPT])
+    assert "proves nothing" in verdict([KEPT])
+    assert "BROKEN: the model has ε of at least 2.5 where 1 is promised" in verdict([KEPT, BROKEN])
+
+
+def test_table_has_every_number() -> None:
+    console = Console(width=160)
+    with console.capture() as capture:
+        console.print(report([KEPT, BROKEN], 0.999))
+    text = capture.get()
+    for piece in ("opposite records", "0.95", "2.50", "–", "0.999"):
+        assert piece in text
+
+
+@pytest.mark.parametrize("findings", [[KEPT], [KEPT, BROKEN]])
+def test_plot_writes_a_picture(findings, tmp_path: Path) -> None:
+    plot(findings, tmp_path / "audit.png")
+    assert (tmp_path / "audit.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,74 @@
+"""`blurfit forecast` as a user meets it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from blurfit import Agreement
+from blurfit.cli import main
+from blurfit.commands.plans import read_plan
+
+SURVEY = Path(__file__).parents[2] / "docs" / "examples" / "survey.toml"
+SMALL = ["--contributors", "1000,100000", "--epsilon", "1", "--draws", "8"]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["forecast", *arguments], catch_exceptions=False)
+
+
+def test_table_and_plot(tmp_path: Path) -> None:
+    picture = tmp_path / "forecast.png"
+    result = run(str(SURVEY), *SMALL, "--plot", str(picture))
+    assert result.exit_code == 0, result.output
+    assert "within 5% of no privacy" in result.output
+    assert picture.exists()
+
+
+def test_json_has_every_cell() -> None:
+    result = run(str(SURVEY), *SMALL, "--local-epsilon", "4", "--json")
+    document = json.loads(result.stdout)
+    assert len(document["outlooks"]) == 2 * 2 * 2
+    assert {one["mechanism"] for one in document["outlooks"]} == {"moment", "input"}
+    assert all(one["lower"] <= one["error"] <= one["upper"] for one in document["outlooks"])
+
+
+def test_public_data_and_spectrum_are_populations(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    rows = [f"{20 + i % 50},{i % 60},{i % 2},{1000 * (i % 90)}" for i in range(500)]
+    file.write_text("age,hours_per_week,married,income\n" + "\n".join(rows) + "\n")
+    result = run(str(SURVEY), *SMALL, "--public-data", str(file), "--json")
+    assert json.loads(result.stdout)["population"] == "people.csv"
+    spectrum = ["--spectrum", "0.3,0.2,0.1,0.05"]
+    result = run(str(SURVEY), *SMALL, *spectrum, "--json")
+    assert "spectrum" in json.loads(result.stdout)["population"]
+    result = run(str(SURVEY), *SMALL, *spectrum, "--public-data", str(file))
+    assert result.exit_code == 2
+
+
+def test_advice(tmp_path: Path) -> None:
+    result = run(
+        *[str(SURVEY), "--contributors", "2000", "--epsilon", "1", "--draws", "8"],
+        *["--mechanism", "moment", "--advise", "--json"],
+    )
+    (advice,) = json.loads(result.stdout)["advice"]
+    assert advice["after"]["error"] <= advice["before"]["error"]
+
+
+def test_an_agreement_fixes_its_terms(tmp_path: Path) -> None:
+    file = tmp_path / "agreement.json"
+    schema = read_plan(SURVEY).schema
+    Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=500).save(file)
+    result = run(str(file), "--contributors", "500,5000", "--draws", "8", "--json")
+    assert [one["contributors"] for one in json.loads(result.stdout)["outlooks"]] == [500, 5000]
+    result = run(str(file), "--epsilon", "1")
+    assert result.exit_code == 2
+    assert "--epsilon" in result.output
+
+
+@pytest.mark.parametrize("change", [["--contributors", "many"], ["--explained", "2"]])
+def test_mistakes_are_one_line_and_exit_code_2(change: list[str]) -> None:
+    result = run(str(SURVEY), *change)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output

@@ -1,0 +1,68 @@
+"""Answers in words and pictures, from a forecast whose numbers are known."""
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from blurfit.commands.forecast_report import advice_in_words, plot, report
+from blurfit.simulation.advice import Advice
+from blurfit.simulation.outlook import Forecast, Outlook
+
+
+def outlook(mechanism, n: int, factor: float, local: float | None = None) -> Outlook:
+    ratio = 1 + factor / n
+    return Outlook(n, 1.0, mechanism, local, ratio, ratio - 0.01, ratio + 0.01, 1.0, 5.0)
+
+
+@pytest.fixture
+def found() -> Forecast:
+    cells = [outlook("moment", n, 100) for n in (100, 1000, 10_000)]
+    cells += [outlook("input", n, 200) for n in (100, 1000, 10_000)]
+    cells += [outlook("moment", n, 400, 2.0) for n in (100, 1000, 10_000)]
+    return Forecast("made up", False, 2.0, 1.0, tuple(cells))
+
+
+def words(renderable) -> str:
+    console = Console(width=120, record=True, file=None, quiet=False)
+    with console.capture() as capture:
+        console.print(renderable)
+    return " ".join(capture.get().split())
+
+
+def test_report_answers_what_people_ask(found) -> None:
+    text = words(report(found, 0.05))
+    assert "within 5% of no privacy" in text
+    assert "2,000" in text  # moment
+    assert "4,000" in text  # input
+    assert "input asks for 2 times as many as moment." in text
+    assert "A local ε of 2 asks for 4 times as many (moment)." in text
+    assert "1.100 1.09–1.11" in text.replace("│", " ").replace("  ", " ") or "1.09–1.11" in text
+
+
+def test_what_is_not_reached_or_reached_at_once_is_said(found) -> None:
+    assert "more" in words(report(found, 0.001))
+    assert "≤ 100" in words(report(found, 10))
+
+
+def test_refusals_and_gaps_are_shown() -> None:
+    cells = (
+        Outlook(10, 1.0, "input", None, reason="too few"),
+        Outlook(100, 1.0, "input", None, 1.1, 1.0, 1.2, 1.0, 5.0, refused=0.25),
+    )
+    text = words(report(Forecast("made up", True, 2.0, 1.0, cells), 0.05))
+    assert "–" in text
+    assert "25% refused" in text
+    assert "share of wrong predictions" in text
+
+
+def test_advice_in_words(found) -> None:
+    before, after = found.outlooks[0], found.outlooks[1]
+    text = advice_in_words(Advice({"l2": 3.0, "balance": 1.5}, before, after))
+    assert "l2 = 3, balance = 1.5 brings the error from 2 to 1.1" in text
+    assert "as good as any" in advice_in_words(Advice({}, before, before))
+
+
+def test_plot_writes_a_picture(found, tmp_path: Path) -> None:
+    plot(found, tmp_path / "forecast.png")
+    assert (tmp_path / "forecast.png").read_bytes().startswith(b"\x89PNG")

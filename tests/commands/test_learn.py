@@ -1,0 +1,128 @@
+"""`blurfit contribute --out`, `export` and `learn`, as they are typed."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blurfit import PublishedModel, Store, perturb_table
+from blurfit.agreement.submission_files import Writer
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import postgres
+
+_TO_A_FILE = ["contribute", "agreement.json", "people.csv", "--out"]
+PEOPLE = {"age": np.linspace(0, 100, 30), "income": np.linspace(0, 1000, 30)}
+
+
+@pytest.fixture
+def agreed(blurfit, propose):
+    agreement = propose()
+    agreement.save(blurfit.folder / "agreement.json")
+    return agreement
+
+
+def test_hospitals_blur_and_somebody_learns(blurfit, agreed) -> None:
+    (blurfit.folder / "lake").mkdir()
+    for name in "ab":
+        (blurfit.folder / f"{name}.csv").write_text(
+            "age,income\n" + "".join(f"{age},{10 * age}\n" for age in range(15))
+        )
+        typed = ["contribute", "agreement.json", f"{name}.csv", "--out", f"lake/{name}.parquet"]
+        done = blurfit(*typed, *(["--fast"] if name == "b" else []))
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(f"Wrote 15 submissions to lake/{name}.parquet, one for each")
+    few = blurfit("learn", "agreement.json", "lake/a.parquet")
+    assert few.returncode == 4
+    assert "5 more contributors are needed" in few.stderr
+    learned = blurfit("learn", "agreement.json", "lake/*.parquet", "--json", "--workers", "2")
+    assert learned.returncode == 0, learned.stderr
+    said = {"model": "model.json", "count": 30, "fingerprint": agreed.fingerprint}
+    assert json.loads(learned.stdout) == said
+    again = blurfit(
+        *("learn", "agreement.json", "lake", "--engine", "dask", "--workers", "1"),
+        *("--out", "again.json"),
+    )
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == "Learned from 30 contributors. Wrote again.json.\n"
+    first, second = (blurfit.folder / name for name in ("model.json", "again.json"))
+    assert first.read_bytes() == second.read_bytes()
+    (blurfit.folder / "lake" / "b.parquet").unlink()
+    changed = blurfit("learn", "agreement.json", "lake", "--out", "third.json")
+    assert changed.returncode == 4
+    assert "missing: b.parquet" in changed.stderr
+    assert not (blurfit.folder / "third.json").exists()
+
+
+def test_a_new_cluster_learns_the_same(blurfit, agreed) -> None:
+    with Writer(blurfit.folder / "a.parquet", agreed.layout) as writer:
+        writer.add(perturb_table(agreed, PEOPLE))
+    texts = set()
+    for engine in ("local", "dask"):
+        options = ["--engine", engine, "--receipt", f"{engine}.json", "--out", f"{engine}.model"]
+        done = blurfit("learn", "agreement.json", "a.parquet", *options)
+        assert done.returncode == 0, done.stderr
+        texts.add((blurfit.folder / f"{engine}.model").read_bytes())
+    assert len(texts) == 1
+
+
+@pytest.fixture(scope="module")
+def server():
+    with postgres.server() as url:
+        yield url
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_closed_collection_is_exported(blurfit, agreed, kind, request) -> None:
+    place = "sqlite:///collection.db"
+    if kind == "postgresql":
+        place = postgres.fresh_database(request.getfixturevalue("server"))
+    here = f"sqlite:///{blurfit.folder}/collection.db" if kind == "sqlite" else place
+    with Store(here) as store:
+        store.add(agreed, perturb_table(agreed, PEOPLE))
+    typed = ["export", "agreement.json", "--store", place, "--out", "a.parquet", "--json"]
+    early = blurfit(*typed)
+    assert early.returncode == 4
+    assert "still collecting" in early.stderr
+    with Store(here) as store:
+        published = store.publish_text(agreed.fingerprint)
+    done = blurfit(*typed)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "rows": 30,
+        "fingerprint": agreed.fingerprint,
+        "out": "a.parquet",
+    }
+    assert blurfit("learn", "agreement.json", "a.parquet").returncode == 0
+    assert (blurfit.folder / "model.json").read_text() == published
+    assert PublishedModel.load(blurfit.folder / "model.json").count == 30
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["contribute", "agreement.json", "people.csv"], "either --to SERVICE or --out FILE"),
+        (
+            [*_TO_A_FILE, "a.parquet", "--invitations", "people.csv"],
+            "no --invitations",
+        ),
+        ([*_TO_A_FILE, "a.csv"], ".parquet or .arrow"),
+        (["learn", "agreement.json", "people.csv", "--scheduler", "tcp://x:1"], "--engine dask"),
+        (["learn", "agreement.json", "people.csv"], "Parquet or Arrow file"),
+        (["learn", "agreement.json", "nothing*"], "a pattern that some match"),
+        (["learn", "agreement.json", "http://127.0.0.1:1/a.parquet"], "Cannot open"),
+        (
+            ["export", "agreement.json", "--store", "sqlite:///x.db", "--out", "a.parquet"],
+            "Nothing",
+        ),
+    ],
+)
+def test_wrong_words(blurfit, agreed, typed, words) -> None:
+    (blurfit.folder / "people.csv").write_text("age,income\n1,2\n")
+    refused = blurfit(*typed)
+    assert refused.returncode == 2, refused.stderr
+    assert words in " ".join(refused.stderr.split())
+    assert not (blurfit.folder / "model.json").exists()
+    assert not (blurfit.folder / "a.parquet").exists()

@@ -1,0 +1,87 @@
+"""Files and ranges as people write them."""
+
+from pathlib import Path
+
+import click
+import pytest
+
+from blurfit import Agreement, InvalidValueError, Numeric, Schema
+from blurfit.commands.plans import Range, read_plan, read_table
+
+SCHEMA = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 1))
+PLAN = """
+loss = "squared"
+[[features]]
+name = "age"
+kind = "numeric"
+lower = 0
+upper = 100
+[target]
+name = "income"
+kind = "numeric"
+lower = 0
+upper = 1
+"""
+
+
+def test_a_plan_is_a_schema_with_terms(tmp_path: Path) -> None:
+    file = tmp_path / "plan.toml"
+    file.write_text(PLAN)
+    assert read_plan(file).schema == SCHEMA
+    assert read_plan(file).terms == {}
+    file.write_text(PLAN + '[terms]\nepsilon = 2.0\nmechanism = "input"\n')
+    assert read_plan(file).terms == {"epsilon": 2.0, "mechanism": "input"}
+
+
+def test_an_agreement_is_verified(tmp_path: Path) -> None:
+    file = tmp_path / "agreement.json"
+    Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=100).save(file)
+    plan = read_plan(file)
+    assert plan.agreement is not None
+    assert plan.schema == SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (PLAN + "[terms]\nepsilom = 1\n", "epsilom"),
+        (PLAN + "[terms]\nquorum = 100\n", "quorum"),
+        ("terms = 3\n" + PLAN, "to be a table"),
+        ("[", "plan.toml"),
+    ],
+)
+def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "plan.toml"
+    file.write_text(text)
+    with pytest.raises(InvalidValueError, match=message):
+        read_plan(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("1", (1.0,)),
+        ("0.1,1,10", (0.1, 1.0, 10.0)),
+        ("0.1:10", (0.1, 0.32, 1.0, 3.2, 10.0)),
+        ("1e3:1e4", (1000.0, 3200.0, 10_000.0)),
+        ("5:5", (5.0,)),
+    ],
+)
+def test_ranges(text: str, numbers: tuple[float, ...]) -> None:
+    assert Range().convert(text, None, None) == numbers
+
+
+@pytest.mark.parametrize("text", ["", "one", "3:1", "0:1", "1:inf", "-1", "1,,2"])
+def test_bad_ranges_are_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="neither a list"):
+        Range().convert(text, None, None)
+
+
+def test_tables_are_read_by_their_names(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("income,other,age\n0.5,x,30\n0.25,y,40\n")
+    x, y = SCHEMA.encode(read_table(file, SCHEMA))
+    assert len(x) == len(y) == 2
+    file.write_text("income\n0.5\n")
+    with pytest.raises(InvalidValueError, match="age"):
+        read_table(file, SCHEMA)

@@ -1,0 +1,161 @@
+"""A table blurred into a file: streamed, stopped and resumed, and never twice."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from blurfit import Agreement, ConflictError, InvalidValueError, Numeric, Schema
+from blurfit.agreement.files import TableFile
+from blurfit.agreement.submission_files import open_submissions
+from blurfit.contributor import bulk
+from blurfit.contributor.bulk import blur_table
+from blurfit.contributor.client import default_journal
+from blurfit.contributor.journal import Journal
+from blurfit.database.engines.threads import Threads
+from blurfit.database.lake import learn_files
+
+SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=200)
+
+
+@pytest.fixture(params=[".csv", ".parquet"])
+def people(request, tmp_path):
+    path = tmp_path / f"people{request.param}"
+    ages = np.arange(1100) % 101
+    if request.param == ".csv":
+        path.write_text("age,income\n" + "".join(f"{a},{a}\n" for a in ages))
+    else:
+        pq.write_table(pa.table({"age": ages, "income": ages}), path)
+    return path
+
+
+def read(path):
+    with open_submissions(path, AGREEMENT.layout) as file:
+        parts = [part for group in range(file.groups) for part in file.parts(group)]
+        return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+def test_a_table_becomes_a_file_that_a_model_is_learned_from(people, tmp_path) -> None:
+    fast = people.suffix == ".csv"
+    out = tmp_path / "lake" / "blurred.parquet"
+    out.parent.mkdir()
+    told: list[tuple[int, int]] = []
+    rows = blur_table(
+        AGREEMENT, people, out, fast=fast, progress=lambda done, of: told.append((done, of))
+    )
+    assert rows == 1100
+    assert told[0] == (0, 1100)
+    assert told[-1] == (1100, 1100)
+    names, numbers = read(out)
+    assert len({name.tobytes() for name in names}) == 1100
+    assert len(numbers) == 1100
+    assert learn_files(AGREEMENT, [str(out)], Threads(1)).count == 1100
+
+
+def test_rows_are_in_order_and_blurred_by_the_agreement(tmp_path) -> None:
+    """The mean of many blurred copies of two records, beside the records themselves."""
+    table = {"age": np.repeat([0.0, 100.0], 3000), "income": np.repeat([0.0, 100.0], 3000)}
+    pq.write_table(pa.table(table), tmp_path / "people.parquet")
+    blur_table(AGREEMENT, tmp_path / "people.parquet", tmp_path / "b.parquet", fast=True)
+    _, numbers = read(tmp_path / "b.parquet")
+    x, y = SCHEMA.encode({"age": [0.0, 100.0], "income": [0.0, 100.0]})
+    _, p, _ = AGREEMENT.loss.terms(x, y)
+    noise = AGREEMENT.calibration.p_noise / np.sqrt(3000)
+    for half, rows in ((0, slice(0, 3000)), (1, slice(3000, 6000))):
+        assert np.abs(numbers[rows, 3:].mean(axis=0) - p[half]).max() < 6 * noise
+        deviation = numbers[rows, 3:].std(axis=0) / AGREEMENT.calibration.p_noise
+        assert np.abs(deviation - 1).max() < 0.1
+
+
+def test_again_it_is_left_alone(people, tmp_path) -> None:
+    out = tmp_path / "blurred.parquet"
+    blur_table(AGREEMENT, people, out, fast=True)
+    before = out.read_bytes()
+    assert blur_table(AGREEMENT, people, out, fast=True) == 1100
+    assert out.read_bytes() == before
+    with pytest.raises(ConflictError, match="blurred and written to a file already"):
+        blur_table(AGREEMENT, people, tmp_path / "second.parquet", fast=True)
+    assert not (tmp_path / "second.parquet").exists()
+
+
+def test_the_journal_forgets_the_numbers(people, tmp_path) -> None:
+    blur_table(AGREEMENT, people, tmp_path / "blurred.arrow", fast=True)
+    names, _ = read(tmp_path / "blurred.arrow")
+    kept = default_journal(people, AGREEMENT).read_bytes()
+    assert not any(name.tobytes() in kept for name in names)
+
+
+def test_a_table_that_is_sent_is_not_written_and_the_reverse(people, tmp_path) -> None:
+    file = TableFile(people, SCHEMA)
+    with Journal(default_journal(people, AGREEMENT), AGREEMENT.fingerprint, file.digest(), 1100):
+        pass
+    with pytest.raises(ConflictError, match=r"for a file \(--out\)"):
+        blur_table(AGREEMENT, people, tmp_path / "blurred.parquet")
+
+
+def test_killed_and_resumed_no_row_is_blurred_twice(tmp_path, monkeypatch) -> None:
+    """What the journal holds when the run is killed is what the file holds at the end."""
+    people = tmp_path / "people.csv"
+    people.write_text("age,income\n" + "".join(f"{n % 101},{n % 101}\n" for n in range(1100)))
+    out, journal = tmp_path / "blurred.parquet", default_journal(people, AGREEMENT)
+    AGREEMENT.save(tmp_path / "agreement.json")
+    script = f"""
+import os, signal
+from blurfit import Agreement
+from blurfit.contributor import bulk
+bulk.EXACT_ROWS = 50
+def progress(done, of):
+    print(done, flush=True)
+if __name__ == "__main__":
+    agreement = Agreement.load({str(tmp_path / "agreement.json")!r})
+    bulk.blur_table(agreement, {str(people)!r}, {str(out)!r}, progress=progress)
+"""
+    (tmp_path / "run.py").write_text(script)
+    running = subprocess.Popen(
+        [sys.executable, str(tmp_path / "run.py")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert running.stdout is not None
+    while int(running.stdout.readline()) < 200:
+        pass
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate()
+    assert not out.exists()
+    digest = f"file {TableFile(people, SCHEMA).digest()}"
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            with Journal(journal, AGREEMENT.fingerprint, digest, 1100) as kept:
+                blurred = kept.blurred()
+                first = b"".join(message for _, message in kept.pending())
+            break
+        except InvalidValueError:  # its lock is still held by a process that is being ended
+            assert time.monotonic() < deadline
+    assert 200 <= blurred < 1100
+    monkeypatch.setattr(bulk, "EXACT_ROWS", 400)
+    assert blur_table(AGREEMENT, people, out) == 1100
+    names, _ = read(out)
+    assert len(names) == 1100
+    assert all(name.tobytes() in first for name in names[:blurred])
+    assert not any(name.tobytes() in first for name in names[blurred:])
+
+
+def test_what_cannot_be_written_is_refused_before_anything_is_blurred(people, tmp_path) -> None:
+    for wrong in (tmp_path / "blurred.csv", people):
+        with pytest.raises(InvalidValueError, match=r"--out"):
+            blur_table(AGREEMENT, people, wrong)
+    assert not default_journal(people, AGREEMENT).exists()
+    bad = tmp_path / "bad.csv"
+    bad.write_text("age,income\n1,2\nold,3\n")
+    with pytest.raises(InvalidValueError, match=r"bad\.csv"):
+        blur_table(AGREEMENT, bad, tmp_path / "b.parquet")
+    assert not default_journal(bad, AGREEMENT).exists()

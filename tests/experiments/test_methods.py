@@ -1,0 +1,74 @@
+"""The lines of the figures are the estimators and rivals themselves."""
+
+import numpy as np
+import pytest
+
+from blurfit.baselines import NonPrivateClassifier, ObjectivePerturbationRegressor
+from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
+from blurfit.experiments import methods
+from blurfit.experiments.methods import Promise
+
+PROMISE = Promise(1.0, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("line", "family"),
+    [
+        (methods.INPUT, InputPerturbationRegressor),
+        (methods.MOMENT, MomentPerturbationRegressor),
+    ],
+)
+def test_from_sums_is_what_an_estimator_would_publish(people, line, family) -> None:
+    window = people.window(1024, 0)
+    sums = people.training_sums(window)
+    contract = methods.agreement(line, people, PROMISE, 1024, label=False)
+    found = methods.from_sums(
+        contract, sums.statistics(label=False), None, np.random.default_rng(5)
+    )
+    chosen = (window.start + np.arange(1024)) % (len(people) // 32 * 32)
+    X = people.x[chosen][:, :-1] / people.intercept  # encoded columns in [−1, 1]
+    model = family(
+        epsilon=1.0, delta=0.01, bounds=(-1, 1), target_bounds=(-1, 1), random_state=5
+    ).fit(X, people.y[chosen])
+    assert model.coef_ / people.intercept == pytest.approx(found[:-1], abs=1e-6)
+
+
+def test_published_input_and_its_ridge(people) -> None:
+    contract = methods.agreement(methods.PUBLISHED_INPUT, people, PROMISE, 1024, label=True)
+    assert contract.calibration.rule == "published"
+    sums = people.training_sums(people.window(1024, 0)).statistics(label=True)
+    free, held = (
+        methods.from_sums(contract, sums, ridge, np.random.default_rng(0)) for ridge in (0.0, 1e5)
+    )
+    assert np.linalg.norm(held) < 0.1 * np.linalg.norm(free)
+
+
+def test_objective_perturbation_is_the_rivals(people) -> None:
+    risk = methods.squared_risk(people.training_sums(people.window(1024, 0)))
+    problem = methods.perturbed(methods.OBJECTIVE, risk, PROMISE, None, np.random.default_rng(1))
+    expected = ObjectivePerturbationRegressor(epsilon=1.0, delta=0.01).release(
+        risk, np.random.default_rng(1)
+    )
+    assert methods.minimised(risk, [problem])[0] == pytest.approx(expected)
+
+
+def test_what_two_lines_ask_alike_is_the_same(people) -> None:
+    risk = people.training_risk(people.window(512, 0))
+    nothing = np.random.default_rng(0)
+    problems = [
+        methods.perturbed(methods.NO_PRIVACY, risk, PROMISE, ridge, nothing)
+        for ridge in (1.0, None, 1.0)
+    ]
+    found = methods.minimised(risk, problems)
+    assert found[0].tolist() == found[2].tolist() != found[1].tolist()
+    assert found[0] == pytest.approx(NonPrivateClassifier(ridge=1.0).release(risk, nothing))
+    assert methods.minimised(risk, []).shape == (0, 14)
+
+
+def test_the_constant_is_the_mean(people) -> None:
+    window = people.window(512, 0)
+    sums = people.training_sums(window)
+    chosen = (window.start + np.arange(512)) % (len(people) // 32 * 32)
+    for label, target in ((False, people.y), (True, people.label)):
+        scores = people.x[:3] @ methods.constant(people, sums, label=label)
+        assert scores == pytest.approx(np.full(3, target[chosen].mean()))

@@ -1,0 +1,33 @@
+"""Pictures are drawn from rows alone, the same bytes each time, and small."""
+
+import pytest
+
+from blurfit.experiments.catalogue import EXPERIMENTS
+from blurfit.experiments.journal import Row
+from blurfit.experiments.methods import INPUT, MOMENT, NO_PRIVACY, PUBLISHED_INPUT
+from blurfit.experiments.plots import draw
+
+VARIANTS = {
+    "risk": ("",),
+    "noise": ("sigma_b", "sigma_u", "exact local epsilon", "Corollary 1"),
+    "target": ("1", "16"),
+    "rivals": ("linear", "logistic"),
+    "utility": ("linear", "logistic"),
+}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_pictures(name, tmp_path) -> None:
+    rows = [
+        Row(line, variant, epsilon, n, trial, 0.2 + 0.01 * trial + 1 / n)
+        for line in (NO_PRIVACY, PUBLISHED_INPUT, INPUT, MOMENT)
+        for variant in VARIANTS.get(name, ("default", "tuned"))
+        for epsilon in ((0.1, 1.0) if name in VARIANTS else (0.1,))
+        for n in (2**13, 2**17)
+        for trial in range(2)
+    ]
+    first, second = tmp_path / "a.png", tmp_path / "b.png"
+    draw(name, rows, first, "made up")
+    draw(name, rows, second, "made up")
+    assert first.read_bytes() == second.read_bytes()
+    assert 2_000 < first.stat().st_size < 100_000

@@ -1,0 +1,56 @@
+"""Comparisons have every method, under the same promise."""
+
+import numpy as np
+import pytest
+
+from blurfit.experiments import rivals
+from blurfit.experiments.methods import LINES, NO_PRIVACY, Promise
+from blurfit.experiments.rivals import (
+    ADASSP,
+    FROM_ROWS,
+    LOCAL,
+    MORE_LINES,
+    Comparison,
+    more_weights,
+    scored,
+    weights_from_rows,
+)
+
+
+def test_all_lines_are_there_and_no_privacy_is_best_or_nearly(people, monkeypatch) -> None:
+    monkeypatch.setattr(rivals, "PUBLISHED_STEPS", 100)
+    small = Comparison("rivals", (512,), (1.0,), most_trials=2, from_rows=True)
+    cells = small.cells(people, 5)
+    assert cells == ["linear:1.0:512:2", "logistic:1.0:512:2"]
+    for cell in cells:
+        rows = small.compute(people, cell, {})
+        expected = {*LINES, *MORE_LINES, *FROM_ROWS}
+        if cell.startswith("logistic"):
+            expected -= {ADASSP}
+        assert {row.line for row in rows} == expected
+        assert len(rows) == 2 * len(expected)
+        values = {row.line: row.value for row in rows if row.trial == 0}
+        best = min(values.values()) if cell.startswith("linear") else max(values.values())
+        assert values[NO_PRIVACY] == pytest.approx(best, rel=0.05)
+        assert small.compute(people, cell, {}) == rows
+
+
+def test_more_linear_trials_than_logistic_ones(people) -> None:
+    uneven = Comparison("u", (128,), (1.0,), 2, from_rows=False, most_linear_trials=4)
+    assert uneven.cells(people, 10) == ["linear:1.0:128:4", "logistic:1.0:128:2"]
+
+
+@pytest.mark.parametrize("label", [False, True])
+def test_weights_have_the_populations_dimension(people, label) -> None:
+    window, promise = people.window(256, 0), Promise(1.0, 0.01)
+    for line in MORE_LINES:
+        if not (label and line == ADASSP):
+            found = more_weights(
+                line, people, window, promise, label=label, generator=np.random.default_rng(0)
+            )
+            assert found.shape == (14,)
+    found = weights_from_rows(
+        LOCAL, people, window, promise, label=label, runs=3, generator=np.random.default_rng(0)
+    )
+    assert found.shape == (3, 14)
+    assert len(scored(people, window, found, label=label)) == 3
