@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -156,25 +157,31 @@ def timed(work: Any, rounds: int) -> float:
     return float(best)
 
 
+def plain_sum(count: int, rounds: int) -> float:
+    """Seconds for a plain sum of as many numbers in memory."""
+    plain = np.random.default_rng(2).integers(0, 2**64, (count, WIDTH), dtype=np.uint64)
+    return timed(lambda: plain.sum(axis=0, dtype=np.uint64), rounds)
+
+
 def sums(folder: str, rounds: int, count: int) -> Iterator[tuple[str, ...]]:
     """Σ over a whole collection of shares, against a plain sum of as many numbers in memory."""
-    plain = np.random.default_rng(2).integers(0, 2**64, (count, WIDTH), dtype=np.uint64)
-    baseline = timed(lambda: plain.sum(axis=0, dtype=np.uint64), rounds)
-    words: npt.NDArray[np.uint64] = plain[:, :4].copy()
-    size = plain.nbytes
-    del plain
-    against = f"NumPy sum, {size / baseline / 2**30:.1f} GiB/s"
-    for left_out in (0, count // 128):
-        store, fingerprint = filled(folder, "first", count, left_out)
+    baseline = plain_sum(count, rounds)
+    against = f"NumPy sum, {8 * WIDTH * count / baseline / 2**30:.1f} GiB/s"
+    cases: tuple[tuple[Role, int], ...] = (("first", 0), ("first", count // 128))
+    for role, left_out in (*cases, ("second", count // 128)):
+        store, fingerprint = filled(folder, role, count, left_out)
         with store:
-            seconds = timed(lambda: store.look(split.sums_over, fingerprint), rounds)  # noqa: B023
+            seconds = timed(partial(store.look, split.sums_over, fingerprint), rounds)
         yield (
-            f"first: sums of {count:,} shares, {left_out:,} left out",
+            f"{role}: sums of {count:,} shares, {left_out:,} left out",
             f"{seconds:.3f} s",
             against,
             f"{baseline / seconds:.2f}",
         )
-    seconds = timed(lambda: sum_of_masks(words[: count // 16], WIDTH), 1)
+    words: npt.NDArray[np.uint64] = np.random.default_rng(3).integers(
+        0, 2**64, (count // 16, 4), dtype=np.uint64
+    )
+    seconds = timed(lambda: sum_of_masks(words, WIDTH), 1)
     yield (
         "second: expand and add masks, on one core",
         f"{count // 16 / seconds:,.0f} a second",

@@ -103,7 +103,8 @@ export async function deliver(fingerprint, tell) {
 async function sendShares(record) {
   const invitations = record.invitation?.split(",") ?? [];
   let failure = null;
-  for (const [place, share] of record.shares.entries()) {
+  for (const [place, share] of [...record.shares.entries()].reverse()) {
+    // the seed first: whoever gives up half-way leaves the short one behind
     if (share.received) continue;
     const answer = await attemptToSend({
       fingerprint: record.fingerprint,
