@@ -5,10 +5,10 @@
 //
 // v are the blurred numbers in whole steps; the mask is the key stream of AES-256 in counter mode.
 
+import { newSeed } from "./noise.js";
 import { fromHexadecimal, head } from "./submission.js";
 
 const CODES = { masked: 3, seed: 4 };
-const SEED_BYTES = 32;
 
 /** The mask of a seed: so many whole numbers below 2⁶⁴. */
 export async function maskOf(seed, width) {
@@ -26,8 +26,7 @@ export async function maskOf(seed, width) {
 
 /** The two messages for what `perturb` gave, in the order of the agreement's databases. */
 export async function share(agreement, fingerprint, sent) {
-  const seed = crypto.getRandomValues(new Uint8Array(SEED_BYTES));
-  return shareWith(agreement.grid, fingerprint, sent, seed);
+  return shareWith(agreement.grid, fingerprint, sent, newSeed());
 }
 
 export async function shareWith(grid, fingerprint, { identifier, quadratic, linear }, seed) {
@@ -37,7 +36,7 @@ export async function shareWith(grid, fingerprint, { identifier, quadratic, line
   ];
   const mask = await maskOf(seed, steps.length);
   const masked = steps.map((step, i) => BigInt.asUintN(64, step + mask[i]));
-  const view = new DataView(seed.buffer, seed.byteOffset, SEED_BYTES);
+  const view = new DataView(seed.buffer, seed.byteOffset, seed.length);
   const words = [0, 8, 16, 24].map((place) => view.getBigUint64(place, true));
   const sizes = [quadratic.length, linear.length];
   return [

@@ -230,7 +230,7 @@ function verifySplit({ trust, databases, calibration, grid }) {
   for (const one of databases) {
     exactly(one, ["name", "url"], "a database");
     demand(typeof one.name === "string" && one.name.trim() !== "", "name", one.name, "a name");
-    demand(isOrigin(one.url), "url", one.url, "an https address without a path");
+    demand(isOrigin(one.url), "url", one.url, "a protected address without a path");
   }
   const [first, second] = databases;
   const different = first.name !== second.name && first.url !== second.url;
