@@ -1,5 +1,7 @@
 """Two databases publish one model: what each of them does, and in which order.
 
+::
+
     first                                            second
     ─────                                            ──────
                                                      is closed by its administrator
