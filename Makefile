@@ -49,9 +49,11 @@ bench: $(DEVELOPMENT)  ## Measure speed, as ratios in one run
 	$(BIN)/python benchmarks/mathematics.py
 	$(BIN)/python benchmarks/blur.py
 	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/scale.py
 
 figures: $(DEVELOPMENT)  ## Draw the figures into build/figures
 	$(BIN)/python experiments/calibration.py
+	$(BIN)/python benchmarks/growth.py
 
 clean:  ## Remove what was built, and the environment
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
