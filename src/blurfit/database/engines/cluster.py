@@ -84,7 +84,8 @@ class Cluster:
         self, text: str, tasks: Sequence[Task], progress: Progress
     ) -> tuple[Parts, Words | None]:
         """See `Engine`."""
-        client, partitions = self._client, partitions_for(sum(task.rows for task in tasks))
+        # Fewer and larger ones than in temporary files: each is a task for each task.
+        client, partitions = self._client, partitions_for(sum(task.rows for task in tasks) // 4)
         options = {"pure": False, "retries": RETRIES}
         with _killed():
             looks = [client.submit(look, text, task, **options) for task in tasks]
