@@ -24,7 +24,7 @@ IN_ORDER = [
     *("status", "close", "publish", "export", "learn", "predict", "statement"),
 ]
 # Whose examples are run by their own tests, in tests/commands.
-BESIDES = ["forecast", "audit", "reproduce"]
+BESIDES = ["forecast", "audit", "reproduce", "demo"]
 SCHEMA = """
 [[features]]
 name = "age"

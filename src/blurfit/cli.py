@@ -29,6 +29,7 @@ HOMES = {
     "statement": "use:statement",
     "audit": "audit:audit_command",
     "reproduce": "reproduce:reproduce",
+    "demo": "demo:demo",
 }
 
 

@@ -31,9 +31,9 @@ CONTRIBUTORS, HELD_OUT, BATCH = 50_000, 10_000, 2_500
 MECHANISMS: dict[Mechanism, dict[str, Any]] = {"moment": {}, "input": {"weight_bound": 3.0}}
 
 
-def main(out: Path, contributors: int = CONTRIBUTORS) -> None:
+def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = None) -> None:
     """Play all three parties, and show what each of them sees."""
-    console = Console()
+    console = console or Console()
     people = make_census(contributors + HELD_OUT, seed=2026)
     inside, outside = people.head(contributors), people.take(HELD_OUT, start=contributors)
     console.print(
@@ -44,10 +44,10 @@ def main(out: Path, contributors: int = CONTRIBUTORS) -> None:
     )
     quorum = min(QUORUM, contributors)
     models = {name: _collect(console, name, inside, quorum) for name in MECHANISMS}
-    weights = {"no privacy": _without_privacy(inside)}
+    weights = {"no privacy": without_privacy(inside)}
     weights |= {name: model.weights for name, model in models.items()}
-    console.print(_coefficients(people, weights), "")
-    console.print(_errors(outside, weights), "")
+    console.print(coefficients(people, weights), "")
+    console.print(errors(outside, weights), "")
     console.print(Markdown(as_markdown(models["moment"])), "")
     example = {name: values[0] for name, values in outside.table.items()}
     predicted = models["moment"].predict(example)
@@ -79,12 +79,14 @@ def _collect(console: Console, mechanism: Mechanism, people: Census, quorum: int
         return store.publish(agreement)
 
 
-def _without_privacy(people: Census) -> FloatArray:
+def without_privacy(people: Census) -> FloatArray:
+    """The weights of least squares on the records themselves."""
     x, y = people.schema.encode(people.table)
     return np.asarray(np.linalg.solve(x.T @ x, x.T @ y))
 
 
-def _coefficients(people: Census, weights: dict[str, FloatArray]) -> Table:
+def coefficients(people: Census, weights: dict[str, FloatArray]) -> Table:
+    """Several models side by side, in the units of the target."""
     table = Table(title="What each answer adds to the income", title_justify="left")
     table.add_column("coefficient")
     for name in weights:
@@ -96,14 +98,15 @@ def _coefficients(people: Census, weights: dict[str, FloatArray]) -> Table:
     return table
 
 
-def _errors(people: Census, weights: dict[str, FloatArray]) -> Table:
+def errors(people: Census, weights: dict[str, FloatArray]) -> Table:
+    """How far several models are off on average, and against no privacy."""
     x, y = people.schema.encode(people.table)
-    errors = {name: float(np.sqrt(np.mean((x @ w - y) ** 2))) for name, w in weights.items()}
-    errors["always the mean"] = float(y.std())
+    found = {name: float(np.sqrt(np.mean((x @ w - y) ** 2))) for name, w in weights.items()}
+    found["always the mean"] = float(y.std())
     half = _income_range(people) / 2
     table = Table("model", "error", "over no privacy", title="Error on people who took no part")
-    for name, error in errors.items():
-        table.add_row(name, f"{error * half:,.0f}", f"{error / errors['no privacy']:.3f}")
+    for name, error in found.items():
+        table.add_row(name, f"{error * half:,.0f}", f"{error / found['no privacy']:.3f}")
     return table
 
 

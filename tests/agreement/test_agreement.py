@@ -225,7 +225,7 @@ def test_promise_is_the_one_that_was_asked_for() -> None:
         ("", "in JSON"),
         ("[]", "an object"),
         ("{}", "Is this an agreement"),
-        ('{"format": "blurfit-agreement", "version": 2}', "version=2"),
+        ('{"format": "blurfit-agreement", "version": 3}', "version=3"),
         ('{"format": "blurfit-agreement", "version": 1}', "Expected the fields"),
         ('{"format": NaN}', "NaN"),
     ],

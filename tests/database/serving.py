@@ -27,6 +27,7 @@ class Serving:
     folder: Path
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
+    more: tuple[str, ...] = ()  # options of `blurfit serve`
 
     @property
     def url(self) -> str:
@@ -46,7 +47,7 @@ class Serving:
         command = [sys.executable, "-c", "from blurfit.cli import main; main()", "serve"]
         with (self.folder / "serve.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, *options, "--admin-token-file", str(self.token_file)],
+                [*command, *options, "--admin-token-file", str(self.token_file), *self.more],
                 stdout=log,
                 stderr=log,
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},

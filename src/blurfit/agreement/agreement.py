@@ -5,14 +5,16 @@ asked for one thing and used for another. `verify` evaluates every promise again
 contributor need not trust the database that sent the agreement.
 
 **Changing the format.** `version` is part of the fingerprint. A reader refuses versions that it
-does not know; a field is never given a new meaning, nor removed, without a new version.
+does not know; a field is never given a new meaning, nor removed, without a new version. Version 2
+has two more fields, `trust` and `databases`, and is written where trust is split; everything else
+is version 1.
 """
 
 import hashlib
 import hmac
 import json
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +22,14 @@ from typing import Any, Literal, get_args
 
 import rfc8785
 
+from blurfit.agreement.databases import (
+    TRUSTS,
+    Database,
+    Trust,
+    databases_of,
+    refuse_unless_shareable,
+    require_two,
+)
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, ROUNDING, Grid
 from blurfit.agreement.schema import Schema
 from blurfit.agreement.submission import Layout
@@ -42,7 +52,7 @@ from blurfit.theory.losses import Approximation, LogisticLoss, SquaredLoss
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import finite, inside_unit_interval, nonnegative, one_of, positive, whole
 
-FORMAT, VERSION = "blurfit-agreement", 1
+FORMAT, VERSION, SPLIT_VERSION = "blurfit-agreement", 1, 2
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
 
@@ -54,6 +64,9 @@ class Agreement:
     The promise to the model's subjects is `calibration.model`, the one to a contributor
     `calibration.local`; the public facts (quorum, bounds, weight bound, neighbours) are in
     `calibration.setting`. Make one with `Agreement.propose`.
+
+    `databases` are the two between which trust is split, in the order of first and second; there
+    are none if one database collects everything.
     """
 
     schema: Schema
@@ -63,6 +76,7 @@ class Agreement:
     l2: float
     calibration: InputCalibration | MomentCalibration
     grid: Grid
+    databases: tuple[Database, ...] = ()
 
     @classmethod
     def propose(
@@ -86,12 +100,17 @@ class Agreement:
         local_delta: float | None = None,
         local_share: float | None = None,
         debias: bool = True,
+        trust: Trust = "one",
+        databases: Sequence[Database | tuple[str, str]] | None = None,
     ) -> "Agreement":
         """Calibrate noise for a schema and a promise, and write the contract.
 
         The loss follows from the target (squared for a number, logistic for a label). `l1` and `l2`
         are the regulariser l1·‖w‖₁ + ½l2·‖w‖², fixed beforehand. The rest is as in
         `blurfit.calibrate`; mechanism="input" needs a `weight_bound`.
+
+        trust="split" shares every submission between two `databases`, each a name and an address:
+        then neither of them alone learns more than the model's users do. It needs "moment".
         """
         if not isinstance(schema, Schema):
             raise InvalidValueError(
@@ -105,6 +124,8 @@ class Agreement:
         one_of(LOSSES, loss=name)
         nonnegative(l1=l1, l2=l2)
         one_of(MECHANISMS, mechanism=mechanism)
+        one_of(TRUSTS, trust=trust)
+        shared_by = databases_of(databases, trust)
         _refuse_unless_fitting(name, schema)
         if local_delta is None and local_epsilon is None:
             local_delta = delta
@@ -136,14 +157,20 @@ class Agreement:
             local_share=plain["local_share"],
             debias=debias,
         )
-        return cls(
-            schema, name, approximation, float(l1), float(l2), calibration, Grid.of(calibration)
-        )
+        grid = Grid.of(calibration, split=bool(shared_by))
+        if shared_by:
+            refuse_unless_shareable(calibration, grid)
+        return cls(schema, name, approximation, float(l1), float(l2), calibration, grid, shared_by)
 
     @property
     def mechanism(self) -> Mechanism:
         """What is blurred: "moment" (qqᵀ and p) or "input" (q and p)."""
         return self.calibration.mechanism
+
+    @property
+    def trust(self) -> Trust:
+        """Whether "one" database gets whole submissions, or they are "split" between two."""
+        return "split" if self.databases else "one"
 
     @property
     def dimension(self) -> int:
@@ -231,13 +258,19 @@ class Agreement:
                     "Expected parallel=False: p is not a bounded multiple of q for this loss."
                 )
         self.calibration.verify()
-        self.grid.verify(self.calibration)
+        self.grid.verify(self.calibration, split=bool(self.databases))
+        if self.databases:
+            require_two(self.databases)
+            refuse_unless_shareable(self.calibration, self.grid)
 
     def to_dict(self) -> dict[str, Any]:
         """The contract as plain values, without its fingerprint."""
-        return {
+        shared: dict[str, Any] = {}
+        if self.databases:
+            shared = {"trust": self.trust, "databases": [asdict(one) for one in self.databases]}
+        return shared | {
             "format": FORMAT,
-            "version": VERSION,
+            "version": SPLIT_VERSION if self.databases else VERSION,
             "schema": self.schema.to_dict(),
             "loss": {"name": self.loss_name, "approximation": self.approximation},
             "regulariser": {"l1": self.l1, "l2": self.l2},
@@ -248,13 +281,16 @@ class Agreement:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "Agreement":
         """The inverse of `to_dict`. Nothing is trusted: call `verify`."""
-        if (document.get("format"), repr(document.get("version"))) != (FORMAT, repr(VERSION)):
+        known, version = (repr(VERSION), repr(SPLIT_VERSION)), repr(document.get("version"))
+        if document.get("format") != FORMAT or version not in known:
             raise InvalidValueError(
-                f"Expected format={FORMAT!r}, version={VERSION}, and got "
+                f"Expected format={FORMAT!r}, version={VERSION} or {SPLIT_VERSION}, and got "
                 f"format={document.get('format')!r}, version={document.get('version')!r}. "
                 "Is this an agreement, and of this version of blurfit?"
             )
         expected = {"format", "version", "schema", "loss", "regulariser", "calibration", "grid"}
+        if version == repr(SPLIT_VERSION):
+            expected |= {"trust", "databases"}
         if set(document) != expected:
             raise InvalidValueError(
                 f"Expected the fields {sorted(expected)}, and got {sorted(document)}."
@@ -269,6 +305,7 @@ class Agreement:
                 l2=regulariser["l2"],
                 calibration=calibration_from_dict(document["calibration"]),
                 grid=Grid(**document["grid"]),
+                databases=_databases(document),
             )
             rfc8785.dumps(agreement.to_dict())  # only plain, finite values have a fingerprint
         except BlurfitError:
@@ -312,6 +349,16 @@ class Agreement:
         agreement = cls.from_json(Path(path).read_bytes())
         agreement.verify()
         return agreement
+
+
+def _databases(document: Mapping[str, Any]) -> tuple[Database, ...]:
+    """Those of a document: two in version 2, none in version 1."""
+    if document["version"] == VERSION:
+        return ()
+    one_of(("split",), trust=document["trust"])
+    found = tuple(Database(**one) for one in document["databases"])
+    require_two(found)
+    return found
 
 
 def _refuse_unless_fitting(name: LossName, schema: Schema) -> None:

@@ -39,6 +39,7 @@ ROUNDING = 2.0**-11  # ξ: bounds are enlarged by this share, which pays for rou
 DISCRETE_SHARE = 1e-3  # of δ, kept back for noise that is discrete
 LATTICE_SHARE = {"moment": 0.0, "input": 2.0**-10}  # of ε, kept back for weights on a lattice
 _RESOLUTION = {"moment": 2.0**-10, "input": 2.0**-13}  # of the noise's deviation, at the coarsest
+_SPLIT_RESOLUTION = 2.0**-11  # of m_noise, so that beside the diagonal too 2¹⁰ steps are spanned
 _WEIGHT_RESOLUTION = 2.0**-20  # of the weight bound
 _POINTS_IN_A_CELL = 2.0**12  # times d^{3/2}/ε
 
@@ -55,13 +56,18 @@ class Grid:
     dither: float
 
     @classmethod
-    def of(cls, calibration: InputCalibration | MomentCalibration) -> "Grid":
-        """The coarsest grid that the calibration's budget for rounding allows."""
+    def of(
+        cls, calibration: InputCalibration | MomentCalibration, *, split: bool = False
+    ) -> "Grid":
+        """The coarsest grid that the calibration's budget for rounding allows.
+
+        With `split` trust it is such that every number's noise spans at least 2¹⁰ steps.
+        """
         d = calibration.setting.dimension
         if isinstance(calibration, MomentCalibration):
             # half of ξΔ for each of the two roundings, in the geometry ‖M‖_F² + ‖p‖²/τ²
             slack = ROUNDING * calibration.sensitivity / (1 + ROUNDING) / 2
-            coarse = _RESOLUTION["moment"]
+            coarse = _SPLIT_RESOLUTION if split else _RESOLUTION["moment"]
             quadratic = min(slack / d, calibration.m_noise * coarse)
             linear = min(slack * calibration.balance / math.sqrt(d), calibration.p_noise * coarse)
             step = power_of_two_below(linear)
@@ -72,13 +78,15 @@ class Grid:
         finest = weight_step(calibration.setting.ball) * _least_curvature(calibration) / points
         return cls(power_of_two_below(quadratic), linear, min(linear, power_of_two_below(finest)))
 
-    def verify(self, calibration: InputCalibration | MomentCalibration) -> None:
+    def verify(
+        self, calibration: InputCalibration | MomentCalibration, *, split: bool = False
+    ) -> None:
         """Refuse all steps but those that follow from the noise.
 
         A coarser grid costs privacy that nothing pays for, and so does a much finer one where the
         noise is drawn in bulk.
         """
-        expected = Grid.of(calibration)
+        expected = Grid.of(calibration, split=split)
         if self != expected:
             raise NotCertifiedError(
                 f"Expected the grid {expected}, which follows from the noise, but {self} is "

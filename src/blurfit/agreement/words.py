@@ -1,5 +1,8 @@
 """Promises in plain words, for readers who know no ε. Words must not say more than the numbers."""
 
+from collections.abc import Sequence
+
+from blurfit.agreement.databases import Database
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Neighbours
 
@@ -21,6 +24,28 @@ def releases_in_words(model: ModelGuarantee) -> str:
         "any number of models from one final collection"
         if model.releases == "any"
         else "one model, once"
+    )
+
+
+def either_in_words(databases: Sequence[Database], epsilon: float, delta: float) -> str:
+    """What one of two databases learns from the shares that it gets, where trust is split."""
+    first, second = (one.name for one in databases)
+    return (
+        f"{first} gets a masked share of each submission and {second} the seed of its mask. Either "
+        "alone is random numbers, which say nothing about a record as long as AES-256 is not "
+        "broken. All that either learns are the blurred sums from which the model is computed, so "
+        f"the promise to the model's readers, ε = {epsilon:g}, δ = {delta:g}, holds against each "
+        "of the two as well."
+    )
+
+
+def together_in_words(local: LocalGuarantee) -> str:
+    """What two databases could learn that put their shares together."""
+    return (
+        "Together they could undo the sharing, and then one submission is at most μ = "
+        f"{local.mu:.4g} Gaussian differentially private: ε = {local.epsilon:.4g} at δ = "
+        f"{local.delta:.3g}, for any two records. "
+        + local_in_words(local).replace("The database could", "Together they could")
     )
 
 

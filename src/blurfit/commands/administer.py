@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from blurfit import access
+from blurfit.agreement.shares import ROLES, Role
 from blurfit.commands.common import (
     administrator,
     agreement_file,
@@ -26,14 +27,26 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
 @service
 @administrator
 @click.option("--invited", is_flag=True, help="Take submissions with an invitation only.")
+@click.option(
+    "--as",
+    "role",
+    type=click.Choice(ROLES[1:]),
+    help="Which of the agreement's two databases this is, where trust is split.",
+)
 @as_json
 def open_collection(
-    agreement: Path, url: str, patience: float, token_file: Path, invited: bool, as_json: bool
+    agreement: Path,
+    url: str,
+    patience: float,
+    token_file: Path,
+    invited: bool,
+    role: Role | None,
+    as_json: bool,
 ) -> None:
     """Start collecting under an AGREEMENT."""
     agreed = load_agreement(agreement)
     with _database(url, patience, token_file) as database:
-        state = database.open(agreed, invited=invited)
+        state = database.open(agreed, invited=invited, role=role or "whole")
     sentence = f"{_in_words(state)} Contributors may send under {state['fingerprint']}."
     answer(state, sentence, as_json=as_json)
 

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from blurfit.agreement.agreement import LOSSES, Agreement
 from blurfit.agreement.schema import Schema
+from blurfit.agreement.words import either_in_words, together_in_words
 from blurfit.commands.common import answer, as_json, out_file
 from blurfit.presentation import report
 from blurfit.theory.calibrated import MECHANISMS, RULES
@@ -32,17 +33,37 @@ from blurfit.theory.setting import NEIGHBOURS
 @click.option("--l2", type=float, default=0.0, show_default=True, help="Weight of ½‖w‖².")
 @click.option("--local-epsilon", type=float, help="A target ε for a single submission too.")
 @click.option("--local-delta", type=float, help="δ for a single submission.")
+@click.option(
+    "--split",
+    "databases",
+    type=(str, str),
+    metavar="NAME URL",
+    multiple=True,
+    help="Split trust: who runs one of two databases, and where; give it twice.",
+)
 @as_json
-def agree(schema: Path, out: Path, loss: Any, as_json: bool, **promise: Any) -> None:
+def agree(
+    schema: Path,
+    out: Path,
+    loss: Any,
+    databases: tuple[tuple[str, str], ...],
+    as_json: bool,
+    **promise: Any,
+) -> None:
     """Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.
 
     SCHEMA is a TOML file with the columns and their public bounds.
     """
     found = Schema.from_toml(schema)
+    if databases:
+        promise |= {"trust": "split", "databases": databases}
     agreement = Agreement.propose(found.schema, loss=loss or found.loss, **promise)
     agreement.save(out)
     if not as_json:
         Console().print(report(agreement.calibration))
+        if databases:
+            click.echo(either_in_words(agreement.databases, agreement.epsilon, agreement.delta))
+            click.echo(together_in_words(agreement.calibration.local))
     answer(
         {
             "agreement": str(out),

@@ -1,9 +1,11 @@
 """`blurfit contribute`: blur the rows of a table, and send them once, or write them to a file."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from blurfit.agreement.agreement import Agreement
 from blurfit.commands.common import (
     WrongError,
     agreement_file,
@@ -27,7 +29,8 @@ from blurfit.errors import InvalidValueError
 @click.option(
     "--invitations",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file with an invitation for each row.",
+    multiple=True,
+    help="A file with an invitation for each row; where trust is split, one of each database.",
 )
 @click.option(
     "--journal",
@@ -46,7 +49,7 @@ def contribute(
     url: str | None,
     patience: float,
     out: Path | None,
-    invitations: Path | None,
+    invitations: tuple[Path, ...],
     journal: Path | None,
     fast: bool,
     as_json: bool,
@@ -55,11 +58,11 @@ def contribute(
 
     Stopped in the middle, run it again: it goes on where it was, and no row is blurred twice.
     """
-    if (url is None) == (out is None):
-        raise WrongError("Expected either --to SERVICE or --out FILE.")
     agreed = load_agreement(agreement)
+    if (url is None) == (out is None) and (out is not None or not agreed.databases):
+        raise WrongError("Expected either --to SERVICE or --out FILE.")
     if out is not None:
-        if invitations is not None:
+        if invitations:
             raise WrongError("Expected no --invitations with --out: a file invites nobody.")
         from blurfit.contributor.bulk import blur_table
 
@@ -79,29 +82,66 @@ def contribute(
             as_json=as_json,
         )
         return
-    from blurfit.contributor.client import Client
-
-    assert url is not None
-    tokens = _tokens(invitations) if invitations else []
-    with (
-        Client(url, patience=patience) as client,
-        watched("blur and send", quiet=as_json) as progress,
-    ):
-        client.agreement(agreed.fingerprint)  # the service is collecting under this very one
-        task = progress.add_task("", total=None)
-        rows = client.contribute_table(
-            agreed,
-            table,
-            journal=journal,
-            invitations=tokens,
-            fast=fast,
-            progress=lambda done, of: progress.update(task, completed=done, total=of),
+    wanted = len(agreed.databases) or 1
+    if invitations and len(invitations) != wanted:
+        raise InvalidValueError(
+            f"Expected {wanted} files of --invitations, and got {len(invitations)}: one of each "
+            "database that gets something."
         )
+    tokens = [_tokens(path) for path in invitations] or [[]] * wanted
+    with watched("blur and send", quiet=as_json) as progress:
+        task = progress.add_task("", total=None)
+
+        def watch(done: int, of: int) -> None:
+            progress.update(task, completed=done, total=of)
+
+        options = {"journal": journal, "fast": fast, "progress": watch}
+        send = _share if agreed.databases else _send
+        rows = send(agreed, table, url, patience, tokens, options)
     answer(
         {"rows": rows, "fingerprint": agreed.fingerprint},
         f"{rows:,} rows of {table} are stored there, each counted once.",
         as_json=as_json,
     )
+
+
+def _send(
+    agreed: Agreement,
+    table: Path,
+    url: str | None,
+    patience: float,
+    tokens: list[list[str]],
+    options: dict[str, Any],
+) -> int:
+    """Everything to one database."""
+    from blurfit.contributor.client import Client
+
+    if url is None:
+        raise InvalidValueError("Expected --to: the service, like http://127.0.0.1:8000.")
+    with Client(url, patience=patience) as client:
+        client.agreement(agreed.fingerprint)  # the service is collecting under this very one
+        return client.contribute_table(agreed, table, invitations=tokens[0], **options)
+
+
+def _share(
+    agreed: Agreement,
+    table: Path,
+    url: str | None,
+    patience: float,
+    tokens: list[list[str]],
+    options: dict[str, Any],
+) -> int:
+    """A share to each of the agreement's two databases."""
+    from blurfit.contributor.split import SplitClient
+
+    if url is not None:
+        raise InvalidValueError(
+            f"Expected no --to {url}: the agreement names its two databases, "
+            f"{' and '.join(one.url for one in agreed.databases)}."
+        )
+    with SplitClient(agreed, patience=patience) as client:
+        client.check()
+        return client.contribute_table(table, invitations=tokens, **options)
 
 
 def _tokens(path: Path) -> list[str]:

@@ -38,6 +38,11 @@ from blurfit.errors import InvalidValueError
 )
 @click.option("--new-admin-token", is_flag=True, help="Replace the administrator's token.")
 @click.option(
+    "--peer-token-file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="A secret that this service shares with the one of an agreement's other database.",
+)
+@click.option(
     "--requests-per-second",
     type=float,
     default=200.0,
@@ -59,6 +64,7 @@ def serve(
     port: int,
     token_file: Path | None,
     new_admin_token: bool,
+    peer_token_file: Path | None,
     requests_per_second: float,
     body_limit: int,
     **network: Any,
@@ -72,9 +78,10 @@ def serve(
         requests_per_second=requests_per_second,
         burst=10 * requests_per_second,
     )
+    peer_token = access.read_token(peer_token_file) if peer_token_file else None
     with Store(place) as store:
         said = appoint(store, token_file, replace=new_admin_token)
-        run(Service(store, limits), host, port, said, **network)
+        run(Service(store, limits, peer_token=peer_token), host, port, said, **network)
 
 
 def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> str:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.submission import Submission, Submissions
 from blurfit.contributor import noise
+from blurfit.errors import InfeasibleError
 from blurfit.theory.calibrated import InputCalibration
 
 FloatArray = npt.NDArray[np.float64]
@@ -37,10 +38,16 @@ def perturb(agreement: Agreement, records: Any) -> Submission | Submissions:
     input:  q̃ = ⌊q⌋ + N(0, σ_u²/n), p̃ = ⌊p⌋ + N(0, σ_b²/n) + dither, rounded towards zero
     moment: M̃ = [qqᵀ] + E, p̃ = [p] + N(0, τ²σ²/n), E_jj ~ N(0, σ²/n), E_jk ~ N(0, σ²/(2n))
     """
+    _refuse_if_split(agreement)
+    return blurred(agreement, records)
+
+
+def blurred(agreement: Agreement, records: Any) -> Submission | Submissions:
+    """The same whatever the trust. Where it is split, nobody else may see the result as it is."""
     agreement.verify()
     x, y = agreement.schema.encode(records)
     if x.ndim > 1:
-        return perturb_table(agreement, records)
+        return blurred_table(agreement, records)
     q, p, _ = agreement.loss.terms(x, y)
     quadratic, linear = _on_grid(agreement, q, p)
     (quadratic_scale, linear_scale), grid = _scales(agreement), agreement.grid
@@ -62,6 +69,12 @@ def perturb_table(agreement: Agreement, table: Any, *, exact: bool = False) -> S
     that costs in δ against `perturb` is told by `blurfit.contributor.noise.bulk`. With `exact` it
     is as `perturb` draws it, which takes some milliseconds a record.
     """
+    _refuse_if_split(agreement)
+    return blurred_table(agreement, table, exact=exact)
+
+
+def blurred_table(agreement: Agreement, table: Any, *, exact: bool = False) -> Submissions:
+    """The same whatever the trust; see `blurred`."""
     agreement.verify()
     x, y = (np.atleast_1d(part) for part in agreement.schema.encode(table))
     x = np.atleast_2d(x)
@@ -103,6 +116,15 @@ def blur(agreement: Agreement, q: FloatArray, p: FloatArray, *, exact: bool = Fa
         quadratic=quadratic,
         linear=linear,
     )
+
+
+def _refuse_if_split(agreement: Agreement) -> None:
+    """A blurred record in one piece is what nobody gets where trust is split."""
+    if agreement.databases:
+        raise InfeasibleError(
+            "Expected an agreement with trust='one': under this one a record is shared between "
+            "two databases, with blurfit.contributor.shares or `blurfit contribute`."
+        )
 
 
 def _on_grid(agreement: Agreement, q: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -18,6 +18,7 @@ for thousands of names, during which Python is free to read the next requests.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,7 @@ from blurfit.database.tables import collections, invitations
 from blurfit.errors import BlurfitError, ClosedError, ConflictError, NotInvitedError
 
 ByteArray = npt.NDArray[np.uint8]
-FloatArray = npt.NDArray[np.float64]
+Numbers = npt.NDArray[Any]  # float64, or uint64 for shares
 Outcome = int | BlurfitError  # how many were new, or why nothing was kept
 
 _WIDTH = 16  # bytes of a name, and of a digest
@@ -41,7 +42,7 @@ class Arrival:
     """What one request brings: submissions by name, and the hashes of invitations."""
 
     names: ByteArray
-    numbers: FloatArray
+    numbers: Numbers
     invitations: Sequence[bytes] = field(default=())
 
 
@@ -150,7 +151,7 @@ def _refuse_unless_welcome(
     connection.execute(sa.delete(invitations).where(here & invitations.c.hash.in_(good[:needed])))
 
 
-def _joined(arrivals: Sequence[Arrival]) -> tuple[ByteArray, FloatArray]:
+def _joined(arrivals: Sequence[Arrival]) -> tuple[ByteArray, Numbers]:
     if len(arrivals) == 1:
         return arrivals[0].names, arrivals[0].numbers
     return (
@@ -159,11 +160,11 @@ def _joined(arrivals: Sequence[Arrival]) -> tuple[ByteArray, FloatArray]:
     )
 
 
-def _digest(row: FloatArray) -> bytes:
+def _digest(row: Numbers) -> bytes:
     return hashlib.blake2b(row.tobytes(), digest_size=_WIDTH).digest()
 
 
-def _digests(numbers: FloatArray) -> bytes:
+def _digests(numbers: Numbers) -> bytes:
     data, width = numbers.tobytes(), 8 * numbers.shape[1]
     return b"".join(
         [

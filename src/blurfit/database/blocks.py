@@ -13,6 +13,7 @@ import hashlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +21,18 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.submission import Submissions
+from blurfit.agreement.masks import sum_of_masks
+from blurfit.agreement.shares import PART_OF, Role, ShareLayout
+from blurfit.agreement.submission import Layout, Submissions
 from blurfit.database.screen import Screen
 from blurfit.database.statistics import Statistics
 from blurfit.database.sums import block_sums, rows_that_add_exactly, total
 from blurfit.database.tables import blocks
-from blurfit.errors import NotCertifiedError
+from blurfit.errors import InfeasibleError, NotCertifiedError
 
 ByteArray = npt.NDArray[np.uint8]
 FloatArray = npt.NDArray[np.float64]
+Numbers = npt.NDArray[Any]  # float64, or uint64 for shares
 
 LARGEST = 4096  # rows of a block
 SMALL, MANY = 256, 256  # blocks below so many rows are put together when there are so many of them
@@ -40,13 +44,20 @@ class Collection:
 
     key: int
     agreement: Agreement
-    screen: Screen
+    screen: Screen | None  # of shares nothing can be told
     exact_rows: int
     invited: bool
+    role: Role
+    layout: Layout
 
     @classmethod
-    def of(cls, key: int, agreement: Agreement, *, invited: bool) -> "Collection":
+    def of(
+        cls, key: int, agreement: Agreement, *, invited: bool, role: Role = "whole"
+    ) -> "Collection":
         """The collection of an agreement, with what follows from it worked out once."""
+        if role != "whole":
+            layout = ShareLayout.of(agreement, PART_OF[role])
+            return cls(key, agreement, None, LARGEST, invited, role, layout)
         screen = Screen.of(agreement)
         return cls(
             key,
@@ -54,7 +65,22 @@ class Collection:
             screen,
             rows_that_add_exactly(agreement, screen.largest_steps()),
             invited,
+            role,
+            agreement.layout,
         )
+
+    def numbers(self, rows: ByteArray) -> Numbers:
+        """What some rows hold: blurred numbers, or the words of shares."""
+        layout = self.layout
+        return layout.words(rows) if isinstance(layout, ShareLayout) else layout.numbers(rows)
+
+    def sums(self, numbers: Numbers) -> Numbers:
+        """The sums of some rows; those of shares are mod 2⁶⁴, those of seeds are of their masks."""
+        if self.role == "first":
+            return np.asarray(numbers.sum(axis=0, dtype=np.uint64))
+        if isinstance(self.layout, ShareLayout):
+            return sum_of_masks(numbers, self.layout.mask_width)
+        return block_sums(self.agreement, numbers)
 
     @property
     def block_rows(self) -> int:
@@ -63,7 +89,7 @@ class Collection:
 
 
 def append(
-    connection: Connection, collection: Collection, names: ByteArray, numbers: FloatArray
+    connection: Connection, collection: Collection, names: ByteArray, numbers: Numbers
 ) -> int:
     """Keep some rows, and tell how many of the blocks they became are small."""
     return _write(connection, collection, int(time.time() // 3600), names, numbers)
@@ -100,38 +126,52 @@ def history(connection: Connection, key: int) -> list[tuple[int, int]]:
 
 def statistics(connection: Connection, collection: Collection) -> Statistics:
     """N, A and c of everything that a collection holds, each counted once."""
+    found = ((rows, np.frombuffer(sums, "<f8")) for rows, sums in parts(connection, collection))
+    return total(collection.agreement, found, collection.exact_rows)
 
-    def parts() -> Iterator[tuple[int, FloatArray]]:
-        query = sa.select(blocks.c.key, blocks.c.count, blocks.c.checksum, blocks.c.sums)
-        for key, rows, checksum, sums in connection.execute(
-            query.where(blocks.c.collection == collection.key)
-        ):
-            if _checksum(collection, rows, sums) != checksum:
-                raise NotCertifiedError(
-                    f"Expected block {key} of collection {collection.agreement.fingerprint} to be "
-                    "as it was written, but its sums do not match their checksum: the storage is "
-                    "damaged. Restore it from a backup."
-                )
-            yield rows, np.frombuffer(sums, dtype="<f8")
 
-    return total(collection.agreement, parts(), collection.exact_rows)
+def parts(connection: Connection, collection: Collection) -> Iterator[tuple[int, bytes]]:
+    """Count and sums of every block, as they were written."""
+    query = sa.select(blocks.c.key, blocks.c.count, blocks.c.checksum, blocks.c.sums)
+    for key, rows, checksum, sums in connection.execute(
+        query.where(blocks.c.collection == collection.key)
+    ):
+        if _checksum(collection, rows, sums) != checksum:
+            raise NotCertifiedError(
+                f"Expected block {key} of collection {collection.agreement.fingerprint} to be "
+                "as it was written, but its sums do not match their checksum: the storage is "
+                "damaged. Restore it from a backup."
+            )
+        yield rows, sums
 
 
 def submissions(connection: Connection, collection: Collection) -> Iterator[Submissions]:
     """Everything that a collection holds, block by block, each compared with its sums."""
+    if collection.role != "whole":
+        raise InfeasibleError(
+            "Expected a collection of whole submissions: this one holds shares, of which nothing "
+            "can be told without the other database."
+        )
+    for names, numbers in rows(connection, collection):
+        yield collection.agreement.layout.table(names, numbers)
+
+
+def rows(connection: Connection, collection: Collection) -> Iterator[tuple[ByteArray, Numbers]]:
+    """The same as names and numbers, or names and shares."""
     c = blocks.c
     query = sa.select(c.key, c.sums, c.rows).where(c.collection == collection.key).order_by(c.key)
-    for key, sums, rows in connection.execution_options(yield_per=16).execute(query):
-        names, numbers = _apart(collection, rows)
+    for key, sums, block in connection.execution_options(yield_per=16).execute(query):
+        names, numbers = _apart(collection, block)
         with np.errstate(over="ignore", invalid="ignore"):  # whatever damage made of them
-            again = block_sums(collection.agreement, numbers)
-        if collection.exact_rows > 1 and not np.array_equal(again, np.frombuffer(sums, "<f8")):
+            again = collection.sums(numbers)
+        stated = np.frombuffer(sums, again.dtype.newbyteorder("<"))
+        if collection.exact_rows > 1 and not np.array_equal(again, stated):
             raise NotCertifiedError(
                 f"Expected the numbers of block {key} of collection "
                 f"{collection.agreement.fingerprint} to add up to its sums, and they do not: the "
                 "storage is damaged. Restore it from a backup."
             )
-        yield collection.agreement.layout.table(names, numbers)
+        yield names, numbers
 
 
 def _write(
@@ -139,7 +179,7 @@ def _write(
     collection: Collection,
     hour: int,
     names: ByteArray,
-    numbers: FloatArray,
+    numbers: Numbers,
 ) -> int:
     """Rows as blocks; how many of these are small is returned."""
     size = collection.block_rows
@@ -147,7 +187,8 @@ def _write(
     written = []
     for start in starts:
         part = slice(start, start + size)
-        sums = block_sums(collection.agreement, numbers[part]).astype("<f8").tobytes()
+        found = collection.sums(numbers[part])
+        sums = found.astype(found.dtype.newbyteorder("<")).tobytes()
         count = len(names[part])
         written.append(
             {
@@ -163,10 +204,11 @@ def _write(
     return sum(len(names) - start < SMALL for start in starts)
 
 
-def _apart(collection: Collection, rows: bytes) -> tuple[ByteArray, FloatArray]:
-    width = 16 + 8 * sum(collection.agreement.layout.widths)
+def _apart(collection: Collection, rows: bytes) -> tuple[ByteArray, Numbers]:
+    width = 16 + 8 * sum(collection.layout.widths)
     table = np.frombuffer(rows, dtype=np.uint8).reshape(-1, width)
-    return np.ascontiguousarray(table[:, :16]), np.ascontiguousarray(table[:, 16:]).view("<f8")
+    kind = "<f8" if collection.role == "whole" else "<u8"
+    return np.ascontiguousarray(table[:, :16]), np.ascontiguousarray(table[:, 16:]).view(kind)
 
 
 def _checksum(collection: Collection, rows: int, sums: bytes) -> bytes:

@@ -18,6 +18,7 @@ _FINGERPRINT = {
     "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
 }
 _JSON, _BINARY = "application/json", "application/vnd.blurfit.submission"
+_OCTETS = "application/octet-stream"
 _ALWAYS = (problems.TOO_MANY, problems.UNAVAILABLE)
 _BODY = (problems.TOO_SLOW, problems.TOO_LARGE, problems.WRONG_TYPE)
 _ONE = (problems.UNKNOWN,)
@@ -56,7 +57,13 @@ def document() -> dict[str, Any]:
                             "in": "query",
                             "description": "Whether each submission needs an invitation.",
                             "schema": {"type": "string", "enum": ["true", "false"]},
-                        }
+                        },
+                        {
+                            "name": "role",
+                            "in": "query",
+                            "description": "Which of an agreement's two databases this is.",
+                            "schema": {"type": "string", "enum": ["whole", "first", "second"]},
+                        },
                     ],
                 ),
             },
@@ -124,11 +131,15 @@ def document() -> dict[str, Any]:
                     "Close the collection, learn its model and publish it, once",
                     _answer(_reference("Model"), "The model; a second call returns the first."),
                     *_ONE,
+                    problems.NOT_PUBLISHED,
                     problems.BELOW_QUORUM,
                     problems.INFEASIBLE,
+                    problems.CONFLICT,
+                    problems.OTHER_DATABASE,
                     administrator=True,
                 )
             ),
+            **_shares(one),
             "/agreements": {
                 "post": _operation(
                     "The agreement that a schema and a promise would give; nothing is kept",
@@ -158,7 +169,10 @@ def document() -> dict[str, Any]:
         },
         "components": {
             "schemas": _SCHEMAS,
-            "securitySchemes": {"administrator": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "administrator": {"type": "http", "scheme": "bearer"},
+                "peer": {"type": "http", "scheme": "bearer"},
+            },
         },
     }
 
@@ -218,6 +232,49 @@ def _statement() -> dict[str, Any]:
     return operation
 
 
+def _shares(one: str) -> dict[str, Any]:
+    """What the two databases of an agreement ask each other, with the token that both have."""
+    octets = {"schema": {"type": "string", "format": "binary"}}
+    shared = (problems.INVALID, problems.INFEASIBLE, *_ONE)
+
+    def query(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+        return {"name": name, "in": "query", "schema": schema}
+
+    names = _operation(
+        "The names of the shares here, in order, once the collection is closed",
+        {"200": {"description": "16 bytes each.", "content": {_OCTETS: octets}}},
+        *shared,
+        parameters=[query("after", {"type": "string", "pattern": "^([0-9a-f]{32})?$"})],
+        peer=True,
+    )
+    total = _operation(
+        "Commit to one set of names, for ever, and tell the sum of their masks",
+        _answer(_reference("Sums"), "The sums mod 2⁶⁴; asked again, the same."),
+        *shared,
+        problems.CONFLICT,
+        problems.BELOW_QUORUM,
+        *_BODY,
+        body={_OCTETS: octets},
+        parameters=[query("digest", _PRINT), query("count", _COUNT)],
+        peer=True,
+    )
+    result = _operation(
+        "Store and serve the result",
+        _answer(_reference("Status"), "It is published here too."),
+        *shared,
+        problems.CONFLICT,
+        problems.BELOW_QUORUM,
+        *_BODY,
+        body={_JSON: {"schema": _reference("Published")}},
+        peer=True,
+    )
+    return {
+        f"{one}/shares/names": _of_one(get=names),
+        f"{one}/shares/sum": _of_one(post=total),
+        f"{one}/shares/result": _of_one(post=result),
+    }
+
+
 def _pages() -> dict[str, Any]:
     """Pages for people; what they show they ask for at the other addresses."""
     same = {"304": {"description": "It is what the browser has already."}}
@@ -264,9 +321,10 @@ def _operation(
     administrator: bool = False,
     body: dict[str, Any] | None = None,
     parameters: list[Any] | None = None,
+    peer: bool = False,
 ) -> dict[str, Any]:
     refusals: dict[str, list[Kind]] = {}
-    for kind in (*kinds, *(_ADMINISTRATOR if administrator else ()), *_ALWAYS):
+    for kind in (*kinds, *(_ADMINISTRATOR if administrator or peer else ()), *_ALWAYS):
         refusals.setdefault(str(kind.status), []).append(kind)
     found: dict[str, Any] = {
         "summary": summary,
@@ -281,6 +339,8 @@ def _operation(
     }
     if administrator:
         found["security"] = [{"administrator": []}]
+    if peer:
+        found["security"] = [{"peer": []}]
     if body is not None:
         found["requestBody"] = {"required": True, "content": body}
     if parameters is not None:
@@ -358,7 +418,7 @@ _SCHEMAS: dict[str, Any] = {
     },
     "Agreement": _object(
         format={"const": "blurfit-agreement"},
-        version={"const": 1},
+        version={"enum": [1, 2]},
         fingerprint=_PRINT,
         schema={"type": "object"},
         loss={"type": "object"},
@@ -367,6 +427,15 @@ _SCHEMAS: dict[str, Any] = {
         grid={"type": "object"},
     ),
     "Model": {"type": "object"},
+    "Sums": _object(
+        digest=_PRINT,
+        count=_COUNT,
+        sums={"type": "array", "items": {"type": "string", "pattern": "^[0-9]{1,20}$"}},
+    ),
+    "Published": {
+        **_object(model={"type": "string"}, statistics={"type": "string"}),
+        "additionalProperties": False,
+    },
     "Statistics": _object(
         format={"const": "blurfit-statistics"},
         version={"const": 1},

@@ -18,6 +18,7 @@ from blurfit.errors import (
     InvalidValueError,
     NotInvitedError,
     NotPublishedError,
+    ServiceError,
     StorageError,
     UnknownCollectionError,
 )
@@ -63,6 +64,7 @@ INFEASIBLE = Kind("infeasible", 409, "This cannot be had")
 TOO_LARGE = Kind("too-large", 413, "The body is too large")
 WRONG_TYPE = Kind("unsupported-media-type", 415, "The body is of another kind")
 TOO_MANY = Kind("too-many-requests", 429, "Too many requests from this address", retry_after=1)
+OTHER_DATABASE = Kind("other-database", 502, "The other database did not help", retry_after=2)
 UNAVAILABLE = Kind("unavailable", 503, "Storage is not available", retry_after=2)
 
 # The first that fits, so the particular come before the general.
@@ -76,6 +78,7 @@ _KINDS: tuple[tuple[type[BlurfitError], Kind], ...] = (
     (InvalidValueError, INVALID),
     (InfeasibleError, INFEASIBLE),
     (StorageError, UNAVAILABLE),
+    (ServiceError, OTHER_DATABASE),
     (BlurfitError, INVALID),
 )
 

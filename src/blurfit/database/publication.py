@@ -32,8 +32,14 @@ HANDED_OVER = (
 def publish(connection: Connection, collection: Collection) -> str | InfeasibleError:
     """The model's text, now or from before; or why there will never be one.
 
-    Below the quorum an error is raised, and the collection goes on.
+    Below the quorum an error is raised, and the collection goes on. Shares are not for this: their
+    sums mean nothing without the other database (`blurfit.database.split`).
     """
+    if collection.role != "whole":
+        raise InfeasibleError(
+            "Expected a collection of whole submissions: this one holds shares, and is published "
+            "together with the agreement's other database, through the service."
+        )
     here = collections.c.key == collection.key
     row = connection.execute(
         sa.select(collections.c.model, collections.c.refusal).where(here).with_for_update()

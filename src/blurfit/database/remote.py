@@ -7,6 +7,7 @@ import msgspec
 
 from blurfit import access
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.shares import Role
 from blurfit.database.statistics import Statistics
 from blurfit.exchange import PATIENCE, Exchange, decoded
 from blurfit.model.published import PublishedModel
@@ -30,9 +31,13 @@ class RemoteDatabase:
             url, token=token, patience=patience, transport=transport, **options
         )
 
-    def open(self, agreement: Agreement, *, invited: bool = False) -> dict[str, Any]:
+    def open(
+        self, agreement: Agreement, *, invited: bool = False, role: Role = "whole"
+    ) -> dict[str, Any]:
         """Start collecting; the collection's state is returned."""
         path = f"/collections?invited={'true' if invited else 'false'}"
+        if role != "whole":
+            path += f"&role={role}"
         return self._state(self._exchange.post(path, agreement.to_json().encode()))
 
     def invite(self, agreement: Agreement, count: int) -> list[str]:

@@ -8,6 +8,7 @@
 | POST …/submissions | contributors | one or many, JSON or bytes; answered once they are on disk |
 | POST …/invitations | administrator | hashes of one-time invitations |
 | POST …/close, …/publish | administrator | stop collecting; learn and publish, once |
+| …/shares/… | the other database | publish together: `blurfit.database.peering` |
 | POST /agreements | administrator | what a schema and a promise would give; nothing is kept |
 | GET /, /c/…, /m/…, /admin | anyone | pages for people: `blurfit.database.website` |
 | GET /healthz, /metrics, /openapi.json | anyone | for those who run it |
@@ -34,17 +35,20 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from blurfit import access
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.shares import ROLES, Role, ShareLayout
 from blurfit.agreement.submission import Submission, Submissions
-from blurfit.database import problems, website
+from blurfit.database import problems, split, website
 from blurfit.database.blocks import Collection
 from blurfit.database.collector import LINGER, Collector
 from blurfit.database.limits import Limiter
 from blurfit.database.metrics import Metrics
 from blurfit.database.openapi import document
+from blurfit.database.peer import publish_remotely
+from blurfit.database.peering import Peering
 from blurfit.database.problems import RequestError
 from blurfit.database.proposal import agreement_from
 from blurfit.database.store import Status, Store
-from blurfit.errors import BlurfitError, InvalidValueError, StorageError
+from blurfit.errors import BlurfitError, InvalidValueError, NotPublishedError, StorageError
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_html, as_markdown, as_yaml
 
@@ -92,16 +96,24 @@ class _Hashes(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(eq=False)
 class Service:
-    """An ASGI application over one store; `Service(Store("collection.db"))`."""
+    """An ASGI application over one store; `Service(Store("collection.db"))`.
+
+    `peer_token` is what this service and the one of an agreement's other database know each other
+    by; `peer_options` are for `blurfit.database.peer.RemotePeer`.
+    """
 
     store: Store
     limits: Limits = field(default_factory=Limits)
     linger: float = LINGER
+    peer_token: str | None = field(default=None, repr=False)
+    peer_options: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self._limiter = Limiter(self.limits.requests_per_second, self.limits.burst)
         self._metrics = Metrics()
         self._collector = Collector(self.store, self.linger)
+        known = access.hashed(self.peer_token) if self.peer_token else None
+        peering = Peering(self.store, known, _body_of)
         one = "/collections/{fingerprint}"
         self._router = Starlette(
             routes=[
@@ -115,6 +127,9 @@ class Service:
                 _route(one + "/invitations", post=self._invite),
                 _route(one + "/close", post=self._close),
                 _route(one + "/publish", post=self._publish),
+                _route(one + "/shares/names", get=peering.names),
+                _route(one + "/shares/sum", post=peering.sum),
+                _route(one + "/shares/result", post=peering.result),
                 _route("/healthz", get=self._health),
                 _route("/metrics", get=self._show_metrics),
                 _route("/openapi.json", get=self._openapi),
@@ -168,13 +183,13 @@ class Service:
     def _rows(
         self, collection: Collection, headers: dict[bytes, bytes], body: bytes
     ) -> tuple[bytes | memoryview, int]:
-        layout = collection.agreement.layout
+        layout = collection.layout
         kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1")
         if kind == BINARY:
             if layout.fits(body):  # by far the most frequent
                 return body, 1
             rows = layout.rows(body)
-        elif kind == JSON:
+        elif kind == JSON and not isinstance(layout, ShareLayout):
             rows = layout.rows_of(_from_json(body))
         else:
             raise RequestError(
@@ -243,12 +258,13 @@ class Service:
         invited = request.query_params.get("invited", "false")
         if invited not in ("true", "false"):
             raise InvalidValueError(f"Expected invited={invited!r} to be 'true' or 'false'.")
+        role = _role(request)
         body = await read_body(dict(request.scope["headers"]), request.receive, 2**20)
         _require_json(request)
         agreement = await run_in_threadpool(Agreement.from_json, body)
 
         def open_collection() -> tuple[bool, Status]:
-            is_new = self.store.open(agreement, invited=invited == "true")
+            is_new = self.store.open(agreement, invited=invited == "true", role=role)
             return is_new, self.store.status(agreement.fingerprint)
 
         is_new, status = await run_in_threadpool(open_collection)
@@ -288,7 +304,25 @@ class Service:
     async def _publish(self, request: Request) -> Response:
         await self._require_administrator(request)
         fingerprint = _fingerprint(request)
-        text = await self._collector.between_commits(self.store.publish_text, fingerprint)
+        collection = await run_in_threadpool(self.store.collection, fingerprint)
+        if collection.role == "whole":
+            text = await self._collector.between_commits(self.store.publish_text, fingerprint)
+        elif collection.role == "first":  # the wire is slow: others write meanwhile
+            text = await run_in_threadpool(
+                lambda: publish_remotely(
+                    self.store, fingerprint, self.peer_token, **self.peer_options
+                )
+            )
+        else:
+            text = await self._collector.between_commits(
+                self.store.work, split.consent, fingerprint
+            )
+            if text is None:
+                name = collection.agreement.databases[0].name
+                raise NotPublishedError(
+                    f"The collection is closed here, and its shares may be summed. Now {name} "
+                    "publishes, and the model will be here too."
+                )
         return Response(text, media_type=JSON)
 
     async def _require_administrator(self, request: Request) -> None:
@@ -362,6 +396,18 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -
             problems.TOO_SLOW,
             f"Expected the whole body within {SECONDS_FOR_A_BODY:g} s; send smaller ones.",
         ) from None
+
+
+async def _body_of(request: Request, limit: int) -> bytes:
+    return await read_body(dict(request.scope["headers"]), request.receive, limit)
+
+
+def _role(request: Request) -> Role:
+    given = request.query_params.get("role", "whole")
+    for role in ROLES:
+        if given == role:
+            return role
+    raise InvalidValueError(f"Expected role={given!r} to be one of {list(ROLES)}.")
 
 
 def _too_large(limit: int) -> RequestError:

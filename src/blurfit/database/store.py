@@ -15,15 +15,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import Literal, Self
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
+import numpy.typing as npt
 import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.shares import Role
 from blurfit.agreement.submission import Submission, Submissions
-from blurfit.database import blocks, keys, publication, tables
+from blurfit.database import blocks, commitment, keys, publication, tables
 from blurfit.database.arrivals import (
     Arrival,
     Outcome,
@@ -45,6 +47,8 @@ from blurfit.errors import (
 from blurfit.model.published import PublishedModel
 
 Receiver = Callable[[Connection, Collection, Sequence[Arrival]], tuple[list[Outcome], int]]
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
 State = Literal["collecting", "closed", "published"]
 _FINGERPRINT = re.compile("[0-9a-f]{64}")
 _AWAY = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
@@ -92,12 +96,14 @@ class Store:
 
     # ---- collections
 
-    def open(self, agreement: Agreement, *, invited: bool = False) -> bool:
+    def open(self, agreement: Agreement, *, invited: bool = False, role: Role = "whole") -> bool:
         """Start collecting under an agreement, which is verified; whether it is new is returned.
 
-        To open it again changes nothing. `invited` says that each submission needs an invitation.
+        To open it again changes nothing. `invited` says that each submission needs an invitation,
+        `role` which of the two databases this is, where trust is split.
         """
         agreement.verify()
+        commitment.refuse_unless_fitting(agreement, role)
         values = {
             "fingerprint": agreement.fingerprint,
             "agreement": agreement.to_json(),
@@ -108,33 +114,40 @@ class Store:
         with self._writing() as connection:
             insert = tables.insert_if_absent(connection, tables.collections)
             new = connection.scalar(insert.values(values).returning(c.key)) is not None
-            before = connection.scalar(
-                sa.select(c.invited).where(c.fingerprint == agreement.fingerprint)
-            )
-        if before != invited:
-            raise ConflictError(
-                f"Expected invited={invited} to be {before}, as when the collection was opened: "
-                "that cannot be changed afterwards."
-            )
+            key, before = connection.execute(
+                sa.select(c.key, c.invited).where(c.fingerprint == agreement.fingerprint)
+            ).one()
+            if before != invited:
+                raise ConflictError(
+                    f"Expected invited={invited} to be {before}, as when the collection was "
+                    "opened: that cannot be changed afterwards."
+                )
+            if role != "whole":
+                commitment.take_role(connection, key, role)
         return new
 
     def collection(self, fingerprint: str) -> Collection:
         """What never changes about a collection, read once."""
         if found := self._collections.get(fingerprint):
             return found
-        c = tables.collections.c
+        c, role = tables.collections.c, tables.splits.c.role
+        shared = tables.splits.c.collection == c.key
+        query = sa.select(c.key, c.agreement, c.invited, role).outerjoin(tables.splits, shared)
         row = None
         if _FINGERPRINT.fullmatch(fingerprint):  # others are no text that every database takes
             with self._reading() as connection:
-                row = connection.execute(
-                    sa.select(c.key, c.agreement, c.invited).where(c.fingerprint == fingerprint)
-                ).first()
+                row = connection.execute(query.where(c.fingerprint == fingerprint)).first()
         if row is None:
             raise UnknownCollectionError(
                 f"Nothing is collected under fingerprint={fingerprint!r} here. Is this the service "
                 "that you were invited to, and has the collection been opened?"
             )
-        found = Collection.of(row.key, Agreement.from_json(row.agreement), invited=row.invited)
+        found = Collection.of(
+            row.key,
+            Agreement.from_json(row.agreement),
+            invited=row.invited,
+            role=row.role or "whole",
+        )
         self._collections[fingerprint] = found
         return found
 
@@ -215,7 +228,9 @@ class Store:
         if agreement.fingerprint not in self._collections:
             self.open(agreement)
         names, numbers = layout.names(rows), layout.numbers(rows)
-        self.collection(agreement.fingerprint).screen.require(numbers)
+        screen = self.collection(agreement.fingerprint).screen
+        if screen is not None:
+            screen.require(numbers)
         (outcome,) = self.receive(agreement.fingerprint, [Arrival(names, numbers)])
         if isinstance(outcome, BlurfitError):
             raise outcome
@@ -227,6 +242,12 @@ class Store:
             return self.status(agreement.fingerprint).count
         except UnknownCollectionError:
             return 0
+
+    def rows(self, fingerprint: str) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        """The same as names and numbers, or names and shares."""
+        collection = self.collection(fingerprint)
+        with self._reading() as connection:
+            yield from blocks.rows(connection, collection)
 
     def submissions(self, fingerprint: str) -> Iterator[Submissions]:
         """Everything that a collection holds: for a backup, or to check its sums."""
@@ -305,6 +326,30 @@ class Store:
             return keys.appoint(connection, token_hash, replace=replace)
 
     # ---- transactions
+
+    def work(
+        self,
+        what: Callable[Concatenate[Connection, Collection, _Given], _Found],
+        fingerprint: str,
+        *arguments: _Given.args,
+        **named: _Given.kwargs,
+    ) -> _Found:
+        """Do something with a collection in one transaction, all of it or nothing."""
+        collection = self.collection(fingerprint)
+        with self._writing() as connection:
+            return what(connection, collection, *arguments, **named)
+
+    def look(
+        self,
+        what: Callable[Concatenate[Connection, Collection, _Given], _Found],
+        fingerprint: str,
+        *arguments: _Given.args,
+        **named: _Given.kwargs,
+    ) -> _Found:
+        """The same for what only reads."""
+        collection = self.collection(fingerprint)
+        with self._reading() as connection:
+            return what(connection, collection, *arguments, **named)
 
     def tidy(self) -> None:
         """Move what SQLite has logged to its place, beside whoever writes; else nothing to do.

@@ -9,6 +9,7 @@ durable.
 | `recent`, `identifiers` | the names that were taken, and a digest of what came under each |
 | `blocks` | submissions as they came, some hundreds in a row, with their sums and a checksum |
 | `invitations` | hashes of those that nobody has used; using one removes it |
+| `splits` | which of two databases this is for a collection, and the set that both sum over |
 
 `identifiers` and `blocks` are apart because they are asked for apart: a name on every arrival,
 numbers hardly ever. The sums of a block let a model be learned without reading its numbers again.
@@ -94,6 +95,17 @@ invitations = sa.Table(
     sa.Column("hash", sa.LargeBinary, primary_key=True),
     sqlite_with_rowid=False,
 )
+splits = sa.Table(
+    "splits",
+    metadata,
+    sa.Column("collection", _Key, primary_key=True, autoincrement=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("digest", sa.LargeBinary),  # of the common set; written once, never changed
+    sa.Column("count", sa.BigInteger),  # how many are in it
+    sa.Column("left_out", sa.LargeBinary),  # the names that are here and not in it, in order
+    sa.Column("delivered", sa.Boolean, nullable=False),  # to the other database: the result
+    sa.CheckConstraint("role IN ('first', 'second')", name="known_role"),
+)
 
 
 def _create_tables(connection: Connection) -> None:
@@ -106,6 +118,7 @@ def _create_tables(connection: Connection) -> None:
 
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
     ("create the tables", _create_tables),
+    ("share between two databases", lambda connection: splits.create(connection, checkfirst=True)),
 )
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
 

@@ -12,7 +12,13 @@ import yaml
 from markdown_it import MarkdownIt
 
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
-from blurfit.agreement.words import local_in_words, relation_in_words, releases_in_words
+from blurfit.agreement.words import (
+    either_in_words,
+    local_in_words,
+    relation_in_words,
+    releases_in_words,
+    together_in_words,
+)
 from blurfit.model.published import PublishedModel
 from blurfit.theory.calibrated import InputCalibration
 from blurfit.theory.setting import ModelGuarantee
@@ -35,10 +41,7 @@ A {"classifier" if agreement.schema.is_label else "model"} of **{target}**, lear
 
 {_meaning(promise) if promise.proved else ""}
 
-**The database that collected the submissions.** One submission alone is at most
-μ = {local.mu:.4g} Gaussian differentially private (up to the grid on which its noise is drawn):
-ε = {local.epsilon:.4g} at δ = {local.delta:.3g}, for any two records.
-**{local_in_words(local)}**
+{_databases(model)}
 
 **The unit of privacy** is one person's one record. Published may be: {releases_in_words(promise)}.
 
@@ -49,7 +52,7 @@ A {"classifier" if agreement.schema.is_label else "model"} of **{target}**, lear
 - Each person contributed once.
 - {_release_assumption(model)}
 - The number of contributors is public, and did not depend on their answers.
-
+{_assumed_of_two(model)}
 ## What is not covered
 
 - Contributors who lie to distort the model (poisoning).
@@ -64,7 +67,7 @@ A {"classifier" if agreement.schema.is_label else "model"} of **{target}**, lear
 | loss | {agreement.loss_name} |
 | model{_if_unproved(promise)} | ε = {promise.epsilon:g}, δ = {promise.delta:g} |
 | neighbours | {promise.neighbours} |
-| one submission | μ = {local.mu:.4g}, ε = {local.epsilon:.4g} at δ = {local.delta:.3g} |
+| {_submission(model)} | μ = {local.mu:.4g}, ε = {local.epsilon:.4g} at δ = {local.delta:.3g} |
 | quorum, count | {agreement.quorum:,}, {model.count:,} |
 | agreement | `{model.fingerprint}` |
 | software | {model.software} |
@@ -116,7 +119,7 @@ def _registry_entry(model: PublishedModel) -> dict[str, Any]:
             "model": {
                 "model_name": f"Local noise, distributed over a quorum ({agreement.mechanism})",
                 "actors": (
-                    "Contributors blur their own records. A single submission is "
+                    f"Contributors blur their own records. {_sharing(model)}A single submission is "
                     f"{local.mu:.4g}-GDP, epsilon {local.epsilon:.4g} at delta {local.delta:.3g}. "
                     f"{local_in_words(local)}"
                 ),
@@ -155,6 +158,47 @@ def _promise(model: PublishedModel) -> str:
     return (
         f"The published model is ({promise.epsilon:g}, {promise.delta:g})-differentially private "
         f"(neighbours: {promise.neighbours})."
+    )
+
+
+def _databases(model: PublishedModel) -> str:
+    """What is promised against whoever collected."""
+    agreement, local = model.agreement, model.agreement.calibration.local
+    if agreement.databases:
+        first, second = (" ".join(one.name.split()) for one in agreement.databases)
+        either = either_in_words(agreement.databases, agreement.epsilon, agreement.delta)
+        return (
+            f"**Either of the two databases alone.** {either}\n\n"
+            f"**{first} and {second} together.** {together_in_words(local)}"
+        )
+    return f"""\
+**The database that collected the submissions.** One submission alone is at most
+μ = {local.mu:.4g} Gaussian differentially private (up to the grid on which its noise is drawn):
+ε = {local.epsilon:.4g} at δ = {local.delta:.3g}, for any two records.
+**{local_in_words(local)}**"""
+
+
+def _submission(model: PublishedModel) -> str:
+    return "both shares together" if model.agreement.databases else "one submission"
+
+
+def _assumed_of_two(model: PublishedModel) -> str:
+    if not model.agreement.databases:
+        return ""
+    return (
+        "- Against either database: the two are in different hands, do not pool what they got,\n"
+        "  and each sums over one set of contributors once.\n"
+    )
+
+
+def _sharing(model: PublishedModel) -> str:
+    if not model.agreement.databases:
+        return ""
+    first, second = model.agreement.databases
+    return (
+        f"Each submission is shared between two databases, {first.name} ({first.url}) and "
+        f"{second.name} ({second.url}); against either alone the model's promise holds, and what "
+        "follows is what holds against both together. "
     )
 
 

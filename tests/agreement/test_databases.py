@@ -1,0 +1,163 @@
+import math
+from dataclasses import replace
+
+import pytest
+
+from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Schema, calibrate
+from blurfit.agreement.databases import (
+    Database,
+    largest_steps,
+    refuse_unless_shareable,
+)
+from blurfit.agreement.grid import Grid
+from blurfit.errors import NotCertifiedError
+
+SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+TWO = [("Office", "https://first.example"), ("University", "https://second.example:8443")]
+
+
+def propose(**changes) -> Agreement:
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "trust": "split", "databases": TWO}
+    return Agreement.propose(SCHEMA, **promise | changes)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://a.example", "https://a.example:8443", "http://127.0.0.1:8000"),
+        *("http://localhost", "http://[::1]:8080", "https://[2001:db8::1]"),
+    ],
+)
+def test_addresses_that_are_origins(url: str) -> None:
+    assert Database("Office", url).url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://a.example", "https://a.example/", "https://a.example/path", "https://A.example"),
+        *(
+            "ftp://a.example",
+            "https://",
+            "a.example",
+            "https://me@a.example",
+            "https://a.example:0",
+        ),
+        *("https://a.example:99999", "https://a.example:443", "http://localhost:80", 7, None),
+        *("https://a.example ", "https://a.example\n", "http://10.0.0.1", "https://[::1"),
+    ],
+)
+def test_other_addresses_are_refused(url) -> None:
+    with pytest.raises(InvalidValueError, match="https"):
+        Database("Office", url)
+
+
+@pytest.mark.parametrize("name", ["", "  ", " Office", "two\nlines", "x" * 101, 7])
+def test_names_are_one_line(name) -> None:
+    with pytest.raises(InvalidValueError, match="name="):
+        Database(name, "https://a.example")
+
+
+@pytest.mark.parametrize(
+    "databases",
+    [
+        None,
+        TWO[:1],
+        [*TWO, ("Third", "https://third.example")],
+        [TWO[0], TWO[0]],
+        [TWO[0], ("University", TWO[0][1])],
+        [TWO[0], ("Office", TWO[1][1])],
+    ],
+)
+def test_two_different_databases_are_needed(databases) -> None:
+    with pytest.raises(InvalidValueError, match="two databases"):
+        propose(databases=databases)
+
+
+def test_trust_and_databases_belong_together() -> None:
+    with pytest.raises(InvalidValueError, match="trust='split'"):
+        propose(trust="one")
+    with pytest.raises(InvalidValueError, match="trust="):
+        propose(trust="two")
+    with pytest.raises(InfeasibleError, match="moment"):
+        propose(mechanism="input", weight_bound=2.0)
+
+
+def test_the_databases_are_part_of_the_contract() -> None:
+    agreement = propose()
+    assert agreement.trust == "split"
+    assert agreement.databases == tuple(Database(*one) for one in TWO)
+    document = agreement.to_dict()
+    assert document["version"] == 2
+    again = Agreement.from_json(agreement.to_json())
+    again.verify(agreement.fingerprint)
+    assert again == agreement
+    prints = {
+        propose(databases=given).fingerprint
+        for given in (TWO, TWO[::-1], [TWO[0], ("University", "https://other.example")])
+    }
+    assert len(prints) == 3, "other databases, or another order, are another contract"
+
+
+def test_one_database_is_as_it_always_was() -> None:
+    agreement = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20)
+    document = agreement.to_dict()
+    assert document["version"] == 1
+    assert set(document) == {
+        *("format", "version", "schema", "loss", "regulariser", "calibration", "grid")
+    }
+    assert agreement.trust == "one"
+    # What version 1 gave for this promise before there was a version 2.
+    assert agreement.fingerprint == FINGERPRINT
+
+
+FINGERPRINT = "2d254524123abfd1075fa7a52136e7f2b362f1ce5da0ec8b3d14932c2d633348"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"trust": "one"},
+        {"databases": []},
+        {"databases": [{"name": "Office", "url": "https://first.example"}]},
+        {"databases": [{"name": "Office"}, {"name": "University"}]},
+        {"databases": 7},
+        {"version": 1},
+    ],
+)
+def test_damaged_documents_are_refused(change) -> None:
+    with pytest.raises(InvalidValueError):
+        Agreement.from_dict(propose().to_dict() | change)
+
+
+@pytest.mark.parametrize("quorum", [2, 20, 5000, 2**21, 10**9])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
+@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
+def test_noise_spans_the_grid_and_sums_stay_in_range(quorum, epsilon, neighbours) -> None:
+    agreement = propose(quorum=quorum, epsilon=epsilon, neighbours=neighbours)
+    agreement.verify()
+    calibration, grid = agreement.calibration, agreement.grid
+    assert calibration.m_noise / math.sqrt(2) >= 1024 * grid.quadratic
+    assert calibration.p_noise >= 1024 * grid.linear
+    quadratic, linear = largest_steps(calibration, grid)
+    assert max(quadratic, linear) * 2**32 < 2**63
+    assert quadratic * grid.quadratic >= 1.0 + 40 * calibration.m_noise  # |qⱼqₖ| ≤ ‖q‖² ≤ 1
+
+
+def test_noise_that_would_overflow_is_refused() -> None:
+    with pytest.raises(InfeasibleError, match="local_epsilon"):
+        propose(local_epsilon=1e-6, local_delta=1e-9)
+
+
+def test_a_grid_that_is_too_coarse_is_refused() -> None:
+    calibration = calibrate(20, 1e-6, dimension=2, quorum=10**6, q_bound=1, p_bound=1)
+    coarse = Grid(
+        calibration.m_noise / 1000, calibration.p_noise / 2000, calibration.p_noise / 2000
+    )
+    with pytest.raises(InfeasibleError, match="1024 steps"):
+        refuse_unless_shareable(calibration, coarse)
+    agreement = propose(quorum=2**21)
+    forged = replace(agreement, grid=Grid.of(agreement.calibration))  # as for one database
+    assert forged.grid != agreement.grid
+    with pytest.raises(NotCertifiedError, match="grid"):
+        forged.verify()
