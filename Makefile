@@ -62,9 +62,11 @@ bench: $(DEVELOPMENT)  ## Measure speed, as ratios in one run
 	$(BIN)/python benchmarks/collect.py
 	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/reproduction.py
+	$(BIN)/python benchmarks/scale.py
 
 figures: $(DEVELOPMENT)  ## Run the paper's experiments and ours into build/figures, and write their page
 	$(BIN)/python experiments/calibration.py
+	$(BIN)/python benchmarks/growth.py
 	$(BIN)/blurfit reproduce --page docs/experiments.md
 
 errata: $(DEVELOPMENT)  ## Compute the numbers of docs/errata.md again

@@ -160,3 +160,20 @@ def test_a_file_of_another_kind_is_refused_and_left_as_it_is(path) -> None:
 def test_a_journal_in_no_folder_is_refused(tmp_path) -> None:
     with pytest.raises(InvalidValueError, match="nowhere"):
         opened(tmp_path / "nowhere" / "people.journal")
+
+
+def test_everything_at_once(path) -> None:
+    """As for a file, which is there as a whole or not at all."""
+    with opened(path) as journal:
+        assert not journal.finished(), "nothing was blurred"
+        first, second = secrets.token_bytes(100), secrets.token_bytes(100)
+        journal.record(0, 4, first)
+        journal.record(4, 3, second)
+        assert not journal.finished()
+        assert list(journal.pending()) == [(0, first), (4, second)]
+        journal.acknowledge_all()
+        assert journal.finished()
+        assert journal.blurred() == 7
+        assert not list(journal.pending())
+    assert first not in on_disk(path)
+    assert second not in on_disk(path)

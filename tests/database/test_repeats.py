@@ -74,4 +74,5 @@ def test_spilled_rows_come_back(tmp_path, monkeypatch) -> None:
 
 
 def test_partitions_hold_a_bounded_number() -> None:
-    assert [partitions_for(rows) for rows in (0, 1, 2**20, 2**20 + 1, 2**25)] == [1, 1, 1, 2, 32]
+    rows = (0, 1, 2**20, 2**20 + 1, 2**25, 2**40)
+    assert [partitions_for(number) for number in rows] == [1, 1, 1, 2, 32, 256]

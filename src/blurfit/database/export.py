@@ -25,19 +25,11 @@ def export(
 ) -> int:
     """Write a closed collection to a .parquet or .arrow file; how many rows there are."""
     status = store.status(fingerprint)
-    if status.state == "collecting":
-        raise NotPublishedError(
-            f"Expected a collection that is closed, and {fingerprint} is still collecting. Close "
-            "it first (`blurfit close`); that cannot be undone."
-        )
-    if not status.count:
+    if status.state != "collecting" and not status.count:
         raise NotPublishedError(f"Nobody has contributed under {fingerprint}.")
+    model = store.hand_over(fingerprint)
+    released = None if model is None else mark(PublishedModel.from_json(model))
     agreement = store.collection(fingerprint).agreement
-    released = None
-    if status.state == "published":
-        released = mark(PublishedModel.from_json(store.model(fingerprint)))
-    elif agreement.mechanism == "input":
-        store.hand_over(fingerprint)
     with Writer(path, agreement.layout, released) as writer:
         for table in store.submissions(fingerprint):
             writer.add(table)

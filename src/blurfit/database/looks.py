@@ -102,9 +102,9 @@ def apart(rows: npt.NDArray[Any], words: Words, partitions: int) -> list[npt.NDA
         return [rows]
     # An odd factor spreads names that somebody counted up; random ones stay random.
     mixed = (words * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
-    which = (mixed * np.uint64(partitions)) >> np.uint64(32)
-    order = np.argsort(which, kind="stable")
-    bounds = np.searchsorted(which[order], np.arange(1, partitions, dtype=np.uint64))
+    which = ((mixed * np.uint64(partitions)) >> np.uint64(32)).astype(np.uint16)
+    order = np.argsort(which, kind="stable")  # of small numbers: in linear time
+    bounds = np.searchsorted(which[order], np.arange(1, partitions, dtype=np.uint16))
     return np.split(rows[order], bounds)
 
 

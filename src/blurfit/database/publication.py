@@ -75,16 +75,29 @@ def stop(connection: Connection, collection: Collection) -> None:
     )
 
 
-def hand_over(connection: Connection, collection: Collection) -> None:
-    """Leave the model of a closed `input` collection to files: none is published from here.
+def hand_over(connection: Connection, collection: Collection) -> str | None:
+    """The model, if there is one; else leave it to files, and publish none from here.
 
-    Refused where a model was tried and could not be, which is for good.
+    The latter for `input` alone: further models of blurred sums are free. Refused while more may
+    come, and where a model was tried and could not be, which is for good.
     """
     here = collections.c.key == collection.key
-    refusal = connection.scalar(sa.select(collections.c.refusal).where(here).with_for_update())
-    if refusal not in (None, HANDED_OVER):
-        raise InfeasibleError(refusal)
+    row = connection.execute(
+        sa.select(collections.c.state, collections.c.model, collections.c.refusal)
+        .where(here)
+        .with_for_update()
+    ).one()
+    if row.state == "collecting":
+        raise NotPublishedError(
+            f"Expected a collection that is closed, and {collection.agreement.fingerprint} is "
+            "still collecting. Close it first (`blurfit close`); that cannot be undone."
+        )
+    if row.model is not None or collection.agreement.mechanism == "moment":
+        return row.model if row.model is None else str(row.model)
+    if row.refusal not in (None, HANDED_OVER):
+        raise InfeasibleError(row.refusal)
     connection.execute(sa.update(collections).where(here).values(refusal=HANDED_OVER))
+    return None
 
 
 def model(connection: Connection, collection: Collection) -> str:

@@ -29,6 +29,7 @@ from blurfit.errors import ConflictError
 ByteArray = npt.NDArray[np.uint8]
 
 AT_ONCE = 2**20  # names in one temporary file
+MOST_FILES = 256
 MOST_SUSPECTS = 2**20  # prefixes that are looked for one by one; if there are more, all rows are
 
 
@@ -69,8 +70,8 @@ class Spill:
 
 
 def partitions_for(rows: int) -> int:
-    """In how many temporary files so many names go."""
-    return max(1, -(-rows // AT_ONCE))
+    """In how many temporary files so many names go; not in more than may be open at once."""
+    return min(MOST_FILES, max(1, -(-rows // AT_ONCE)))
 
 
 def suspects(found: Iterable[Words]) -> Words | None:

@@ -264,11 +264,11 @@ class Store:
             publication.stop(connection, collection)
             return self._status(connection, collection)
 
-    def hand_over(self, fingerprint: str) -> None:
-        """Leave the model of a closed `input` collection to files (`blurfit.database.export`)."""
+    def hand_over(self, fingerprint: str) -> str | None:
+        """The model of a closed collection, or None: then for `input` it is left to files."""
         collection = self.collection(fingerprint)
         with self._writing() as connection:
-            publication.hand_over(connection, collection)
+            return publication.hand_over(connection, collection)
 
     def publish(self, agreement: Agreement | str) -> PublishedModel:
         """Learn the model, once: it closes the collection, and is the same for ever."""

@@ -8,6 +8,7 @@ Every function is pure: run again, on another machine, it gives the same bytes. 
 (`blurfit.database.sums`), so the shape of the tree does not show.
 """
 
+import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,17 @@ from blurfit.errors import BlurfitError, ServiceError
 FAN_IN, RETRIES = 8, 3
 PATIENCE = 20.0  # seconds until a scheduler has answered
 
+# What workers are started with: one thread each for BLAS; and memory that a task gives back is kept
+# for the next one. Dask's own settings return it to the system, and fetching it again takes longer
+# than adding the rows.
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": 1,
+    "OPENBLAS_NUM_THREADS": 1,
+    "MKL_NUM_THREADS": 1,
+    "MALLOC_TRIM_THRESHOLD_": 2**27,
+    "MALLOC_MMAP_THRESHOLD_": 2**25,
+}
+
 
 @dataclass
 class Cluster:
@@ -44,9 +56,10 @@ class Cluster:
     def __enter__(self) -> Self:
         distributed = _distributed()
         if self.scheduler is None:
-            self._local = distributed.LocalCluster(
-                n_workers=self.workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-            )
+            with _dask().config.set({"distributed.nanny.pre-spawn-environ": _ENVIRONMENT}):
+                self._local = distributed.LocalCluster(
+                    n_workers=self.workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+                )
         else:
             self._local = None
         try:
@@ -71,7 +84,8 @@ class Cluster:
         self, text: str, tasks: Sequence[Task], progress: Progress
     ) -> tuple[Parts, Words | None]:
         """See `Engine`."""
-        client, partitions = self._client, partitions_for(sum(task.rows for task in tasks))
+        # Fewer and larger ones than in temporary files: each is a task for each task.
+        client, partitions = self._client, partitions_for(sum(task.rows for task in tasks) // 4)
         options = {"pure": False, "retries": RETRIES}
         with _killed():
             looks = [client.submit(look, text, task, **options) for task in tasks]
@@ -133,12 +147,15 @@ def _killed() -> Iterator[None]:
         ) from error
 
 
+def _dask() -> Any:
+    return importlib.import_module("dask")
+
+
 def _distributed() -> Any:
     try:
-        import distributed
+        return importlib.import_module("distributed")
     except ImportError as error:
         raise BlurfitError(
             "Expected the package dask.distributed to be installed: run `pip install "
             "'blurfit[cluster]'`."
         ) from error
-    return distributed
