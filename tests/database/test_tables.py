@@ -9,6 +9,17 @@ from blurfit import InvalidValueError, StorageError
 from blurfit.database import tables
 from blurfit.database.store import Store
 
+STEPS = range(len(tables.MIGRATIONS))
+
+
+def test_a_store_from_before_split_trust_is_brought_up_to_date(place) -> None:
+    with Store(place) as store, store._writing() as connection:
+        connection.execute(sa.text("DROP TABLE splits"))
+        connection.execute(sa.delete(tables.migrations).where(tables.migrations.c.number > 0))
+    with Store(place) as store, store._reading() as connection:
+        assert sa.inspect(connection).has_table("splits")
+        assert list(connection.scalars(sa.select(tables.migrations.c.number))) == [*STEPS]
+
 
 def test_a_migration_is_taken_once_and_recorded_with_it(place, monkeypatch) -> None:
     with Store(place):
@@ -23,7 +34,10 @@ def test_a_migration_is_taken_once_and_recorded_with_it(place, monkeypatch) -> N
     for _ in range(2):
         with Store(place) as store, store._reading() as connection:
             connection.execute(sa.text("SELECT remark FROM settings"))
-            assert list(connection.scalars(sa.select(tables.migrations.c.number))) == [0, 1]
+            assert list(connection.scalars(sa.select(tables.migrations.c.number))) == [
+                *STEPS,
+                len(STEPS),
+            ]
     assert steps == ["taken"]
 
 
@@ -42,7 +56,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(place, monkeypatch) -> Non
     with Store(place) as store, store._reading() as connection:
         columns = {c["name"] for c in sa.inspect(connection).get_columns("settings")}
         assert columns == {"name", "value"}
-        assert list(connection.scalars(sa.select(tables.migrations.c.number))) == [0]
+        assert list(connection.scalars(sa.select(tables.migrations.c.number))) == [*STEPS]
 
 
 def test_a_newer_store_is_left_alone(place) -> None:

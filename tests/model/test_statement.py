@@ -82,3 +82,27 @@ def test_yaml_has_the_registrys_fields() -> None:
         "accounting",
         "implementation",
     }
+
+
+def test_split_trust_says_what_holds_against_whom() -> None:
+    databases = [("Office", "https://first.example"), ("University", "https://second.example")]
+    agreement = Agreement.propose(
+        Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100)),
+        epsilon=0.5,
+        delta=1e-7,
+        quorum=20_000,
+        trust="split",
+        databases=databases,
+    )
+    model = PublishedModel(agreement, np.zeros(2), 20_001, 0.0, None, "blurfit")
+    told, local = " ".join(as_markdown(model).split()), agreement.calibration.local
+    assert "**Either of the two databases alone.** Office gets a masked share" in told
+    assert "ε = 0.5, δ = 1e-07, holds against each of the two as well" in told
+    assert "**Office and University together.** Together they could undo the sharing" in told
+    assert f"μ = {local.mu:.4g} Gaussian" in told
+    assert f"ε = {local.epsilon:.4g} at δ" in told
+    assert "Together they could learn a great deal from a single submission." in told
+    assert "do not pool what they got" in told
+    assert "The database that collected" not in told
+    assert "second.example" in as_yaml(model)
+    assert "<strong>Either" in as_html(model)

@@ -59,7 +59,12 @@ def contribute(
     Stopped in the middle, run it again: it goes on where it was, and no row is blurred twice.
     """
     agreed = load_agreement(agreement)
-    if (url is None) == (out is None) and (out is not None or not agreed.databases):
+    if agreed.databases and out is not None:
+        raise WrongError(
+            "Expected no --out: the agreement's trust is split, so a record is shared between two "
+            "databases and is nowhere in one piece."
+        )
+    if (url is None) == (out is None) and not agreed.databases:
         raise WrongError("Expected either --to SERVICE or --out FILE.")
     if out is not None:
         if invitations:

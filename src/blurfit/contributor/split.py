@@ -2,7 +2,9 @@
 
 A record counts when both databases have its shares; a share that the other never got is left out of
 the sums, and says nothing. So each is sent again until it is acknowledged, whatever becomes of the
-other, and the receipt says which database has its share. What was shared is kept until both have
+other, and the receipt says which database has its share. The seed goes first: then whoever gives up
+half-way leaves a seed of 96 bytes behind and not the long share, and the first database has hardly
+anyone to leave out of its sums. What was shared is kept until both have
 it (in the journal for a table): to share a record anew would count it twice.
 """
 
@@ -165,9 +167,8 @@ class SplitClient:
     ) -> dict[str, BlurfitError]:
         """Each share to its database; why it failed for those where it did."""
         failures: dict[str, BlurfitError] = {}
-        for database, exchange, message, tokens in zip(
-            self.agreement.databases, self._exchanges, messages, invitations, strict=True
-        ):
+        parts = zip(self.agreement.databases, self._exchanges, messages, invitations, strict=True)
+        for database, exchange, message, tokens in reversed(list(parts)):
             headers = {"blurfit-invitation": ",".join(tokens)} if tokens else {}
             try:
                 exchange.post(

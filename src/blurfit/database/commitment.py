@@ -157,8 +157,12 @@ def minus(some: ByteArray, others: ByteArray) -> ByteArray:
 
 
 def among(some: ByteArray, others: ByteArray) -> npt.NDArray[np.bool_]:
-    """Which of the first are among the second."""
-    return np.isin(_keys(some), _keys(others))
+    """Which of the first are among the second, which are in order."""
+    if not len(others):
+        return np.zeros(len(some), dtype=np.bool_)
+    wanted, known = _keys(some), _keys(others)
+    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.asarray(known[places] == wanted)
 
 
 def _keys(some: ByteArray) -> npt.NDArray[np.bytes_]:

@@ -63,8 +63,7 @@ def publish(store: Store, fingerprint: str, peer: Peer) -> str:
     """The model's text, now or from before; the second database has it too when this returns."""
     found = store.look(split.result, fingerprint)
     if found is None:
-        theirs = commitment.in_order(peer.names())
-        chosen, left_out = store.work(split.fix, fingerprint, theirs)
+        chosen, left_out = store.work(split.fix, fingerprint, peer.names())
         masks = peer.masks(chosen.digest, chosen.count, left_out)
         found = _learn(store, fingerprint, masks)
     if found.model is None or found.statistics is None:

@@ -37,7 +37,7 @@ from blurfit import access
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.shares import ROLES, Role, ShareLayout
 from blurfit.agreement.submission import Submission, Submissions
-from blurfit.database import problems, split, website
+from blurfit.database import crossing, problems, split, website
 from blurfit.database.blocks import Collection
 from blurfit.database.collector import LINGER, Collector
 from blurfit.database.limits import Limiter
@@ -134,7 +134,7 @@ class Service:
                 _route("/metrics", get=self._show_metrics),
                 _route("/openapi.json", get=self._openapi),
                 _route("/agreements", post=self._propose),
-                *website.routes(),
+                *website.routes(self._origins),
             ],
             exception_handlers={
                 BlurfitError: self._refuse,
@@ -154,13 +154,30 @@ class Service:
             detail = "Wait a second and send the same again; it will be counted once."
             await self._send_refusal(send, RequestError(problems.TOO_MANY, detail))
         elif scope["path"].endswith("/submissions") and scope["path"].startswith("/collections/"):
+            origin = crossing.origin_in(scope["headers"])
+            fingerprint = scope["path"][len("/collections/") : -len("/submissions")]
+            crosses = origin is not None and origin in await self._origins(fingerprint)
+            if origin is not None and crosses:
+                send = crossing.admitting(send, origin)
             if scope["method"] == "POST":
                 await self._take_submissions(scope, receive, send)
+            elif scope["method"] == "OPTIONS" and crosses:
+                await crossing.answer_preflight(send)
             else:
                 refusal = RequestError(problems.NOT_ALLOWED, "Submissions are sent by POST.")
                 await self._send_refusal(send, refusal)
         else:
             await self._router(scope, receive, _with_headers(send))
+
+    async def _origins(self, fingerprint: str) -> tuple[str, ...]:
+        """Whose pages may send shares to a collection, and where its own page may send them."""
+        try:
+            collection = self.store.known(fingerprint)
+            if collection is None:
+                collection = await run_in_threadpool(self.store.collection, fingerprint)
+        except BlurfitError:  # unknown, or the store is away: others will say so
+            return ()
+        return crossing.origins_of(collection.agreement)
 
     # ---- submissions
 

@@ -1,5 +1,7 @@
 """Two databases publish one model: what each of them does, and in which order.
 
+::
+
     first                                            second
     ─────                                            ──────
                                                      is closed by its administrator
@@ -87,6 +89,7 @@ def fix(
     """
     require_role(collection, "first")
     _hold(connection, collection)
+    theirs = commitment.in_order(theirs)
     here = commitment.names(connection, collection)
     chosen = commitment.recorded(connection, collection)
     if chosen is None:
@@ -242,7 +245,8 @@ def sums_over(connection: Connection, collection: Collection) -> tuple[Commitmen
     """The set that was fixed, and Σ over exactly this set, of shares or of masks, mod 2⁶⁴.
 
     The sums of the blocks, minus those of the rows that are left out. Where nobody is left out no
-    row is read.
+    row is read: so it is at the first database, whose shares are the long ones, as long as
+    contributors send the seed before the share (`blurfit.contributor.split`).
     """
     chosen = commitment.recorded(connection, collection)
     if chosen is None:

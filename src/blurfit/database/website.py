@@ -16,7 +16,7 @@ this service alone, none of them inline, and no text may become HTML.
 import gzip
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -26,6 +26,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+Origins = Callable[[str], Awaitable[Sequence[str]]]
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -84,10 +85,14 @@ def all_files() -> Mapping[str, File]:
     return found
 
 
-def routes() -> list[Route]:
-    """The pages' addresses, for the service to put beside its own."""
+def routes(origins: Origins | None = None) -> list[Route]:
+    """The pages' addresses, for the service to put beside its own.
+
+    `origins` tells which others the page of a collection may send to: where trust is split, those
+    of the agreement's databases.
+    """
     return [
-        *(Route(path, _page_route(name), methods=["GET"]) for path, name in PAGES.items()),
+        *(Route(path, _page_route(name, origins), methods=["GET"]) for path, name in PAGES.items()),
         Route("/pages/{name}", _file, methods=["GET"]),
     ]
 
@@ -105,9 +110,16 @@ def collection_page(request: Request) -> Response:
     return response
 
 
-def _page_route(name: str) -> Callable[[Request], Awaitable[Response]]:
+def _page_route(
+    name: str, origins: Origins | None = None
+) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        return _page(request, name)
+        response = _page(request, name)
+        if name == PAGES["/c/{fingerprint}"] and origins is not None:
+            others = " ".join(("'self'", *await origins(request.path_params["fingerprint"])))
+            policy = POLICY.replace("connect-src 'self'", f"connect-src {others}")
+            response.headers["content-security-policy"] = policy
+        return response
 
     return endpoint
 

@@ -17,11 +17,13 @@ import { perturb } from "./perturb.js";
 import { beliefPicture, numbersPicture } from "./picture.js";
 import * as outbox from "./outbox.js";
 import { isLabel } from "./schema.js";
+import { share } from "./shares.js";
 import { toBytes } from "./submission.js";
 import { verify } from "./verify.js";
 import {
   agreementInWords,
   countInWords,
+  eitherInWords,
   localInWords,
   modelInShort,
   modelInWords,
@@ -137,6 +139,7 @@ function form() {
 // ---- seeing what would leave
 
 function preview(record) {
+  const isSplit = agreement.version === 2;
   const key = JSON.stringify(record);
   if (blurred?.key !== key) {
     // the same answers keep their noise: drawing again until it pleases would make it less random
@@ -173,12 +176,15 @@ function preview(record) {
     ),
     h(
       "div",
-      { class: `note ${local.strength}` },
-      h("strong", {}, local.words),
+      { class: `note ${isSplit ? "strong" : local.strength}` },
+      h("strong", {}, isSplit ? eitherInWords(agreement) : local.words),
       h(
         "p",
         {},
-        local.strength === "strong"
+        isSplit
+          ? "The clouds above show what both together could read, if they broke their word and put the " +
+              "shares together."
+          : local.strength === "strong"
           ? "Even the database that stores your numbers can hardly tell your answers from any others."
           : "It could not tell where in the clouds above your answers lie. If that is too little for " +
               "you, send them only if you trust whoever runs this database not to look into single " +
@@ -232,13 +238,13 @@ function backToAnswers() {
 function invitation() {
   const text = location.hash.slice(1);
   const token = text.startsWith("invitation=") ? text.slice("invitation=".length) : text;
-  return /^[\w-]{8,200}$/.test(token) ? token : null;
+  return /^[\w-]{8,200}(,[\w-]{8,200})?$/.test(token) ? token : null;
 }
 
 async function keepAndSend(buttons) {
   for (const button of buttons) button.disabled = true; // a second click finds nothing to do
   try {
-    await outbox.keep(fingerprint, blurred.bytes, invitation());
+    await outbox.keep(fingerprint, blurred.bytes, invitation(), await shares());
   } catch (error) {
     for (const button of buttons) button.disabled = false;
     show("message", alarm("Nothing was sent", error.message));
@@ -248,6 +254,13 @@ async function keepAndSend(buttons) {
   place("answers").replaceChildren();
   place("preview").replaceChildren();
   await resume();
+}
+
+/** Where trust is split: what each of the two databases gets, and where it is. */
+async function shares() {
+  if (agreement.version !== 2) return [];
+  const messages = await share(agreement, fingerprint, blurred.sent);
+  return agreement.databases.map(({ name, url }, i) => ({ name, origin: url, bytes: messages[i] }));
 }
 
 async function resume() {
@@ -329,6 +342,10 @@ function receipt(record) {
         ["Random name", h("code", {}, identifier)],
         ["SHA-256 of what was sent", h("code", {}, digest)],
         ["Agreement", h("code", {}, fingerprint)],
+        ...(record.shares ?? []).map(({ name, received }) => [
+          `Share of ${name}`,
+          new Date(received).toLocaleString("en", { dateStyle: "long", timeStyle: "short" }),
+        ]),
       ]),
       h(
         "div",

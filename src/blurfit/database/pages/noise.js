@@ -57,6 +57,11 @@ export function newIdentifier() {
   return crypto.getRandomValues(new Uint8Array(16));
 }
 
+/** The seed of a mask, from which whoever has it can make the mask: 256 random bits, used once. */
+export function newSeed() {
+  return crypto.getRandomValues(new Uint8Array(32));
+}
+
 /** k with probability ∝ exp(−|k|/t) (Algorithm 2): |k| = rest + t·quotient, then a sign. */
 function discreteLaplace(t) {
   for (;;) {

@@ -3,6 +3,9 @@
 // answer cannot make a second blurred copy, from which two together would tell more than agreed.
 // The service counts a name once, so sending again is always safe.
 //
+// Where trust is split there are two messages, one for each database. Both are kept before either
+// is sent, and each is sent until its database has it.
+//
 //   (nothing) ─ keep ─► sending ─► received
 //                          └─────► refused      with the service's reason; may be tried again
 
@@ -26,19 +29,28 @@ export function kept(fingerprint) {
   return text === null ? null : JSON.parse(text);
 }
 
-/** Keep the bytes, unless some are kept already (by another tab, say): then those stand. */
-export async function keep(fingerprint, bytes, invitation) {
+/** Keep the bytes, unless some are kept already (by another tab, say): then those stand. `further`
+ * are {origin, name, bytes} for each of two databases, where trust is split. */
+export async function keep(fingerprint, bytes, invitation, further = []) {
   return alone(fingerprint, async () => {
     const before = kept(fingerprint);
     if (before) return before;
     const record = {
       fingerprint,
       identifier: identifierOf(bytes),
-      digest: await sha256(bytes),
-      body: btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")),
+      digest: await sha256(further.length ? joined(further) : bytes),
+      body: asText(bytes),
       invitation,
       state: "sending",
     };
+    if (further.length) {
+      delete record.body;
+      record.shares = further.map(({ origin, name, bytes: share }) => ({
+        origin,
+        name,
+        body: asText(share),
+      }));
+    }
     return store(record);
   });
 }
@@ -65,7 +77,7 @@ export async function deliver(fingerprint, tell) {
         continue;
       }
       tell({ attempt });
-      const answer = await attemptToSend(record);
+      const answer = await (record.shares ? sendShares(record) : attemptToSend(record));
       if (answer.ok) {
         const { body: _sent, invitation: _spent, ...rest } = record;
         return store({
@@ -87,11 +99,43 @@ export async function deliver(fingerprint, tell) {
   });
 }
 
-async function attemptToSend({ fingerprint, body, invitation }) {
+/** Each share that its database does not have yet; which have it is kept at once. */
+async function sendShares(record) {
+  const invitations = record.invitation?.split(",") ?? [];
+  let failure = null;
+  for (const [place, share] of [...record.shares.entries()].reverse()) {
+    // the seed first: whoever gives up half-way leaves the short one behind
+    if (share.received) continue;
+    const answer = await attemptToSend({
+      fingerprint: record.fingerprint,
+      body: share.body,
+      invitation: invitations[place],
+      origin: share.origin,
+    });
+    if (answer.ok) {
+      delete share.body;
+      share.received = new Date().toISOString();
+      store(record);
+    } else if (!failure || answer.problem) {
+      failure = answer; // the other one gets its share all the same
+    }
+  }
+  return failure ?? { ok: true, content: null };
+}
+
+function joined(shares) {
+  return Uint8Array.from(shares.flatMap(({ bytes }) => [...bytes]));
+}
+
+function asText(bytes) {
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+}
+
+async function attemptToSend({ fingerprint, body, invitation, origin = "" }) {
   const headers = { "content-type": MEDIA_TYPE };
   if (invitation) headers["blurfit-invitation"] = invitation;
   try {
-    const response = await fetch(`/collections/${fingerprint}/submissions`, {
+    const response = await fetch(`${origin}/collections/${fingerprint}/submissions`, {
       method: "POST",
       headers,
       body: Uint8Array.from(atob(body), (letter) => letter.charCodeAt(0)),

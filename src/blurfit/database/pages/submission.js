@@ -8,14 +8,22 @@ const VERSION = 1;
 const CODES = { input: 1, moment: 2 };
 const HEAD = 64;
 
-export function toBytes(fingerprint, mechanism, { identifier, quadratic, linear }) {
-  const bytes = new Uint8Array(HEAD + 8 * (quadratic.length + linear.length));
+/** Room for so many numbers of 8 bytes, behind what every message begins with. */
+export function head(code, identifier, fingerprint, [k, d]) {
+  const bytes = new Uint8Array(HEAD + 8 * (k + d));
   const view = new DataView(bytes.buffer);
-  bytes.set([...MARK, VERSION, CODES[mechanism]]);
+  bytes.set([...MARK, VERSION, code]);
   bytes.set(identifier, 8);
-  bytes.set(fromHexadecimal(fingerprint), 24);
-  view.setUint32(56, quadratic.length, true);
-  view.setUint32(60, linear.length, true);
+  bytes.set(fingerprint, 24);
+  view.setUint32(56, k, true);
+  view.setUint32(60, d, true);
+  return bytes;
+}
+
+export function toBytes(fingerprint, mechanism, { identifier, quadratic, linear }) {
+  const sizes = [quadratic.length, linear.length];
+  const bytes = head(CODES[mechanism], identifier, fromHexadecimal(fingerprint), sizes);
+  const view = new DataView(bytes.buffer);
   [...quadratic, ...linear].forEach((number, i) => {
     if (!Number.isFinite(number))
       throw new RangeError(`Expected finite numbers, and got ${number}.`);
@@ -28,6 +36,6 @@ export function identifierOf(bytes) {
   return hexadecimal(bytes.subarray(8, 24));
 }
 
-function fromHexadecimal(text) {
+export function fromHexadecimal(text) {
   return Uint8Array.from(text.match(/../g), (pair) => Number.parseInt(pair, 16));
 }

@@ -64,7 +64,9 @@ const FIELDS = {
 /** Refuse (throw NotCertified) unless this is the agreement meant, and its noise keeps what it
  * promises. Returns the submission's μ, as computed here. */
 export async function verify(agreement, expectedFingerprint) {
-  exactly(agreement, FIELDS.agreement, "agreement");
+  const isSplit = agreement?.version === 2;
+  const fields = isSplit ? [...FIELDS.agreement, "trust", "databases"] : FIELDS.agreement;
+  exactly(agreement, fields, "agreement");
   const own = await fingerprintOf(agreement);
   if (own !== expectedFingerprint || agreement.fingerprint !== expectedFingerprint) {
     throw new NotCertified(
@@ -73,7 +75,7 @@ export async function verify(agreement, expectedFingerprint) {
     );
   }
   demand(agreement.format === "blurfit-agreement", "format", agreement.format, "blurfit-agreement");
-  demand(agreement.version === 1, "version", agreement.version, 1);
+  demand([1, 2].includes(agreement.version), "version", agreement.version, "1 or 2");
   verifySchema(agreement.schema);
   verifyLoss(agreement);
   const { calibration, schema } = agreement;
@@ -96,7 +98,8 @@ export async function verify(agreement, expectedFingerprint) {
         `δ = ${calibration.model.delta}, which the agreement promises. Do not take part.`,
     );
   }
-  verifyGrid(agreement);
+  verifyGrid(agreement, isSplit);
+  if (isSplit) verifySplit(agreement);
   return verifyLocal(calibration, isMoment ? momentMu(calibration) : inputMu(calibration));
 }
 
@@ -217,9 +220,46 @@ function verifyNumbers(calibration) {
   demand(finite(floor) && floor >= 0, "gram_floor", floor, "not negative");
 }
 
-function verifyGrid({ grid, calibration }) {
+/** Two different databases, at addresses that nobody can listen to, and numbers that can be shared:
+ * mirrors `blurfit.agreement.databases`. */
+function verifySplit({ trust, databases, calibration, grid }) {
+  demand(trust === "split", "trust", trust, "split");
+  const { mechanism, setting } = calibration;
+  demand(mechanism === "moment", "mechanism", mechanism, "moment");
+  demand(Array.isArray(databases) && databases.length === 2, "databases", databases, "two");
+  for (const one of databases) {
+    exactly(one, ["name", "url"], "a database");
+    demand(typeof one.name === "string" && one.name.trim() !== "", "name", one.name, "a name");
+    demand(isOrigin(one.url), "url", one.url, "a protected address without a path");
+  }
+  const [first, second] = databases;
+  const different = first.name !== second.name && first.url !== second.url;
+  demand(different, "databases", `${first.name}, ${second.name}`, "different");
+  const root = Math.sqrt(setting.quorum);
+  const [m, p] = [calibration.sigma_m / root, calibration.sigma_p / root];
+  for (const [bound, least, most, step] of [
+    [setting.q_bound ** 2, m / Math.SQRT2, m, grid.quadratic],
+    [setting.p_bound, p, p, grid.linear],
+  ]) {
+    demand(least >= 2 ** 10 * step, "noise in steps", least / step, "at least 1024");
+    const largest = (bound + 40 * most) / step + 1;
+    demand(largest * 2 ** 32 < 2 ** 63, "largest number in steps", largest, "below 2^31");
+  }
+}
+
+function isOrigin(url) {
+  try {
+    const { origin, protocol, hostname } = new URL(url);
+    const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+    return origin === url && (protocol === "https:" || (protocol === "http:" && isHere));
+  } catch {
+    return false;
+  }
+}
+
+function verifyGrid({ grid, calibration }, isSplit) {
   exactly(grid, ["quadratic", "linear", "dither"], "grid");
-  const expected = gridOf(calibration);
+  const expected = gridOf(calibration, isSplit);
   for (const name of Object.keys(expected)) {
     demand(grid[name] === expected[name], `grid.${name}`, grid[name], expected[name]);
   }

@@ -28,6 +28,15 @@ export function localInWords(mu) {
   };
 }
 
+/** What one of two databases learns, where trust is split. */
+export function eitherInWords(agreement) {
+  const [first, second] = agreement.databases;
+  return (
+    `Your blurred numbers are shared between ${first.name} and ${second.name}. Either share alone is random ` +
+    `numbers that say nothing about you: neither learns more than ${modelInShort(agreement)}, from the model.`
+  );
+}
+
 /** ε and δ of the published model, what is kept back for the grid included. */
 export function promiseOf({ calibration }) {
   const epsilon = calibration.model.epsilon / (1 - LATTICE_SHARE[calibration.mechanism]);

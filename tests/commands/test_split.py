@@ -1,0 +1,101 @@
+"""Split trust as it is typed: agree, serve twice, open, contribute, close, publish."""
+
+import json
+import socket
+
+import pytest
+
+SCHEMA = """
+[[features]]
+name = "age"
+kind = "numeric"
+lower = 0
+upper = 100
+[target]
+name = "income"
+kind = "numeric"
+lower = 0
+upper = 1000
+"""
+PROMISE = ["--epsilon", "1", "--delta", "1e-6", "--quorum", "20"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def done(blurfit):
+    (blurfit.folder / "schema.toml").write_text(SCHEMA)
+    rows = "".join(f"{n},{n * 7 % 1001}\n" for n in range(30))
+    (blurfit.folder / "people.csv").write_text("age,income\n" + rows)
+    (blurfit.folder / "peer.txt").write_text("a-secret-that-two-databases-share-in-tests\n")
+
+    def run(*arguments: str, code: int = 0) -> str:
+        result = blurfit(*arguments)
+        assert result.returncode == code, f"{arguments}: {result.stdout} {result.stderr}"
+        return result.stdout if code == 0 else result.stderr
+
+    return run
+
+
+def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
+    urls = [f"http://127.0.0.1:{free_port()}" for _ in range(2)]
+    split = ["--split", "Office", urls[0], "--split", "University", urls[1]]
+    said = " ".join(done("agree", "schema.toml", *PROMISE, *split).split())
+    assert "holds against each of the two as well" in said
+    assert "Together they could" in said
+    serving = [
+        blurfit.start(
+            *("serve", "--store", f"sqlite:///{name}.db", "--port", url.rpartition(":")[2]),
+            *("--admin-token-file", f"{name}.txt", "--peer-token-file", "peer.txt"),
+        )
+        for name, url in zip(("first", "second"), urls, strict=True)
+    ]
+    try:
+        for process in serving:
+            assert process.stdout is not None
+            assert "Serving at" in process.stdout.readline()
+        as_first, as_second = (
+            ["agreement.json", "--to", url, "--admin-token-file", f"{name}.txt"]
+            for name, url in zip(("first", "second"), urls, strict=True)
+        )
+        assert "--as first" in done("open", *as_first, code=2)
+        done("open", *as_first, "--as", "first")
+        done("open", *as_second, "--as", "second")
+        refused = done("contribute", "agreement.json", "people.csv", "--to", urls[0], code=2)
+        assert "Expected no --to" in refused
+        file = done("contribute", "agreement.json", "people.csv", "--out", "x.parquet", code=2)
+        assert "shared between two databases" in " ".join(file.split())
+        assert "30 rows" in done("contribute", "agreement.json", "people.csv")
+        assert "closed by University" in done("publish", *as_first, code=2)
+        assert "Now Office publishes" in done("publish", *as_second, code=4)
+        done("publish", *as_first, "--out", "one.json")
+        done("publish", *as_second, "--out", "two.json")
+    finally:
+        for process in serving:
+            process.kill()
+            process.communicate()
+    models = {(blurfit.folder / name).read_text() for name in ("one.json", "two.json")}
+    assert len(models) == 1
+    assert json.loads(models.pop())["count"] == 30
+    statement = done("statement", "one.json")
+    assert "**Either of the two databases alone.**" in statement
+    assert "**Office and University together.**" in statement
+
+
+def test_a_peer_token_must_be_a_good_one(blurfit, done) -> None:
+    (blurfit.folder / "peer.txt").write_text("short\n")
+    assert "at least 32" in done("serve", "--peer-token-file", "peer.txt", code=2)
+    assert done("serve", "--peer-token-file", "none.txt", code=2)
+
+
+def test_two_files_of_invitations(blurfit, done) -> None:
+    split = ["--split", "A", "https://a.example", "--split", "B", "https://b.example"]
+    done("agree", "schema.toml", *PROMISE, *split)
+    (blurfit.folder / "some.txt").write_text("x\n")
+    told = done("contribute", "agreement.json", "people.csv", "--invitations", "some.txt", code=2)
+    assert "Expected 2 files" in told
+    assert "two databases" in done("agree", "schema.toml", *PROMISE, *split[:3], code=2)
