@@ -10,12 +10,12 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import click
@@ -108,20 +108,38 @@ def files(folder: Path, rounds: int) -> Iterator[Row]:
             partial(learn, agreed, path, Threads(1)),
             rounds=rounds,
         )
+        there, here = cluster.processor_seconds(), process_time()
+        learn(agreed, path, cluster)
+        there = cluster.processor_seconds() - there
+        here, before = process_time(), here
+        learn(agreed, path, Threads(1))
+        alone = process_time() - here
     yield Row("the same, Dask, 2 workers", spread, "local, one thread: faster by", single / spread)
+    # What other people's work on this machine does not change.
+    yield Row("processor time of both workers", there, "that of one thread", there / alone)
+    yield Row(
+        "processor time of whoever asks",
+        here - before,
+        "that of one thread",
+        (here - before) / alone,
+    )
 
 
 MEMORY = """
-import resource, sys
+import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from scale import Threads, agreement, learn, write
 agreed = agreement(2**21)
 small = write(Path(sys.argv[3]), agreed, 1000)
 learn(agreed, small, Threads())  # everything is imported, and threads have run
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def kilobytes(line):
+    words = Path("/proc/self/status").read_text().split(line + ":")[1].split()
+    return int(words[0])
+Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+before = kilobytes("VmRSS")
 learn(agreed, Path(sys.argv[2]), Threads())
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(kilobytes("VmHWM") - before)
 """
 
 
@@ -142,11 +160,13 @@ def publishing(folder: Path, rounds: int) -> Iterator[Row]:
     """Publishing reads sums; beside reading the numbers of every submission from SQLite."""
     agreed = agreement(ROWS)
     place = store_full(folder / "collection.db", agreed, ROWS)
-    (reading,) = best_times(partial(read_everything, place), rounds=rounds)
     with Store(place) as store:
-        start = perf_counter()
-        store.publish(agreed)
-        once = perf_counter() - start
+        reading, _, once = best_times(
+            partial(read_everything, place),
+            partial(forget, place),
+            partial(store.publish_text, agreed.fingerprint),
+            rounds=rounds,
+        )
     yield Row(f"publish {ROWS:,} stored", once, "reading them all: faster by", reading / once)
     place.unlink()
 
@@ -168,6 +188,12 @@ def read_everything(place: Path) -> int:
     """Every row, and nothing done with it."""
     with closing(sqlite3.connect(place)) as file:
         return sum(len(rows) for (rows,) in file.execute("SELECT rows FROM blocks"))
+
+
+def forget(place: Path) -> None:
+    """As if nothing had been published, for another round."""
+    with closing(sqlite3.connect(place, isolation_level=None)) as file:
+        file.execute("UPDATE collections SET state = 'collecting', model = NULL")
 
 
 def bulk(folder: Path) -> Iterator[Row]:
@@ -250,25 +276,28 @@ def importing(rounds: int) -> Iterator[Row]:
 
 @click.command()
 @click.option("--rounds", default=5, show_default=True)
+@click.option("--only", help="One of importing, files, publishing, bulk, trial, memory.")
 @click.option("--large", is_flag=True, help="Measure memory at 2²⁵ rows too.")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Write the rows here too.")
-def main(rounds: int, large: bool, path: Path | None) -> None:
+def main(rounds: int, only: str | None, large: bool, path: Path | None) -> None:
     """Measure, and print tables."""
     rows: list[Row] = []
     lines: list[str] = []
     with TemporaryDirectory(dir=os.environ.get("TMPDIR")) as name:
         folder = Path(name)
-        for part in (
-            importing(rounds),
-            files(folder, rounds),
-            publishing(folder, rounds),
-            bulk(folder),
-            trial(rounds),
-        ):
-            for row in part:
+        parts: dict[str, Callable[[], Iterator[Row]]] = {
+            "importing": partial(importing, rounds),
+            "files": partial(files, folder, rounds),
+            "publishing": partial(publishing, folder, rounds),
+            "bulk": partial(bulk, folder),
+            "trial": partial(trial, rounds),
+        }
+        for part in [parts[only]] if only in parts else parts.values() if not only else []:
+            for row in part():
                 rows.append(row)
                 Console().print(f"{row.what}: {row.seconds:.3g} s, {row.against} {row.ratio:.3g}")
-        lines.extend(memory(folder, [21, 23, 25] if large else [20, 21, 22]))
+        if only in (None, "memory"):
+            lines.extend(memory(folder, [21, 23, 25] if large else [20, 21, 22]))
     show(rows, title="scale", path=path)
     for line in lines:
         Console().print(line)

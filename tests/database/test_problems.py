@@ -18,7 +18,7 @@ from blurfit.database import problems
         (errors.InvalidValueError("x"), problems.INVALID),
         (errors.InfeasibleError("x"), problems.INFEASIBLE),
         (errors.NotCertifiedError("x"), problems.INVALID),
-        (errors.ServiceError("x"), problems.INVALID),
+        (errors.ServiceError("x"), problems.OTHER_DATABASE),
         (problems.RequestError(problems.TOO_LARGE, "x"), problems.TOO_LARGE),
     ],
 )

@@ -74,7 +74,7 @@ def test_moments_sums_are_audited_within_a_tenth_of_the_truth(epsilon: float) ->
         / releases.noise_scales(agreement) ** 2
     )
     draw = sums_of(agreement, pair)
-    trials = 500_000 if epsilon == 1 else 100_000
+    trials = 1_000_000 if epsilon == 1 else 100_000
     found = examine(
         draw,
         trials=trials,

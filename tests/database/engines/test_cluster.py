@@ -56,6 +56,7 @@ def test_a_worker_that_dies_changes_nothing(plan) -> None:
             if len(seen) == 5:
                 os.kill(next(iter(before.values())), signal.SIGKILL)
 
+        assert cluster.processor_seconds() > 0
         found = statistics(AGREEMENT, plan, cluster, kill_one)
         cluster._client.wait_for_workers(2, timeout=30)
         after = cluster._client.run(os.getpid)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter, itemgetter
+from time import process_time
 from typing import Any, Self
 
 from blurfit.database.engines import Progress
@@ -114,6 +115,10 @@ class Cluster:
                 progress(sizes[done.key])
             parts: Parts = level[0].result() if level else []
             return parts, suspects(future.result() for future in twice)
+
+    def processor_seconds(self) -> float:
+        """How much processor time the workers have used so far, all together."""
+        return float(sum(self._client.run(process_time).values()))
 
     def records(
         self, text: str, tasks: Sequence[Task], suspects: Words | None
