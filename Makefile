@@ -63,6 +63,7 @@ bench: $(DEVELOPMENT)  ## Measure speed, as ratios in one run
 	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/reproduction.py
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/shares.py
 
 figures: $(DEVELOPMENT)  ## Run the paper's experiments and ours into build/figures, and write their page
 	$(BIN)/python experiments/calibration.py
