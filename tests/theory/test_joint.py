@@ -27,9 +27,7 @@ def farthest_records(constant: float, radius: float, dimension: int, neighbours:
     """max ‖zzᵀ − z'z'ᵀ‖_F, from the matrices themselves."""
 
     def gap(point: np.ndarray) -> float:
-        u, other = (
-            into_ball(point[i * dimension : (i + 1) * dimension], radius) for i in (0, 1)
-        )
+        u, other = (into_ball(point[i * dimension : (i + 1) * dimension], radius) for i in (0, 1))
         if neighbours == "zero-out":
             other = 0 * other
         z, z_other = np.r_[constant, u], np.r_[constant, other]

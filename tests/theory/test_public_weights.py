@@ -20,7 +20,8 @@ def test_the_weights_fill_the_unit_ball(features, neighbours) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "pair"), [(128, (1, 0.95)), (512, (0.7, 0.7)), (2048, (0.4, 0.5)), (2**14, (0.3, 0.4))]
+    ("count", "pair"),
+    [(128, (1, 0.95)), (512, (0.7, 0.7)), (2048, (0.4, 0.5)), (2**14, (0.3, 0.4))],
 )
 def test_the_more_people_the_less_goes_to_the_mean(count: int, pair) -> None:
     """The lab's table for 13 features at (0.1, 0.01)."""

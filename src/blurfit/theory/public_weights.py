@@ -95,7 +95,8 @@ def public_weights(
     coefficients = sum(kind - 1 if isinstance(kind, int) else 1 for kind in features)
     pairs = ((c, b) for c in _INTERCEPTS for b in _TARGETS)
     constant, target = min(
-        pairs, key=lambda pair: excess_risk(coefficients, count, mu, *pair, neighbours)
+        pairs,
+        key=lambda pair: excess_risk(coefficients, count, mu, pair[0], pair[1], neighbours),
     )
     weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
     return PublicWeights(
@@ -117,13 +118,14 @@ def excess_risk(
     spectrum = np.geomspace(0.03, 1.0, coefficients) if coefficients > 1 else np.ones(1)
     weight = (1 - target**2) / coefficients
     error = noise**2 / (2 * count**2 * target**2)
-    kept = 1.0
+    kept, lost = 1.0, np.zeros(coefficients)
     for _ in range(8):  # half-steps to the fixed point of f
         on_matrix = target**2 * (0.25 / constant**2 + 0.5 * kept / weight)
         lost = error * (1 + on_matrix) / (weight * spectrum) + 0.6 * _SPREAD / count
         kept = (kept + float(np.mean(signal / (signal + lost)))) / 2
-    of_mean = error * (1 + 0.5 * kept * target**2 / weight) / constant**2
-    return of_mean * _SPREAD / (of_mean + _SPREAD) + float(np.sum(signal * lost / (signal + lost)))
+    of_mean = float(error * (1 + 0.5 * kept * target**2 / weight) / constant**2)
+    slopes = float(np.sum(signal * lost / (signal + lost)))
+    return of_mean * _SPREAD / (of_mean + _SPREAD) + slopes
 
 
 def information(count: int, mu: float, coefficients: int) -> float:
