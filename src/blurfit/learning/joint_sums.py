@@ -77,6 +77,17 @@ class Noise:
         found[..., :, 0] += self.ties * diagonal
         return found
 
+    def draw(self, generator: np.random.Generator) -> FloatArray:
+        """One E of this law, for simulation."""
+        size = len(self.ties)
+        upper = np.triu(generator.normal(size=(size, size)) * np.sqrt(self.variance))
+        for row in np.flatnonzero(self.ties):  # one noise behind both, so their sds are its factors
+            upper[row, row] = upper[0, row] * np.sqrt(
+                self.variance[row, row] / self.variance[0, row]
+            )
+        found: FloatArray = upper + np.triu(upper, 1).T
+        return found
+
     def take(self, chosen: Sequence[int]) -> "Noise":
         """The noise of some rows and columns, the constant's first."""
         rows = np.asarray(chosen)

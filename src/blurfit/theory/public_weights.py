@@ -132,7 +132,7 @@ def information(count: int, mu: float, coefficients: int) -> float:
     """ψ = nμ/p^1.5: how far the signal stands above the noise, whatever the columns are."""
     whole(count=count, coefficients=coefficients)
     positive(mu=mu)
-    return count * mu / coefficients**1.5
+    return count * mu / math.pow(coefficients, 1.5)
 
 
 def _share(kind: Kind) -> float:
