@@ -289,11 +289,10 @@ def test_what_arrives_is_what_was_sent_and_on_the_grid(client, store, network, p
         assert (one.linear % AGREEMENT.grid.dither == 0).all()
 
 
-@pytest.mark.parametrize("fast", [False, True], ids=["exact", "fast"])
-def test_a_parquet_file_is_sent_as_well(client, store, network, tmp_path, fast: bool) -> None:
+def test_a_parquet_file_is_sent_as_well(client, store, network, tmp_path) -> None:
     path = tmp_path / "people.parquet"
     parquet.write_table(pa.table({"age": range(ROWS), "income": range(ROWS)}), path)
-    assert client.contribute_table(AGREEMENT, path, fast=fast) == ROWS
+    assert client.contribute_table(AGREEMENT, path) == ROWS
     require_each_row_once(store, network)
 
 
@@ -586,7 +585,7 @@ def test_exact_noise_of_a_table_is_on_the_grid_and_of_the_agreed_scale(mechanism
     agreement = Agreement.propose(SCHEMA, **PROMISE, mechanism=mechanism)
     rows = 400
     table = {name: np.full(rows, value) for name, value in RECORD.items()}
-    sent = perturb_table(agreement, table, exact=True)
+    sent = perturb_table(agreement, table)
     assert len({one.identifier for one in sent}) == rows
     assert (sent.quadratic % agreement.grid.quadratic == 0).all()
     assert (sent.linear % agreement.grid.dither == 0).all()

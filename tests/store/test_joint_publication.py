@@ -17,7 +17,7 @@ from blurfit import (
     learn,
 )
 from blurfit.contributor.perturb import perturb_table
-from blurfit.contributor.share import share_table
+from blurfit.contributor.share import share
 from blurfit.service.peer import publish
 from blurfit.store import commitment, joint_publication
 from blurfit.store.store import Store
@@ -70,7 +70,7 @@ def stored() -> dict[tuple[str, str], np.ndarray]:
     found = {}
     for record, values in EXTREMES.items():
         agreement = propose(quorum=20)
-        shared = share_table(agreement, table_of(values, 8000))
+        shared = share(agreement, table_of(values, 8000))
         with Store() as first, Store() as second:
             opened(agreement, first, second)
             for role, store, shares in (
@@ -107,7 +107,7 @@ def test_every_word_of_a_share_is_uniform_whatever_the_record(role) -> None:
     """The top byte of each word, where a record would show; low and high records side by side."""
     agreement = propose(quorum=20)
     for values in EXTREMES.values():
-        shared = share_table(agreement, table_of(values, 8000))
+        shared = share(agreement, table_of(values, 8000))
         words = (shared.first if role == "first" else shared.second).words
         for shift in (56, 0):
             for column in words.T:

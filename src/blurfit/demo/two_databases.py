@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.perturb import perturb_table
-from blurfit.contributor.share import share_table
+from blurfit.contributor.share import share
 from blurfit.contributor.share_sending import SplitClient
 from blurfit.datasets import Census, make_census
 from blurfit.demo.one_database import (
@@ -138,7 +138,7 @@ def _collect(
         task = progress.add_task("blur, share and send", total=len(people))
         for start in range(0, len(people), BATCH):
             batch = people.take(min(BATCH, len(people) - start), start=start)
-            shared = share_table(agreement, batch.table)
+            shared = share(agreement, batch.table)
             receipt = client.submit(shared)
             for failure in receipt.failures.values():
                 raise failure

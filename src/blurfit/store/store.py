@@ -96,13 +96,21 @@ class Store:
 
     # ---- collections
 
-    def open(self, agreement: Agreement, *, invited: bool = False, role: Role = "whole") -> bool:
+    def open(
+        self,
+        agreement: Agreement,
+        *,
+        invited: bool = False,
+        role: Role = "whole",
+        allow_unproved: bool = False,
+    ) -> bool:
         """Start collecting under an agreement, which is verified; whether it is new is returned.
 
         To open it again changes nothing. `invited` says that each submission needs an invitation,
-        `role` which of the two databases this is, where trust is split.
+        `role` which of the two databases this is, where trust is split;
+        `allow_unproved` is as in `Agreement.verify`.
         """
-        agreement.verify()
+        agreement.verify(allow_unproved=allow_unproved)
         commitment.refuse_unless_fitting(agreement, role)
         values = {
             "fingerprint": agreement.fingerprint,
@@ -225,10 +233,12 @@ class Store:
         batch = received if isinstance(received, Submissions) else Submissions.gather([received])
         layout = agreement.layout
         rows = layout.rows_of(batch)
-        if agreement.fingerprint not in self._collections:
+        try:
+            screen = self.collection(agreement.fingerprint).screen
+        except UnknownCollectionError:
             self.open(agreement)
+            screen = self.collection(agreement.fingerprint).screen
         names, numbers = layout.names(rows), layout.numbers(rows)
-        screen = self.collection(agreement.fingerprint).screen
         if screen is not None:
             screen.require(numbers)
         (outcome,) = self.receive(agreement.fingerprint, [Arrival(names, numbers)])
