@@ -53,12 +53,13 @@ def test_hospitals_blur_and_somebody_learns(blurfit, agreed) -> None:
 
 
 def test_a_new_cluster_learns_the_same(blurfit, agreed) -> None:
-    with Writer(blurfit.folder / "a.parquet", agreed.layout) as writer:
-        writer.add(perturb_table(agreed, PEOPLE))
-    texts = set()
-    for engine in ("local", "dask"):
-        options = ["--engine", engine, "--receipt", f"{engine}.json", "--out", f"{engine}.model"]
-        done = blurfit("learn", "agreement.json", "a.parquet", *options)
+    table, texts = perturb_table(agreed, PEOPLE), set()
+    for engine in ("local", "dask"):  # each in a folder of its own, since a release is recorded
+        (blurfit.folder / engine).mkdir()
+        with Writer(blurfit.folder / engine / "a.parquet", agreed.layout) as writer:
+            writer.add(table)
+        options = ["--engine", engine, "--workers", "1", "--out", f"{engine}.model"]
+        done = blurfit("learn", "agreement.json", engine, *options)
         assert done.returncode == 0, done.stderr
         texts.add((blurfit.folder / f"{engine}.model").read_bytes())
     assert len(texts) == 1
