@@ -65,17 +65,11 @@ def test_a_new_cluster_learns_the_same(blurfit, agreed) -> None:
     assert len(texts) == 1
 
 
-@pytest.fixture(scope="module")
-def server():
-    with postgres.server() as url:
-        yield url
-
-
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_closed_collection_is_exported(blurfit, agreed, kind, request) -> None:
     place = "sqlite:///collection.db"
     if kind == "postgresql":
-        place = postgres.fresh_database(request.getfixturevalue("server"))
+        place = postgres.fresh_database(request.getfixturevalue("postgresql"))
     here = f"sqlite:///{blurfit.folder}/collection.db" if kind == "sqlite" else place
     with Store(here) as store:
         store.add(agreed, perturb_table(agreed, PEOPLE))

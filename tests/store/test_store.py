@@ -257,10 +257,11 @@ def test_invitations_are_used_once_and_leave_no_trace(agreement, place) -> None:
         assert send(one, tokens[0]) == 0  # again, with the invitation that it has used
         assert send(one) == 0
         assert isinstance(send(other, tokens[0]), NotInvitedError)
-        assert kept.invitations(kept.collection(agreement.fingerprint)) == 2
+        assert kept.invitations(agreement.fingerprint) == 2
         both = Submissions.gather([other, *perturb_table(agreement, people(1))])
         short, fine = kept.receive(
-            agreement.fingerprint, [arrival(both, tokens[1]), arrival(both, *tokens)]
+            kept.collection(agreement.fingerprint),
+            [arrival(both, tokens[1]), arrival(both, *tokens)],
         )
         assert isinstance(short, NotInvitedError)
         assert fine == 2
