@@ -77,7 +77,7 @@ def stored() -> dict[tuple[str, str], np.ndarray]:
                 ("first", first, shared.first),
                 ("second", second, shared.second),
             ):
-                store.receive(agreement.fingerprint, [arrival(shares)])
+                store.receive(store.collection(agreement.fingerprint), [arrival(shares)])
                 found[role, record] = everything_stored(store, agreement.fingerprint)
     return found
 
@@ -146,7 +146,7 @@ def test_only_those_who_reached_both_are_counted(two) -> None:
     agreement, first, second, peer = two
     send(agreement, first, None, 20, 21)
     send(agreement, None, second, 30, 31, 32)
-    second.stop(agreement.fingerprint)
+    second.close_collection(agreement.fingerprint)
     text = publish(first, agreement.fingerprint, peer)
     assert counted(first, agreement) == counted(second, agreement) == set(range(9))
     assert first.model(agreement.fingerprint) == second.model(agreement.fingerprint) == text
@@ -166,12 +166,12 @@ def test_nothing_without_the_consent_of_both(two) -> None:
     assert first.status(agreement.fingerprint).state == "collecting"
     with pytest.raises(InfeasibleError, match="closed by University"):
         peer.masks(b"x" * 32, 9, commitment.as_names(b""))
-    assert second.work(joint_publication.consent, agreement.fingerprint) is None
+    assert second.write(joint_publication.consent, second.collection(agreement.fingerprint)) is None
     assert second.status(agreement.fingerprint).state == "closed"
     with pytest.raises(NotPublishedError):
         second.model(agreement.fingerprint)
     text = publish(first, agreement.fingerprint, peer)
-    assert second.work(joint_publication.consent, agreement.fingerprint) == text
+    assert second.write(joint_publication.consent, second.collection(agreement.fingerprint)) == text
 
 
 def test_below_the_quorum_the_first_goes_on(place) -> None:
@@ -180,7 +180,7 @@ def test_below_the_quorum_the_first_goes_on(place) -> None:
         peer = opened(agreement, first, second)
         send(agreement, first, second, 0, 1)
         send(agreement, None, second, 2)
-        second.stop(agreement.fingerprint)
+        second.close_collection(agreement.fingerprint)
         with pytest.raises(InfeasibleError, match="there are 2"):
             publish(first, agreement.fingerprint, peer)
         assert first.status(agreement.fingerprint).state == "collecting"
@@ -195,13 +195,13 @@ def test_shares_are_never_learned_from_alone(two) -> None:
         with pytest.raises(InfeasibleError, match="other database"):
             store.publish(agreement)
         with pytest.raises(InfeasibleError, match="fixed before"):
-            store.look(joint_publication.sums_over, agreement.fingerprint)
+            store.read(joint_publication.sums_over, store.collection(agreement.fingerprint))
 
 
 def test_a_second_set_is_refused_for_ever(two) -> None:
     agreement, first, second, peer = two
     mark = agreement.fingerprint
-    second.stop(mark)
+    second.close_collection(mark)
     here = peer.names()
     collection = second.collection(mark)
 
@@ -234,12 +234,12 @@ def test_a_second_set_is_refused_for_ever(two) -> None:
 def test_a_result_that_does_not_follow_is_refused(two) -> None:
     agreement, first, second, peer = two
     mark = agreement.fingerprint
-    second.stop(mark)
+    second.close_collection(mark)
     sums = Statistics(9, np.eye(2), np.ones(2), mark)
     model = learn(agreement, sums)
     with pytest.raises(InfeasibleError, match="fixed before"):
         peer.deliver(model.to_json(), sums.to_json())
-    chosen, left_out = first.work(joint_publication.fix, mark, peer.names())
+    chosen, left_out = first.write(joint_publication.fix, first.collection(mark), peer.names())
     peer.masks(chosen.digest, chosen.count, left_out)
     fewer = Statistics(8, np.eye(2), np.ones(2), mark)
     other = Statistics(9, 2 * np.eye(2), np.ones(2), mark)
@@ -264,8 +264,8 @@ def test_one_liar_can_ruin_the_sums_and_then_there_is_no_model(two) -> None:
     lie = marked(agreement, 40)
     lie.first.words[:, 2] += np.uint64(2**62)
     for store, shares in ((first, lie.first), (second, lie.second)):
-        assert store.receive(agreement.fingerprint, [arrival(shares)]) == [1]
-    second.stop(agreement.fingerprint)
+        assert store.receive(store.collection(agreement.fingerprint), [arrival(shares)]) == [1]
+    second.close_collection(agreement.fingerprint)
     for _ in range(2):
         with pytest.raises(InfeasibleError, match="somebody sent"):
             publish(first, agreement.fingerprint, peer)
@@ -274,8 +274,8 @@ def test_one_liar_can_ruin_the_sums_and_then_there_is_no_model(two) -> None:
 
 def test_damage_is_found(two) -> None:
     agreement, first, second, peer = two
-    second.stop(agreement.fingerprint)
-    first.work(joint_publication.fix, agreement.fingerprint, peer.names())
+    second.close_collection(agreement.fingerprint)
+    first.write(joint_publication.fix, first.collection(agreement.fingerprint), peer.names())
     with first._writing() as connection:
         connection.execute(sa.text("DELETE FROM blocks"))
     with pytest.raises(NotCertifiedError, match="Expected 9 shares"):
@@ -284,7 +284,9 @@ def test_damage_is_found(two) -> None:
 
 def test_a_second_database_that_lost_people_is_found(two) -> None:
     agreement, first, second, peer = two
-    second.stop(agreement.fingerprint)
-    first.work(joint_publication.fix, agreement.fingerprint, peer.names())
+    second.close_collection(agreement.fingerprint)
+    first.write(joint_publication.fix, first.collection(agreement.fingerprint), peer.names())
     with pytest.raises(ConflictError, match="has fewer now"):
-        first.work(joint_publication.fix, agreement.fingerprint, peer.names()[1:])
+        first.write(
+            joint_publication.fix, first.collection(agreement.fingerprint), peer.names()[1:]
+        )

@@ -116,7 +116,9 @@ def test_a_name_with_other_numbers_is_a_conflict_and_nothing_of_its_request_is_k
         with pytest.raises(ConflictError, match=one.identifier):
             kept.add(agreement, batch)
         assert kept.count(agreement) == 1
-        refused, accepted = kept.receive(agreement.fingerprint, [arrival(batch), arrival(others)])
+        refused, accepted = kept.receive(
+            kept.collection(agreement.fingerprint), [arrival(batch), arrival(others)]
+        )
         assert isinstance(refused, ConflictError)
         assert accepted == 5
         clash = Submissions.gather([one, changed(one, agreement)])
@@ -136,7 +138,7 @@ def test_one_name_twice_in_a_group(agreement, place) -> None:
     ]
     with Store(place) as kept:
         kept.open(agreement)
-        first, again, conflict, last = kept.receive(agreement.fingerprint, group)
+        first, again, conflict, last = kept.receive(kept.collection(agreement.fingerprint), group)
         assert (first, again, last) == (1, 0, 1)
         assert isinstance(conflict, ConflictError)
         assert kept.count(agreement) == 2
@@ -200,11 +202,11 @@ def test_statistics_are_shown_for_moment_alone_and_once_published(agreement, pla
 def test_a_closed_collection_can_still_be_published(agreement, place) -> None:
     with Store(place) as kept:
         kept.add(agreement, perturb_table(agreement, PEOPLE))
-        assert kept.stop(agreement.fingerprint).state == "closed"
+        assert kept.close_collection(agreement.fingerprint).state == "closed"
         with pytest.raises(ClosedError):
             kept.add(agreement, perturb_table(agreement, people(1)))
         assert kept.publish(agreement).count == 40
-        assert kept.stop(agreement.fingerprint).state == "published"
+        assert kept.close_collection(agreement.fingerprint).state == "published"
 
 
 def test_a_model_that_cannot_be_had_is_refused_for_ever(place) -> None:
@@ -244,7 +246,9 @@ def test_invitations_are_used_once_and_leave_no_trace(agreement, place) -> None:
 
         def send(submission: Submission, *invitations: str) -> object:
             batch = Submissions.gather([submission])
-            (outcome,) = kept.receive(agreement.fingerprint, [arrival(batch, *invitations)])
+            (outcome,) = kept.receive(
+                kept.collection(agreement.fingerprint), [arrival(batch, *invitations)]
+            )
             return outcome
 
         assert isinstance(send(one), NotInvitedError)
@@ -256,7 +260,8 @@ def test_invitations_are_used_once_and_leave_no_trace(agreement, place) -> None:
         assert kept.invitations(agreement.fingerprint) == 2
         both = Submissions.gather([other, *perturb_table(agreement, people(1))])
         short, fine = kept.receive(
-            agreement.fingerprint, [arrival(both, tokens[1]), arrival(both, *tokens)]
+            kept.collection(agreement.fingerprint),
+            [arrival(both, tokens[1]), arrival(both, *tokens)],
         )
         assert isinstance(short, NotInvitedError)
         assert fine == 2
