@@ -67,28 +67,28 @@ def test_names_in_order_and_a_page_at_a_time(place) -> None:
 
 def test_one_set_for_ever(place) -> None:
     agreement = propose()
-    with Store(place) as first, Store() as second:
+    with Store() as first, Store(place) as second:
         opened(agreement, first, second)
-        send(agreement, first, None, *range(6))
+        send(agreement, None, second, *range(6))
         mark = agreement.fingerprint
-        assert first.look(commitment.recorded, mark) is None
+        assert second.look(commitment.recorded, mark) is None
         few = rows([name_of(n) for n in range(4)])
         with pytest.raises(BelowQuorumError, match=r"quorum 3.*are 2"):
-            first.work(commitment.record, mark, few)
+            second.work(commitment.record, mark, few)
         stranger = rows([name_of(99)])
         with pytest.raises(InvalidValueError, match="among the 6"):
-            first.work(commitment.record, mark, stranger)
+            second.work(commitment.record, mark, stranger)
         with pytest.raises(InvalidValueError, match="each once"):
-            first.work(commitment.record, mark, rows([name_of(1)] * 2))
-        assert first.look(commitment.recorded, mark) is None, "what is refused leaves nothing"
-        chosen = first.work(commitment.record, mark, few[:2])
+            second.work(commitment.record, mark, rows([name_of(1)] * 2))
+        assert second.look(commitment.recorded, mark) is None, "what is refused leaves nothing"
+        chosen = second.work(commitment.record, mark, few[:2])
         assert chosen.count == 4
-        again = first.work(commitment.record, mark, few[1::-1])
+        again = second.work(commitment.record, mark, few[1::-1])
         assert again.digest == chosen.digest
         for other in (few[:1], few[1:3], few[:0]):
             with pytest.raises(ConflictError, match="never be another"):
-                first.work(commitment.record, mark, other)
-        kept = first.look(commitment.recorded, mark)
+                second.work(commitment.record, mark, other)
+        kept = second.look(commitment.recorded, mark)
         assert (kept.digest, kept.count) == (chosen.digest, 4)
         assert np.array_equal(kept.left_out, commitment.in_order(few[:2]))
 
