@@ -1,9 +1,9 @@
 """The store: submissions in SQLite or PostgreSQL, each counted once, and one model from each
 collection.
 
-A submission is stored under its random name. The same name with the same numbers is accepted again
-and counted once, so a sender who is not sure may simply send again; with other numbers it is a
-conflict. What was accepted is on disk.
+A submission is stored under its random identifier. What comes again under it is acknowledged and
+counted once, so a sender who is not sure may simply send again; the first one stays, whatever the
+numbers of a later one are. What was accepted is on disk.
 
 What must happen together is one transaction: names, numbers, sums and used invitations of a group
 of arrivals; the closing of a collection, its model, and the sums that are published with it.
