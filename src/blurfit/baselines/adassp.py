@@ -24,8 +24,8 @@ Wang's relation adds or removes one record; with n public that is zero-out.
 Three Gaussians with noise k·Δ are together μ-GDP with μ = √3/k, exactly (Dong, Roth and Su 2022,
 Corollary 3.3; the upper triangle is moved by no more than Δ₂). So "exact" takes the least k whose
 profile is (ε, δ), and "published", which is less than the classical Gaussian mechanism's
-√(2 ln(1.25·3/δ))/(ε/3), keeps more than it promises wherever `promise` lets it pass. A lead over the
-published constants alone would be a lead over their slack.
+√(2 ln(1.25·3/δ))/(ε/3), keeps more than it promises wherever `promise` lets it pass. A lead over
+the published constants alone would be a lead over their slack.
 """
 
 import math
