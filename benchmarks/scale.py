@@ -25,12 +25,12 @@ from measure import Row, best_times, show
 from rich.console import Console
 
 from blurfit import Agreement, Numeric, Schema, Statistics, Store, perturb_table
-from blurfit.agreement.submission_files import Writer
 from blurfit.contributor.bulk import blur_table
-from blurfit.database.engines import Engine
-from blurfit.database.engines.cluster import Cluster
-from blurfit.database.engines.threads import Threads
-from blurfit.database.lake import Plan, statistics
+from blurfit.files.engines import Engine
+from blurfit.files.engines.cluster import Cluster
+from blurfit.files.engines.threads import Threads
+from blurfit.files.learn import Plan, statistics
+from blurfit.messages.submission_files import Writer
 from blurfit.simulation.sampler import sampler_for
 
 FloatArray = npt.NDArray[np.float64]
@@ -221,7 +221,7 @@ def trial(rounds: int) -> Iterator[Row]:
     cp: Any = importlib.import_module("cvxpy")
 
     from blurfit import learn as solve
-    from blurfit.database.solver import minimise
+    from blurfit.learning.solver import minimise
 
     agreed = agreement(ROWS)
     x, y = agreed.schema.encode(people(ROWS))

@@ -27,12 +27,12 @@ from rich.console import Console
 from rich.table import Table
 
 from blurfit import Agreement, Store, perturb_table
-from blurfit.agreement.masks import sum_of_masks
-from blurfit.agreement.shares import Role, Shares
-from blurfit.contributor.shares import share_table
-from blurfit.database import commitment, split
-from blurfit.database.arrivals import Arrival
-from blurfit.database.service import BINARY, Limits, Service
+from blurfit.contributor.share import share_table
+from blurfit.messages.masks import sum_of_masks
+from blurfit.messages.shares import Role, Shares
+from blurfit.service.app import BINARY, Limits, Service
+from blurfit.store import commitment, joint_publication
+from blurfit.store.arrivals import Arrival
 
 DATABASES = [("First", "https://first.example"), ("Second", "https://second.example")]
 ROLES: tuple[Role, ...] = ("whole", "first", "second")
@@ -171,7 +171,7 @@ def sums(folder: str, rounds: int, count: int) -> Iterator[tuple[str, ...]]:
     for role, left_out in (*cases, ("second", count // 128)):
         store, fingerprint = filled(folder, role, count, left_out)
         with store:
-            seconds = timed(partial(store.look, split.sums_over, fingerprint), rounds)
+            seconds = timed(partial(store.look, joint_publication.sums_over, fingerprint), rounds)
         yield (
             f"{role}: sums of {count:,} shares, {left_out:,} left out",
             f"{seconds:.3f} s",

@@ -17,7 +17,6 @@ from rich.table import Table
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.linear_model import LinearRegression, LogisticRegression  # type: ignore[import-untyped]
 
-from blurfit.agreement.schema import Numeric, Schema
 from blurfit.datasets import Census, load_acs, load_adult
 from blurfit.estimators import (
     InputPerturbationClassifier,
@@ -25,6 +24,7 @@ from blurfit.estimators import (
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
 )
+from blurfit.schema.schema import Numeric, Schema
 
 EPSILONS, DELTA = (0.1, 1.0), 1e-6
 

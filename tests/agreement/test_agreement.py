@@ -20,9 +20,9 @@ from blurfit import (
 )
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import Grid
-from blurfit.agreement.schema import Binary, Categorical, Numeric, Schema
 from blurfit.errors import BlurfitError
-from blurfit.theory.calibrated import calibration_from_dict
+from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
+from blurfit.theory.calibration import calibration_from_dict
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
 REGRESSION = Schema(features=FEATURES, target=Numeric("income", 0, 200_000))

@@ -1,17 +1,13 @@
 """`blurfit contribute --out`, `export` and `learn`, as they are typed."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from blurfit import PublishedModel, Store, perturb_table
-from blurfit.agreement.submission_files import Writer
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-import postgres
+from blurfit.messages.submission_files import Writer
+from support import postgres
 
 _TO_A_FILE = ["contribute", "agreement.json", "people.csv", "--out"]
 PEOPLE = {"age": np.linspace(0, 100, 30), "income": np.linspace(0, 1000, 30)}

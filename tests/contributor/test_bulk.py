@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from blurfit import Agreement, ConflictError, InvalidValueError, Numeric, Schema
-from blurfit.agreement.files import TableFile
-from blurfit.agreement.submission_files import open_submissions
 from blurfit.contributor import bulk
 from blurfit.contributor.bulk import blur_table
 from blurfit.contributor.client import default_journal
 from blurfit.contributor.journal import Journal
-from blurfit.database.engines.threads import Threads
-from blurfit.database.lake import learn_files
+from blurfit.files.engines.threads import Threads
+from blurfit.files.learn import learn_files
+from blurfit.messages.submission_files import open_submissions
+from blurfit.schema.table_files import TableFile
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=200)

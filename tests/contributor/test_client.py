@@ -14,16 +14,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from blurfit import access
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.schema import Numeric, Schema
-from blurfit.agreement.submission import Submission, Submissions
 from blurfit.contributor import client as module
 from blurfit.contributor.client import Client, default_journal
 from blurfit.contributor.perturb import perturb, perturb_table
-from blurfit.database.limits import Limiter
-from blurfit.database.service import Service
-from blurfit.database.store import Store
 from blurfit.errors import (
     BlurfitError,
     ClosedError,
@@ -34,7 +28,14 @@ from blurfit.errors import (
     ServiceError,
     UnknownCollectionError,
 )
-from blurfit.theory.calibrated import calibration_from_dict
+from blurfit.messages.submissions import Submission, Submissions
+from blurfit.protocol import tokens
+from blurfit.protocol.tokens import new_token
+from blurfit.schema.schema import Numeric, Schema
+from blurfit.service.app import Service
+from blurfit.service.limits import Limiter
+from blurfit.store.store import Store
+from blurfit.theory.calibration import calibration_from_dict
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20, "weight_bound": 2.0}
@@ -492,12 +493,12 @@ def test_a_service_that_limits_its_callers_gets_everything_in_the_end(
 # ---- invitations
 
 
-@pytest.fixture
-def tokens(store) -> list[str]:
+@pytest.fixture(name="tokens")
+def invitations(store) -> list[str]:
     store.open(AGREEMENT, invited=True)
-    tokens = [access.new_token() for _ in range(ROWS)]
-    store.invite(AGREEMENT.fingerprint, [access.hashed(token) for token in tokens])
-    return tokens
+    made = [tokens.new_token() for _ in range(ROWS)]
+    store.invite(AGREEMENT.fingerprint, [tokens.hashed(token) for token in made])
+    return made
 
 
 @pytest.fixture
@@ -510,7 +511,7 @@ def test_an_invitation_is_for_one_submission(guest, store, tokens) -> None:
     with pytest.raises(NotInvitedError):
         guest.contribute(AGREEMENT, RECORD)
     with pytest.raises(NotInvitedError):
-        guest.contribute(AGREEMENT, RECORD, invitation=access.new_token())
+        guest.contribute(AGREEMENT, RECORD, invitation=new_token())
     receipt = guest.contribute(AGREEMENT, RECORD, invitation=tokens[0])
     with pytest.raises(NotInvitedError, match="have been used"):
         guest.contribute(AGREEMENT, RECORD, invitation=tokens[0])

@@ -9,9 +9,9 @@ from scipy.stats import kstest
 
 from blurfit import NotCertifiedError
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.schema import Binary, Numeric, Schema
 from blurfit.contributor import perturb as module
 from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.schema.schema import Binary, Numeric, Schema
 
 SCHEMA = Schema(
     features=[Numeric("age", 0, 100), Binary("married")], target=Numeric("income", 0, 200_000)

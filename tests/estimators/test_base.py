@@ -18,9 +18,6 @@ from sklearn.utils.validation import has_fit_parameter
 
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.schema import Numeric, Schema
-from blurfit.database.learner import learn
-from blurfit.database.statistics import Statistics
 from blurfit.estimators import (
     InputPerturbationClassifier,
     InputPerturbationRegressor,
@@ -29,7 +26,10 @@ from blurfit.estimators import (
     base,
 )
 from blurfit.estimators.defaults import PublicFacts
+from blurfit.learning.learner import learn
+from blurfit.learning.statistics import Statistics
 from blurfit.model.statement import as_markdown
+from blurfit.schema.schema import Numeric, Schema
 
 # Little noise, because scikit-learn expects a model that learns from a hundred rows.
 GENEROUS = {"epsilon": 1e4, "bounds": (-5, 5)}

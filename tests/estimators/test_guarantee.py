@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from blurfit import InvalidValueError
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import DISCRETE_SHARE
-from blurfit.agreement.schema import Binary, Numeric, Schema
 from blurfit.estimators.guarantee import FitGuarantee, gaussian_share, share
 from blurfit.model.published import PublishedModel
+from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.theory.gaussian import delta_of, mu_of
 
 

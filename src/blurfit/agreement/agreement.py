@@ -31,15 +31,17 @@ from blurfit.agreement.databases import (
     require_two,
 )
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, ROUNDING, Grid
-from blurfit.agreement.schema import Schema
-from blurfit.agreement.submission import Layout
 from blurfit.errors import (
     BlurfitError,
     InfeasibleError,
     InvalidValueError,
     NotCertifiedError,
 )
-from blurfit.theory.calibrated import (
+from blurfit.messages.shares import Part, ShareLayout
+from blurfit.messages.submissions import Layout
+from blurfit.schema.schema import Schema
+from blurfit.theory.calibrate import calibrate
+from blurfit.theory.calibration import (
     MECHANISMS,
     InputCalibration,
     Mechanism,
@@ -47,7 +49,6 @@ from blurfit.theory.calibrated import (
     Rule,
     calibration_from_dict,
 )
-from blurfit.theory.calibration import calibrate
 from blurfit.theory.losses import Approximation, LogisticLoss, SquaredLoss
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import finite, inside_unit_interval, nonnegative, one_of, positive, whole
@@ -207,6 +208,14 @@ class Agreement:
     def layout(self) -> Layout:
         """The bytes of a submission under this agreement."""
         return Layout(self.fingerprint, self.mechanism, self.dimension)
+
+    def share_layout(self, part: Part) -> ShareLayout:
+        """The bytes of one of the two shares of a submission, where trust is split."""
+        if not self.databases:
+            raise InvalidValueError(
+                "Expected an agreement with trust='split': under this one submissions are whole."
+            )
+        return ShareLayout(self.fingerprint, self.mechanism, self.dimension, part)
 
     def verify(self, fingerprint: str | None = None) -> None:
         """Refuse a contract whose noise keeps less than it promises, or another than was expected.

@@ -35,11 +35,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.baselines.base import ApproximateRival, RivalRegressor
 from blurfit.baselines.risk import Risk, SquaredRisk
-from blurfit.database.statistics import Statistics, unpack
+from blurfit.baselines.rival import ApproximateRival, RivalRegressor
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee
+from blurfit.learning.statistics import Statistics, unpack
 from blurfit.theory.gaussian import delta_of, mu_of
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import one_of

@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit, ndtr, ndtri
 
-from blurfit.baselines.base import ApproximateRival, RivalRegressor
+from blurfit.baselines.rival import ApproximateRival, RivalRegressor
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.setting import Neighbours

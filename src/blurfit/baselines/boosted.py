@@ -31,9 +31,9 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.baselines.adassp import Sensitivities
-from blurfit.baselines.base import ApproximateRival, RivalRegressor
-from blurfit.database.statistics import unpack
+from blurfit.baselines.rival import ApproximateRival, RivalRegressor
 from blurfit.estimators.guarantee import FitGuarantee
+from blurfit.learning.statistics import unpack
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.validate import one_of, whole
 

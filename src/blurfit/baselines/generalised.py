@@ -43,10 +43,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfcx
 
-from blurfit.baselines.base import ApproximateRival, RivalClassifier, RivalRegressor
 from blurfit.baselines.huber import huber_minimiser
-from blurfit.baselines.noise import gaussian as gaussian_noise
+from blurfit.baselines.normals import gaussian as gaussian_noise
 from blurfit.baselines.risk import minimiser
+from blurfit.baselines.rival import ApproximateRival, RivalClassifier, RivalRegressor
 from blurfit.theory.gaussian import delta_of, mu_of
 from blurfit.theory.roots import root_of_increasing
 from blurfit.theory.setting import Neighbours

@@ -31,8 +31,8 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from blurfit.baselines.adassp import ACCOUNTINGS, Accounting
-from blurfit.baselines.base import ApproximateRival, RivalRegressor
 from blurfit.baselines.mixing import delta_kept, least, lift_of, renyi_gamma, sketch
+from blurfit.baselines.rival import ApproximateRival, RivalRegressor
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.setting import Neighbours

@@ -32,10 +32,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.baselines.base import ApproximateRival, InBall, PureRival, RivalClassifier
-from blurfit.baselines.noise import exponential_in_norm
-from blurfit.baselines.noise import gaussian as gaussian_noise
+from blurfit.baselines.normals import exponential_in_norm
+from blurfit.baselines.normals import gaussian as gaussian_noise
 from blurfit.baselines.risk import Risk, minimiser
+from blurfit.baselines.rival import ApproximateRival, InBall, PureRival, RivalClassifier
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.certified import largest_m
 from blurfit.theory.setting import Neighbours

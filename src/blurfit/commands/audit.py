@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.audit.examination import Finding
+from blurfit.audit.findings import CONFIDENCE, TRIALS, audit_agreement, number_of_attacks
 from blurfit.commands.audit_report import plot, report
-from blurfit.simulation.audit import CONFIDENCE, TRIALS, audit_agreement, number_of_attacks
-from blurfit.simulation.examination import Finding
 
 
 @click.command(name="audit", epilog="Example: blurfit audit docs/examples/survey.json --trials 200")

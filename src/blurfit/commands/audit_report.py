@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from blurfit.simulation.examination import Finding
+from blurfit.audit.examination import Finding
 
 
 def report(findings: Sequence[Finding], confidence: float) -> RenderableType:

@@ -137,7 +137,7 @@ def _share(
     options: dict[str, Any],
 ) -> int:
     """A share to each of the agreement's two databases."""
-    from blurfit.contributor.split import SplitClient
+    from blurfit.contributor.share_sending import SplitClient
 
     if url is not None:
         raise InvalidValueError(

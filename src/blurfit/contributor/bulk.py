@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.files import TableFile
-from blurfit.agreement.submission import Submissions
-from blurfit.agreement.submission_files import (
+from blurfit.contributor.client import default_journal
+from blurfit.contributor.journal import Journal
+from blurfit.contributor.perturb import perturb_table
+from blurfit.errors import ConflictError, InvalidValueError
+from blurfit.messages.submission_files import (
     SUFFIXES,
     Writer,
     open_submissions,
     rows_at_once,
 )
-from blurfit.contributor.client import default_journal
-from blurfit.contributor.journal import Journal
-from blurfit.contributor.perturb import perturb_table
-from blurfit.errors import ConflictError, InvalidValueError
+from blurfit.messages.submissions import Submissions
+from blurfit.schema.table_files import TableFile
 
 EXACT_ROWS = 500  # a second or two of work, which is what a killed run loses at most, on each core
 

@@ -12,12 +12,12 @@ from typing import Any, Self
 import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.files import TableFile
-from blurfit.agreement.submission import Submission, Submissions
 from blurfit.contributor.journal import Journal
 from blurfit.contributor.perturb import perturb, perturb_table
 from blurfit.errors import InvalidValueError
-from blurfit.exchange import PATIENCE, Exchange, decoded
+from blurfit.messages.submissions import Submission, Submissions
+from blurfit.protocol.http import PATIENCE, Exchange, decoded
+from blurfit.schema.table_files import TableFile
 
 BINARY = "application/vnd.blurfit.submission"
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20
@@ -38,7 +38,7 @@ def _nobody_watches(_done: int, _of: int) -> None:
 
 
 class Client:
-    """A service as contributors see it; arguments as for `blurfit.exchange.Exchange`."""
+    """A service as contributors see it; arguments as for `blurfit.protocol.http.Exchange`."""
 
     def __init__(
         self,

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.submission import Submission, Submissions
 from blurfit.contributor import noise
 from blurfit.errors import InfeasibleError
-from blurfit.theory.calibrated import InputCalibration
+from blurfit.messages.submissions import Submission, Submissions
+from blurfit.theory.calibration import InputCalibration
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -123,7 +123,7 @@ def _refuse_if_split(agreement: Agreement) -> None:
     if agreement.databases:
         raise InfeasibleError(
             "Expected an agreement with trust='one': under this one a record is shared between "
-            "two databases, with blurfit.contributor.shares or `blurfit contribute`."
+            "two databases, with blurfit.contributor.share or `blurfit contribute`."
         )
 
 

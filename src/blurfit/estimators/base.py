@@ -19,20 +19,20 @@ from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import power_of_two_below
-from blurfit.agreement.schema import Binary, Numeric, Schema
 from blurfit.contributor import noise
 from blurfit.contributor.perturb import perturb_table
-from blurfit.database.learner import learn
-from blurfit.database.statistics import Statistics, pack, unpack
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.bounds import bounded_columns
 from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
 from blurfit.estimators.guarantee import FitGuarantee, gaussian_share, share
-from blurfit.estimators.sums import encoded_sums
+from blurfit.estimators.one_pass import encoded_sums
+from blurfit.learning.learner import learn
+from blurfit.learning.statistics import Statistics, pack, unpack
 from blurfit.model.published import PublishedModel
+from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.simulation.entropy import generator_for
 from blurfit.simulation.sampler import sampler_for
-from blurfit.theory.calibrated import InputCalibration, Mechanism, MomentCalibration, Rule
+from blurfit.theory.calibration import InputCalibration, Mechanism, MomentCalibration, Rule
 from blurfit.theory.setting import Neighbours
 
 AnyArray = npt.NDArray[Any]

@@ -12,7 +12,6 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
     validate_data,
 )
 
-from blurfit.agreement.schema import Binary
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.base import (
     InputPerturbation,
@@ -21,6 +20,7 @@ from blurfit.estimators.base import (
     Signal,
     free_name,
 )
+from blurfit.schema.schema import Binary
 
 AnyArray = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from blurfit.agreement.grid import DISCRETE_SHARE
 from blurfit.model.published import PublishedModel
-from blurfit.theory.calibrated import Mechanism
+from blurfit.theory.calibration import Mechanism
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import inside_unit_interval, positive

@@ -17,22 +17,22 @@ from blurfit.baselines import (
     ObjectivePerturbationClassifier,
     ObjectivePerturbationRegressor,
 )
-from blurfit.baselines.noise import exponential_in_norm, gaussian
+from blurfit.baselines.normals import exponential_in_norm, gaussian
 from blurfit.baselines.output import forecast_ridge, into_ball, sensitivity
 from blurfit.baselines.risk import LogisticRisk, SquaredRisk
-from blurfit.database.learner import spectral_ridge
-from blurfit.database.solver import minimise
-from blurfit.database.statistics import Statistics
 from blurfit.estimators import (
     InputPerturbationClassifier,
     InputPerturbationRegressor,
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
 )
-from blurfit.experiments.population import Population, WindowSums
+from blurfit.experiments.cohort import Population, WindowSums
+from blurfit.learning.learner import spectral_ridge
+from blurfit.learning.solver import minimise
+from blurfit.learning.statistics import Statistics
 from blurfit.simulation.entropy import Generator
 from blurfit.simulation.sampler import sampler_for
-from blurfit.theory.calibrated import InputCalibration, MomentCalibration
+from blurfit.theory.calibration import InputCalibration, MomentCalibration
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -8,7 +8,6 @@ from typing import Any
 from matplotlib.figure import Figure
 from PIL import Image
 
-from blurfit.experiments.journal import Row
 from blurfit.experiments.methods import (
     CERTIFIED_OBJECTIVE,
     CONSTANT,
@@ -29,6 +28,7 @@ from blurfit.experiments.rivals import (
     PUBLISHED_GRADIENT,
 )
 from blurfit.experiments.summary import Key, Mean, means
+from blurfit.experiments.trials import Row
 
 DOTS, COLOURS = 80, 64  # per inch: pictures for a page, of some ten kilobytes
 STYLES: dict[str, dict[str, Any]] = {

@@ -26,10 +26,10 @@ from blurfit.baselines.functional import LOGISTIC, SQUARED
 from blurfit.baselines.gradient import published_descent, published_deviation
 from blurfit.baselines.local import local_descent
 from blurfit.baselines.slopes import logistic_slope, squared_slope
-from blurfit.experiments.journal import Row
+from blurfit.experiments.cohort import Population, Window
+from blurfit.experiments.figures import DELTA, PaperFigure
 from blurfit.experiments.methods import CONSTANT, INPUT, LINES, MOMENT, Promise, squared_risk
-from blurfit.experiments.paper import DELTA, PaperFigure
-from blurfit.experiments.population import Population, Window
+from blurfit.experiments.trials import Row
 from blurfit.simulation.entropy import Generator, generator_for
 
 FloatArray = npt.NDArray[np.float64]

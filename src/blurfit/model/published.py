@@ -17,8 +17,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.schema import Coefficients
 from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.schema.schema import Coefficients
 from blurfit.theory.losses import LogisticLoss
 from blurfit.theory.setting import ModelGuarantee
 from blurfit.validate import finite, inside_unit_interval, whole

@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.database.statistics import Statistics
 from blurfit.errors import InvalidValueError
-from blurfit.theory.calibrated import InputCalibration, MomentCalibration
+from blurfit.learning.statistics import Statistics
+from blurfit.theory.calibration import InputCalibration, MomentCalibration
 
 FloatArray = npt.NDArray[np.float64]
 

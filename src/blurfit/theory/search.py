@@ -26,8 +26,8 @@ from blurfit.theory.certified import (
     require_more_records_than_dimensions,
     spectrum_floor,
 )
+from blurfit.theory.excess_risk import input_excess_risk
 from blurfit.theory.quantiles import chi_square_floor, shifted_energy_ceiling
-from blurfit.theory.risk import input_excess_risk
 from blurfit.theory.setting import Setting
 
 Point = npt.NDArray[np.float64]  # logarithms of what is searched for

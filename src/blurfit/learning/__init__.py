@@ -1,0 +1,1 @@
+"""From blurred sums to weights: mathematics alone, no SQL and no HTTP."""
