@@ -30,6 +30,7 @@ the published constants alone would be a lead over their slack.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -68,6 +69,7 @@ class Sensitivities:
         return cls(1.0, 1.0, 1.0)
 
 
+@lru_cache(maxsize=256)
 def noise_multiplier(epsilon: float, delta: float, accounting: Accounting = "published") -> float:
     """k = √(ln(6/δ))/(ε/3) as published, or √3/μ(ε, δ).
 

@@ -25,6 +25,7 @@ sensitivities are those of AdaSSP's table.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -44,6 +45,7 @@ TAIL = 1.96  # deviations that the ridge allows for
 _ROUNDING = 1 + 1e-9
 
 
+@lru_cache(maxsize=256)
 def noise_multiplier(
     epsilon: float, delta: float, rounds: int, calibration: Calibration = "exact"
 ) -> float:

@@ -64,7 +64,7 @@ def safety(log_volumes: FloatArray, t: int, epsilon: float, delta: float) -> int
         if not len(inner):
             break
         ratio = np.min(outer - inner - epsilon / 2 * np.arange(len(inner)))
-        if math.log1p(math.exp(epsilon / 2)) + float(ratio) > math.log(delta):
+        if float(np.logaddexp(0, epsilon / 2) + ratio) > math.log(delta):
             break
         q = k + 1
     return q

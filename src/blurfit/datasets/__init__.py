@@ -13,10 +13,10 @@ Each gives a `Census`: the columns, and a schema whose bounds are constants that
 
 from blurfit.datasets.acs import load_acs
 from blurfit.datasets.adult import load_adult
+from blurfit.datasets.bounded import load_table
 from blurfit.datasets.census import Census
 from blurfit.datasets.generated import make_census
 from blurfit.datasets.ipums import load_ipums
-from blurfit.datasets.tables import load_table
 from blurfit.datasets.uci import UCI_SETS, load_uci
 
 __all__ = [
