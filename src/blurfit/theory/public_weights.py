@@ -47,8 +47,9 @@ Kind = Literal["numeric", "sign"] | int  # a whole number: a categorical with so
 
 _SPREAD, _EXPLAINED = 0.25, 0.4
 _INTERCEPTS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)
-_TARGETS = (0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+_TARGETS = (0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 _MOST = 2.0
+_HALF_STEPS = 40
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def excess_risk(
     weight = (1 - target**2) / coefficients
     error = noise**2 / (2 * count**2 * target**2)
     kept, lost = 1.0, np.zeros(coefficients)
-    for _ in range(8):  # half-steps to the fixed point of f
+    for _ in range(_HALF_STEPS):  # to the only fixed point of f: lost grows with kept
         on_matrix = target**2 * (0.25 / constant**2 + 0.5 * kept / weight)
         lost = error * (1 + on_matrix) / (weight * spectrum) + 0.6 * _SPREAD / count
         kept = (kept + float(np.mean(signal / (signal + lost)))) / 2
