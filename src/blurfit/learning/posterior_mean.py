@@ -40,9 +40,11 @@ def posterior_mean(sums: Submodel, start: Shrunk | None = None) -> Shrunk:
 
     Args:
         sums: One target and its features.
-        start: Where the chains begin; linear Bayes if left out.
+        start: Where the chains begin; linear Bayes if left out. Without noise it is the answer.
     """
     begin = linear_bayes(sums) if start is None else start
+    if sums.deviation == 0:  # nothing to average over
+        return begin
     law = _Moments(sums)
     generator = np.random.Generator(np.random.PCG64(_seed(sums)))
     moments = _sample(law, law.point(begin), generator)
