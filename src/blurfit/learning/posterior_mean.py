@@ -21,6 +21,7 @@ same model, and everybody can repeat it.
 """
 
 import hashlib
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -97,7 +98,12 @@ class _Moments:
         )
         self.degrees = self.freedom - np.arange(p)
         self.lower = np.tril_indices(p, -1)
-        self.size = len(self.centre) + p + len(self.lower[0])
+        ends = np.cumsum([0, p + 1, p, p, 1, 1, p, len(self.lower[0])])
+        self.size = int(ends[-1])
+        parts = [slice(int(a), int(b)) for a, b in pairwise(ends)]
+        self.mean, self.log_scale, self.h, self.log_rate, self.log_left = parts[:5]
+        self.log_diagonal, self.below = parts[5:]
+        self.prior = slice(0, len(self.centre))  # all but L, independent and Gaussian
 
     def point(self, begin: Shrunk) -> FloatArray:
         """The coordinates of a linear Bayes model."""
@@ -126,16 +132,15 @@ class _Moments:
     def moments(self, x: FloatArray) -> tuple[FloatArray, ...]:
         """T and what it was made of, for each chain."""
         p, chains = self.p, len(x)
-        mean, log_scale = x[:, : p + 1], x[:, p + 1 : 2 * p + 1]
-        h, log_rate, log_left = x[:, 2 * p + 1 : 3 * p + 1], x[:, 3 * p + 1], x[:, 3 * p + 2]
+        mean = x[:, self.mean]
         factor = np.zeros((chains, p + 1, p + 1))
         each = np.arange(p)
-        factor[:, each, each] = np.exp(x[:, 3 * p + 3 : 4 * p + 3])
-        factor[:, self.lower[0], self.lower[1]] = x[:, 4 * p + 3 :]
-        factor[:, :p] *= np.exp(log_scale)[:, :, None] / np.sqrt(self.freedom)
-        beta = np.exp(log_rate)[:, None] * h * np.sqrt(_SHARE) * np.exp(-log_scale)
+        factor[:, each, each] = np.exp(x[:, self.log_diagonal])
+        factor[:, self.lower[0], self.lower[1]] = x[:, self.below]
+        factor[:, :p] *= self._scales(x)[:, :, None]
+        beta = self._rates(x) * x[:, self.h]
         factor[:, p, :p] = np.einsum("cj,cjk->ck", beta, factor[:, :p, :p])
-        factor[:, p, p] = np.exp(log_left)
+        factor[:, p, p:] = np.exp(x[:, self.log_left])
         total = np.empty((chains, p + 2, p + 2))
         total[:, 0, 0] = 1.0
         total[:, 0, 1:] = total[:, 1:, 0] = mean
@@ -144,42 +149,50 @@ class _Moments:
         return total, factor, beta, mean
 
     def energy(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """−log density and its gradient, for each chain."""
+        """−log density and its gradient, for each chain: T = QQᵀ + mean·meanᵀ, differentiated by
+        the rules of the matrix product.
+        """
         p = self.p
         total, factor, beta, mean = self.moments(x)
-        gap = total * np.outer(self.weights, self.weights) - self.seen
+        both = np.outer(self.weights, self.weights)
+        gap = total * both - self.seen
         gap[:, 0, 0] = 0.0
-        standard = (x[:, : len(self.centre)] - self.centre) / self.spread
-        log_diagonal, below = x[:, 3 * p + 3 : 4 * p + 3], x[:, 4 * p + 3 :]
-        squares = np.exp(2 * log_diagonal)
+        standard = (x[:, self.prior] - self.centre) / self.spread
+        squares = np.exp(2 * x[:, self.log_diagonal])
         value = (
             self.precision / 2 * np.sum(gap**2, axis=(1, 2))
             + np.sum(standard**2, axis=1) / 2
-            + np.sum(squares / 2 - self.degrees * log_diagonal, axis=1)
-            + np.sum(below**2, axis=1) / 2
+            + np.sum(squares / 2 - self.degrees * x[:, self.log_diagonal], axis=1)
+            + np.sum(x[:, self.below] ** 2, axis=1) / 2
         )
-        slope = np.empty_like(x)
-        slope[:, : len(self.centre)] = standard / self.spread
-        slope[:, 3 * p + 3 : 4 * p + 3] = squares - self.degrees
-        slope[:, 4 * p + 3 :] = below
-        push = self.precision * gap * np.outer(self.weights, self.weights)
-        inner = push[:, 1:, 1:]
-        slope[:, : p + 1] += 2 * (push[:, 0, 1:] + np.einsum("cjk,ck->cj", inner, mean))
-        on_factor = 2 * inner @ factor
-        of_target = on_factor[:, p, :p]
+        push = self.precision * gap * both
+        on_factor = 2 * push[:, 1:, 1:] @ factor
+        features, of_target = factor[:, :p, :p], on_factor[:, p, :p]
         on_features = on_factor[:, :p, :p] + beta[:, :, None] * of_target[:, None, :]
-        on_beta = np.einsum("cjk,ck->cj", factor[:, :p, :p], of_target)
-        rate = np.exp(x[:, 3 * p + 1, None] - x[:, p + 1 : 2 * p + 1]) * np.sqrt(_SHARE)
-        on_scaled = on_features * factor[:, :p, :p]
-        slope[:, p + 1 : 2 * p + 1] += on_scaled.sum(axis=2) - on_beta * beta
-        slope[:, 2 * p + 1 : 3 * p + 1] += on_beta * rate
-        slope[:, 3 * p + 1] += np.sum(on_beta * beta, axis=1)
-        slope[:, 3 * p + 2] += on_factor[:, p, p] * factor[:, p, p]
-        each = np.arange(p)
-        slope[:, 3 * p + 3 : 4 * p + 3] += on_scaled[:, each, each]
-        scale = np.exp(x[:, p + 1 : 2 * p + 1]) / np.sqrt(self.freedom)
-        slope[:, 4 * p + 3 :] += (on_features * scale[:, :, None])[:, self.lower[0], self.lower[1]]
+        on_beta = np.einsum("cjk,ck->cj", features, of_target)
+        on_logs = on_features * features
+        slope = np.empty_like(x)
+        slope[:, self.prior] = standard / self.spread
+        slope[:, self.mean] += 2 * push[:, 0, 1:]
+        slope[:, self.mean] += 2 * np.einsum("cjk,ck->cj", push[:, 1:, 1:], mean)
+        slope[:, self.log_scale] += on_logs.sum(axis=2) - on_beta * beta
+        slope[:, self.h] += on_beta * self._rates(x)
+        slope[:, self.log_rate] += np.sum(on_beta * beta, axis=1, keepdims=True)
+        slope[:, self.log_left] += on_factor[:, p, p:] * factor[:, p, p:]
+        slope[:, self.log_diagonal] = squares - self.degrees
+        slope[:, self.log_diagonal] += np.diagonal(on_logs, axis1=1, axis2=2)
+        on_lower = on_features * self._scales(x)[:, :, None]
+        slope[:, self.below] = x[:, self.below] + on_lower[:, self.lower[0], self.lower[1]]
         return value, slope
+
+    def _scales(self, x: FloatArray) -> FloatArray:
+        """D/√ν, by which the rows of L are multiplied."""
+        return np.asarray(np.exp(x[:, self.log_scale]) / np.sqrt(self.freedom))
+
+    def _rates(self, x: FloatArray) -> FloatArray:
+        """β_j/h_j = τ√0.35/D_j."""
+        logs = x[:, self.log_rate] - x[:, self.log_scale]
+        return np.asarray(np.exp(logs) * np.sqrt(_SHARE))
 
 
 def _sample(law: _Moments, start: FloatArray, generator: np.random.Generator) -> FloatArray:
