@@ -25,9 +25,8 @@ import numpy.typing as npt
 from randomgen import ChaCha  # type: ignore[import-untyped]
 
 from blurfit import validate
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
-
-FloatArray = npt.NDArray[np.float64]
 
 # Whole numbers of steps add exactly in float64 while both stay below this.
 MOST_STEPS = 2.0**52

@@ -17,12 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import FloatArray
 from blurfit.contributor import noise
 from blurfit.errors import InfeasibleError
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.theory.calibration import InputCalibration
-
-FloatArray = npt.NDArray[np.float64]
 
 _NUMBERS_AT_ONCE = 2**16  # half a megabyte: a chunk's triangles stay in the cache
 

@@ -28,16 +28,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import WordArray
 from blurfit.contributor.perturb import blurred, blurred_table
 from blurfit.errors import InvalidValueError
 from blurfit.messages.masks import SEED_BYTES, SEED_WORDS, expand
 from blurfit.messages.shares import Shares
 from blurfit.messages.submissions import Submission, Submissions
-
-WordArray = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)

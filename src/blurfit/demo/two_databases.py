@@ -13,13 +13,13 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-import numpy.typing as npt
 import uvicorn
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.perturb import perturb_table
 from blurfit.contributor.share import share_table
 from blurfit.contributor.share_sending import SplitClient
@@ -43,9 +43,6 @@ from blurfit.protocol import tokens
 from blurfit.service.app import Limits, Service
 from blurfit.service.remote import RemoteDatabase
 from blurfit.store.store import Store
-
-FloatArray = npt.NDArray[np.float64]
-ByteArray = npt.NDArray[np.uint8]
 
 NAMES = "Statistics Office", "University"
 

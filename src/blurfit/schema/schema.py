@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit import validate
+from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.columns import (
     OUTSIDE,
@@ -43,7 +44,7 @@ from blurfit.schema.columns import (
     Target,
     column_from_dict,
 )
-from blurfit.schema.table import AnyArray, FloatArray, Table, listed, read, refuse_keys
+from blurfit.schema.table import Table, listed, read, refuse_keys
 
 __all__ = [
     "Binary",
