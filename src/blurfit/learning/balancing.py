@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.joint_sums import Submodel
 
@@ -98,8 +98,9 @@ def balance(sums: Submodel, rows: FloatArray) -> Balance:
     if difference > 0:
         q = _minimise(features, wanted, noise / difference)
         centred = features - q @ features
-        inverse = np.linalg.inv(
-            (centred * q[:, None]).T @ centred + np.diag(noise / difference)
+        inverse = np.asarray(
+            np.linalg.inv((centred * q[:, None]).T @ centred + np.diag(noise / difference)),
+            dtype=np.float64,
         )
     effective = float(1 / np.sum(q**2))
     misfits = (wanted - q @ features) / np.sqrt(noise + features.var(axis=0) / len(rows))
@@ -138,20 +139,18 @@ def unweighted(names: tuple[str, ...], rows: FloatArray) -> Balance:
     return Balance(equal, float(count), 1.0, names, np.zeros(0), mean, mean, mean)
 
 
-def _features(rows: FloatArray, sums: Submodel) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _features(rows: FloatArray, sums: Submodel) -> tuple[FloatArray, FloatArray, IntArray]:
     """v, and those products of two columns that are neither known nor constant."""
     i, j = np.triu_indices(rows.shape[1])
     noise = sums.feature_noise.variance[1:, 1:]
     free = noise[i, j] > 0
     level = np.array([column.kind == "level" for column in sums.features])
     free &= ~((i == j) & level[i])  # a level's square is the level itself
-    keep = np.stack([i[free], j[free]])
+    keep = np.stack([i[free], j[free]]).astype(np.int64)
     return rows, rows[:, keep[0]] * rows[:, keep[1]], keep
 
 
-def _moments(
-    sums: Submodel, weights: FloatArray, keep: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _moments(sums: Submodel, weights: FloatArray, keep: IntArray) -> tuple[FloatArray, FloatArray]:
     """The contributors' moments, and the variance of each: privacy noise and sampling."""
     gram, variance = sums.gram / sums.count, sums.feature_noise.variance / sums.count**2
     i, j = keep
@@ -214,7 +213,7 @@ def _minimise(features: FloatArray, wanted: FloatArray, noise: FloatArray) -> Fl
     return q
 
 
-def _label(names: Sequence[str], keep: FloatArray, place: int) -> str:
+def _label(names: Sequence[str], keep: IntArray, place: int) -> str:
     if place < len(names):
         return repr(names[place])
     i, j = keep[:, place - len(names)]

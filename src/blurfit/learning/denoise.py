@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.learning.joint_sums import JointColumn, Submodel
+from blurfit.learning.joint_sums import Submodel
+from blurfit.theory.joint_form import JointColumn
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

@@ -20,39 +20,15 @@ shrinkage and inference need, follows from them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from blurfit.errors import InvalidValueError
-from blurfit.validate import finite, nonnegative, one_of, positive, whole
+from blurfit.theory.joint_form import JointColumn
+from blurfit.validate import finite, nonnegative, positive, whole
 
 FloatArray = npt.NDArray[np.float64]
-ColumnKind = Literal["numeric", "sign", "level"]
-KINDS: tuple[ColumnKind, ...] = ("numeric", "sign", "level")
-
-
-@dataclass(frozen=True)
-class JointColumn:
-    """One column of z: v in [−1, 1] ("numeric"), ±1 ("sign") or 0/1 ("level" of the group's K).
-
-    `group` names the categorical that a level belongs to; all its levels have one weight.
-    """
-
-    name: str
-    weight: float
-    kind: ColumnKind = "numeric"
-    group: str | None = None
-
-    def __post_init__(self) -> None:
-        positive(weight=self.weight)
-        one_of(KINDS, kind=self.kind)
-        if (self.kind == "level") != (self.group is not None):
-            raise InvalidValueError(
-                f"Expected a group for a level and for nothing else, got kind={self.kind!r}, "
-                f"group={self.group!r} of column {self.name!r}."
-            )
 
 
 @dataclass(frozen=True, eq=False)

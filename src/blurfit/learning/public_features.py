@@ -213,11 +213,9 @@ def _most_probable(
         solved = np.linalg.solve(total, seen)
         step = start + prior @ hessian @ solved - w
         log = -0.5 * float(np.linalg.slogdet(total)[1] + seen @ solved)
-        weighing = np.linalg.inv(error)
+        weighing = np.asarray(np.linalg.inv(error), dtype=np.float64)
 
-        def merit(
-            at: FloatArray, gradient: FloatArray, weighing: FloatArray = weighing
-        ) -> float:
+        def merit(at: FloatArray, gradient: FloatArray, weighing: FloatArray = weighing) -> float:
             left, moved = problem.moment - gradient, at - start
             return float(left @ weighing @ left + moved @ precision @ moved)
 
@@ -230,9 +228,7 @@ def _most_probable(
     return w, log
 
 
-def _unshrunk(
-    problem: _Problem, noise: FloatArray, w: FloatArray
-) -> dict[str, FloatArray | None]:
+def _unshrunk(problem: _Problem, noise: FloatArray, w: FloatArray) -> dict[str, FloatArray | None]:
     """The solution of ∇Â(w) = t and its covariance, where Newton finds one."""
     nothing: dict[str, FloatArray | None] = {"unshrunk": None, "sampling": None, "privacy": None}
     for _ in range(_STEPS):

@@ -1,15 +1,13 @@
-"""The sufficient statistics N, A = Σ q̃q̃ᵀ (or Σ M̃) and c = Σ p̃ of a collection, which add.
+"""The sufficient statistics N, A = Σ q̃q̃ᵀ and c = Σ p̃ of an `input` collection, which add.
 
 A record matters to the model ½wᵀAw − cᵀw only through these sums, so the database keeps nothing
 else, and any engine that can map and reduce can learn: `sum(map(statistics_of, parts))`.
 """
 
 import operator
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -23,18 +21,6 @@ ROWS_AT_ONCE = 8192
 
 # Two routes to the same sum differ by rounding, about √N·2⁻⁵³; what differs by more is a mistake.
 ASYMMETRY_ALLOWED = 1e-10
-
-
-FORMAT, VERSION = "blurfit-statistics", 1
-
-
-class _Message(msgspec.Struct, forbid_unknown_fields=True):
-    format: str
-    version: int
-    fingerprint: str | None
-    count: int
-    gram: list[float]
-    moment: list[float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,63 +89,6 @@ class Statistics:
                 A += rows.T @ rows
                 c += _rows(p=p[part]).sum(axis=0)
         return cls(count, A, c)
-
-    @classmethod
-    def of_moments(cls, packed: npt.ArrayLike, p: npt.ArrayLike) -> Self:
-        """A = Σ M̃ and c = Σ p̃, where each record sends the upper triangle of its own matrix M̃.
-
-        `packed` is (d(d+1)/2,) for one record or (n, d(d+1)/2) for many, as `pack` writes it.
-        """
-        rows, p = np.atleast_2d(np.asarray(packed)), np.atleast_2d(np.asarray(p))
-        if p.ndim != 2 or p.shape[1] == 0 or rows.shape != (len(p), _triangle(p.shape[1])):
-            raise InvalidValueError(
-                f"Expected packed.shape={rows.shape} to be (n, d(d+1)/2) where p.shape={p.shape} "
-                "is (n, d); pack() writes a symmetric matrix so."
-            )
-        with np.errstate(over="ignore", invalid="ignore"):
-            total, c = _rows(packed=rows).sum(axis=0), _rows(p=p).sum(axis=0)
-        return cls(len(p), unpack(total, p.shape[1]), c)
-
-    @classmethod
-    def of_chunks(cls, chunks: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Self:
-        """The statistics of a stream of (q, p), which is read once and never held as a whole."""
-        total: Self | None = None
-        for q, p in chunks:
-            part = cls.of_records(q, p)
-            total = part if total is None else total + part
-        if total is None:
-            raise InvalidValueError(
-                "Expected at least one chunk; for no records use Statistics.empty(dimension)."
-            )
-        return total
-
-    def to_json(self) -> str:
-        """As a text: count, fingerprint, the triangle of A row by row, and c, to the last bit."""
-        return msgspec.json.encode(
-            _Message(
-                FORMAT,
-                VERSION,
-                self.fingerprint,
-                self.count,
-                pack(self.gram).tolist(),
-                self.moment.tolist(),
-            )
-        ).decode()
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """Read what `to_json` wrote."""
-        try:
-            message = msgspec.json.decode(text, type=_Message)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            raise InvalidValueError(f"Expected {FORMAT} as JSON: {error}.") from error
-        if (message.format, message.version) != (FORMAT, VERSION):
-            raise InvalidValueError(
-                f"Expected format={message.format!r}, version={message.version} to be {FORMAT!r}, "
-                f"{VERSION}; are these statistics, and of this version of blurfit?"
-            )
-        gram = unpack(message.gram, len(message.moment))
-        return cls(message.count, gram, np.array(message.moment), message.fingerprint)
 
     def __add__(self, other: object) -> Self:
         if not isinstance(other, Statistics):

@@ -18,7 +18,7 @@ from blurfit.learning.denoise import denoise
 from blurfit.learning.inference import Inference, infer, refusal
 from blurfit.learning.joint_sums import Submodel
 from blurfit.learning.regularisers import ElasticNet
-from blurfit.learning.shrinkage import shrink
+from blurfit.learning.shrinkage import Reading, reading, shrink
 from blurfit.learning.solver import minimise
 from blurfit.model.formula import Formula
 from blurfit.model.published import PublishedModel
@@ -28,6 +28,12 @@ from blurfit.validate import nonnegative, whole
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments
+
+
+_METHODS: dict[Reading, str] = {
+    "linear-bayes": "shrunk by linear Bayes",
+    "posterior-mean": "shrunk to the posterior mean",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +112,7 @@ def path(
         largest = max(float(np.abs(cross).max()), 1e-12)
         penalties = np.geomspace(largest, largest / 1000, points).tolist()
     told = units(schema, formula.target, formula.features, references=formula.references)
-    rows = [told.apply(_weights(sums, **{penalty: value})[0]) for value in penalties]  # type: ignore[arg-type]
+    rows = [told.apply(_weights(sums, **{penalty: value})[0]) for value in penalties]
     return Path(told.names, np.asarray(penalties), np.array(rows))
 
 
@@ -115,15 +121,16 @@ def _weights(
 ) -> tuple[FloatArray, str]:
     """Weights of (1, v), and how they were found."""
     if ridge is None and lasso is None:
-        found = shrink(sums)
-        return found.coefficients, found.method
+        return shrink(sums).coefficients, _METHODS[reading(sums)]
     nonnegative(ridge=ridge or 0.0, lasso=lasso or 0.0)
     covariance, cross, mean = _centred(sums)
     penalty = ElasticNet(lasso, 0.0) if lasso else None
     slopes = minimise(covariance, cross, ridge=ridge or 0.0, regulariser=penalty).weights
     middle = sums.cross[0] / (sums.count * sums.constant * sums.target.weight)
     words = [f"{name} {value:g}" for name, value in (("ridge", ridge), ("lasso", lasso)) if value]
-    return np.concatenate([[middle - slopes @ mean], slopes]), " and ".join(words) or "least squares"
+    return np.concatenate([[middle - slopes @ mean], slopes]), " and ".join(
+        words
+    ) or "least squares"
 
 
 def _centred(sums: Submodel) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -171,4 +178,3 @@ def _in_units(found: Inference, told: Units, kept: Sequence[int]) -> Inference:
         condition=found.condition,
         uneven=found.uneven,
     )
-

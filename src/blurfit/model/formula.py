@@ -95,7 +95,9 @@ def _sides(text: str, names: Sequence[str]) -> dict[str, list[list[Any]]]:
         raise InvalidValueError(
             f"Expected a formula such as 'income ~ age + C(region)', and got {text!r}: {str(error).splitlines()[0]}"
         ) from error
-    sides = {side: [list(term.factors) for term in terms] for side, terms in found._to_dict().items()}
+    sides = {
+        side: [list(term.factors) for term in terms] for side, terms in found._to_dict().items()
+    }
     if set(sides) != {"lhs", "rhs"}:
         raise InvalidValueError(
             f"Expected a target, ~ and features, such as 'income ~ age + C(region)', and got "

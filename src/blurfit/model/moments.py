@@ -28,6 +28,7 @@ from blurfit.model.fitting import fit, path
 from blurfit.model.formula import Formula, parsed
 from blurfit.model.published import PublishedModel, software
 from blurfit.schema.joint import questions
+from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import ModelGuarantee
 from blurfit.validate import whole
 
@@ -81,6 +82,13 @@ class PublishedMoments:
         model, agreement = self.agreement.calibration.model, self.agreement
         return ModelGuarantee(agreement.epsilon, agreement.delta, model.neighbours, "any")
 
+    @property
+    def deviation(self) -> float:
+        """s, the standard deviation of the noise in the sums: on the diagonal, s/√2 off it."""
+        calibration = self.agreement.calibration
+        assert isinstance(calibration, MomentCalibration)
+        return calibration.total_noise(self.count)
+
     @cached_property
     def joint(self) -> JointSums:
         """The blurred Σzzᵀ, and the law of its noise."""
@@ -90,10 +98,12 @@ class PublishedMoments:
             constant=form.constant,
             count=self.count,
             matrix=form.matrix(self.sums, self.count),
-            deviation=self.agreement.calibration.total_noise(self.count),
+            deviation=self.deviation,
         )
 
-    def formula(self, text: str | None, target: str | None, features: Sequence[str] | None) -> Formula:
+    def formula(
+        self, text: str | None, target: str | None, features: Sequence[str] | None
+    ) -> Formula:
         """What a model is asked for: a formula, or names."""
         schema = self.agreement.schema
         if text is not None:
@@ -158,7 +168,7 @@ class PublishedMoments:
             "software": self.software,
             "fingerprint": self.fingerprint,
             "count": self.count,
-            "deviation": self.agreement.calibration.total_noise(self.count),
+            "deviation": self.deviation,
             "products": list(self.agreement.form.names),
             "sums": self.sums.tolist(),
             "agreement": self.agreement.to_document(),
@@ -185,7 +195,9 @@ class PublishedMoments:
                 software=str(document["software"]),
             )
         except (AttributeError, KeyError, TypeError) as error:
-            raise InvalidValueError(f"Expected moments as blurfit writes them: {error!r}.") from error
+            raise InvalidValueError(
+                f"Expected moments as blurfit writes them: {error!r}."
+            ) from error
 
     def to_json(self) -> str:
         """The release as a file; the same release gives the same bytes."""

@@ -226,7 +226,7 @@ class PublishedModel:
         """
         score = self.decision_function(records)
         if isinstance(self.aim, Categorical):
-            return np.asarray(self.aim.levels, dtype=object)[score.argmax(axis=-1)]
+            return np.asarray(np.array(self.aim.levels, dtype=object)[score.argmax(axis=-1)])
         if self.is_label:
             return np.asarray(score > 0)
         slope, constant = self.aim.affine  # type: ignore[union-attr]

@@ -120,8 +120,8 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
     found = model.coefficients_of(output)
     predicting = {"(intercept)": found.intercept, **found.effects}
     if not model.inference:
-        rows = tuple((name, number(value)) for name, value in predicting.items())
-        return Section(title, ("", "for prediction"), rows, ())
+        plain = tuple((name, number(value)) for name, value in predicting.items())
+        return Section(title, ("", "for prediction"), plain, ())
     inference = model.inference[model.outputs.index(output)]
     level = f"{100 * confidence:g} %"
     head = ("", "coefficient", "std. error", "of it privacy", f"{level} interval", "p")
@@ -164,7 +164,7 @@ def number(value: float, error: float | None = None) -> str:
     else:
         places = 2 - math.floor(math.log10(abs(value)))
     rounded = round(value, places)
-    if rounded and abs(rounded) < 1e-6 or abs(rounded) >= 1e15:
+    if (rounded and abs(rounded) < 1e-6) or abs(rounded) >= 1e15:
         return f"{value:.3g}"
     return f"{rounded + 0.0:,.{max(places, 0)}f}"
 

@@ -250,7 +250,7 @@ class Label:
 
 
 Feature = Numeric | Binary | Categorical
-Target = Numeric | Binary | Label
+Target = Numeric | Binary | Label | Categorical
 
 
 def column_from_dict(where: str, entry: Any, outside: Outside = "clip") -> Feature | Label:

@@ -70,7 +70,9 @@ def joint_form(schema: Schema, constant: float, weights: Sequence[float]) -> Joi
     columns: list[JointColumn] = []
     for one, weight in zip(asked, weights, strict=True):
         is_level = isinstance(one, Categorical)
-        kind: ColumnKind = "level" if is_level else "numeric" if isinstance(one, Numeric) else "sign"
+        kind: ColumnKind = (
+            "level" if is_level else "numeric" if isinstance(one, Numeric) else "sign"
+        )
         group = one.name if is_level else None
         columns += [JointColumn(name, weight, kind, group) for name in columns_of(one)]
     return JointForm(constant, tuple(columns))

@@ -93,9 +93,7 @@ class JointForm:
     def reach(self, neighbours: Neighbours) -> Reach:
         """How far one person moves the sums, and how far apart two submissions can be."""
         c, radius = self.constant, self.radius
-        return Reach(
-            sensitivity(c, radius, neighbours), submission_sensitivity(c, radius)
-        )
+        return Reach(sensitivity(c, radius, neighbours), submission_sensitivity(c, radius))
 
     @property
     def size(self) -> int:

@@ -38,8 +38,8 @@ from dataclasses import dataclass
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BelowQuorumError, BlurfitError, InfeasibleError
-from blurfit.learning.learner import learn
-from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Totals
+from blurfit.model.learner import learn, moments_of
 from blurfit.model.published import PublishedModel
 
 
@@ -48,19 +48,21 @@ class Release:
     """The text of a model, for `moment` that of its sums; or why there will never be one."""
 
     model: str | None = None
-    statistics: str | None = None
+    moments: str | None = None
     refusal: str | None = None
 
     @classmethod
-    def of(cls, agreement: Agreement, statistics: Statistics) -> "Release":
+    def of(cls, agreement: Agreement, totals: Totals) -> "Release":
         """Learn, or find that there is no model; below the quorum an error is raised."""
         try:
-            model = learn(agreement, statistics).to_json()
+            model = learn(agreement, totals, allow_unproved=True).to_json()
         except BelowQuorumError:
             raise
         except BlurfitError as error:
             return cls(refusal=str(error))
-        return cls(model, statistics.to_json() if agreement.mechanism == "moment" else None)
+        if agreement.mechanism == "input":
+            return cls(model)
+        return cls(model, moments_of(agreement, totals).to_json())
 
     def text(self) -> str:
         """The model's text, always the same bytes; an error where there is none."""
@@ -70,7 +72,7 @@ class Release:
 
     def mark(self) -> str:
         """What stands for everything that is shown: two releases with one mark show the same."""
-        shown = self.statistics
+        shown = self.moments
         if shown is None:
             model = PublishedModel.from_json(self.text())
             weights = (model.weights + 0.0).tolist()  # without the sign of a zero
