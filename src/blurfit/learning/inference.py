@@ -16,8 +16,8 @@ and the rows E_z of the noise that belong to the features,
 * **Size of θ.** θ̃_j² is θ_j² plus its own variance on average, so that r in V_E has the smaller
   squares max(θ̃_j² − Cov_jj, 0), from a first pass with θ̃ itself.
 * **Refusal.** κ, the largest eigenvalue of Â^(−1/2)GÂ^(−1/2), is the size of the second order
-  beside the first. At κ ≥ 1, where the correction is as large as what it corrects, or where Â is not
-  positive definite, nothing is told. Below, intervals of 95 % were seen to cover 95 to 97 %.
+  beside the first. At κ ≥ 1, where the correction is as large as what it corrects, or where Â is
+  not positive definite, nothing is told. Below, intervals of 95 % were seen to cover 95 to 97 %.
 
 **Uneven spread.** The sampling part assumes that residuals are spread evenly: robust errors need
 Σe²zzᵀ, a fourth moment, which second moments do not identify. `uneven=True` triples the sampling
