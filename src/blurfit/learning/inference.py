@@ -30,14 +30,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.joint_sums import Submodel
 from blurfit.validate import inside_unit_interval, whole
-
-FloatArray = npt.NDArray[np.float64]
 
 LARGEST_CONDITION = 1.0
 _UNEVEN = 3.0

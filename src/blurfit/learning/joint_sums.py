@@ -23,12 +23,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.validate import finite, nonnegative, one_of, positive, whole
 
-FloatArray = npt.NDArray[np.float64]
 ColumnKind = Literal["numeric", "sign", "level"]
 KINDS: tuple[ColumnKind, ...] = ("numeric", "sign", "level")
 
