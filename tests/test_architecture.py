@@ -13,6 +13,8 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 MAY_DRAW_NOISE = {"contributor", "baselines", "simulation", "forecast", "audit"}
 # Tokens, and pauses that are spread out: random, but no noise.
 MAY_DRAW_NOISE |= {"protocol"}
+# An integral by sampling, seeded by the release itself: the same release gives the same model.
+SEEDED_BY_THE_RELEASE = {"learning/posterior_mean.py"}
 
 
 def room(module: Path) -> str:
@@ -21,7 +23,8 @@ def room(module: Path) -> str:
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_only_some_rooms_draw_noise(module: Path) -> None:
-    if room(module) in MAY_DRAW_NOISE:
+    place = module.relative_to(SOURCE).as_posix()
+    if room(module) in MAY_DRAW_NOISE or place in SEEDED_BY_THE_RELEASE:
         return
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import | ast.ImportFrom):

@@ -5,8 +5,9 @@ import pytest
 from joint_people import NOISE, TRUTH, collected, people
 
 from blurfit.learning.denoise import denoise, soft_floor
-from blurfit.learning.joint_sums import JointColumn, clean_sums, draw_joint_sums
+from blurfit.learning.joint_sums import JointColumn, clean_sums
 from blurfit.learning.linear_bayes import linear_bayes
+from blurfit.simulation.joint_sampler import draw_joint_sums
 from blurfit.theory.joint import sensitivity
 from blurfit.theory.public_weights import public_weights
 
