@@ -31,7 +31,7 @@ from blurfit.theory.setting import Setting
 
 Point = npt.NDArray[np.float64]  # logarithms of what is searched for
 
-DEFAULT_FRACTION = 0.1  # of δ, for each of γ₁, 2γ₂ and γ₃, unless they are searched for
+DEFAULT_FRACTION = 0.01  # of δ, for each of γ₁, 2γ₂ and γ₃, unless they are searched for
 _LARGEST_DETERMINANT_LOSS = 10.0  # e¹⁰: a smaller ridge and less noise on q would not show
 
 
@@ -58,8 +58,8 @@ def choose(
     """The noise that keeps (ε, δ), and μ ≤ `local_mu` for a submission; split=None minimises the
     certified excess risk.
 
-    A number for `split` fixes it, and the shares of δ at a tenth for each event. `local_share` is
-    the share of a submission's μ² that the noise on q may spend; None minimises likewise.
+    A number for `split` fixes it, and the shares of δ at a hundredth for each event. `local_share`
+    is the share of a submission's μ² that the noise on q may spend; None minimises likewise.
     """
     require_more_records_than_dimensions(setting.quorum, setting.dimension)
 
@@ -236,8 +236,8 @@ def _share(log_odds: float) -> float:
 
 
 def _fraction(logarithm: float) -> float:
-    """From the real line to a share of δ: a tenth at 0, never more than 0.3."""
-    return DEFAULT_FRACTION * math.exp(min(logarithm, 1.0))
+    """From the real line to a share of δ: a hundredth at 0, never more than 0.3."""
+    return DEFAULT_FRACTION * math.exp(min(logarithm, math.log(0.3 / DEFAULT_FRACTION)))
 
 
 def _probability(value: float) -> float:
