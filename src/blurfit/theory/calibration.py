@@ -43,8 +43,9 @@ class Deviations(NamedTuple):
 class Calibration(ABC):
     """Noise scales, and what they promise to whom. `InputCalibration` or `MomentCalibration`.
 
-    `excess_risk` is the certified forecast: with probability 0.9 the model's average training loss
-    exceeds the best one's in the ball ‖w‖ ≤ η by no more (None without a weight bound).
+    `excess_risk` is the certified forecast: with probability 0.9 the average training loss of the
+    model without a penalty (l1 = l2 = 0) exceeds the best one's in the ball ‖w‖ ≤ η by no more
+    (None without a weight bound).
     """
 
     mechanism: Mechanism

@@ -57,7 +57,7 @@ const FIELDS = {
     "spectrum_floor",
     "strong_convexity",
     "determinant_loss",
-    "gradient_sensitivity",
+    "moving_sensitivity",
   ],
 };
 
@@ -215,7 +215,7 @@ function verifyNumbers(calibration) {
   positive(calibration.shares, "gram", "record", "gradient");
   const { spectrum } = calibration.shares;
   demand(finite(spectrum) && spectrum >= 0 && spectrum < 1, "spectrum", spectrum, "a share of δ");
-  positive(calibration.loss, "record_energy", "strong_convexity", "gradient_sensitivity");
+  positive(calibration.loss, "record_energy", "strong_convexity", "moving_sensitivity");
   const { gram_floor: floor } = calibration.loss;
   demand(finite(floor) && floor >= 0, "gram_floor", floor, "not negative");
 }

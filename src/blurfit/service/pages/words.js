@@ -111,13 +111,23 @@ function describeColumn(column) {
   return `${column.name} (${number(column.lower)} to ${number(column.upper)})`;
 }
 
+/** The certified bound on the excess loss, which holds with probability 0.9; null where none is. */
+export function certifiedRisk({ calibration, regulariser }) {
+  const isPenalised = regulariser.l1 > 0 || regulariser.l2 > 0;
+  return isPenalised ? null : calibration.excess_risk;
+}
+
 /**
  * What the certified bound means for a reader: how much larger the model's typical error may be
  * than that of the best model. A mean of ½(y − ŷ)² that is larger by r makes the root of the mean
  * square larger by √(2r) at most, in units of half the target's range.
  */
 export function errorInWords(agreement) {
-  const risk = agreement.calibration.excess_risk;
+  const risk = certifiedRisk(agreement);
+  const { l1, l2 } = agreement.regulariser;
+  if (l1 > 0 || l2 > 0) {
+    return "No bound on the error is certified, because the agreement adds a penalty (l1, l2).";
+  }
   if (risk === null) {
     return "No bound on the error is certified, because the agreement sets no bound on the weights.";
   }
