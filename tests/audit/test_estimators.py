@@ -32,7 +32,7 @@ class NoisyMean(BaseEstimator):
         return self
 
 
-TERMS = {"trials": 2000, "seed": 1}
+TERMS = {"trials": 1000, "seed": 1}
 
 
 def findings(estimator, *names, **terms):

@@ -40,13 +40,17 @@ from blurfit.experiments.cohort import Population
 from blurfit.experiments.methods import INPUT, MOMENT, NO_PRIVACY
 from blurfit.experiments.rivals import ADASSP, EXACT_ADASSP, GRADIENT
 from blurfit.experiments.trials import Row
+from blurfit.learning.joint_sums import JointColumn, clean_sums, draw_joint_sums
+from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.simulation.entropy import Generator, generator_for
 from blurfit.theory.gaussian import mu_of
+from blurfit.theory.joint import sensitivity
+from blurfit.theory.public_weights import public_weights
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
 
 FloatArray = npt.NDArray[np.float64]
 
-PRIVATE_MEAN = "private mean"
+PRIVATE_MEAN, JOINT = "private mean", "joint moments (linear Bayes)"
 PUBLISHED_IHM, IHM, GAUSSMIX = "IHM", "IHM (exact)", "GaussMix (exact)"
 BOOSTED, BINAGG, TUKEY = "BoostedAdaSSP (20 rounds)", "BinAgg", "TukeyEM"
 GENERALISED = "objective (generalised)"
@@ -105,9 +109,24 @@ def private_mean(task: Task, generator: Generator) -> FloatArray:
     return weights
 
 
+def joint_moments(task: Task, generator: Generator) -> FloatArray:
+    """One wave of joint moments, read by linear Bayes; the noise as contributors' own adds up."""
+    p, root, mu = task.x.shape[1] - 1, math.sqrt(task.x.shape[1]), mu_of(task.epsilon, task.delta)
+    found = public_weights(["numeric"] * p, len(task.y), mu, neighbours=task.neighbours)
+    weights = [*found.features, found.target]
+    columns = [JointColumn(f"v{place}", weight) for place, weight in enumerate(weights)]
+    rows = np.column_stack([task.x[:, :-1] * root, task.y])
+    clean = clean_sums(columns, found.constant, rows)
+    deviation = sensitivity(found.constant, 1.0, task.neighbours) / mu
+    sums = draw_joint_sums(columns, found.constant, len(rows), clean, deviation, generator)
+    coefficients = linear_bayes(sums.submodel(columns[-1].name)).coefficients
+    return np.asarray(np.append(coefficients[1:], coefficients[0]) * root)
+
+
 OURS: dict[str, Line] = {
     MOMENT: fitted(MomentPerturbationRegressor),
     INPUT: fitted(InputPerturbationRegressor),
+    JOINT: joint_moments,
 }
 RIVAL_LINES: dict[str, Line] = {
     ADASSP: fitted(AdaSSPRegressor),
