@@ -125,9 +125,14 @@ def _setting(text: str) -> tuple[str, Any]:
     if not sign or not name:
         raise InvalidValueError(f"Expected --set={text!r} to be name=value, such as epsilon=1.")
     try:
-        return name, json.loads(value)
+        return name, _tuples(json.loads(value))
     except json.JSONDecodeError:
         return name, value  # a word, such as accounting=exact
+
+
+def _tuples(value: Any) -> Any:
+    """Lists as tuples, which is how Python writes bounds."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _tables(pair: str, known: Range) -> Tables:

@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.progress import Progress
 
 from blurfit.commands.common import as_json
-from blurfit.experiments.catalogue import EXPERIMENTS, PAPER
+from blurfit.experiments.catalogue import EXPERIMENTS, ONE_PAGE, PAPER
 from blurfit.experiments.cohort import Population
 from blurfit.experiments.facts import Facts
 from blurfit.experiments.page import write_page
 from blurfit.experiments.plots import draw
+from blurfit.experiments.rivals_page import NAME, write_rivals_page
 from blurfit.experiments.runner import run
 from blurfit.experiments.trials import read_csv
 
@@ -62,9 +63,10 @@ def reproduce(
     """Run the paper's experiments and ours: config → CSV → plot.
 
     NAMES are fig1a, fig1b, fig2a, fig2b (the paper's), risk, noise, target, rivals and utility; all
-    of them if none is given. A run that was stopped goes on where it was.
+    of them if none is given. rivals2026 is a head to head with the best of 2026, with a page of
+    its own. A run that was stopped goes on where it was.
     """
-    chosen = names or tuple(EXPERIMENTS)
+    chosen = names or ONE_PAGE
     facts = Facts.read(out)
     if not plot_only:
         population = Population.load(data, rows=rows, seed=seed)
@@ -94,7 +96,7 @@ def reproduce(
             "computing time."
         )
     if page is not None:
-        write_page(page, out, facts)
+        (write_rivals_page if chosen == (NAME,) else write_page)(page, out, facts)
         CONSOLE.print(f"Wrote {page}.")
     if as_json:
         files = {name: str(out / f"{name}.csv") for name in chosen}
