@@ -272,23 +272,23 @@ class TwoDatabases(RuleBasedStateMachine):
                 assert found == both
 
 
-def test_random_walks(place, tmp_path) -> None:
+def test_random_walks(place, in_memory) -> None:
     class Walk(TwoDatabases):
         pass
 
-    Walk.places = (place, f"sqlite:///{tmp_path / 'second.db'}")
+    Walk.places = (place, f"sqlite:///{in_memory / 'second.db'}")
     run_state_machine_as_test(
         Walk, settings=settings(max_examples=30, stateful_step_count=30, deadline=None)
     )
 
 
-def test_a_walk_that_reaches_the_end(place, tmp_path) -> None:
+def test_a_walk_that_reaches_the_end(place, in_memory) -> None:
     """Broken once at each of the six moments, and published in the end."""
 
     class Walk(TwoDatabases):
         pass
 
-    Walk.places = (place, f"sqlite:///{tmp_path / 'second.db'}")
+    Walk.places = (place, f"sqlite:///{in_memory / 'second.db'}")
     for breaks in range(6):
         walk = Walk()
         for _ in range(5):
