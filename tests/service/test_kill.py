@@ -43,7 +43,7 @@ def test_killed_while_collecting(place, tmp_path) -> None:
     ]
     try:
         for _ in range(KILLS):
-            time.sleep(float(generator.uniform(0.05, 0.5)))
+            time.sleep(float(generator.uniform(0.02, 0.3)))
             service.kill()
             service.start()
         (tmp_path / "stop").touch()

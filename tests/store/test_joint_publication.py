@@ -133,10 +133,10 @@ def test_the_same_tests_see_what_one_database_stores() -> None:
 
 
 @pytest.fixture
-def two(place, tmp_path):
+def two(place, in_memory):
     """A first database of each kind, and a second beside it; nine people who reached both."""
     agreement = new_agreement()
-    with Store(place) as first, Store(tmp_path / "second.db") as second:
+    with Store(place) as first, Store(in_memory / "second.db") as second:
         peer = opened(agreement, first, second)
         send(agreement, first, second, *range(9))
         yield agreement, first, second, peer

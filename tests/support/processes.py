@@ -135,6 +135,8 @@ def _prepared(
     work: Callable[..., object],
     arguments: tuple[object, ...],
 ) -> None:
+    # It ends with its parent, and may all the same start processes, as any command may.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
     os.environ.clear()
     os.environ.update(environment)
     if folder is not None:

@@ -39,6 +39,15 @@ class Port:
         self.held.close()
 
 
+def _client() -> httpx.Client:
+    """Without certificates, which take long to read, and with a new connection for each request.
+
+    A connection that is kept would be one to a service that was killed since.
+    """
+    fresh = httpx.Limits(max_keepalive_connections=0)
+    return httpx.Client(verify=False, trust_env=False, timeout=60, limits=fresh)
+
+
 @dataclass
 class Serving:
     """The service on a port of its own; it can be killed, and started again in the same place."""
@@ -48,6 +57,7 @@ class Serving:
     more: tuple[str, ...] = ()  # options of `blurfit serve`
     port: Port = field(default_factory=Port)
     process: Running | None = None
+    client: httpx.Client = field(default_factory=_client, repr=False)
 
     @property
     def url(self) -> str:
@@ -79,7 +89,7 @@ class Serving:
         deadline = time.monotonic() + seconds
         while self.process and self.process.poll() is None and time.monotonic() < deadline:
             try:
-                if httpx.get(f"{self.url}/healthz", timeout=5).status_code == 200:
+                if self.client.get(f"{self.url}/healthz").status_code == 200:
                     return
             except httpx.TransportError:
                 time.sleep(0.01)
@@ -95,6 +105,7 @@ class Serving:
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             self.process.wait(20)
+        self.client.close()
 
     def post(self, path: str, **arguments: Any) -> httpx.Response:
-        return httpx.post(f"{self.url}{path}", headers=self.headers, timeout=60, **arguments)
+        return self.client.post(f"{self.url}{path}", headers=self.headers, **arguments)
