@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from blurfit import Agreement, Store, perturb_table
-from blurfit.contributor.share import share_table
+from blurfit.contributor.share import share
 from blurfit.messages.masks import sum_of_masks
 from blurfit.messages.shares import Role, Shares
 from blurfit.service.app import BINARY, Limits, Service
@@ -95,7 +95,7 @@ def requests(role: Role, count: int, at_once: int) -> list[bytes]:
             batch = head + (len(part) // size).to_bytes(8, "little") + part
             bodies.append(part if at_once == 1 else batch)
     else:
-        shared = share_table(agreed, people)
+        shared = share(agreed, people)
         shares = shared.first if role == "first" else shared.second
         for start in range(0, count, at_once):
             rows_ = slice(start, start + at_once)

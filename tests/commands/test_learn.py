@@ -27,7 +27,7 @@ def test_hospitals_blur_and_somebody_learns(blurfit, agreed) -> None:
             "age,income\n" + "".join(f"{age},{10 * age}\n" for age in range(15))
         )
         typed = ["contribute", "agreement.json", f"{name}.csv", "--out", f"lake/{name}.parquet"]
-        done = blurfit(*typed, *(["--fast"] if name == "b" else []))
+        done = blurfit(*typed)
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith(f"Wrote 15 submissions to lake/{name}.parquet, one for each")
     few = blurfit("learn", "agreement.json", "lake/a.parquet")

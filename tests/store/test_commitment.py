@@ -69,30 +69,30 @@ def test_names_in_order_and_a_page_at_a_time(place) -> None:
 
 def test_one_set_for_ever(place) -> None:
     agreement = propose()
-    with Store(place) as first, Store() as second:
+    with Store() as first, Store(place) as second:
         opened(agreement, first, second)
-        send(agreement, first, None, *range(6))
+        send(agreement, None, second, *range(6))
         mark = agreement.fingerprint
-        assert first.read(commitment.recorded, first.collection(mark)) is None
+        assert second.read(commitment.recorded, second.collection(mark)) is None
         few = rows([name_of(n) for n in range(4)])
         with pytest.raises(BelowQuorumError, match=r"quorum 3.*are 2"):
-            first.write(commitment.record, first.collection(mark), few)
+            second.write(commitment.record, second.collection(mark), few)
         stranger = rows([name_of(99)])
         with pytest.raises(InvalidValueError, match="among the 6"):
-            first.write(commitment.record, first.collection(mark), stranger)
+            second.write(commitment.record, second.collection(mark), stranger)
         with pytest.raises(InvalidValueError, match="each once"):
-            first.write(commitment.record, first.collection(mark), rows([name_of(1)] * 2))
-        assert first.read(commitment.recorded, first.collection(mark)) is None, (
+            second.write(commitment.record, second.collection(mark), rows([name_of(1)] * 2))
+        assert second.read(commitment.recorded, second.collection(mark)) is None, (
             "what is refused leaves nothing"
         )
-        chosen = first.write(commitment.record, first.collection(mark), few[:2])
+        chosen = second.write(commitment.record, second.collection(mark), few[:2])
         assert chosen.count == 4
-        again = first.write(commitment.record, first.collection(mark), few[1::-1])
+        again = second.write(commitment.record, second.collection(mark), few[1::-1])
         assert again.digest == chosen.digest
         for other in (few[:1], few[1:3], few[:0]):
             with pytest.raises(ConflictError, match="never be another"):
-                first.write(commitment.record, first.collection(mark), other)
-        kept = first.read(commitment.recorded, first.collection(mark))
+                second.write(commitment.record, second.collection(mark), other)
+        kept = second.read(commitment.recorded, second.collection(mark))
         assert (kept.digest, kept.count) == (chosen.digest, 4)
         assert np.array_equal(kept.left_out, commitment.in_order(few[:2]))
 

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-import numpy.typing as npt
 import uvicorn
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.perturb import perturb_table
-from blurfit.contributor.share import share_table
+from blurfit.contributor.share import share
 from blurfit.contributor.share_sending import SplitClient
 from blurfit.datasets import Census, make_census
 from blurfit.demo.one_database import (
@@ -44,9 +44,6 @@ from blurfit.service.app import Limits, Service
 from blurfit.service.remote import RemoteDatabase
 from blurfit.store import blocks
 from blurfit.store.store import Store
-
-FloatArray = npt.NDArray[np.float64]
-ByteArray = npt.NDArray[np.uint8]
 
 NAMES = "Statistics Office", "University"
 
@@ -142,7 +139,7 @@ def _collect(
         task = progress.add_task("blur, share and send", total=len(people))
         for start in range(0, len(people), BATCH):
             batch = people.take(min(BATCH, len(people) - start), start=start)
-            shared = share_table(agreement, batch.table)
+            shared = share(agreement, batch.table)
             receipt = client.submit(shared)
             for failure in receipt.failures.values():
                 raise failure

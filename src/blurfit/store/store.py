@@ -1,9 +1,9 @@
 """The store: submissions in SQLite or PostgreSQL, each counted once, and one model from each
 collection.
 
-A submission is stored under its random name. The same name with the same numbers is accepted again
-and counted once, so a sender who is not sure may simply send again; with other numbers it is a
-conflict. What was accepted is on disk.
+A submission is stored under its random identifier. What comes again under it is acknowledged and
+counted once, so a sender who is not sure may simply send again; the first one stays, whatever the
+numbers of a later one are. What was accepted is on disk.
 
 What must happen together is one transaction: names, numbers, sums and used invitations of a group
 of arrivals; the closing of a collection, its model, and the sums that are published with it.
@@ -85,13 +85,21 @@ class Store:
 
     # ---- collections
 
-    def open(self, agreement: Agreement, *, invited: bool = False, role: Role = "whole") -> bool:
+    def open(
+        self,
+        agreement: Agreement,
+        *,
+        invited: bool = False,
+        role: Role = "whole",
+        allow_unproved: bool = False,
+    ) -> bool:
         """Start collecting under an agreement, which is verified; whether it is new is returned.
 
         To open it again changes nothing. `invited` says that each submission needs an invitation,
-        `role` which of the two databases this is, where trust is split.
+        `role` which of the two databases this is, where trust is split;
+        `allow_unproved` is as in `Agreement.verify`.
         """
-        agreement.verify()
+        agreement.verify(allow_unproved=allow_unproved)
         commitment.refuse_unless_fitting(agreement, role)
         with self._writing() as connection:
             key, new = collections.begin(connection, agreement, invited=invited)
@@ -168,10 +176,12 @@ class Store:
         batch = received if isinstance(received, Submissions) else Submissions.gather([received])
         layout = agreement.layout
         rows = layout.rows_of(batch)
-        if agreement.fingerprint not in self._collections:
+        try:
+            collection = self.collection(agreement.fingerprint)
+        except UnknownCollectionError:
             self.open(agreement)
+            collection = self.collection(agreement.fingerprint)
         names, numbers = layout.names(rows), layout.numbers(rows)
-        collection = self.collection(agreement.fingerprint)
         if collection.screen is not None:
             collection.screen.require(numbers)
         (outcome,) = self.receive(collection, [Arrival(names, numbers)])

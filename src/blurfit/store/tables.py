@@ -6,7 +6,7 @@ durable.
 | `migrations` | which of the steps below have been taken |
 | `settings` | the hash of the administrator's token |
 | `collections` | an agreement, its state, and once published its model, for ever |
-| `recent`, `identifiers` | the names that were taken, and a digest of what came under each |
+| `recent`, `identifiers` | the identifiers that were taken |
 | `blocks` | submissions as they came, some hundreds in a row, with their sums and a checksum |
 | `invitations` | hashes of those that nobody has used; using one removes it |
 | `splits` | which of two databases this is for a collection, and the set that both sum over |
@@ -71,7 +71,6 @@ def _names(table: str) -> sa.Table:
         metadata,
         sa.Column("collection", _Key, primary_key=True),
         sa.Column("identifier", sa.LargeBinary, primary_key=True),
-        sa.Column("digest", sa.LargeBinary, nullable=False),
         sqlite_with_rowid=False,
     )
 
