@@ -252,18 +252,15 @@ class TwoDatabases(RuleBasedStateMachine):
         assert len(self.sums_given) <= 1
 
     @invariant()
-    def what_was_acknowledged_is_stored(self) -> None:
+    def what_was_acknowledged_is_stored_and_only_those_who_reached_both_are_summed(self) -> None:
+        both = self.held[0] & self.held[1]
         for store, acknowledged, held in zip(
             self.stores, self.acknowledged, self.held, strict=True
         ):
+            status = store.status(self.mark)
             assert acknowledged <= held
-            assert store.count(self.agreement) == len(held)
-
-    @invariant()
-    def the_sums_are_of_those_who_reached_both(self) -> None:
-        both = self.held[0] & self.held[1]
-        for store in self.stores:
-            if store.status(self.mark).state != "published":
+            assert status.count == len(held)
+            if status.state != "published":
                 continue
             found = counted(store, self.agreement)
             assert found <= both

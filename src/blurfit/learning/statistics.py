@@ -77,7 +77,7 @@ class Statistics:
         return cls(0, np.zeros((dimension, dimension)), np.zeros(dimension))
 
     def under(self, fingerprint: str) -> Self:
-        """The same sums, said to be of submissions under the agreement with this fingerprint."""
+        """These sums, said to be of submissions under the agreement with this fingerprint."""
         return type(self)(self.count, self.gram, self.moment, fingerprint)
 
     @classmethod
