@@ -1,9 +1,10 @@
 """Split trust as it is typed: agree, serve twice, open, contribute, close, publish."""
 
 import json
-import socket
 
 import pytest
+
+from support.serving import Port
 
 SCHEMA = """
 [[features]]
@@ -18,12 +19,6 @@ lower = 0
 upper = 1000
 """
 PROMISE = ["--epsilon", "1", "--delta", "1e-6", "--quorum", "20"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture
@@ -42,7 +37,8 @@ def done(blurfit):
 
 
 def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
-    urls = [f"http://127.0.0.1:{free_port()}" for _ in range(2)]
+    ports = Port(), Port()
+    urls = [port.url for port in ports]
     split = ["--split", "Office", urls[0], "--split", "University", urls[1]]
     said = " ".join(done("agree", "schema.toml", *PROMISE, *split).split())
     assert "holds against each of the two as well" in said

@@ -132,10 +132,10 @@ def test_the_same_tests_see_what_one_database_stores() -> None:
 
 
 @pytest.fixture
-def two(place, tmp_path):
+def two(place, in_memory):
     """A first database of each kind, and a second beside it; nine people who reached both."""
     agreement = new_agreement()
-    with Store(place) as first, Store(tmp_path / "second.db") as second:
+    with Store(place) as first, Store(in_memory / "second.db") as second:
         peer = opened(agreement, first, second)
         send(agreement, first, second, *range(9))
         yield agreement, first, second, peer
@@ -286,7 +286,7 @@ def test_the_second_database_cannot_single_out_a_victim_among_people_it_invented
     second.close_collection(agreement.fingerprint)
     claimed = [name_of(one) for one in (victim, *invented)]
     liar = NamesOnly(second, agreement.fingerprint, claimed)
-    with pytest.raises(InfeasibleError, match="leaves out 8 of the 11, .* at most 1"):
+    with pytest.raises(InfeasibleError, match=r"leaves out 8 of the 11, .* at most 1"):
         publish(first, agreement.fingerprint, liar)
     assert first.status(agreement.fingerprint).state == "collecting"
     with pytest.raises(NotPublishedError):
@@ -302,7 +302,7 @@ def test_the_first_database_cannot_single_out_a_victim_either(two) -> None:
     wanted = commitment.as_names(b"".join(name_of(one) for one in (4, *invented)))
     left_out = commitment.minus(here, wanted)
     digest = commitment.digest_of(collection, commitment.in_order(wanted))
-    with pytest.raises(InfeasibleError, match="leaves out 8 of the 11, .* at most 5"):
+    with pytest.raises(InfeasibleError, match=r"leaves out 8 of the 11, .* at most 5"):
         peer.masks(digest, len(wanted), left_out)
 
 
@@ -318,7 +318,7 @@ def test_how_many_a_set_may_leave_out(role, held, most) -> None:
         store.receive(store.collection(agreement.fingerprint), [arrival(shares)])
         store.close_collection(agreement.fingerprint)
         names = commitment.as_names(b"".join(name_of(one) for one in range(held)))
-        with pytest.raises(InfeasibleError, match="leaves out"):
+        with pytest.raises(InfeasibleError, match=r"leaves out"):
             store.write(
                 commitment.record, store.collection(agreement.fingerprint), names[: most + 1]
             )

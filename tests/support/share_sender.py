@@ -1,10 +1,9 @@
 """A process that shares records with two databases until it is told to stop.
 
-Usage: python split_sender.py AGREEMENT FOLDER NAME. What it has blurred, which no database may see,
+`main` takes AGREEMENT, FOLDER, NAME. What it has blurred, which no database may see,
 goes to FOLDER/NAME.sent before it is shared, and to FOLDER/NAME.done once both have acknowledged.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +45,3 @@ def read(path: Path) -> dict[bytes, np.ndarray]:
     """What a sender wrote down, by name."""
     rows = np.frombuffer(path.read_bytes(), dtype=np.uint8).reshape(-1, WIDTH)
     return {row[:16].tobytes(): row[16:].copy().view(np.int64) for row in rows}
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -229,7 +229,12 @@ def _meaning(promise: ModelGuarantee) -> str:
 
 def _release_assumption(model: PublishedModel) -> str:
     if model.guarantee.releases == 1:
-        return "Nothing else is ever published from the same submissions: no second model, no sums."
+        return (
+            "Nothing else is ever published from the same submissions, or from some of them: no "
+            "second model, no sums.\n  Copies of the submissions are enough to break this."
+        )
     return (
-        "The sums of the submissions may be published too: whatever follows from them is covered."
+        "The sums of these submissions may be published too: whatever follows from them is "
+        "covered. Sums over\n  other people, with some of the same submissions, never are: copies "
+        "of the submissions are enough to break this."
     )

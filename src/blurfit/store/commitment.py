@@ -86,7 +86,7 @@ def names(connection: Connection, collection: Collection) -> ByteArray:
 
 
 def page(connection: Connection, collection: Collection, after: bytes, most: int) -> bytes:
-    """The same a part at a time: the next names after one, one behind the other."""
+    """Some of those whose share is here: the next after one, in order, one behind the other."""
     return b"".join(connection.scalars(_names(collection, after).limit(most)))
 
 

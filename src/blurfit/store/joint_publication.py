@@ -47,12 +47,13 @@ from blurfit.errors import (
 )
 from blurfit.learning.learner import learn
 from blurfit.learning.release import Release
-from blurfit.learning.statistics import Statistics, unpack
+from blurfit.learning.statistics import Statistics
 from blurfit.model.published import PublishedModel
 from blurfit.store import blocks, commitment, publication
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import ByteArray, Commitment, require_role
 from blurfit.store.tables import collections, splits
+from blurfit.theory import triangle
 from blurfit.theory.calibration import MomentCalibration
 
 WordArray = npt.NDArray[np.uint64]
@@ -137,7 +138,7 @@ def statistics_of(collection: Collection, count: int, words: WordArray) -> Stati
     agreement = collection.agreement
     assert isinstance(agreement.calibration, MomentCalibration)
     steps, grid, d = words.view(np.int64), agreement.grid, agreement.dimension
-    k = d * (d + 1) // 2
+    k = triangle.size(d)
     limits = largest_steps(agreement.calibration, grid)
     for part, limit in zip((steps[:k], steps[k:]), limits, strict=True):
         if (np.abs(part.astype(np.float64)) > count * limit).any():
@@ -149,7 +150,7 @@ def statistics_of(collection: Collection, count: int, words: WordArray) -> Stati
     # One rounding each, as in `blurfit.learning.sums`; to multiply by a power of two is exact.
     gram = steps[:k].astype(np.float64) * grid.quadratic
     moment = steps[k:].astype(np.float64) * grid.linear
-    return Statistics(count, unpack(gram, d), moment, agreement.fingerprint)
+    return Statistics(count, triangle.unpack(gram, d), moment, agreement.fingerprint)
 
 
 # ---- the second database
