@@ -56,4 +56,3 @@ def test_a_first_that_fails_leaves_the_names_to_the_second(agreement, place) -> 
         except KeyboardInterrupt:
             pass
         assert second.receive(agreement.fingerprint, [same]) == [5]
-
