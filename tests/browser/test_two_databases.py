@@ -1,15 +1,12 @@
 """The page shares a record between two databases: two requests, to two origins, and to no other."""
 
 import json
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, expect
 
 from blurfit import Agreement, Store
@@ -17,6 +14,7 @@ from blurfit.agreement.databases import largest_steps
 from blurfit.contributor.perturb import _on_grid
 from blurfit.messages.masks import expand
 from blurfit.service.app import Service
+from blurfit.service.serving import in_a_thread
 
 VECTORS = json.loads(Path(__file__).parents[1].joinpath("vectors", "shares.json").read_text())
 RECORD = {"age": 42.625, "married": True, "region": "south", "income": 61234.5}
@@ -24,17 +22,8 @@ RECORD = {"age": 42.625, "married": True, "region": "south", "income": 61234.5}
 
 @contextmanager
 def serving(place: Path) -> Iterator[tuple[Store, str]]:
-    with Store(place) as store:
-        config = uvicorn.Config(Service(store), port=0, log_level="critical", lifespan="on")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield store, f"http://127.0.0.1:{port}"
-        server.should_exit = True
-        thread.join(30)
+    with Store(place) as store, in_a_thread(Service(store)) as url:
+        yield store, url
 
 
 @pytest.fixture(scope="module")

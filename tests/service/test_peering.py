@@ -131,7 +131,7 @@ def test_only_the_other_database_may_ask(two, headers) -> None:
     two.send(*range(5))
     two.publish(1)
     for method, path in (
-        ("GET", "names"),
+        ("GET", "identifiers"),
         ("POST", f"sum?digest={'0' * 64}&count=5"),
         ("POST", "result"),
     ):
@@ -180,11 +180,13 @@ def test_what_the_other_asks_is_checked(two) -> None:
         return two.second.post(f"{path}/sum?{query}", content=content, headers=headers)
 
     digest = "0" * 64
-    refused(two.second.get(f"{path}/names", headers=OTHER), 409, "infeasible", "blurfit close")
+    refused(
+        two.second.get(f"{path}/identifiers", headers=OTHER), 409, "infeasible", "blurfit close"
+    )
     refused(ask(f"digest={digest}&count=5"), 409, "infeasible", "blurfit close")
     two.publish(1)
-    assert len(two.second.get(f"{path}/names", headers=OTHER).content) == 5 * 16
-    refused(two.second.get(f"{path}/names?after=xyz", headers=OTHER), 400, "invalid", "xyz")
+    assert len(two.second.get(f"{path}/identifiers", headers=OTHER).content) == 5 * 16
+    refused(two.second.get(f"{path}/identifiers?after=xyz", headers=OTHER), 400, "invalid", "xyz")
     refused(ask("digest=12&count=5"), 400, "invalid", "64 hexadecimal")
     refused(ask(f"digest={digest}&count=-5"), 400, "invalid", "-5")
     refused(ask(f"digest={digest}&count=5", b"x"), 400, "invalid", "cut short")

@@ -130,19 +130,18 @@ def run(
     """Listen until somebody says stop."""
     import uvicorn
 
-    config = uvicorn.Config(
+    from blurfit.service.serving import configured
+
+    config = configured(
         service,
         host=host,
         port=port,
-        http="httptools",
         access_log=access_log,
         log_level="info" if access_log else "warning",
-        server_header=False,
         ssl_certfile=tls_certificate,
         ssl_keyfile=tls_key,
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=trusted_proxies or None,
-        timeout_graceful_shutdown=10,
     )
     if bool(tls_certificate) != bool(tls_key):
         raise WrongError("Expected --tls-certificate and --tls-key together.")

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.errors import InvalidValueError, NotPublishedError
+from blurfit.errors import InvalidValueError, NotPublishedError, UnknownCollectionError
 from blurfit.messages.shares import ROLES, Role
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError
@@ -49,7 +49,7 @@ class Administration:
         agreement = await run_in_threadpool(Agreement.from_json, body)
 
         def open_collection() -> tuple[bool, Status]:
-            by_invitation = bool(agreement.databases) if invited is None else invited
+            by_invitation = self._is_by_invitation(agreement) if invited is None else invited
             is_new = self.store.open(agreement, invited=by_invitation, role=role)
             return is_new, self.store.status(agreement.fingerprint)
 
@@ -103,6 +103,16 @@ class Administration:
                 )
         return Response(text, media_type=JSON)
 
+    def _is_by_invitation(self, agreement: Agreement) -> bool:
+        """As when it was opened; a new collection needs invitations if there are two databases.
+
+        For neither of them can tell people from contributors whom the other one invented.
+        """
+        try:
+            return self.store.collection(agreement.fingerprint).invited
+        except UnknownCollectionError:
+            return bool(agreement.databases)
+
     async def _admit(self, request: Request) -> None:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         expected = await run_in_threadpool(self.store.administrator)
@@ -115,11 +125,7 @@ class Administration:
 
 
 def _invited(request: Request) -> bool | None:
-    """Whether invitations are needed; None where nothing is said, and the agreement decides.
-
-    With two databases they are, because neither can tell people from contributors whom the other
-    one invented.
-    """
+    """Whether invitations are needed; None where nothing is said."""
     given = request.query_params.get("invited")
     if given not in (None, "true", "false"):
         raise InvalidValueError(f"Expected invited={given!r} to be 'true' or 'false'.")
