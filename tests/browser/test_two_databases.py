@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from blurfit import Agreement, Store
 from blurfit.agreement.databases import largest_steps
+from blurfit.agreement.promises import condition_in_words
 from blurfit.contributor.perturb import _on_grid
 from blurfit.messages.masks import expand
 from blurfit.service.app import Service
@@ -122,6 +123,29 @@ def test_one_database_away_for_a_while(chromium: Browser, two, fill_in) -> None:
     context.close()
     assert [url.split("/collections")[0] for url in posts] == [second, first]
     assert [store.count(agreement) for store in (here, there)] == [one + 1 for one in before]
+
+
+def test_every_page_names_both_and_states_the_condition(chromium: Browser, two, fill_in) -> None:
+    """Not that "the database" sees a submission: no database does."""
+    agreement, (_, first), (_, second) = two
+    context = chromium.new_context()
+    page = context.new_page()
+    condition = condition_in_words(agreement.quorum)
+    for path in (f"/collections/{agreement.fingerprint}", f"/c/{agreement.fingerprint}"):
+        page.goto(first + path)
+        told = page.locator("#agreement")
+        expect(told).to_contain_text(
+            f"Office ({first}) and University ({second})", use_inner_text=False
+        )
+        expect(told).to_contain_text("Promise against either of them")
+        expect(told).to_contain_text(condition)
+        expect(told).to_contain_text("Together they could learn")
+        assert "seen by the database" not in told.inner_text()
+    fill_in(page, "income")
+    page.get_by_role("button", name="Blur my answers").click()
+    expect(page.locator("#preview")).to_contain_text("shared between Office and University")
+    expect(page.locator("#preview")).to_contain_text(condition)
+    context.close()
 
 
 @pytest.fixture

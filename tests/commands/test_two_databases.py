@@ -69,14 +69,13 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
             assert "The other database gives out its own" in opened
             done("invite", *options, "--count", "30", "--out", f"{role}-invitations.txt")
         assert "invitation" in done("contribute", "agreement.json", "people.csv", code=4)
-        (blurfit.folder / "people.csv").rename(blurfit.folder / "invited.csv")
         refused = done("contribute", "agreement.json", "people.csv", "--to", urls[0], code=2)
         assert "Expected no --to" in refused
         file = done("contribute", "agreement.json", "people.csv", "--out", "x.parquet", code=2)
         assert "shared between two databases" in " ".join(file.split())
         invitations = ["--invitations", "first-invitations.txt"]
         invitations += ["--invitations", "second-invitations.txt"]
-        sent = done("contribute", "agreement.json", "invited.csv", *invitations)
+        sent = done("contribute", "agreement.json", "people.csv", *invitations)
         assert "30 rows" in sent
         assert "closed by University" in done("publish", *as_first, code=2)
         assert "Now Office publishes" in done("publish", *as_second, code=4)

@@ -202,8 +202,8 @@ def test_what_the_other_asks_is_checked(two) -> None:
     body = json.dumps({"model": "{}", "statistics": "{}"})
     answer = two.second.post(f"{path}/result", content=body, headers=headers)
     refused(answer, 409, "infeasible", "fixed before")
-    for one in ("names", "sum?digest=" + digest + "&count=5"):
-        method = "GET" if one == "names" else "POST"
+    for one in ("identifiers", "sum?digest=" + digest + "&count=5"):
+        method = "GET" if one == "identifiers" else "POST"
         kind = {"content-type": "application/octet-stream"}
         answer = two.first.request(method, f"{path}/{one}", headers=OTHER | kind)
         refused(answer, 409, "infeasible", "opened as 'first'")
