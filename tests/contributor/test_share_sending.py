@@ -123,11 +123,9 @@ def test_a_table_goes_on_where_it_was(agreement, two, tmp_path, away, monkeypatc
     told = []
     with connected(agreement, ways, patience=0.0) as client:
         with pytest.raises(ServiceError):
-            client.contribute_table(people, fast=True)
+            client.contribute_table(people)
         ways[away].breaks.clear()
-        rows = client.contribute_table(
-            people, fast=True, progress=lambda done, of: told.append((done, of))
-        )
+        rows = client.contribute_table(people, progress=lambda done, of: told.append((done, of)))
         assert rows == 25
         assert client.contribute_table(people) == 25, "sent already: nothing is sent again"
     assert told[0] == (18, 25)

@@ -100,7 +100,7 @@ def test_killed_while_collecting_and_publishing(place, request, tmp_path) -> Non
         assert {here.model(mark).encode(), there.model(mark).encode()} == models
         assert here.statistics_text(mark) == there.statistics_text(mark)
         held = [
-            {one.tobytes() for one in store.look(commitment.identifiers_of, mark)}
+            {one.tobytes() for one in store.read(commitment.identifiers_of, store.collection(mark))}
             for store in (here, there)
         ]
         common = held[0] & held[1]

@@ -24,7 +24,7 @@ def test_a_second_service_waits_for_the_first_and_then_knows(agreement, place) -
         outcomes: dict[str, object] = {}
 
         def late(name: str, what: Arrival) -> None:
-            (outcomes[name],) = second.receive(agreement.fingerprint, [what])
+            (outcomes[name],) = second.receive(second.collection(agreement.fingerprint), [what])
 
         with first._writing() as connection:
             (new,), _ = receive_new(connection, collection, [same])
@@ -55,4 +55,4 @@ def test_a_first_that_fails_leaves_the_names_to_the_second(agreement, place) -> 
                 raise KeyboardInterrupt
         except KeyboardInterrupt:
             pass
-        assert second.receive(agreement.fingerprint, [same]) == [5]
+        assert second.receive(second.collection(agreement.fingerprint), [same]) == [5]

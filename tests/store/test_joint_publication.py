@@ -19,7 +19,7 @@ from blurfit import (
     learn,
 )
 from blurfit.contributor.perturb import perturb_table
-from blurfit.contributor.share import share_table
+from blurfit.contributor.share import share
 from blurfit.service.peer import publish
 from blurfit.store import commitment, joint_publication
 from blurfit.store.commitment import ByteArray
@@ -69,14 +69,14 @@ def stored() -> dict[tuple[str, str], np.ndarray]:
     found = {}
     for record, values in EXTREMES.items():
         agreement = propose(quorum=20)
-        shared = share_table(agreement, table_of(values, 8000))
+        shared = share(agreement, table_of(values, 8000))
         with Store() as first, Store() as second:
             opened(agreement, first, second)
             for role, store, shares in (
                 ("first", first, shared.first),
                 ("second", second, shared.second),
             ):
-                store.receive(agreement.fingerprint, [arrival(shares)])
+                store.receive(store.collection(agreement.fingerprint), [arrival(shares)])
                 found[role, record] = everything_stored(store, agreement.fingerprint)
     return found
 
@@ -106,7 +106,7 @@ def test_every_word_of_a_share_is_uniform_whatever_the_record(role) -> None:
     """The top byte of each word, where a record would show; low and high records side by side."""
     agreement = propose(quorum=20)
     for values in EXTREMES.values():
-        shared = share_table(agreement, table_of(values, 8000))
+        shared = share(agreement, table_of(values, 8000))
         words = (shared.first if role == "first" else shared.second).words
         for shift in (56, 0):
             for column in words.T:
@@ -145,7 +145,7 @@ def test_only_those_who_reached_both_are_counted(two) -> None:
     agreement, first, second, peer = two
     send(agreement, first, None, 20)
     send(agreement, None, second, 30, 31, 32)
-    second.stop(agreement.fingerprint)
+    second.close_collection(agreement.fingerprint)
     text = publish(first, agreement.fingerprint, peer)
     assert counted(first, agreement) == counted(second, agreement) == set(range(9))
     assert first.model(agreement.fingerprint) == second.model(agreement.fingerprint) == text
@@ -165,12 +165,12 @@ def test_nothing_without_the_consent_of_both(two) -> None:
     assert first.status(agreement.fingerprint).state == "collecting"
     with pytest.raises(InfeasibleError, match="closed by University"):
         peer.masks(b"x" * 32, 9, commitment.as_identifiers(b""))
-    assert second.work(joint_publication.consent, agreement.fingerprint) is None
+    assert second.write(joint_publication.consent, second.collection(agreement.fingerprint)) is None
     assert second.status(agreement.fingerprint).state == "closed"
     with pytest.raises(NotPublishedError):
         second.model(agreement.fingerprint)
     text = publish(first, agreement.fingerprint, peer)
-    assert second.work(joint_publication.consent, agreement.fingerprint) == text
+    assert second.write(joint_publication.consent, second.collection(agreement.fingerprint)) == text
 
 
 def test_below_the_quorum_the_first_goes_on(place) -> None:
@@ -179,7 +179,7 @@ def test_below_the_quorum_the_first_goes_on(place) -> None:
         peer = opened(agreement, first, second)
         send(agreement, first, second, 0, 1)
         send(agreement, None, second, 2)
-        second.stop(agreement.fingerprint)
+        second.close_collection(agreement.fingerprint)
         with pytest.raises(InfeasibleError, match="there are 2"):
             publish(first, agreement.fingerprint, peer)
         assert first.status(agreement.fingerprint).state == "collecting"
@@ -194,13 +194,13 @@ def test_shares_are_never_learned_from_alone(two) -> None:
         with pytest.raises(InfeasibleError, match="other database"):
             store.publish(agreement)
         with pytest.raises(InfeasibleError, match="fixed before"):
-            store.look(joint_publication.sums_over, agreement.fingerprint)
+            store.read(joint_publication.sums_over, store.collection(agreement.fingerprint))
 
 
 def test_a_second_set_is_refused_for_ever(two) -> None:
     agreement, first, second, peer = two
     mark = agreement.fingerprint
-    second.stop(mark)
+    second.close_collection(mark)
     here = peer.identifiers()
     collection = second.collection(mark)
 
@@ -233,12 +233,14 @@ def test_a_second_set_is_refused_for_ever(two) -> None:
 def test_a_result_that_does_not_follow_is_refused(two) -> None:
     agreement, first, second, peer = two
     mark = agreement.fingerprint
-    second.stop(mark)
+    second.close_collection(mark)
     sums = Statistics(9, np.eye(2), np.ones(2), mark)
     model = learn(agreement, sums)
     with pytest.raises(InfeasibleError, match="fixed before"):
         peer.deliver(model.to_json(), sums.to_json())
-    chosen, left_out = first.work(joint_publication.fix, mark, peer.identifiers())
+    chosen, left_out = first.write(
+        joint_publication.fix, first.collection(mark), peer.identifiers()
+    )
     peer.masks(chosen.digest, chosen.count, left_out)
     fewer = Statistics(8, np.eye(2), np.ones(2), mark)
     other = Statistics(9, 2 * np.eye(2), np.ones(2), mark)
@@ -283,7 +285,7 @@ def test_the_second_database_cannot_single_out_a_victim_among_people_it_invented
     agreement, first, second, _ = two
     victim, invented = 4, range(40, 40 + agreement.quorum - 1)
     send(agreement, first, second, *invented)
-    second.stop(agreement.fingerprint)
+    second.close_collection(agreement.fingerprint)
     claimed = [identifier_of(one) for one in (victim, *invented)]
     liar = NamesOnly(second, agreement.fingerprint, claimed)
     with pytest.raises(InfeasibleError, match=r"leaves out 8 of the 11, .* at most 1"):
@@ -297,7 +299,7 @@ def test_the_first_database_cannot_single_out_a_victim_either(two) -> None:
     agreement, _, second, peer = two
     invented = range(40, 40 + agreement.quorum - 1)
     send(agreement, None, second, *invented)
-    second.stop(agreement.fingerprint)
+    second.close_collection(agreement.fingerprint)
     collection, here = second.collection(agreement.fingerprint), peer.identifiers()
     wanted = commitment.as_identifiers(b"".join(identifier_of(one) for one in (4, *invented)))
     left_out = commitment.minus(here, wanted)
@@ -315,12 +317,16 @@ def test_how_many_a_set_may_leave_out(role, held, most) -> None:
     with Store() as store:
         store.open(agreement, role=role)
         shares = getattr(marked(agreement, *range(held)), role)
-        store.receive(agreement.fingerprint, [arrival(shares)])
-        store.stop(agreement.fingerprint)
+        store.receive(store.collection(agreement.fingerprint), [arrival(shares)])
+        store.close_collection(agreement.fingerprint)
         names = commitment.as_identifiers(b"".join(identifier_of(one) for one in range(held)))
         with pytest.raises(InfeasibleError, match="leaves out"):
-            store.work(commitment.record, agreement.fingerprint, names[: most + 1])
-        chosen = store.work(commitment.record, agreement.fingerprint, names[:most])
+            store.write(
+                commitment.record, store.collection(agreement.fingerprint), names[: most + 1]
+            )
+        chosen = store.write(
+            commitment.record, store.collection(agreement.fingerprint), names[:most]
+        )
         assert chosen.count == held - most
 
 
@@ -345,8 +351,8 @@ def test_one_liar_can_ruin_the_sums_and_then_there_is_no_model(two) -> None:
     lie = marked(agreement, 40)
     lie.first.words[:, 2] += np.uint64(2**62)
     for store, shares in ((first, lie.first), (second, lie.second)):
-        assert store.receive(agreement.fingerprint, [arrival(shares)]) == [1]
-    second.stop(agreement.fingerprint)
+        assert store.receive(store.collection(agreement.fingerprint), [arrival(shares)]) == [1]
+    second.close_collection(agreement.fingerprint)
     for _ in range(2):
         with pytest.raises(InfeasibleError, match="somebody sent"):
             publish(first, agreement.fingerprint, peer)
@@ -355,8 +361,8 @@ def test_one_liar_can_ruin_the_sums_and_then_there_is_no_model(two) -> None:
 
 def test_damage_is_found(two) -> None:
     agreement, first, second, peer = two
-    second.stop(agreement.fingerprint)
-    first.work(joint_publication.fix, agreement.fingerprint, peer.identifiers())
+    second.close_collection(agreement.fingerprint)
+    first.write(joint_publication.fix, first.collection(agreement.fingerprint), peer.identifiers())
     with first._writing() as connection:
         connection.execute(sa.text("DELETE FROM blocks"))
     with pytest.raises(NotCertifiedError, match="Expected 9 shares"):
@@ -365,7 +371,9 @@ def test_damage_is_found(two) -> None:
 
 def test_a_second_database_that_lost_people_is_found(two) -> None:
     agreement, first, second, peer = two
-    second.stop(agreement.fingerprint)
-    first.work(joint_publication.fix, agreement.fingerprint, peer.identifiers())
+    second.close_collection(agreement.fingerprint)
+    first.write(joint_publication.fix, first.collection(agreement.fingerprint), peer.identifiers())
     with pytest.raises(ConflictError, match="has fewer now"):
-        first.work(joint_publication.fix, agreement.fingerprint, peer.identifiers()[1:])
+        first.write(
+            joint_publication.fix, first.collection(agreement.fingerprint), peer.identifiers()[1:]
+        )

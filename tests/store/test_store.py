@@ -119,9 +119,11 @@ def test_a_known_identifier_is_answered_alike_whatever_its_numbers_are(
         kept.open(agreement, invited=invited)
         if invited:
             kept.invite(agreement.fingerprint, [hashed(one) for one in tokens])
-        assert kept.receive(agreement.fingerprint, [arrival(batch, *tokens)]) == [5]
+        assert kept.receive(kept.collection(agreement.fingerprint), [arrival(batch, *tokens)]) == [
+            5
+        ]
         if closed:
-            kept.stop(agreement.fingerprint)
+            kept.close_collection(agreement.fingerprint)
         other = changed(one, agreement)
         for same, different in (
             ([one], [other]),
@@ -130,7 +132,9 @@ def test_a_known_identifier_is_answered_alike_whatever_its_numbers_are(
         ):
             group = [arrival(Submissions.gather(given)) for given in (same, different)]
             for given in (group, group[:1], group[1:]):
-                assert kept.receive(agreement.fingerprint, given) == [0] * len(given)
+                assert kept.receive(kept.collection(agreement.fingerprint), given) == [0] * len(
+                    given
+                )
         (stored,) = kept.submissions(agreement.fingerprint)
         assert sorted(x.identifier for x in stored) == sorted(x.identifier for x in batch)
         assert one in [*stored], "what came first stays"
@@ -147,7 +151,7 @@ def test_one_name_twice_in_a_group(agreement, place) -> None:
     ]
     with Store(place) as kept:
         kept.open(agreement)
-        assert kept.receive(agreement.fingerprint, group) == [1, 0, 0, 1]
+        assert kept.receive(kept.collection(agreement.fingerprint), group) == [1, 0, 0, 1]
         assert kept.count(agreement) == 2
 
 
@@ -209,11 +213,11 @@ def test_statistics_are_shown_for_moment_alone_and_once_published(agreement, pla
 def test_a_closed_collection_can_still_be_published(agreement, place) -> None:
     with Store(place) as kept:
         kept.add(agreement, perturb_table(agreement, PEOPLE))
-        assert kept.stop(agreement.fingerprint).state == "closed"
+        assert kept.close_collection(agreement.fingerprint).state == "closed"
         with pytest.raises(ClosedError):
             kept.add(agreement, perturb_table(agreement, people(1)))
         assert kept.publish(agreement).count == 40
-        assert kept.stop(agreement.fingerprint).state == "published"
+        assert kept.close_collection(agreement.fingerprint).state == "published"
 
 
 def test_a_model_that_cannot_be_had_is_refused_for_ever(place) -> None:
@@ -253,7 +257,9 @@ def test_invitations_are_used_once_and_leave_no_trace(agreement, place) -> None:
 
         def send(submission: Submission, *invitations: str) -> object:
             batch = Submissions.gather([submission])
-            (outcome,) = kept.receive(agreement.fingerprint, [arrival(batch, *invitations)])
+            (outcome,) = kept.receive(
+                kept.collection(agreement.fingerprint), [arrival(batch, *invitations)]
+            )
             return outcome
 
         assert isinstance(send(one), NotInvitedError)
@@ -265,7 +271,8 @@ def test_invitations_are_used_once_and_leave_no_trace(agreement, place) -> None:
         assert kept.invitations(agreement.fingerprint) == 2
         both = Submissions.gather([other, *perturb_table(agreement, people(1))])
         short, fine = kept.receive(
-            agreement.fingerprint, [arrival(both, tokens[1]), arrival(both, *tokens)]
+            kept.collection(agreement.fingerprint),
+            [arrival(both, tokens[1]), arrival(both, *tokens)],
         )
         assert isinstance(short, NotInvitedError)
         assert fine == 2

@@ -25,7 +25,7 @@ from blurfit.contributor.client import (
     default_journal,
 )
 from blurfit.contributor.journal import Journal
-from blurfit.contributor.share import SharedRecords, share, share_table
+from blurfit.contributor.share import SharedRecords, share
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
 from blurfit.protocol.wire import BINARY, INVITATION
@@ -115,7 +115,6 @@ class SplitClient:
         *,
         journal: str | Path | None = None,
         invitations: Sequence[Sequence[str]] = ((), ()),
-        fast: bool = False,
         progress: Callable[[int, int], object] = _nobody_watches,
     ) -> int:
         """Blur, share and send every row of a CSV or Parquet file; how many is returned.
@@ -134,7 +133,7 @@ class SplitClient:
                 )
         place = Path(journal) if journal else default_journal(Path(table), agreement)
         with Journal(place, agreement.fingerprint, file.digest(), rows) as kept:
-            for start, count, messages in self._parts(file, kept, fast, any(given)):
+            for start, count, messages in self._parts(file, kept, any(given)):
                 tokens = [some[start : start + count] for some in given]
                 for failure in self._send(messages, count, tokens).values():
                     raise failure
@@ -144,7 +143,7 @@ class SplitClient:
         return rows
 
     def _parts(
-        self, file: TableFile, kept: Journal, fast: bool, invited: bool
+        self, file: TableFile, kept: Journal, invited: bool
     ) -> Iterator[tuple[int, int, Messages]]:
         """What was shared before but perhaps not received, and then the rest, shared now."""
         layout = self.agreement.layout
@@ -157,7 +156,7 @@ class SplitClient:
             at_once = min(at_once, INVITED_AT_ONCE)
         start = kept.blurred()
         for part in file.chunks(at_once, skip=start):
-            shared = share_table(self.agreement, part, exact=not fast)
+            shared = share(self.agreement, part)
             messages = shared.first.to_bytes(), shared.second.to_bytes()
             kept.record(start, len(shared), _together(messages))
             yield start, len(shared), messages

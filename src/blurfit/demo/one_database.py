@@ -9,13 +9,13 @@ from typing import Any
 import click
 import matplotlib as mpl
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import FloatArray
 from blurfit.contributor.perturb import perturb_table
 from blurfit.datasets import Census, make_census
 from blurfit.model.published import PublishedModel
@@ -23,8 +23,6 @@ from blurfit.model.statement import as_markdown
 from blurfit.schema.schema import Numeric
 from blurfit.store.store import Store
 from blurfit.theory.calibration import Mechanism
-
-FloatArray = npt.NDArray[np.float64]
 
 EPSILON, DELTA, QUORUM = 1.0, 1e-6, 40_000
 CONTRIBUTORS, HELD_OUT, BATCH = 50_000, 10_000, 2_500

@@ -13,11 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import httpx2 as httpx
 
 from blurfit.errors import InvalidValueError
-from blurfit.messages.submission_files import SUFFIXES, pyarrow
+from blurfit.messages.submission_files import SUFFIXES
+from blurfit.optional import optional
 
 _HEAD, _TAIL = 2**16, 2**20
 
@@ -39,6 +42,8 @@ def find(words: Iterable[str]) -> list[str]:
     """The files that paths, folders, patterns and URLs stand for, each once."""
     found: dict[str, None] = {}
     for word in words:
+        if word.startswith("file://"):  # a file of this machine, whatever it is called
+            word = url2pathname(urlsplit(word).path)
         if "://" in word:
             found[word] = None
             continue
@@ -58,12 +63,12 @@ def find(words: Iterable[str]) -> list[str]:
 
 def open_stream(place: str) -> Any:
     """A place, open for reading."""
-    pa = pyarrow()
+    pa = optional("pyarrow")
     try:
         if place.startswith(("http://", "https://")):
             return io.BufferedReader(_Ranges(place), 2**20)
         if "://" in place:
-            system, path = pyarrow("pyarrow.fs").FileSystem.from_uri(place)
+            system, path = optional("pyarrow.fs").FileSystem.from_uri(place)
             return system.open_input_file(path)
         return pa.OSFile(place)
     except (OSError, pa.ArrowException, httpx.HTTPError) as error:

@@ -16,12 +16,10 @@ and JavaScript share are in `tests/vectors/shares.json`.
 """
 
 import numpy as np
-import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from blurfit.arrays import WordArray
 from blurfit.errors import InvalidValueError
-
-WordArray = npt.NDArray[np.uint64]
 
 SEED_BYTES = 32
 SEED_WORDS = SEED_BYTES // 8

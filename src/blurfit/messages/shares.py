@@ -19,9 +19,9 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from blurfit import validate
+from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import InvalidValueError
 from blurfit.messages.masks import SEED_WORDS
 from blurfit.messages.submissions import (
@@ -35,9 +35,6 @@ from blurfit.messages.submissions import (
     _batch_rows,
     _nameless,
 )
-
-ByteArray = npt.NDArray[np.uint8]
-WordArray = npt.NDArray[np.uint64]
 
 Part = Literal["masked", "seed"]
 Role = Literal["whole", "first", "second"]

@@ -19,7 +19,6 @@ Parquet pages carry a checksum, which is verified. A file is written under anoth
 when it is complete, so there are no half-written ones.
 """
 
-import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,28 +27,16 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import ByteArray, FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.messages.submissions import Layout, Submissions
-
-ByteArray = npt.NDArray[np.uint8]
-FloatArray = npt.NDArray[np.float64]
+from blurfit.optional import optional
 
 FORMAT, VERSION = "blurfit-submissions", "1"
 GROUP_BYTES, MOST_ROWS = 8 * 2**20, 2**16
 SUFFIXES = (".parquet", ".arrow")
 _KEY = "blurfit."
-
-
-def pyarrow(module: str = "pyarrow") -> Any:
-    """The package that reads and writes these files, if it is there."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise BlurfitError(
-            "Expected the package pyarrow to be installed: run `pip install 'blurfit[tables]'`."
-        ) from error
 
 
 def rows_at_once(layout: Layout) -> int:
@@ -79,12 +66,12 @@ class Writer:
             raise InvalidValueError(
                 f"Expected {str(self.path)!r} to end in one of {', '.join(SUFFIXES)}."
             )
-        pa = pyarrow()
+        pa = optional("pyarrow")
         self._schema = _schema(self.layout, self.released)
         self._unfinished = self.path.with_name(self.path.name + ".part")
         self._stream = pa.OSFile(str(self._unfinished), "wb")
         if self.path.suffix.lower() == ".parquet":
-            self._file = pyarrow("pyarrow.parquet").ParquetWriter(
+            self._file = optional("pyarrow.parquet").ParquetWriter(
                 self._stream,
                 self._schema,
                 compression="none",
@@ -138,7 +125,7 @@ class Writer:
 
 
 def _schema(layout: Layout, released: str | None) -> Any:
-    pa = pyarrow()
+    pa = optional("pyarrow")
     item = pa.field("item", pa.float64(), nullable=False)
     words = {
         "format": FORMAT,
@@ -159,7 +146,7 @@ def _schema(layout: Layout, released: str | None) -> Any:
 
 
 def _batch(schema: Any, names: ByteArray, numbers: FloatArray) -> Any:
-    pa = pyarrow()
+    pa = optional("pyarrow")
     rows = len(names)
     numbers = np.ascontiguousarray(numbers, dtype=np.float64)
     identifier = pa.FixedSizeBinaryArray.from_buffers(
@@ -192,12 +179,12 @@ class SubmissionFile:
                 stream.seek(0)
                 self._is_parquet = start[:4] == b"PAR1"
                 if self._is_parquet:
-                    self._file = pyarrow("pyarrow.parquet").ParquetFile(
+                    self._file = optional("pyarrow.parquet").ParquetFile(
                         stream, page_checksum_verification=True
                     )
                     self.groups = self._file.num_row_groups
                 elif start == b"ARROW1":
-                    self._file = pyarrow().ipc.open_file(stream)
+                    self._file = optional("pyarrow").ipc.open_file(stream)
                     self.groups = self._file.num_record_batches
                 else:
                     _refuse(name, start)
@@ -290,7 +277,7 @@ class SubmissionFile:
 
     @contextmanager
     def _readable(self, what: str) -> Iterator[None]:
-        pa = pyarrow()
+        pa = optional("pyarrow")
         try:
             yield
         except BlurfitError:
@@ -321,12 +308,12 @@ def _refuse(name: str, start: bytes) -> None:
 
 def open_submissions(path: Path, layout: Layout) -> SubmissionFile:
     """A file of this machine."""
-    return SubmissionFile(str(path), pyarrow().OSFile(str(path)), layout)
+    return SubmissionFile(str(path), optional("pyarrow").OSFile(str(path)), layout)
 
 
 def _same_type(found: Any, expected: Any) -> bool:
     """The same but for whether values may be missing, which others' writers do not say."""
-    pa = pyarrow()
+    pa = optional("pyarrow")
     if not pa.types.is_fixed_size_list(expected):
         return bool(found == expected)
     return bool(

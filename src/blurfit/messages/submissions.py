@@ -34,11 +34,9 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit import validate
+from blurfit.arrays import ByteArray, FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.theory.calibration import MECHANISMS, Mechanism
-
-FloatArray = npt.NDArray[np.float64]
-ByteArray = npt.NDArray[np.uint8]
 
 FORMAT, VERSION = "blurfit-submission", 1
 MAGIC, BATCH_MAGIC = b"\x89BLUR\n", b"\x89BLURS"

@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
-
-AnyArray = npt.NDArray[Any]
-FloatArray = npt.NDArray[np.float64]
 
 NOT_A_NUMBER = "which is not a number; convert the column, or declare it categorical"
 

@@ -6,7 +6,6 @@ or 1 (or false and true) where it says binary, the word itself where it says cat
 
 import csv
 import hashlib
-import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.optional import optional
 from blurfit.schema.columns import Binary, Categorical
 from blurfit.schema.schema import Schema
 
@@ -114,12 +114,7 @@ class TableFile:
         }
 
     def _parquet(self, rows: int, skip: int) -> Iterator[dict[str, Any]]:
-        try:
-            parquet = importlib.import_module("pyarrow.parquet")
-        except ImportError as error:
-            raise BlurfitError(
-                "Expected the package pyarrow to be installed: run `pip install 'blurfit[tables]'`."
-            ) from error
+        parquet = optional("pyarrow.parquet")
         try:
             with parquet.ParquetFile(self.path) as file:
                 self._require(file.schema_arrow.names)

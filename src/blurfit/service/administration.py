@@ -75,7 +75,9 @@ class Administration:
         """Stop collecting."""
         await self._admit(request)
         fingerprint = fingerprint_in(request)
-        return as_json(await self.collector.between_commits(self.store.stop, fingerprint))
+        return as_json(
+            await self.collector.between_commits(self.store.close_collection, fingerprint)
+        )
 
     async def publish(self, request: Request) -> Response:
         """Close the collection, learn its model and publish it, once."""
@@ -93,7 +95,7 @@ class Administration:
             )
         else:
             text = await self.collector.between_commits(
-                self.store.work, joint_publication.consent, fingerprint
+                self.store.write, joint_publication.consent, collection
             )
             if text is None:
                 name = collection.agreement.databases[0].name

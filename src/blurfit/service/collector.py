@@ -17,7 +17,7 @@ import numpy as np
 
 from blurfit.errors import BlurfitError, StorageError
 from blurfit.store.arrivals import Arrival, Outcome
-from blurfit.store.blocks import Collection
+from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
 _Given = ParamSpec("_Given")
@@ -174,7 +174,7 @@ def commit(store: Store, collection: Collection, group: list[Waiting]) -> list[O
         else:
             place = int(good.argmin())
             outcomes.append(screen.refuse(numbers[start + place], place))
-    stored = iter(store.receive(collection.agreement.fingerprint, arrivals) if arrivals else [])
+    stored = iter(store.receive(collection, arrivals) if arrivals else [])
     return [next(stored) if outcome is None else outcome for outcome in outcomes]
 
 

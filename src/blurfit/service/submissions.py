@@ -27,7 +27,7 @@ from blurfit.service.answers import Refusals, send_answer
 from blurfit.service.bodies import read_body
 from blurfit.service.collector import Collector
 from blurfit.service.metrics import Metrics
-from blurfit.store.blocks import Collection
+from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
 _BEFORE, _AFTER = len(COLLECTIONS) + 1, len(SUBMISSIONS)

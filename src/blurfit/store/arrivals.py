@@ -29,7 +29,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.errors import BlurfitError, ClosedError, NotInvitedError
 from blurfit.store import blocks
-from blurfit.store.blocks import Collection
+from blurfit.store.collections import Collection
 from blurfit.store.tables import collections, invitations
 
 ByteArray = npt.NDArray[np.uint8]

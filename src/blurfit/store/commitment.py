@@ -35,7 +35,7 @@ from sqlalchemy.engine import Connection
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, InvalidValueError
 from blurfit.messages.shares import ROLES, Role
-from blurfit.store.blocks import Collection
+from blurfit.store.collections import Collection
 from blurfit.store.tables import identifiers, insert_if_absent, recent, splits
 from blurfit.validate import one_of
 

@@ -58,7 +58,8 @@ collections = sa.Table(
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("model", sa.Text),
     sa.Column("statistics", sa.Text),
-    sa.Column("refusal", sa.Text),
+    sa.Column("refusal", sa.Text),  # why there will never be a model
+    sa.Column("handed_over", sa.Text),  # the file that its release was left to
     sa.CheckConstraint("state IN ('collecting', 'closed', 'published')", name="known_state"),
     sa.CheckConstraint("(state = 'published') = (model IS NOT NULL)", name="published_has_model"),
 )
