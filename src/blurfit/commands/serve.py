@@ -1,5 +1,6 @@
 """`blurfit serve`: the database as a service."""
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,7 @@ def serve(
         burst=10 * requests_per_second,
     )
     peer_token = tokens.read_token(peer_token_file) if peer_token_file else None
+    os.umask(0o077)  # what is written here, the store first of all, is for its owner alone
     with Store(place) as store:
         said = appoint(store, token_file, replace=new_admin_token)
         run(Service(store, limits, peer_token=peer_token), host, port, said, **network)
