@@ -1,7 +1,6 @@
 """Rules that no linter knows: who may draw noise, where tests are, what the package offers."""
 
 import ast
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -85,10 +84,6 @@ def test_public_api() -> None:
 def test_one_exception_tree() -> None:
     for name in ("InfeasibleError", "InvalidValueError", "NotCertifiedError"):
         assert issubclass(getattr(blurfit, name), blurfit.BlurfitError)
-
-
-def test_version_is_the_packages() -> None:
-    assert blurfit.__version__ == version("blurfit")
 
 
 def test_tests_mirror_the_source() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from blurfit import __version__, cli
 from blurfit.agreement.agreement import Agreement
@@ -172,3 +173,9 @@ def test_the_examples_work_one_after_the_other(tmp_path) -> None:
     assert len(predictions) == PEOPLE + 1
     for name in ("collection.db", "token.txt"):
         assert (tmp_path / name).exists()
+
+
+def test_every_option_can_be_given_in_the_environment() -> None:
+    asked = CliRunner().invoke(cli.main, ["serve"], env={"BLURFIT_SERVE_PORT": "harbour"})
+    assert asked.exit_code == 2
+    assert "'harbour' is not a valid integer range" in asked.output

@@ -49,11 +49,19 @@ class _InOrder(Commands):
         return found
 
 
-@click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"]})
+_SETTINGS = {
+    "help_option_names": ["-h", "--help"],
+    "auto_envvar_prefix": "BLURFIT",  # `serve --store` is also BLURFIT_SERVE_STORE
+}
+
+
+@click.group(cls=_InOrder, context_settings=_SETTINGS)
 @click.version_option(blurfit.__version__, prog_name="blurfit")
 def main() -> None:
     """Blur your own record, then fit together: differentially private models without a pile of raw
     records.
+
+    Every option can be given in the environment too: `serve --store` as BLURFIT_SERVE_STORE.
 
     Exit codes: 0 done; 2 wrong usage or value; 3 nobody answers; 4 refused as things stand.
     """

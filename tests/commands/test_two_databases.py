@@ -1,4 +1,4 @@
-"""Split trust as it is typed: agree, serve twice, open, contribute, close, publish."""
+"""Two databases as they are typed: agree, serve twice, open, invite, contribute, publish."""
 
 import json
 
@@ -59,13 +59,20 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
             for name, url in zip(("first", "second"), urls, strict=True)
         )
         assert "--as first" in done("open", *as_first, code=2)
-        done("open", *as_first, "--as", "first")
-        done("open", *as_second, "--as", "second")
+        for role, options in (("first", as_first), ("second", as_second)):
+            opened = done("open", *options, "--as", role)
+            assert "Collecting from those who are invited" in opened
+            assert "The other database gives out its own" in opened
+            done("invite", *options, "--count", "30", "--out", f"{role}-invitations.txt")
+        assert "invitation" in done("contribute", "agreement.json", "people.csv", code=4)
         refused = done("contribute", "agreement.json", "people.csv", "--to", urls[0], code=2)
         assert "Expected no --to" in refused
         file = done("contribute", "agreement.json", "people.csv", "--out", "x.parquet", code=2)
         assert "shared between two databases" in " ".join(file.split())
-        assert "30 rows" in done("contribute", "agreement.json", "people.csv")
+        invitations = ["--invitations", "first-invitations.txt"]
+        invitations += ["--invitations", "second-invitations.txt"]
+        sent = done("contribute", "agreement.json", "people.csv", *invitations)
+        assert "30 rows" in sent
         assert "closed by University" in done("publish", *as_first, code=2)
         assert "Now Office publishes" in done("publish", *as_second, code=4)
         done("publish", *as_first, "--out", "one.json")

@@ -37,7 +37,9 @@ def test_killed_while_collecting_and_publishing(place, request, in_memory, tmp_p
     generator = np.random.default_rng(11)
     for service, role in ((first, "first"), (second, "second")):
         service.start()
-        opened = service.post(f"/collections?role={role}", content=agreement.to_json())
+        opened = service.post(
+            f"/collections?role={role}&invited=false", content=agreement.to_json()
+        )
         assert opened.status_code == 201, opened.text
     arguments = [str(tmp_path / "agreement.json"), str(tmp_path)]
     senders = [
@@ -94,7 +96,7 @@ def test_killed_while_collecting_and_publishing(place, request, in_memory, tmp_p
         assert {here.model(mark).encode(), there.model(mark).encode()} == models
         assert here.statistics_text(mark) == there.statistics_text(mark)
         held = [
-            {one.tobytes() for one in store.read(commitment.names, store.collection(mark))}
+            {one.tobytes() for one in store.read(commitment.identifiers_of, store.collection(mark))}
             for store in (here, there)
         ]
         common = held[0] & held[1]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.contributor.perturb import blurred_table
+from blurfit.contributor.perturb import blur_encoded
 from blurfit.contributor.share import in_steps, shared_with
 from blurfit.contributor.share_sending import SplitClient
 
@@ -28,7 +28,7 @@ def main(agreement_file: str, folder: str, name: str) -> None:
         while not stop.exists():
             count = int(generator.choice([1, 1, 2, 50]))
             people = {c: generator.uniform(0, 100, count) for c in ("age", "income")}
-            blurred = blurred_table(agreement, people)
+            blurred = blur_encoded(agreement, *agreement.schema.encode(people))
             steps = in_steps(agreement, blurred)
             raw = np.hstack([blurred.identifiers, steps.view(np.uint8)]).tobytes()
             sent.write(raw)

@@ -16,10 +16,10 @@ from blurfit.contributor.journal import Journal
 from blurfit.contributor.perturb import perturb, perturb_table
 from blurfit.errors import InvalidValueError
 from blurfit.messages.submissions import Submission, Submissions
-from blurfit.protocol.http import PATIENCE, Exchange, decoded
+from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
+from blurfit.protocol.wire import BINARY, INVITATION
 from blurfit.schema.table_files import TableFile
 
-BINARY = "application/vnd.blurfit.submission"
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20
 INVITED_AT_ONCE = 100  # invitations travel in a header, which must not be long
 
@@ -79,14 +79,15 @@ class Client:
 
         To send the same again is safe: it is counted once.
         """
-        headers = {"blurfit-invitation": ",".join(invitations)} if invitations else {}
+        headers = {INVITATION: ",".join(invitations)} if invitations else {}
         answer = self._exchange.post(
             f"/collections/{submission.fingerprint}/submissions",
             submission.to_bytes(),
             content_type=BINARY,
             headers=headers,
         )
-        return int(decoded(answer)["new"])
+        rows = 1 if isinstance(submission, Submission) else len(submission)
+        return acknowledged(answer, rows)
 
     def contribute_table(
         self,

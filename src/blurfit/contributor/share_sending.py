@@ -19,7 +19,6 @@ import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.client import (
-    BINARY,
     BYTES_AT_ONCE,
     INVITED_AT_ONCE,
     ROWS_AT_ONCE,
@@ -28,7 +27,8 @@ from blurfit.contributor.client import (
 from blurfit.contributor.journal import Journal
 from blurfit.contributor.share import SharedRecords, share
 from blurfit.errors import BlurfitError, InvalidValueError
-from blurfit.protocol.http import PATIENCE, Exchange
+from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
+from blurfit.protocol.wire import BINARY, INVITATION
 from blurfit.schema.table_files import TableFile
 
 _LENGTH = struct.Struct("<Q")
@@ -105,7 +105,7 @@ class SplitClient:
                 f"Expected two invitations, one from each database, and got {len(invitations)}."
             )
         messages = shared.first.to_bytes(), shared.second.to_bytes()
-        failures = self._send(messages, [[one] for one in invitations] or [[], []])
+        failures = self._send(messages, len(shared), [[one] for one in invitations] or [[], []])
         held = tuple(one.name for one in self.agreement.databases if one.name not in failures)
         return SplitReceipt(self.agreement.fingerprint, shared.identifier, held, failures)
 
@@ -135,7 +135,7 @@ class SplitClient:
         with Journal(place, agreement.fingerprint, file.digest(), rows) as kept:
             for start, count, messages in self._parts(file, kept, any(given)):
                 tokens = [some[start : start + count] for some in given]
-                for failure in self._send(messages, tokens).values():
+                for failure in self._send(messages, count, tokens).values():
                     raise failure
                 kept.acknowledge(start)
                 progress(start + count, rows)
@@ -163,7 +163,7 @@ class SplitClient:
             start += len(shared)
 
     def _send(
-        self, messages: Messages, invitations: Sequence[Sequence[str]]
+        self, messages: Messages, rows: int, invitations: Sequence[Sequence[str]]
     ) -> dict[str, BlurfitError]:
         """The seed, and then the share; why it failed for those that do not have theirs."""
         failures: dict[str, BlurfitError] = {}
@@ -172,14 +172,15 @@ class SplitClient:
             if failures:  # no seed, no share
                 failures[database.name] = failures[self.agreement.databases[1].name]
                 break
-            headers = {"blurfit-invitation": ",".join(tokens)} if tokens else {}
+            headers = {INVITATION: ",".join(tokens)} if tokens else {}
             try:
-                exchange.post(
+                answer = exchange.post(
                     f"/collections/{self.agreement.fingerprint}/submissions",
                     message,
                     content_type=BINARY,
                     headers=headers,
                 )
+                acknowledged(answer, rows)
             except BlurfitError as error:
                 failures[database.name] = error
         return failures

@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from blurfit.schema.schema import Coefficients
 from blurfit.theory.losses import LogisticLoss
 from blurfit.theory.setting import ModelGuarantee
 from blurfit.validate import finite, inside_unit_interval, whole
+from blurfit.version import __version__
 
 FloatArray = npt.NDArray[np.float64]
 FORMAT, VERSION = "blurfit-model", 1
@@ -253,7 +253,7 @@ def _uncertainty(spread: Mapping[str, Any], dimension: int) -> Uncertainty:
 
 def software() -> str:
     """The name and version that a model is stamped with."""
-    return f"blurfit {version('blurfit')}"
+    return f"blurfit {__version__}"
 
 
 def first_order_uncertainty(
