@@ -22,7 +22,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.perturb import perturb_table
 from blurfit.contributor.share import share
-from blurfit.contributor.share_sending import SplitClient
+from blurfit.contributor.shared_client import SharedClient
 from blurfit.datasets import Census, make_census
 from blurfit.demo.one_database import (
     BATCH,
@@ -134,7 +134,7 @@ def _collect(
             remote.open(agreement, role=role)
     names = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with SplitClient(agreement) as client, Progress(*columns, console=console) as progress:
+    with SharedClient(agreement) as client, Progress(*columns, console=console) as progress:
         task = progress.add_task("blur, share and send", total=len(people))
         for start in range(0, len(people), BATCH):
             batch = people.take(min(BATCH, len(people) - start), start=start)
