@@ -17,7 +17,7 @@ from blurfit.learning.statistics import unpack
 from blurfit.learning.sums import block_sums, total
 from blurfit.messages.masks import expand
 from blurfit.messages.submissions import Submissions
-from blurfit.store.blocks import Collection
+from blurfit.store.collections import Collection
 from blurfit.store.joint_publication import statistics_of
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))

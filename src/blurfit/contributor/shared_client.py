@@ -1,11 +1,12 @@
 """A contributor's side where trust is shared: one share to each database, until both have theirs.
 
 A record counts when both databases have its shares; a share that the other never got is left out of
-the sums, and says nothing. So each is sent again until it is acknowledged, whatever becomes of the
-other, and the receipt says which database has its share. The seed goes first: then whoever gives up
-half-way leaves a seed of 96 bytes behind and not the long share, and the first database has hardly
-anyone to leave out of its sums. What was shared is kept until both have
-it (in the journal for a table): to share a record anew would count it twice.
+the sums, and says nothing. So each is sent again until it is acknowledged, and the receipt says
+which database has its share. The seed goes first, and the share only once the seed has arrived:
+whoever gives up half-way leaves a seed behind and no share, so that the first database has nobody
+to leave out of its sums, and refuses a set that leaves many out (`blurfit.store.commitment`). What
+was shared is kept until both have it (in the journal for a table): to share a record anew would
+count it twice.
 """
 
 from collections.abc import Sequence
@@ -116,10 +117,13 @@ class SharedClient:
     def post(
         self, messages: Messages, invitations: Sequence[Sequence[str]]
     ) -> dict[str, BlurfitError]:
-        """Send each share to its database; tells why, for those where it failed."""
+        """Send the seed, and then the share; tells why, for those that do not have theirs."""
         failures: dict[str, BlurfitError] = {}
         parts = zip(self.agreement.databases, self._exchanges, messages, invitations, strict=True)
         for database, exchange, message, tokens in reversed(list(parts)):
+            if failures:  # no seed, no share
+                failures[database.name] = failures[self.agreement.databases[1].name]
+                break
             headers = {"blurfit-invitation": ",".join(tokens)} if tokens else {}
             try:
                 exchange.post(
@@ -128,7 +132,7 @@ class SharedClient:
                     content_type=BINARY,
                     headers=headers,
                 )
-            except BlurfitError as error:  # the other shall have its share all the same
+            except BlurfitError as error:
                 failures[database.name] = error
         return failures
 

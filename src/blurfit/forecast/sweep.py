@@ -23,9 +23,8 @@ from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
 from blurfit.forecast.population import Population, Samples, Sums
 from blurfit.forecast.results import LEVEL, Forecast, Outlook
 from blurfit.learning.learner import weights_of
-from blurfit.learning.statistics import Statistics
 from blurfit.schema.schema import Schema
-from blurfit.simulation.sampler import sampler_for
+from blurfit.simulation.sampler import clean_sums, sampler_for
 from blurfit.theory.calibration import MECHANISMS, Mechanism
 from blurfit.validate import inside_unit_interval, whole
 
@@ -87,7 +86,7 @@ def forecast_agreement(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Forecast:
-    """The same under one agreement, whose noise is fixed: from its quorum on, more may come."""
+    """Sizes under one agreement: its noise is fixed, and more than its quorum may come."""
     samples = Samples.of(fitting(agreement.schema, population), draws, seed)
     outlooks = []
     for n in contributors:
@@ -103,7 +102,7 @@ def errors_of(
     """The errors of the models that the collections would publish; fewer where some are refused."""
     found = []
     for gram, moment in zip(sums.gram, sums.moment, strict=True):
-        clean = _clean(agreement, sums.count, gram, moment)
+        clean = clean_sums(agreement.loss, sums.count, gram, moment)
         drawn = sampler_for(agreement.calibration, clean).draw(generator)
         try:
             found.append(weights_of(agreement, drawn))
@@ -183,12 +182,6 @@ def _under(
         submission_epsilon=agreement.calibration.local.epsilon,
         refused=refused,
     )
-
-
-def _clean(agreement: Agreement, count: int, gram: FloatArray, moment: FloatArray) -> Statistics:
-    """For both losses q = R_q·x and p = R_p·yx."""
-    loss = agreement.loss
-    return Statistics(count, loss.q_bound**2 * gram, loss.p_bound * moment)
 
 
 def fitting(schema: Schema, population: Population) -> Population:

@@ -175,7 +175,7 @@ class Schema:
                 f"Expected features of shape (n, {self.dimension}) with targets (n,), or "
                 f"({self.dimension},) with (), and got {x.shape} with {y.shape}."
             )
-        z = x / self._scale
+        z = x / self.scale
         values: dict[str, AnyArray] = {
             feature.name: feature.unscale(z[..., place])
             for feature, place in zip(self.features, self._places, strict=True)
@@ -215,7 +215,7 @@ class Schema:
         if isinstance(self.target, Numeric):
             half, t[0] = self.target.width / 2, self.target.centre
         with np.errstate(over="ignore"):  # refused on the next line
-            T *= self._scale * half
+            T *= self.scale * half
         if not np.isfinite(T).all():
             raise InfeasibleError(
                 f"The effect of {self.columns[int((~np.isfinite(T)).any(axis=0).argmax())]!r} on "
@@ -266,7 +266,7 @@ class Schema:
             raise InvalidValueError(f"{path}: {error}") from error
 
     @cached_property
-    def _scale(self) -> float:
+    def scale(self) -> float:
         """s = 1/√m, less a hair: 1 − (m + 4)·2⁻⁵³ times that.
 
         |z| ≤ 1 gives |x| ≤ s after rounding too, so ‖x‖² ≤ ms² in exact arithmetic. A computed sum
@@ -295,7 +295,7 @@ class Schema:
                 rows = slice(start, start + ROWS_AT_ONCE)
                 for feature, place in zip(self.features, self._places, strict=True):
                     x[rows, place] = feature.scale(table.columns[feature.name][rows])
-                x[rows] *= self._scale
+                x[rows] *= self.scale
         except InvalidValueError:  # which names a row of its block, so let the whole column do it
             for feature in self.features:
                 feature.scale(table.columns[feature.name])

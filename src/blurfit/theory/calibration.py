@@ -16,6 +16,7 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.theory import certified, excess_risk, gaussian, moment, paper, search
 from blurfit.theory.certified import CurvatureLoss, Scales, Shares
+from blurfit.theory.gradient import log_gradient_delta
 from blurfit.theory.paper import LocalClaim
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
 from blurfit.validate import inside_unit_interval, nonnegative, positive, whole
@@ -165,9 +166,9 @@ class InputCalibration(Calibration):
         loss = certified.curvature_loss(self.setting, self.sigma_u, self.ridge, self.shares)
         for name, value in asdict(loss).items():
             _agree(name, getattr(self.loss, name), value)
-        spent = certified.log_gradient_delta(
+        spent = log_gradient_delta(
             self.model.epsilon - loss.determinant_loss,
-            loss.gradient_sensitivity / self.sigma_b,
+            *search.standardised(self.setting, self.sigma_b, loss),
             self.setting.dimension,
         )
         _promise(self.shares.total <= self.model.delta * (1 + 1e-12), self.model, "shares")
