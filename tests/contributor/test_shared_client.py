@@ -24,7 +24,7 @@ RECORD = {"age": 30, "income": 50}
 
 @pytest.fixture
 def agreement() -> Agreement:
-    return Agreement.propose(SCHEMA, trust="split", databases=TWO, **PROMISE)
+    return Agreement.propose(SCHEMA, trust="shared", databases=TWO, **PROMISE)
 
 
 class Breaking(httpx.BaseTransport):
@@ -179,5 +179,5 @@ def test_invitations_of_both_are_needed(agreement, tmp_path) -> None:
 
 
 def test_only_for_split_trust() -> None:
-    with pytest.raises(InvalidValueError, match="trust='split'"):
+    with pytest.raises(InvalidValueError, match="trust='shared'"):
         SharedClient(Agreement.propose(SCHEMA, **PROMISE))

@@ -28,7 +28,7 @@ def releases_in_words(model: ModelGuarantee) -> str:
 
 
 def either_in_words(databases: Sequence[Database], epsilon: float, delta: float) -> str:
-    """What one of two databases learns from the shares that it gets, where trust is split."""
+    """What one of two databases learns from the shares that it gets, where trust is shared."""
     first, second = (one.name for one in databases)
     return (
         f"{first} gets a masked share of each submission and {second} the seed of its mask. Either "

@@ -31,7 +31,7 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
     "--as",
     "role",
     type=click.Choice(ROLES[1:]),
-    help="Which of the agreement's two databases this is, where trust is split.",
+    help="Which of the agreement's two databases this is, where trust is shared.",
 )
 @as_json
 def open_collection(

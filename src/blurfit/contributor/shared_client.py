@@ -62,7 +62,7 @@ class SharedClient:
         agreement.verify()
         if not agreement.databases:
             raise InvalidValueError(
-                "Expected an agreement with trust='split': under this one everything goes to one "
+                "Expected an agreement with trust='shared': under this one everything goes to one "
                 "database, with blurfit.contributor.client.Client."
             )
         self.agreement = agreement

@@ -1,4 +1,4 @@
-"""What a contributor sends where trust is split: one share to each of two databases.
+"""What a contributor sends where trust is shared: one share to each of two databases.
 
 | share | to | words of 64 bits |
 | --- | --- | --- |
