@@ -1,5 +1,5 @@
-"""`blurfit demo --two-databases`: generated people share blurred records between two databases on this
-machine, which publish one model together. Nothing here is real data.
+"""`blurfit demo --two-databases`: generated people share blurred records between two databases
+on this machine, which publish one model together. Nothing here is real data.
 """
 
 import socket
