@@ -42,7 +42,7 @@ WIDTH = 119
 
 def agreement(role: Role) -> Agreement:
     """What everything here is collected under: one database, or two."""
-    split_trust: dict[str, Any] = {"trust": "split", "databases": DATABASES}
+    split_trust: dict[str, Any] = {"trust": "shared", "databases": DATABASES}
     return Agreement.propose(
         SCHEMA,
         epsilon=1,

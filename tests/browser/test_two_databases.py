@@ -40,7 +40,7 @@ def two(tmp_path_factory, survey):
             epsilon=1,
             delta=1e-6,
             quorum=1000,
-            trust="split",
+            trust="shared",
             databases=[("Office", first[1]), ("University", second[1])],
         )
         first[0].open(agreement, role="first")

@@ -39,7 +39,7 @@ def done(blurfit):
 def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
     ports = Port(), Port()
     urls = [port.url for port in ports]
-    split = ["--split", "Office", urls[0], "--split", "University", urls[1]]
+    split = ["--database", "Office", urls[0], "--database", "University", urls[1]]
     said = " ".join(done("agree", "schema.toml", *PROMISE, *split).split())
     assert "holds against each of the two as well" in said
     assert "Together they could" in said
@@ -96,7 +96,7 @@ def test_a_peer_token_must_be_a_good_one(blurfit, done) -> None:
 
 
 def test_two_files_of_invitations(blurfit, done) -> None:
-    split = ["--split", "A", "https://a.example", "--split", "B", "https://b.example"]
+    split = ["--database", "A", "https://a.example", "--database", "B", "https://b.example"]
     done("agree", "schema.toml", *PROMISE, *split)
     (blurfit.folder / "some.txt").write_text("x\n")
     told = done("contribute", "agreement.json", "people.csv", "--invitations", "some.txt", code=2)

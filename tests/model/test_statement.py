@@ -113,7 +113,7 @@ def test_two_databases_say_what_holds_against_whom() -> None:
         epsilon=0.5,
         delta=1e-7,
         quorum=20_000,
-        trust="split",
+        trust="shared",
         databases=databases,
     )
     model = PublishedModel(agreement, np.zeros(2), 20_001, 0.0, None, "blurfit")

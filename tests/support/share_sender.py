@@ -11,7 +11,7 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.perturb import blur_encoded
 from blurfit.contributor.share import in_steps, shared_with
-from blurfit.contributor.share_sending import SplitClient
+from blurfit.contributor.shared_client import SharedClient
 
 WIDTH = 16 + 5 * 8
 
@@ -21,7 +21,7 @@ def main(agreement_file: str, folder: str, name: str) -> None:
     generator = np.random.default_rng(int(name))
     stop = Path(folder, "stop")
     with (
-        SplitClient(agreement, patience=120) as client,
+        SharedClient(agreement, patience=120) as client,
         Path(folder, f"{name}.sent").open("ab") as sent,
         Path(folder, f"{name}.done").open("ab") as done,
     ):

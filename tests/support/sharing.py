@@ -23,7 +23,7 @@ _fresh = itertools.count()
 
 def propose(databases=TWO, **changes) -> Agreement:
     promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3}
-    return Agreement.propose(SCHEMA, trust="split", databases=databases, **promise | changes)
+    return Agreement.propose(SCHEMA, trust="shared", databases=databases, **promise | changes)
 
 
 def new_agreement() -> Agreement:

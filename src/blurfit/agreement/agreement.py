@@ -6,7 +6,7 @@ contributor need not trust the database that sent the agreement.
 
 **Changing the format.** `version` is part of the fingerprint. A reader refuses versions that it
 does not know; a field is never given a new meaning, nor removed, without a new version. Version 2
-has two more fields, `trust` and `databases`, and is written where trust is split; everything else
+has two more fields, `trust` and `databases`, and is written where trust is shared; everything else
 is version 1.
 """
 
@@ -14,11 +14,11 @@ import hashlib
 import hmac
 import json
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import rfc8785
 
@@ -31,6 +31,7 @@ from blurfit.agreement.databases import (
     require_two,
 )
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, ROUNDING, Grid
+from blurfit.agreement.terms import Terms, terms_of
 from blurfit.errors import (
     BlurfitError,
     InfeasibleError,
@@ -39,23 +40,20 @@ from blurfit.errors import (
 )
 from blurfit.messages.shares import Part, ShareLayout
 from blurfit.messages.submissions import Layout
-from blurfit.schema.schema import Schema
+from blurfit.schema.schema import LossName, Schema
 from blurfit.theory.calibrate import calibrate
 from blurfit.theory.calibration import (
     MECHANISMS,
     InputCalibration,
     Mechanism,
     MomentCalibration,
-    Rule,
     calibration_from_dict,
 )
 from blurfit.theory.losses import Approximation, LogisticLoss, SquaredLoss
-from blurfit.theory.setting import Neighbours
 from blurfit.validate import finite, inside_unit_interval, nonnegative, one_of, positive, whole
 
-FORMAT, VERSION, SPLIT_VERSION = "blurfit-agreement", 1, 2
-LossName = Literal["squared", "logistic"]
-LOSSES: tuple[LossName, ...] = ("squared", "logistic")
+FORMAT, VERSION, SHARED_VERSION = "blurfit-agreement", 1, 2
+LOSSES: tuple[LossName, ...] = get_args(LossName)
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Agreement:
     `calibration.local`; the public facts (quorum, bounds, weight bound, neighbours) are in
     `calibration.setting`. Make one with `Agreement.propose`.
 
-    `databases` are the two between which trust is split, in the order of first and second; there
+    `databases` are the two between which trust is shared, in the order of first and second; there
     are none if one database collects everything.
     """
 
@@ -80,88 +78,74 @@ class Agreement:
     databases: tuple[Database, ...] = ()
 
     @classmethod
-    def propose(
-        cls,
-        schema: Schema,
-        *,
-        epsilon: float,
-        delta: float,
-        quorum: int,
-        loss: LossName | None = None,
-        approximation: Approximation = "taylor",
-        mechanism: Mechanism = "moment",
-        rule: Rule = "certified",
-        neighbours: Neighbours = "replace",
-        weight_bound: float | None = None,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        split: float | None = None,
-        balance: float | None = None,
-        local_epsilon: float | None = None,
-        local_delta: float | None = None,
-        local_share: float | None = None,
-        debias: bool = True,
-        trust: Trust = "one",
-        databases: Sequence[Database | tuple[str, str]] | None = None,
-    ) -> "Agreement":
+    def propose(cls, schema: Schema, **terms: Any) -> "Agreement":
         """Calibrate noise for a schema and a promise, and write the contract.
 
-        The loss follows from the target (squared for a number, logistic for a label). `l1` and `l2`
-        are the regulariser l1·‖w‖₁ + ½l2·‖w‖², fixed beforehand. The rest is as in
-        `blurfit.calibrate`; mechanism="input" needs a `weight_bound`.
+        The terms are those of `blurfit.agreement.terms.Terms`: epsilon, delta and quorum, and what
+        may be left to its default. The loss follows from the target (squared for a number, logistic
+        for a label). `l1` and `l2` are the regulariser l1·‖w‖₁ + ½l2·‖w‖², fixed beforehand.
+        mechanism="input" needs a `weight_bound`. More is told by `blurfit.calibrate`.
 
-        trust="split" shares every submission between two `databases`, each a name and an address:
+        trust="shared" shares every submission between two `databases`, each a name and an address:
         then neither of them alone learns more than the model's users do. It needs "moment".
         """
+        return cls.under(schema, terms_of(terms))
+
+    @classmethod
+    def under(cls, schema: Schema, terms: Terms) -> "Agreement":
+        """The agreement that follows from a schema and terms, and from nothing else."""
         if not isinstance(schema, Schema):
             raise InvalidValueError(
                 f"Expected a Schema, and got {type(schema).__name__}. From a file: "
                 "schema, loss = Schema.from_toml(path)."
             )
-        positive(epsilon=epsilon)
-        inside_unit_interval(delta=delta)
-        whole(quorum=quorum)
-        name: LossName = loss or ("logistic" if schema.is_label else "squared")
+        positive(epsilon=terms.epsilon)
+        inside_unit_interval(delta=terms.delta)
+        whole(quorum=terms.quorum)
+        name: LossName = terms.loss or ("logistic" if schema.is_label else "squared")
         one_of(LOSSES, loss=name)
-        nonnegative(l1=l1, l2=l2)
-        one_of(MECHANISMS, mechanism=mechanism)
-        one_of(TRUSTS, trust=trust)
-        shared_by = databases_of(databases, trust)
+        nonnegative(l1=terms.l1, l2=terms.l2)
+        one_of(MECHANISMS, mechanism=terms.mechanism)
+        one_of(TRUSTS, trust=terms.trust)
+        shared_by = databases_of(terms.databases, terms.trust)
         _refuse_unless_fitting(name, schema)
-        if local_delta is None and local_epsilon is None:
-            local_delta = delta
-        plain = _plain(
-            weight_bound=weight_bound,
-            split=split,
-            balance=balance,
-            local_epsilon=local_epsilon,
-            local_delta=local_delta,
-            local_share=local_share,
-        )
-        function = _loss(name, approximation, plain["weight_bound"])
+        numbers = _plain(terms, "weight_bound", "split", "balance", "local_epsilon", "local_share")
+        local_delta = _plain(terms, "local_delta")["local_delta"]
+        if local_delta is None and terms.local_epsilon is None:
+            local_delta = float(terms.delta)
+        function = _loss(name, terms.approximation, numbers["weight_bound"])
         calibration = calibrate(
-            float(epsilon) * (1 - LATTICE_SHARE[mechanism]),
-            float(delta) * (1 - DISCRETE_SHARE),
+            float(terms.epsilon) * (1 - LATTICE_SHARE[terms.mechanism]),
+            float(terms.delta) * (1 - DISCRETE_SHARE),
             dimension=schema.dimension,
-            quorum=operator.index(quorum),
+            quorum=operator.index(terms.quorum),
             q_bound=function.q_bound * (1 + ROUNDING),
             p_bound=function.p_bound * (1 + ROUNDING),
-            weight_bound=plain["weight_bound"],
-            mechanism=mechanism,
-            rule=rule,
-            neighbours=neighbours,
+            mechanism=terms.mechanism,
+            rule=terms.rule,
+            neighbours=terms.neighbours,
             parallel=function.parallel,
-            split=plain["split"],
-            balance=plain["balance"],
-            local_epsilon=plain["local_epsilon"],
-            local_delta=plain["local_delta"],
-            local_share=plain["local_share"],
-            debias=debias,
+            local_delta=local_delta,
+            debias=terms.debias,
+            weight_bound=numbers["weight_bound"],
+            split=numbers["split"],
+            balance=numbers["balance"],
+            local_epsilon=numbers["local_epsilon"],
+            local_share=numbers["local_share"],
         )
-        grid = Grid.of(calibration, split=bool(shared_by))
+        grid = Grid.of(calibration, shared=bool(shared_by))
         if shared_by:
             refuse_unless_shareable(calibration, grid)
-        return cls(schema, name, approximation, float(l1), float(l2), calibration, grid, shared_by)
+        return cls(
+            schema,
+            name,
+            terms.approximation,
+            float(terms.l1),
+            float(terms.l2),
+            calibration,
+            grid,
+            shared_by,
+        )
 
     @property
     def mechanism(self) -> Mechanism:
@@ -170,8 +154,8 @@ class Agreement:
 
     @property
     def trust(self) -> Trust:
-        """Whether "one" database gets whole submissions, or they are "split" between two."""
-        return "split" if self.databases else "one"
+        """Whether "one" database gets whole submissions, or they are "shared" between two."""
+        return "shared" if self.databases else "one"
 
     @property
     def dimension(self) -> int:
@@ -210,10 +194,10 @@ class Agreement:
         return Layout(self.fingerprint, self.mechanism, self.dimension)
 
     def share_layout(self, part: Part) -> ShareLayout:
-        """The bytes of one of the two shares of a submission, where trust is split."""
+        """The bytes of one of the two shares of a submission, where trust is shared."""
         if not self.databases:
             raise InvalidValueError(
-                "Expected an agreement with trust='split': under this one submissions are whole."
+                "Expected an agreement with trust='shared': under this one submissions are whole."
             )
         return ShareLayout(self.fingerprint, self.mechanism, self.dimension, part)
 
@@ -271,7 +255,7 @@ class Agreement:
                     "Expected parallel=False: p is not a bounded multiple of q for this loss."
                 )
         self.calibration.verify()
-        self.grid.verify(self.calibration, split=bool(self.databases))
+        self.grid.verify(self.calibration, shared=bool(self.databases))
         if self.databases:
             require_two(self.databases)
             refuse_unless_shareable(self.calibration, self.grid)
@@ -283,7 +267,7 @@ class Agreement:
             shared = {"trust": self.trust, "databases": [asdict(one) for one in self.databases]}
         return shared | {
             "format": FORMAT,
-            "version": SPLIT_VERSION if self.databases else VERSION,
+            "version": SHARED_VERSION if self.databases else VERSION,
             "schema": self.schema.to_dict(),
             "loss": {"name": self.loss_name, "approximation": self.approximation},
             "regulariser": {"l1": self.l1, "l2": self.l2},
@@ -294,15 +278,15 @@ class Agreement:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "Agreement":
         """The inverse of `to_dict`. Nothing is trusted: call `verify`."""
-        known, version = (repr(VERSION), repr(SPLIT_VERSION)), repr(document.get("version"))
+        known, version = (repr(VERSION), repr(SHARED_VERSION)), repr(document.get("version"))
         if document.get("format") != FORMAT or version not in known:
             raise InvalidValueError(
-                f"Expected format={FORMAT!r}, version={VERSION} or {SPLIT_VERSION}, and got "
+                f"Expected format={FORMAT!r}, version={VERSION} or {SHARED_VERSION}, and got "
                 f"format={document.get('format')!r}, version={document.get('version')!r}. "
                 "Is this an agreement, and of this version of blurfit?"
             )
         expected = {"format", "version", "schema", "loss", "regulariser", "calibration", "grid"}
-        if version == repr(SPLIT_VERSION):
+        if version == repr(SHARED_VERSION):
             expected |= {"trust", "databases"}
         if set(document) != expected:
             raise InvalidValueError(
@@ -388,7 +372,7 @@ def _databases(document: Mapping[str, Any]) -> tuple[Database, ...]:
     """Those of a document: two in version 2, none in version 1."""
     if document["version"] == VERSION:
         return ()
-    one_of(("split",), trust=document["trust"])
+    one_of(("shared",), trust=document["trust"])
     found = tuple(Database(**one) for one in document["databases"])
     require_two(found)
     return found
@@ -411,11 +395,11 @@ def _loss(
     return LogisticLoss(1.0, approximation, weight_bound)
 
 
-def _plain(**numbers: float | None) -> dict[str, float | None]:
-    """Python's own floats, of which alone a canonical text can be made."""
-    given = {name: value for name, value in numbers.items() if value is not None}
-    finite(**given)
-    return {name: None if value is None else float(value) for name, value in numbers.items()}
+def _plain(terms: Terms, *names: str) -> dict[str, float | None]:
+    """Terms as Python's own floats, of which alone a canonical text can be made."""
+    found = {name: getattr(terms, name) for name in names}
+    finite(**{name: value for name, value in found.items() if value is not None})
+    return {name: None if value is None else float(value) for name, value in found.items()}
 
 
 def _refuse_constant(name: str) -> float:

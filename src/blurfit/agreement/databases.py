@@ -1,4 +1,4 @@
-"""Split trust: the two databases that share an agreement, and when numbers can be shared at all.
+"""Shared trust: the two databases that share an agreement, and when numbers can be shared at all.
 
 Each contributor's blurred numbers, in whole steps of the grid, are a vector v. The first database
 gets v + mask mod 2⁶⁴, the second the seed of the mask (`blurfit.messages.masks`). What they find
@@ -25,8 +25,8 @@ from blurfit.agreement.grid import Grid
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.theory.calibration import InputCalibration, MomentCalibration
 
-Trust = Literal["one", "split"]
-TRUSTS: tuple[Trust, ...] = ("one", "split")
+Trust = Literal["one", "shared"]
+TRUSTS: tuple[Trust, ...] = ("one", "shared")
 MOST_CONTRIBUTORS = 2**32
 LEAST_NOISE = 2.0**10  # steps that the deviation of a number's noise spans, at least
 DEVIATIONS = 40.0  # beyond which noise does not go
@@ -64,10 +64,10 @@ class Database:
 
 
 def databases_of(given: Sequence[Any] | None, trust: Trust) -> tuple[Database, ...]:
-    """The databases of an agreement: two different ones for split trust, else none."""
+    """The databases of an agreement: two different ones for shared trust, else none."""
     if trust == "one":
         if given:
-            raise InvalidValueError("Expected no databases with trust='one'; use trust='split'.")
+            raise InvalidValueError("Expected no databases with trust='one'; use trust='shared'.")
         return ()
     found = tuple(one if isinstance(one, Database) else Database(*one) for one in given or ())
     require_two(found)
@@ -79,7 +79,7 @@ def require_two(databases: Sequence[Database]) -> None:
     names, urls = ({getattr(one, part) for one in databases} for part in ("name", "url"))
     if not len(databases) == len(names) == len(urls) == 2:
         raise InvalidValueError(
-            f"Expected trust='split' with two databases of different names and addresses, and got "
+            f"Expected trust='shared' with two databases of different names and addresses, and got "
             f"{[(one.name, one.url) for one in databases]}: one that has both shares has the "
             "blurred record."
         )
@@ -98,7 +98,7 @@ def refuse_unless_shareable(calibration: InputCalibration | MomentCalibration, g
     """Refuse noise that is too coarse for its grid, or too large for 2³² contributors to add."""
     if not isinstance(calibration, MomentCalibration):
         raise InfeasibleError(
-            "Expected mechanism='moment' with trust='split': only what adds can be shared."
+            "Expected mechanism='moment' with trust='shared': only what adds can be shared."
         )
     beside = calibration.m_noise / 2**0.5  # the smaller of the two deviations of qqᵀ
     for name, least, step, largest in zip(
@@ -117,7 +117,7 @@ def refuse_unless_shareable(calibration: InputCalibration | MomentCalibration, g
             raise InfeasibleError(
                 f"Expected a blurred number of {name} to stay below 2**31 steps, so that 2**32 "
                 f"contributors cannot overflow, but it may have {largest:.4g}: the noise is too "
-                "large for its grid. Drop local_epsilon or raise it; with split "
+                "large for its grid. Drop local_epsilon or raise it; with shared "
                 "trust neither database sees a submission anyway."
             )
 

@@ -39,7 +39,7 @@ ROUNDING = 2.0**-11  # ξ: bounds are enlarged by this share, which pays for rou
 DISCRETE_SHARE = 1e-3  # of δ, kept back for noise that is discrete
 LATTICE_SHARE = {"moment": 0.0, "input": 2.0**-10}  # of ε, kept back for weights on a lattice
 _RESOLUTION = {"moment": 2.0**-10, "input": 2.0**-13}  # of the noise's deviation, at the coarsest
-_SPLIT_RESOLUTION = 2.0**-11  # of m_noise, so that beside the diagonal too 2¹⁰ steps are spanned
+_SHARED_RESOLUTION = 2.0**-11  # of m_noise, so that beside the diagonal too 2¹⁰ steps are spanned
 _WEIGHT_RESOLUTION = 2.0**-20  # of the weight bound
 _POINTS_IN_A_CELL = 2.0**12  # times d^{3/2}/ε
 
@@ -57,17 +57,17 @@ class Grid:
 
     @classmethod
     def of(
-        cls, calibration: InputCalibration | MomentCalibration, *, split: bool = False
+        cls, calibration: InputCalibration | MomentCalibration, *, shared: bool = False
     ) -> "Grid":
         """The coarsest grid that the calibration's budget for rounding allows.
 
-        With `split` trust it is such that every number's noise spans at least 2¹⁰ steps.
+        With `shared` trust it is such that every number's noise spans at least 2¹⁰ steps.
         """
         d = calibration.setting.dimension
         if isinstance(calibration, MomentCalibration):
             # half of ξΔ for each of the two roundings, in the geometry ‖M‖_F² + ‖p‖²/τ²
             slack = ROUNDING * calibration.sensitivity / (1 + ROUNDING) / 2
-            coarse = _SPLIT_RESOLUTION if split else _RESOLUTION["moment"]
+            coarse = _SHARED_RESOLUTION if shared else _RESOLUTION["moment"]
             quadratic = min(slack / d, calibration.m_noise * coarse)
             linear = min(slack * calibration.balance / math.sqrt(d), calibration.p_noise * coarse)
             step = power_of_two_below(linear)
@@ -79,14 +79,14 @@ class Grid:
         return cls(power_of_two_below(quadratic), linear, min(linear, power_of_two_below(finest)))
 
     def verify(
-        self, calibration: InputCalibration | MomentCalibration, *, split: bool = False
+        self, calibration: InputCalibration | MomentCalibration, *, shared: bool = False
     ) -> None:
         """Refuse all steps but those that follow from the noise.
 
         A coarser grid costs privacy that nothing pays for, and so does a much finer one where the
         noise is drawn in bulk.
         """
-        expected = Grid.of(calibration, split=split)
+        expected = Grid.of(calibration, shared=shared)
         if self != expected:
             raise NotCertifiedError(
                 f"Expected the grid {expected}, which follows from the noise, but {self} is "

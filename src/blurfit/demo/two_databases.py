@@ -1,5 +1,5 @@
-"""`blurfit demo --split`: generated people share their blurred records between two databases on
-this machine, which publish one model together. Nothing here is real data.
+"""`blurfit demo --two-databases`: generated people share blurred records between two databases
+on this machine, which publish one model together. Nothing here is real data.
 """
 
 import tempfile
@@ -18,7 +18,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.perturb import perturb_table
 from blurfit.contributor.share import share
-from blurfit.contributor.share_sending import SplitClient
+from blurfit.contributor.shared_client import SharedClient
 from blurfit.datasets import Census, make_census
 from blurfit.demo.one_database import (
     BATCH,
@@ -59,9 +59,9 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
         )
         shared = Agreement.propose(
             people.schema,
-            trust="split",
+            trust="shared",
             databases=[(one.name, one.url) for one in (first, second)],
-            **promise,  # type: ignore[arg-type]
+            **promise,
         )
         console.print(
             f"[bold]{contributors:,} people of a {people.name}[/bold] share their blurred answers "
@@ -71,7 +71,7 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
         model = _publish(shared, first, second)
         console.print(f"Both databases serve the same model, from {model.count:,} people.\n")
         masked, seeds = (_seen(database, shared, names) for database in (first, second))
-    whole = Agreement.propose(people.schema, **promise)  # type: ignore[arg-type]
+    whole = Agreement.propose(people.schema, **promise)
     blurred = perturb_table(whole, inside.table)
     with Store() as store:
         store.add(whole, blurred)
@@ -82,9 +82,9 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
     console.print(errors(outside, weights), "")
     console.print(Markdown(as_markdown(model)), "")
     out.mkdir(parents=True, exist_ok=True)
-    _plot(inside, blurred.linear[:, -1], masked, seeds, out / "split.png")
-    model.save(out / "split-model.json")
-    console.print(f"Wrote {out / 'split.png'} and {out / 'split-model.json'}.")
+    _plot(inside, blurred.linear[:, -1], masked, seeds, out / "two-databases.png")
+    model.save(out / "two-databases-model.json")
+    console.print(f"Wrote {out / 'two-databases.png'} and {out / 'two-databases-model.json'}.")
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _collect(
             remote.open(agreement, role=role, invited=False)
     names = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with SplitClient(agreement) as client, Progress(*columns, console=console) as progress:
+    with SharedClient(agreement) as client, Progress(*columns, console=console) as progress:
         task = progress.add_task("blur, share and send", total=len(people))
         for start in range(0, len(people), BATCH):
             batch = people.take(min(BATCH, len(people) - start), start=start)

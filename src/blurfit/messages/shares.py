@@ -1,4 +1,4 @@
-"""What a contributor sends where trust is split: one share to each of two databases.
+"""What a contributor sends where trust is shared: one share to each of two databases.
 
 | share | to | words of 64 bits |
 | --- | --- | --- |
@@ -115,7 +115,7 @@ class ShareLayout(Layout):
             raise InvalidValueError(
                 f"Expected shares of kind {self.part!r} under {self.fingerprint}, {self.size} "
                 f"bytes each, and got {len(data)} bytes of something else. This database gets one "
-                "of two shares, as bytes: send them with blurfit.contributor.share_sending."
+                "of two shares, as bytes: send them with blurfit.contributor.shared_client."
             )
         return rows
 

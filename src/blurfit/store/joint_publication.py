@@ -257,7 +257,7 @@ def sums_over(connection: Connection, collection: Collection) -> tuple[Commitmen
 
     The sums of the blocks, minus those of the rows that are left out. Where nobody is left out no
     row is read: so it is at the first database, whose shares are the long ones, as long as
-    contributors send the seed before the share (`blurfit.contributor.share_sending`).
+    contributors send the seed before the share (`blurfit.contributor.shared_client`).
     """
     chosen = commitment.recorded(connection, collection)
     if chosen is None:

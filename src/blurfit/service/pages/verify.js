@@ -223,7 +223,7 @@ function verifyNumbers(calibration) {
 /** Two different databases, at addresses that nobody can listen to, and numbers that can be shared:
  * mirrors `blurfit.agreement.databases`. */
 function verifyDatabases({ trust, databases, calibration, grid }) {
-  demand(trust === "split", "trust", trust, "split");
+  demand(trust === "shared", "trust", trust, "shared");
   const { mechanism, setting } = calibration;
   demand(mechanism === "moment", "mechanism", mechanism, "moment");
   demand(Array.isArray(databases) && databases.length === 2, "databases", databases, "two");
