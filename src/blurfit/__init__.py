@@ -2,6 +2,10 @@
 
 Contributors perturb their records themselves; a database that nobody has to trust learns a linear
 or logistic model from what they send; the published model is (ε, δ)-differentially private.
+
+The public interface is `blurfit.__all__`, `blurfit.estimators.__all__`, `blurfit.baselines.__all__`,
+`blurfit.datasets.__all__`, and the command `blurfit`. All other modules are internal: they may
+change from one version to the next.
 """
 
 from importlib import import_module

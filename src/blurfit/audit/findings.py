@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.audit import releases
+from blurfit.audit import CONFIDENCE, TRIALS, releases
 from blurfit.audit.attacks import Score, along
 from blurfit.audit.examination import Finding, examine
 from blurfit.audit.pairs import Pair, collection_pairs, exact_mu, submission_pairs
@@ -29,7 +29,6 @@ from blurfit.theory.gaussian import epsilon_of
 FloatArray = npt.NDArray[np.float64]
 Release = Callable[[Any, np.random.Generator], npt.ArrayLike]
 
-TRIALS, CONFIDENCE = 4000, 0.999
 CHEAP = 50  # as many more trials where no model has to be learned,
 MOST_NUMBERS = 4e6  # as long as they are no more numbers than these
 

@@ -2,15 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
-from blurfit.agreement.agreement import Agreement
-from blurfit.audit.examination import Finding
-from blurfit.audit.findings import CONFIDENCE, TRIALS, audit_agreement, number_of_attacks
-from blurfit.commands.audit_report import plot, report
+from blurfit.audit import CONFIDENCE, TRIALS
+from blurfit.commands.common import load_agreement, picture_file, wrote
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.audit.examination import Finding
 
 
 @click.command(name="audit", epilog="Example: blurfit audit docs/examples/survey.json --trials 200")
@@ -27,15 +28,19 @@ from blurfit.commands.audit_report import plot, report
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="For the crowd's noise.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-@click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw into this file.")
+@picture_file
 def audit_command(
     file: Path, trials: int, confidence: float, seed: int, as_json: bool, picture: Path | None
 ) -> None:
     """Attack what the agreement in FILE (.json) promises; exit code 1 if a promise is broken."""
-    agreement = Agreement.load(file)
-    findings = _attack(agreement, trials, confidence, seed)
+    from rich.console import Console
+
+    from blurfit.commands.audit_report import plot, report
+
+    findings = _attack(load_agreement(file), trials, confidence, seed)
     if picture is not None:
         plot(findings, picture)
+        wrote(picture)
     if as_json:
         click.echo(json.dumps([one.to_dict() for one in findings], indent=2))
     else:
@@ -44,7 +49,12 @@ def audit_command(
         raise SystemExit(1)
 
 
-def _attack(agreement: Agreement, trials: int, confidence: float, seed: int) -> list[Finding]:
+def _attack(agreement: "Agreement", trials: int, confidence: float, seed: int) -> "list[Finding]":
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from blurfit.audit.findings import audit_agreement, number_of_attacks
+
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("Attacking", total=number_of_attacks(agreement))
 

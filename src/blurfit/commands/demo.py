@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from blurfit.commands.common import answer, as_json
 
@@ -27,6 +26,8 @@ from blurfit.commands.common import answer, as_json
 @as_json
 def demo(split: bool, contributors: int, out: Path, as_json: bool) -> None:
     """Let generated people agree, blur, send, and get a model."""
+    from rich.console import Console
+
     from blurfit.demo import one_database, two_databases
 
     play = two_databases.main if split else one_database.main

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit import validate
-from blurfit.datasets import reading
 from blurfit.errors import InvalidValueError
+from blurfit.optional import optional
 from blurfit.schema.columns import Binary, Numeric
 from blurfit.schema.schema import Schema
 
@@ -119,7 +119,7 @@ class Census:
 
     def frame(self) -> Any:
         """The columns as a pandas DataFrame."""
-        return reading.optional("pandas").DataFrame(self.table)
+        return optional("pandas").DataFrame(self.table)
 
     def _rows(self, rows: slice | npt.NDArray[np.bool_]) -> "Census":
         return replace(self, table={name: column[rows] for name, column in self.table.items()})

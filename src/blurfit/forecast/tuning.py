@@ -23,6 +23,7 @@ from blurfit.errors import BlurfitError, InfeasibleError
 from blurfit.forecast.population import Population, Samples
 from blurfit.forecast.results import Outlook
 from blurfit.forecast.sweep import fitting, outlook, propose_terms
+from blurfit.progress import Progress, silent
 from blurfit.schema.schema import Schema
 from blurfit.theory.calibration import InputCalibration, Mechanism
 from blurfit.validate import one_of
@@ -58,7 +59,7 @@ def advise(
     terms: Mapping[str, Any] | None = None,
     goal: str = "error",
     seed: int = 0,
-    progress: Callable[[], object] | None = None,
+    progress: Progress = silent,
 ) -> Advice:
     """The terms that minimise the expected error (or, goal="upper", the band's upper end).
 
@@ -82,8 +83,7 @@ def advise(
         start.pop("local_share", None)
 
     def value(point: Point) -> float:
-        if progress is not None:
-            progress()
+        progress()
         try:
             seen = look(_read(start, point), fresh=False)
         except BlurfitError:
