@@ -3,9 +3,9 @@
 Contributors perturb their records themselves; a database that nobody has to trust learns a linear
 or logistic model from what they send; the published model is (ε, δ)-differentially private.
 
-The public interface is `blurfit.__all__`, `blurfit.estimators.__all__`, `blurfit.baselines.__all__`,
-`blurfit.datasets.__all__`, and the command `blurfit`. All other modules are internal: they may
-change from one version to the next.
+The public interface is `__all__` of this package and of `blurfit.estimators`, `blurfit.baselines`
+and `blurfit.datasets`, and the command `blurfit`. All other modules are internal: they may change
+from one version to the next.
 """
 
 from importlib import import_module
