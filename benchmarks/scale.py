@@ -207,12 +207,12 @@ def bulk(folder: Path) -> Iterator[Row]:
     source = folder / "people.parquet"
     pq.write_table(pa.table(people(rows)), source)
     start = perf_counter()
-    blur_table(agreed, source, folder / "blurred.parquet", fast=True)
+    blur_table(agreed, source, folder / "blurred.parquet")
     ours = perf_counter() - start
     generator = np.random.Generator(ChaCha(key=1, rounds=20))
     room = np.empty((rows, 2 * DIMENSION))
     (alone,) = best_times(partial(generator.standard_normal, out=room), rounds=3)
-    what = f"contribute --out --fast, {rows:,} × {2 * DIMENSION} numbers, file to file, resumable"
+    what = f"contribute --out, {rows:,} × {2 * DIMENSION} numbers, file to file, resumable"
     yield Row(what, ours, "ChaCha20 normals, one core", ours / alone)
 
 

@@ -58,7 +58,8 @@ COMMANDS = {
     ),
     "audit": (
         "audit:audit_command",
-        "Attack what the agreement in FILE (.json) promises; exit code 1 if a promise is broken.",
+        "Attack what the agreement in FILE (.json) promises, or an estimator that you name with "
+        "--of.",
     ),
     "reproduce": (
         "reproduce:reproduce",

@@ -5,7 +5,7 @@ import pytest
 
 from blurfit import Agreement, Numeric, Schema
 from blurfit.audit.findings import audit
-from blurfit.contributor.share import share_table
+from blurfit.contributor.share import share
 from blurfit.messages.masks import expand
 
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]
@@ -23,7 +23,7 @@ TRIALS = 2000
 
 def views(record: dict[str, float]) -> dict[str, list[list[float]]]:
     """What each database gets of so many people with this record: all of it, as numbers."""
-    shared = share_table(AGREEMENT, {name: np.full(TRIALS, v) for name, v in record.items()})
+    shared = share(AGREEMENT, {name: np.full(TRIALS, v) for name, v in record.items()})
     width = shared.first.words.shape[1]
     together = (shared.first.words - expand(shared.second.words, width)).view(np.int64)
     return {

@@ -16,7 +16,12 @@ from blurfit.baselines import (
 )
 
 QUICK = {"steps": 20, "epsilon": 1e3}
-PARAMETERS = {"AdaSSP": {"epsilon": 4.0}, "Gradient": QUICK, "Local": {"epsilon": 50.0}}
+PARAMETERS = {
+    "AdaSSP": {"epsilon": 4.0},
+    "BinAgg": {"epsilon": 20.0},
+    "Gradient": QUICK,
+    "Local": {"epsilon": 50.0},
+}
 
 
 def make(name: str):

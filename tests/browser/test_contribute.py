@@ -294,7 +294,7 @@ def test_without_a_good_invitation_the_numbers_wait_for_one(
 def test_a_closed_collection_asks_nothing(visit, service, propose) -> None:
     agreement = propose()
     service.open(agreement)
-    service.store.stop(agreement.fingerprint)
+    service.store.close_collection(agreement.fingerprint)
     page = visit().go(f"/c/{agreement.fingerprint}")
     expect(page.get_by_text("This collection is closed")).to_be_visible()
     expect(page.get_by_role("button", name=BLUR)).to_have_count(0)

@@ -47,9 +47,9 @@ def test_a_table_is_stored_and_counted_once(blurfit, collection, database, asked
     assert database.status(collection)["count"] == ROWS
 
 
-def test_fast_noise_and_a_journal_elsewhere(blurfit, collection, database, asked) -> None:
+def test_a_journal_elsewhere(blurfit, collection, database, asked) -> None:
     database.open(collection)
-    options = ["--fast", "--journal", "elsewhere.journal"]
+    options = ["--journal", "elsewhere.journal"]
     result = blurfit("contribute", "agreement.json", "people.csv", *asked, *options)
     assert result.returncode == 0, result.stderr
     assert database.status(collection)["count"] == ROWS

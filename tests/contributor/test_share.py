@@ -11,13 +11,13 @@ from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Sche
 from blurfit.agreement.databases import largest_steps
 from blurfit.contributor import perturb as blurring
 from blurfit.contributor import share as module
-from blurfit.contributor.share import in_steps, share, share_table, shared_with
+from blurfit.contributor.share import in_steps, share, shared_with
 from blurfit.errors import NotCertifiedError
 from blurfit.learning.statistics import unpack
 from blurfit.learning.sums import block_sums, total
 from blurfit.messages.masks import expand
 from blurfit.messages.submissions import Submissions
-from blurfit.store.blocks import Collection
+from blurfit.store.collections import Collection
 from blurfit.store.joint_publication import statistics_of
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
@@ -125,14 +125,11 @@ def test_one_record_is_shared() -> None:
     assert shared.identifier == first.identifiers[0].tobytes().hex()
     v = (first.words - expand(second.words, WIDTH)).view(np.int64)[0]
     assert (np.abs(v) <= np.array([LIMITS[0]] * K + [LIMITS[1]] * 2)).all(), "a blurred record"
-    with pytest.raises(InvalidValueError, match="share_table"):
-        share(AGREEMENT, {"age": [30, 40], "income": [50, 60]})
 
 
-@pytest.mark.parametrize("exact", [True, False])
-def test_a_table_is_shared(exact) -> None:
+def test_a_table_is_shared() -> None:
     table = {"age": np.full(300, 100.0), "income": np.full(300, 100.0)}
-    shared = share_table(AGREEMENT, table, exact=exact)
+    shared = share(AGREEMENT, table)
     assert len({name.tobytes() for name in shared.first.identifiers}) == 300
     assert len({seed.tobytes() for seed in shared.second.words}) == 300, "a seed for each"
     v = (shared.first.words - expand(shared.second.words, WIDTH)).view(np.int64)
@@ -170,9 +167,7 @@ def test_numbers_off_the_grid_are_refused() -> None:
 
 
 def test_no_seed_can_be_passed_to_what_contributors_call() -> None:
-    for function in (module.share, module.share_table):
-        allowed = {"agreement", "record", "table", "exact"}
-        assert set(inspect.signature(function).parameters) <= allowed
+    assert set(inspect.signature(module.share).parameters) == {"agreement", "records"}
 
 
 def test_vectors() -> None:

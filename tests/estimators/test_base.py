@@ -368,7 +368,7 @@ def test_each_row_by_itself_gives_the_same_distribution(monkeypatch, kind) -> No
     For this test alone the operating system is a seed. The local target makes the noise large
     enough to be seen in every number.
     """
-    monkeypatch.setattr("blurfit.contributor.noise.secrets.randbits", random.Random(0).getrandbits)
+    monkeypatch.setattr("blurfit.contributor.bits.os.urandom", random.Random(0).randbytes)
     seen = []
 
     def learn_and_tell(agreement, statistics):

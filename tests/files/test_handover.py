@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from blurfit import InfeasibleError, NotCertifiedError, NotPublishedError, Store, perturb_table
+from blurfit import (
+    ConflictError,
+    InfeasibleError,
+    NotCertifiedError,
+    NotPublishedError,
+    Store,
+    perturb_table,
+)
 from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
 from blurfit.files.learn import learn_files
-from blurfit.files.receipt import mark
+from blurfit.learning.release import Release
 from blurfit.messages.submission_files import open_submissions
 from blurfit.store import tables
 from support.stores import PEOPLE
@@ -28,7 +35,7 @@ def test_a_closed_collection_is_written_whole(place, agreement, tmp_path) -> Non
         with pytest.raises(NotPublishedError, match="still collecting"):
             export(store, agreement.fingerprint, tmp_path / "a.parquet")
         assert not (tmp_path / "a.parquet").exists()
-        store.stop(agreement.fingerprint)
+        store.close_collection(agreement.fingerprint)
         rows = export(
             store,
             agreement.fingerprint,
@@ -43,34 +50,36 @@ def test_a_closed_collection_is_written_whole(place, agreement, tmp_path) -> Non
     np.testing.assert_array_equal(numbers, np.hstack([table.quadratic, table.linear]))
 
 
-def test_an_input_collection_is_handed_over(place, agreement, tmp_path) -> None:
-    """Its model comes from files from then on; further models of moments are free."""
+def test_a_closed_collection_is_handed_over(place, agreement, tmp_path) -> None:
+    """Its model comes from that file from then on, whichever the mechanism."""
     with Store(place) as store:
         store.add(agreement, perturb_table(agreement, PEOPLE))
-        store.stop(agreement.fingerprint)
-        for name in ("a.parquet", "b.parquet"):
-            export(store, agreement.fingerprint, tmp_path / name)
-        model = learn_files(agreement, [str(tmp_path / "a.parquet")], Threads(1))
-        if agreement.mechanism == "input":
-            with pytest.raises(InfeasibleError, match="was exported"):
-                store.publish(agreement)
-        else:
-            assert store.publish_text(agreement.fingerprint) == model.to_json()
+        store.close_collection(agreement.fingerprint)
+        for _ in range(2):
+            export(store, agreement.fingerprint, tmp_path / "a.parquet")
+        with pytest.raises(ConflictError, match=r"b\.parquet.*exported before"):
+            export(store, agreement.fingerprint, tmp_path / "b.parquet")
+        assert learn_files(agreement, [str(tmp_path)], Threads(1)).count == 40
+        with pytest.raises(InfeasibleError, match=r"was exported to .*a\.parquet"):
+            store.publish(agreement)
 
 
 def test_a_published_collection_says_which_model(place, agreement, tmp_path) -> None:
+    moments = agreement.mechanism == "moment"
     with Store(place) as store:
         store.add(agreement, perturb_table(agreement, PEOPLE))
         model = store.publish(agreement)
         export(store, agreement.fingerprint, tmp_path / "a.parquet")
         assert store.model(agreement.fingerprint) == model.to_json()
-    assert read(tmp_path / "a.parquet", agreement)[0] == mark(model)
+        sums = store.statistics_text(agreement.fingerprint) if moments else None
+    expected = Release(model.to_json(), sums).mark()
+    assert read(tmp_path / "a.parquet", agreement)[0] == expected
 
 
 def test_an_empty_collection(agreement, tmp_path) -> None:
     with Store() as store:
         store.open(agreement)
-        store.stop(agreement.fingerprint)
+        store.close_collection(agreement.fingerprint)
         with pytest.raises(NotPublishedError, match="Nobody"):
             export(store, agreement.fingerprint, tmp_path / "a.parquet")
 
@@ -79,7 +88,7 @@ def test_damaged_numbers_are_noticed(agreement, tmp_path) -> None:
     place = f"sqlite:///{tmp_path / 'c.db'}"
     with Store(place) as store:
         store.add(agreement, perturb_table(agreement, PEOPLE))
-        store.stop(agreement.fingerprint)
+        store.close_collection(agreement.fingerprint)
         engine = sa.create_engine(place)
         with engine.begin() as connection:
             rows = bytearray(connection.scalar(sa.select(tables.blocks.c.rows)))

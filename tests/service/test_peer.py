@@ -53,7 +53,7 @@ def test_too_few_sums_are_refused_and_may_be_asked_for_again() -> None:
     with Store() as first, Store() as second:
         peer = opened(agreement, first, second)
         send(agreement, first, second, *range(4))
-        second.stop(agreement.fingerprint)
+        second.close_collection(agreement.fingerprint)
         with pytest.raises(NotCertifiedError, match="Expected 5 sums"):
             publish(first, agreement.fingerprint, Short(second, agreement.fingerprint))
         assert publish(first, agreement.fingerprint, peer)

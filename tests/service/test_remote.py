@@ -142,11 +142,11 @@ def test_below_the_quorum_nothing_is_published_and_collecting_goes_on(database, 
 def test_a_closed_collection_stays_closed_and_can_be_published(database, store) -> None:
     database.open(AGREEMENT)
     store.add(AGREEMENT, perturb_table(AGREEMENT, PEOPLE))
-    assert database.stop(AGREEMENT)["state"] == "closed"
-    assert database.stop(AGREEMENT)["state"] == "closed"
+    assert database.close_collection(AGREEMENT)["state"] == "closed"
+    assert database.close_collection(AGREEMENT)["state"] == "closed"
     assert database.open(AGREEMENT)["state"] == "closed"
     assert database.publish(AGREEMENT).count == 40
-    assert database.stop(AGREEMENT)["state"] == "published"
+    assert database.close_collection(AGREEMENT)["state"] == "published"
 
 
 def test_invitations_are_made_here_and_only_their_hashes_leave(
@@ -191,7 +191,7 @@ def test_without_the_administrators_token_nothing_is_done(url, store, token) -> 
         for attempt in (
             lambda: database.open(INPUT),
             lambda: database.invite(AGREEMENT, 1),
-            lambda: database.stop(AGREEMENT),
+            lambda: database.close_collection(AGREEMENT),
             lambda: database.publish(AGREEMENT),
         ):
             with pytest.raises(ServiceError, match="first start") as refusal:

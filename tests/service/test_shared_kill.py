@@ -98,7 +98,8 @@ def test_killed_while_collecting_and_publishing(place, request, tmp_path) -> Non
         assert {here.model(mark).encode(), there.model(mark).encode()} == models
         assert here.statistics_text(mark) == there.statistics_text(mark)
         held = [
-            {one.tobytes() for one in store.look(commitment.names, mark)} for store in (here, there)
+            {one.tobytes() for one in store.read(commitment.names, store.collection(mark))}
+            for store in (here, there)
         ]
         common = held[0] & held[1]
         assert done.keys() <= common <= sent.keys(), "whoever was told so is counted"

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from blurfit.contributor.perturb import perturb_table
-from blurfit.store import blocks
+from blurfit.store import blocks, collections
 from blurfit.store.store import Store
 
 
@@ -19,7 +19,7 @@ def test_long_arrivals_become_several_blocks(agreement, place) -> None:
         store.add(agreement, perturb_table(agreement, people(9000)))
         sizes = [len(part) for part in store.submissions(agreement.fingerprint)]
         collection = store.collection(agreement.fingerprint)
-        assert max(sizes) <= collection.block_rows <= blocks.LARGEST
+        assert max(sizes) <= collection.block_rows <= collections.LARGEST
         assert sum(sizes) == 9000
 
 
@@ -27,7 +27,7 @@ def test_where_sums_cannot_be_exact_blocks_are_still_long(agreement) -> None:
     with Store() as store:
         store.open(agreement)
         collection = store.collection(agreement.fingerprint)
-        assert replace(collection, exact_rows=1).block_rows == blocks.LARGEST
+        assert replace(collection, exact_rows=1).block_rows == collections.LARGEST
         assert replace(collection, exact_rows=1000).block_rows == 1000
 
 

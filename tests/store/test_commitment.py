@@ -55,10 +55,12 @@ def test_names_in_order_and_a_page_at_a_time(place) -> None:
         opened(agreement, first, second)
         send(agreement, first, None, *range(10))
         expected = sorted(map(name_of, range(10)))
-        found = first.look(commitment.names, agreement.fingerprint)
+        found = first.read(commitment.names, first.collection(agreement.fingerprint))
         assert [one.tobytes() for one in found] == expected
         after, pages = b"", []
-        while page := first.look(commitment.page, agreement.fingerprint, after, 4):
+        while page := first.read(
+            commitment.page, first.collection(agreement.fingerprint), after, 4
+        ):
             pages.append(page)
             after = page[-16:]
         assert [len(page) // 16 for page in pages] == [4, 4, 2]
@@ -67,28 +69,30 @@ def test_names_in_order_and_a_page_at_a_time(place) -> None:
 
 def test_one_set_for_ever(place) -> None:
     agreement = propose()
-    with Store(place) as first, Store() as second:
+    with Store() as first, Store(place) as second:
         opened(agreement, first, second)
-        send(agreement, first, None, *range(6))
+        send(agreement, None, second, *range(6))
         mark = agreement.fingerprint
-        assert first.look(commitment.recorded, mark) is None
+        assert second.read(commitment.recorded, second.collection(mark)) is None
         few = rows([name_of(n) for n in range(4)])
         with pytest.raises(BelowQuorumError, match=r"quorum 3.*are 2"):
-            first.work(commitment.record, mark, few)
+            second.write(commitment.record, second.collection(mark), few)
         stranger = rows([name_of(99)])
         with pytest.raises(InvalidValueError, match="among the 6"):
-            first.work(commitment.record, mark, stranger)
+            second.write(commitment.record, second.collection(mark), stranger)
         with pytest.raises(InvalidValueError, match="each once"):
-            first.work(commitment.record, mark, rows([name_of(1)] * 2))
-        assert first.look(commitment.recorded, mark) is None, "what is refused leaves nothing"
-        chosen = first.work(commitment.record, mark, few[:2])
+            second.write(commitment.record, second.collection(mark), rows([name_of(1)] * 2))
+        assert second.read(commitment.recorded, second.collection(mark)) is None, (
+            "what is refused leaves nothing"
+        )
+        chosen = second.write(commitment.record, second.collection(mark), few[:2])
         assert chosen.count == 4
-        again = first.work(commitment.record, mark, few[1::-1])
+        again = second.write(commitment.record, second.collection(mark), few[1::-1])
         assert again.digest == chosen.digest
         for other in (few[:1], few[1:3], few[:0]):
             with pytest.raises(ConflictError, match="never be another"):
-                first.work(commitment.record, mark, other)
-        kept = first.look(commitment.recorded, mark)
+                second.write(commitment.record, second.collection(mark), other)
+        kept = second.read(commitment.recorded, second.collection(mark))
         assert (kept.digest, kept.count) == (chosen.digest, 4)
         assert np.array_equal(kept.left_out, commitment.in_order(few[:2]))
 

@@ -80,7 +80,9 @@ class Faults(RuleBasedStateMachine):
             for one in map(self.message, senders)
         ]
         try:
-            outcomes = self.services[service].receive(self.fingerprint, group)
+            outcomes = self.services[service].receive(
+                self.services[service].collection(self.fingerprint), group
+            )
         except BlurfitError as error:
             return [error] * len(group)
         for sender, outcome in zip(senders, outcomes, strict=True):
@@ -137,8 +139,10 @@ class Faults(RuleBasedStateMachine):
         arrival = Arrival(other.identifiers, np.hstack([other.quadratic, other.linear]))
         if sender not in self.delivered:
             return  # then it would be a sender like any other
-        (outcome,) = self.services[service].receive(self.fingerprint, [arrival])
-        assert isinstance(outcome, ConflictError)
+        (outcome,) = self.services[service].receive(
+            self.services[service].collection(self.fingerprint), [arrival]
+        )
+        assert outcome == 0, "acknowledged alike, and ignored"
 
     @rule(service=st.integers(0, 1))
     def publish(self, service: int) -> None:

@@ -30,7 +30,9 @@ def test_whoever_comes_during_publication_comes_too_late(agreement, place) -> No
             threads = [
                 threading.Thread(
                     target=lambda: late.extend(
-                        second.receive(agreement.fingerprint, [arrival(agreement)])
+                        second.receive(
+                            second.collection(agreement.fingerprint), [arrival(agreement)]
+                        )
                     )
                 ),
                 threading.Thread(
@@ -45,7 +47,7 @@ def test_whoever_comes_during_publication_comes_too_late(agreement, place) -> No
         for thread in threads:
             thread.join()
         assert isinstance(late[0], ClosedError)
-        assert models == [model]
+        assert models == [model.text()]
         assert first.count(agreement) == 40
 
 
@@ -57,5 +59,5 @@ def test_killed_before_the_commit_it_never_happened(agreement, place) -> None:
             publication.publish(connection, collection)
             raise KeyboardInterrupt
         assert kept.status(agreement.fingerprint).state == "collecting"
-        assert kept.receive(agreement.fingerprint, [arrival(agreement)]) == [40]
+        assert kept.receive(kept.collection(agreement.fingerprint), [arrival(agreement)]) == [40]
         assert kept.publish(agreement).count == 80

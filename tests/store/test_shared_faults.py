@@ -100,7 +100,9 @@ class TwoDatabases(RuleBasedStateMachine):
             return LOST
         shared = marked(self.agreement, *people)
         shares = shared.second if side else shared.first
-        (outcome,) = self.stores[side].receive(self.mark, [arrival(shares)])
+        (outcome,) = self.stores[side].receive(
+            self.stores[side].collection(self.mark), [arrival(shares)]
+        )
         if not isinstance(outcome, BlurfitError):
             self.held[side].update(people)
             if answered:
@@ -150,8 +152,8 @@ class TwoDatabases(RuleBasedStateMachine):
         forged = arrival(
             type(other.first)(names, words, (other.second, other.first)[not side].layout)
         )
-        (outcome,) = self.stores[side].receive(self.mark, [forged])
-        assert isinstance(outcome, ConflictError)
+        (outcome,) = self.stores[side].receive(self.stores[side].collection(self.mark), [forged])
+        assert outcome == 0, "acknowledged alike, and ignored"
 
     @rule(side=st.integers(0, 1))
     @precondition(lambda self: not any(self.down))
@@ -167,7 +169,7 @@ class TwoDatabases(RuleBasedStateMachine):
 
     @rule(side=st.integers(0, 1))
     def close(self, side: int) -> None:
-        self.stores[side].stop(self.mark)
+        self.stores[side].close_collection(self.mark)
 
     @rule(breaks=st.one_of(st.none(), st.integers(0, 5)))
     def the_first_publishes(self, breaks: int | None) -> None:
@@ -175,7 +177,7 @@ class TwoDatabases(RuleBasedStateMachine):
 
     @rule(breaks=st.one_of(st.none(), st.integers(0, 5)))
     def both_agree_and_the_first_publishes(self, breaks: int | None) -> None:
-        self.stores[1].stop(self.mark)
+        self.stores[1].close_collection(self.mark)
         self.publish(Wire(self, breaks))
 
     def publish(self, wire: Wire) -> None:
@@ -189,7 +191,9 @@ class TwoDatabases(RuleBasedStateMachine):
 
     @rule()
     def the_second_publishes(self) -> None:
-        model = self.stores[1].work(joint_publication.consent, self.mark)
+        model = self.stores[1].write(
+            joint_publication.consent, self.stores[1].collection(self.mark)
+        )
         if model is not None:
             self.models.add(model)
 

@@ -106,23 +106,38 @@ def test_sent_twice_is_counted_once(agreement, place) -> None:
         assert kept.count(agreement) == 43
 
 
-def test_a_name_with_other_numbers_is_a_conflict_and_nothing_of_its_request_is_kept(
-    agreement, place
+@pytest.mark.parametrize("invited", [False, True])
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_known_identifier_is_answered_alike_whatever_its_numbers_are(
+    agreement, place, invited, closed
 ) -> None:
-    batch, others = perturb_table(agreement, PEOPLE), perturb_table(agreement, people(5))
+    """Equal or not, alone or among others, before closing and after: else guesses can be tested."""
+    batch = perturb_table(agreement, people(5))
     one = next(iter(batch))
+    tokens = [f"invitation {n}" for n in range(5)] if invited else []
     with Store(place) as kept:
-        kept.add(agreement, changed(one, agreement))
-        with pytest.raises(ConflictError, match=one.identifier):
-            kept.add(agreement, batch)
-        assert kept.count(agreement) == 1
-        refused, accepted = kept.receive(agreement.fingerprint, [arrival(batch), arrival(others)])
-        assert isinstance(refused, ConflictError)
-        assert accepted == 5
-        clash = Submissions.gather([one, changed(one, agreement)])
-        with pytest.raises(ConflictError):
-            kept.add(agreement, clash)
-        assert kept.count(agreement) == 6
+        kept.open(agreement, invited=invited)
+        if invited:
+            kept.invite(agreement.fingerprint, [hashed(one) for one in tokens])
+        assert kept.receive(kept.collection(agreement.fingerprint), [arrival(batch, *tokens)]) == [
+            5
+        ]
+        if closed:
+            kept.close_collection(agreement.fingerprint)
+        other = changed(one, agreement)
+        for same, different in (
+            ([one], [other]),
+            ([*batch], [other, *batch][:1] + [*batch][1:]),
+            ([one, one], [one, other]),
+        ):
+            group = [arrival(Submissions.gather(given)) for given in (same, different)]
+            for given in (group, group[:1], group[1:]):
+                assert kept.receive(kept.collection(agreement.fingerprint), given) == [0] * len(
+                    given
+                )
+        (stored,) = kept.submissions(agreement.fingerprint)
+        assert sorted(x.identifier for x in stored) == sorted(x.identifier for x in batch)
+        assert one in [*stored], "what came first stays"
 
 
 def test_one_name_twice_in_a_group(agreement, place) -> None:
@@ -136,9 +151,7 @@ def test_one_name_twice_in_a_group(agreement, place) -> None:
     ]
     with Store(place) as kept:
         kept.open(agreement)
-        first, again, conflict, last = kept.receive(agreement.fingerprint, group)
-        assert (first, again, last) == (1, 0, 1)
-        assert isinstance(conflict, ConflictError)
+        assert kept.receive(kept.collection(agreement.fingerprint), group) == [1, 0, 0, 1]
         assert kept.count(agreement) == 2
 
 
@@ -200,11 +213,11 @@ def test_statistics_are_shown_for_moment_alone_and_once_published(agreement, pla
 def test_a_closed_collection_can_still_be_published(agreement, place) -> None:
     with Store(place) as kept:
         kept.add(agreement, perturb_table(agreement, PEOPLE))
-        assert kept.stop(agreement.fingerprint).state == "closed"
+        assert kept.close_collection(agreement.fingerprint).state == "closed"
         with pytest.raises(ClosedError):
             kept.add(agreement, perturb_table(agreement, people(1)))
         assert kept.publish(agreement).count == 40
-        assert kept.stop(agreement.fingerprint).state == "published"
+        assert kept.close_collection(agreement.fingerprint).state == "published"
 
 
 def test_a_model_that_cannot_be_had_is_refused_for_ever(place) -> None:
@@ -244,7 +257,9 @@ def test_invitations_are_used_once_and_leave_no_trace(agreement, place) -> None:
 
         def send(submission: Submission, *invitations: str) -> object:
             batch = Submissions.gather([submission])
-            (outcome,) = kept.receive(agreement.fingerprint, [arrival(batch, *invitations)])
+            (outcome,) = kept.receive(
+                kept.collection(agreement.fingerprint), [arrival(batch, *invitations)]
+            )
             return outcome
 
         assert isinstance(send(one), NotInvitedError)
@@ -256,7 +271,8 @@ def test_invitations_are_used_once_and_leave_no_trace(agreement, place) -> None:
         assert kept.invitations(agreement.fingerprint) == 2
         both = Submissions.gather([other, *perturb_table(agreement, people(1))])
         short, fine = kept.receive(
-            agreement.fingerprint, [arrival(both, tokens[1]), arrival(both, *tokens)]
+            kept.collection(agreement.fingerprint),
+            [arrival(both, tokens[1]), arrival(both, *tokens)],
         )
         assert isinstance(short, NotInvitedError)
         assert fine == 2
@@ -293,8 +309,7 @@ def test_names_that_were_put_in_order_are_still_known(agreement, place, monkeypa
         for one in batch:
             assert kept.add(agreement, one) == 1
         assert kept.add(agreement, batch) == 0
-        with pytest.raises(ConflictError):
-            kept.add(agreement, changed(next(iter(batch)), agreement))
+        assert kept.add(agreement, changed(next(iter(batch)), agreement)) == 0
         assert kept.count(agreement) == 40
 
 

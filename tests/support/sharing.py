@@ -87,18 +87,33 @@ class Direct(Peer):
         self.store, self.fingerprint = store, fingerprint
 
     def names(self) -> ByteArray:
-        found = self.store.look(joint_publication.shown_names, self.fingerprint, b"", 2**18)
+        found = self.store.read(
+            joint_publication.shown_names, self.store.collection(self.fingerprint), b"", 2**18
+        )
         return commitment.as_names(found)
 
     def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
-        self.store.work(joint_publication.accept, self.fingerprint, digest, count, left_out)
-        return self.store.look(joint_publication.sums_over, self.fingerprint)[1]
+        self.store.write(
+            joint_publication.accept,
+            self.store.collection(self.fingerprint),
+            digest,
+            count,
+            left_out,
+        )
+        return self.store.read(
+            joint_publication.sums_over, self.store.collection(self.fingerprint)
+        )[1]
 
     def deliver(self, model: str, statistics: str) -> None:
         collection = self.store.collection(self.fingerprint)
-        chosen = self.store.look(commitment.recorded, self.fingerprint)
+        chosen = self.store.read(commitment.recorded, self.store.collection(self.fingerprint))
         joint_publication.check_result(collection, chosen, model, statistics)
-        self.store.work(joint_publication.take_result, self.fingerprint, model, statistics)
+        self.store.write(
+            joint_publication.take_result,
+            self.store.collection(self.fingerprint),
+            model,
+            statistics,
+        )
 
 
 def opened(agreement: Agreement, first: Store, second: Store) -> Direct:
@@ -111,5 +126,5 @@ def send(agreement: Agreement, first: Store | None, second: Store | None, *sende
     shared = marked(agreement, *senders)
     for store, shares in ((first, shared.first), (second, shared.second)):
         if store is not None:
-            (outcome,) = store.receive(agreement.fingerprint, [arrival(shares)])
+            (outcome,) = store.receive(store.collection(agreement.fingerprint), [arrival(shares)])
             assert outcome == len(senders)

@@ -106,7 +106,7 @@ def status(agreement: Path, url: str, patience: float, as_json: bool) -> None:
 def close(agreement: Path, url: str, patience: float, token_file: Path, as_json: bool) -> None:
     """Stop collecting, without publishing anything yet. This cannot be undone."""
     with _database(url, patience, token_file) as database:
-        state = database.stop(load_agreement(agreement))
+        state = database.close_collection(load_agreement(agreement))
     answer(state, _in_words(state), as_json=as_json)
 
 

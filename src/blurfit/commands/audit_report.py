@@ -11,12 +11,15 @@ from blurfit.audit.examination import Finding
 from blurfit.optional import optional
 
 
-def report(findings: Sequence[Finding], confidence: float) -> RenderableType:
+def report(
+    findings: Sequence[Finding], confidence: float, subject: str = "agreement"
+) -> RenderableType:
     """What was promised, what was found, and how they compare."""
+    scope = "each" if subject == "agreement" else "all together"
     views = dict.fromkeys((one.view, one.promised) for one in findings)
     tables = (_table([one for one in findings if (one.view, one.promised) == key]) for key in views)
-    heading = Text(f"Lower bounds on ε, each with confidence {confidence:g}.")
-    return Group(Text(verdict(findings)), Text(), heading, *tables)
+    heading = Text(f"Lower bounds on ε, {scope} with confidence {confidence:g}.")
+    return Group(Text(verdict(findings, subject)), Text(), heading, *tables)
 
 
 def _table(findings: Sequence[Finding]) -> Table:
@@ -38,20 +41,20 @@ def _table(findings: Sequence[Finding]) -> Table:
     return table
 
 
-def verdict(findings: Sequence[Finding]) -> str:
+def verdict(findings: Sequence[Finding], subject: str = "agreement") -> str:
     """One sentence, which says no more than was found."""
     broken = [one for one in findings if one.broken]
     if broken:
         worst = max(broken, key=lambda one: one.ratio)
         return (
             f"BROKEN: the {worst.view} has ε of at least {worst.audited:.3g} where "
-            f"{worst.promised:.3g} is promised ({worst.pair}). Do not use this agreement."
+            f"{worst.promised:.3g} is promised ({worst.pair}). Do not use this {subject}."
         )
     tightest = max(findings, key=lambda one: one.ratio)
+    proof = ": the proof is in docs/certified.md" if subject == "agreement" else ""
     return (
         f"No attack exceeded what is promised; the best reached {tightest.ratio:.0%} of it "
-        f"({tightest.view}, {tightest.pair}). That refutes nothing, and proves nothing: the proof "
-        "is in docs/certified.md."
+        f"({tightest.view}, {tightest.pair}). That refutes nothing, and proves nothing{proof}."
     )
 
 

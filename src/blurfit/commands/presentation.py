@@ -63,7 +63,11 @@ def _input_rows(calibration: InputCalibration) -> list[tuple[str, float, str]]:
         rows += [
             ("split", calibration.split, "share of ε for the determinant"),
             ("J", calibration.loss.determinant_loss, "privacy loss of the determinant"),
-            ("S", calibration.loss.gradient_sensitivity, "sensitivity of the gradient"),
+            (
+                "S_w",
+                calibration.loss.moving_sensitivity,
+                "sensitivity of the gradient where w moves it",
+            ),
         ]
     if calibration.local_claim is not None:
         claim = calibration.local_claim

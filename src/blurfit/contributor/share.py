@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import WordArray
-from blurfit.contributor.perturb import blurred, blurred_table
+from blurfit.arrays import FloatArray, WordArray
+from blurfit.contributor.perturb import blur_encoded
 from blurfit.errors import InvalidValueError
 from blurfit.messages.masks import SEED_BYTES, SEED_WORDS, expand
 from blurfit.messages.shares import Shares
-from blurfit.messages.submissions import Submission, Submissions
+from blurfit.messages.submissions import Submissions
 
 
 @dataclass(frozen=True)
@@ -50,24 +50,20 @@ class SharedRecords:
 
     @property
     def identifier(self) -> str:
-        """The name of the first record."""
+        """What identifies the first record."""
         return bytes(self.first.identifiers[0]).hex()
 
 
-def share(agreement: Agreement, record: Any) -> SharedRecords:
-    """Blur one record exactly, as `perturb` does, and share it."""
-    found = blurred(agreement, record)
-    if not isinstance(found, Submission):
-        raise InvalidValueError("Expected one record; share a table with share_table.")
-    return _shared(agreement, Submissions.gather([found]))
+def share(agreement: Agreement, records: Any) -> SharedRecords:
+    """Blur one record or a table of them, as `perturb` does, and share each of them."""
+    agreement.verify()
+    agreement.share_layout("seed")  # refuses an agreement that shares nothing
+    return share_encoded(agreement, *agreement.schema.encode(records))
 
 
-def share_table(agreement: Agreement, table: Any, *, exact: bool = False) -> SharedRecords:
-    """Blur many records, as `perturb_table` does, and share each of them."""
-    return _shared(agreement, blurred_table(agreement, table, exact=exact))
-
-
-def _shared(agreement: Agreement, table: Submissions) -> SharedRecords:
+def share_encoded(agreement: Agreement, x: FloatArray, y: FloatArray) -> SharedRecords:
+    """Blur and share encoded records under an agreement that was verified."""
+    table = blur_encoded(agreement, x, y)
     seeds = secrets.token_bytes(SEED_BYTES * len(table))
     words = np.frombuffer(seeds, dtype="<u8").reshape(-1, SEED_WORDS).astype(np.uint64)
     return shared_with(agreement, table, words)

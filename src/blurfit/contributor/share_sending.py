@@ -1,11 +1,12 @@
 """A contributor's side where trust is split: one share to each database, until both have theirs.
 
 A record counts when both databases have its shares; a share that the other never got is left out of
-the sums, and says nothing. So each is sent again until it is acknowledged, whatever becomes of the
-other, and the receipt says which database has its share. The seed goes first: then whoever gives up
-half-way leaves a seed of 96 bytes behind and not the long share, and the first database has hardly
-anyone to leave out of its sums. What was shared is kept until both have
-it (in the journal for a table): to share a record anew would count it twice.
+the sums, and says nothing. So each is sent again until it is acknowledged, and the receipt says
+which database has its share. The seed goes first, and the share only once the seed has arrived:
+whoever gives up half-way leaves a seed behind and no share, so that the first database has nobody
+to leave out of its sums, and refuses a set that leaves many out (`blurfit.store.commitment`). What
+was shared is kept until both have it (in the journal for a table): to share a record anew would
+count it twice.
 """
 
 import struct
@@ -25,7 +26,7 @@ from blurfit.contributor.client import (
     default_journal,
 )
 from blurfit.contributor.journal import Journal
-from blurfit.contributor.share import SharedRecords, share, share_table
+from blurfit.contributor.share import SharedRecords, share
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.protocol.http import PATIENCE, Exchange
 from blurfit.schema.table_files import TableFile
@@ -114,7 +115,6 @@ class SplitClient:
         *,
         journal: str | Path | None = None,
         invitations: Sequence[Sequence[str]] = ((), ()),
-        fast: bool = False,
         progress: Callable[[int, int], object] = _nobody_watches,
     ) -> int:
         """Blur, share and send every row of a CSV or Parquet file; how many is returned.
@@ -133,7 +133,7 @@ class SplitClient:
                 )
         place = Path(journal) if journal else default_journal(Path(table), agreement)
         with Journal(place, agreement.fingerprint, file.digest(), rows) as kept:
-            for start, count, messages in self._parts(file, kept, fast, any(given)):
+            for start, count, messages in self._parts(file, kept, any(given)):
                 tokens = [some[start : start + count] for some in given]
                 for failure in self._send(messages, tokens).values():
                     raise failure
@@ -143,7 +143,7 @@ class SplitClient:
         return rows
 
     def _parts(
-        self, file: TableFile, kept: Journal, fast: bool, invited: bool
+        self, file: TableFile, kept: Journal, invited: bool
     ) -> Iterator[tuple[int, int, Messages]]:
         """What was shared before but perhaps not received, and then the rest, shared now."""
         layout = self.agreement.layout
@@ -156,7 +156,7 @@ class SplitClient:
             at_once = min(at_once, INVITED_AT_ONCE)
         start = kept.blurred()
         for part in file.chunks(at_once, skip=start):
-            shared = share_table(self.agreement, part, exact=not fast)
+            shared = share(self.agreement, part)
             messages = shared.first.to_bytes(), shared.second.to_bytes()
             kept.record(start, len(shared), _together(messages))
             yield start, len(shared), messages
@@ -165,10 +165,13 @@ class SplitClient:
     def _send(
         self, messages: Messages, invitations: Sequence[Sequence[str]]
     ) -> dict[str, BlurfitError]:
-        """Each share to its database; why it failed for those where it did."""
+        """The seed, and then the share; why it failed for those that do not have theirs."""
         failures: dict[str, BlurfitError] = {}
         parts = zip(self.agreement.databases, self._exchanges, messages, invitations, strict=True)
         for database, exchange, message, tokens in reversed(list(parts)):
+            if failures:  # no seed, no share
+                failures[database.name] = failures[self.agreement.databases[1].name]
+                break
             headers = {"blurfit-invitation": ",".join(tokens)} if tokens else {}
             try:
                 exchange.post(
@@ -177,7 +180,7 @@ class SplitClient:
                     content_type=BINARY,
                     headers=headers,
                 )
-            except BlurfitError as error:  # the other shall have its share all the same
+            except BlurfitError as error:
                 failures[database.name] = error
         return failures
 

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.perturb import perturb_table
-from blurfit.contributor.share import share_table
+from blurfit.contributor.share import share
 from blurfit.contributor.share_sending import SplitClient
 from blurfit.datasets import Census, make_census
 from blurfit.demo.one_database import (
@@ -42,6 +42,7 @@ from blurfit.optional import optional
 from blurfit.protocol import tokens
 from blurfit.service.app import Limits, Service
 from blurfit.service.remote import RemoteDatabase
+from blurfit.store import blocks
 from blurfit.store.store import Store
 
 NAMES = "Statistics Office", "University"
@@ -138,7 +139,7 @@ def _collect(
         task = progress.add_task("blur, share and send", total=len(people))
         for start in range(0, len(people), BATCH):
             batch = people.take(min(BATCH, len(people) - start), start=start)
-            shared = share_table(agreement, batch.table)
+            shared = share(agreement, batch.table)
             receipt = client.submit(shared)
             for failure in receipt.failures.values():
                 raise failure
@@ -150,7 +151,7 @@ def _collect(
 def _publish(agreement: Agreement, first: Running, second: Running) -> PublishedModel:
     """The administrators of both agree: one closes, the other publishes."""
     with second.administer() as there, first.administer() as here:
-        there.stop(agreement)
+        there.close_collection(agreement)
         model = here.publish(agreement)
         if there.model(agreement).to_json() != model.to_json():
             raise NotCertifiedError("Expected the same model from both databases.")
@@ -160,7 +161,8 @@ def _publish(agreement: Agreement, first: Running, second: Running) -> Published
 def _seen(database: Running, agreement: Agreement, names: ByteArray) -> FloatArray:
     """The last number that a database has of each person, as a share of 2⁶⁴."""
     found: dict[bytes, int] = {}
-    for rows, words in database.store.rows(agreement.fingerprint):
+    store, collection = database.store, database.store.collection(agreement.fingerprint)
+    for rows, words in store.read(lambda connection: list(blocks.rows(connection, collection))):
         found |= dict(zip(rows.view("S16").ravel().tolist(), words[:, -1].tolist(), strict=True))
     return np.array([found[name] for name in names.view("S16").ravel().tolist()]) / 2.0**64
 

@@ -130,7 +130,6 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
             self.epsilon,
             self.delta,
             caveats=caveats,
-            per_record=self.per_record,
         )
         for caveat in caveats:
             warnings.warn(caveat, NotPrivateWarning, stacklevel=3)  # where `fit` is called
@@ -203,7 +202,9 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         total = Statistics.of_moments if self.mechanism == "moment" else Statistics.of_records
         collected = []
         for agreement, (target, column) in zip(agreements, signals, strict=True):
-            sent = perturb_table(agreement, {**table, target.name: column})
+            sent = perturb_table(
+                agreement, {**table, target.name: column}, allow_unproved=True
+            )  # `guarantee_` says what is not proved, to whoever chose rule="published"
             collected.append(total(sent.quadratic, sent.linear).under(agreement.fingerprint))
         return collected
 
@@ -293,7 +294,7 @@ def blurred(agreement: Agreement, clean: Statistics, random_state: Any) -> Stati
 
 def exactly(sums: AnyArray, scale: npt.ArrayLike, step: float) -> AnyArray:
     """Sums to the grid, and exact noise on it."""
-    return noise.exact(noise.to_grid(sums, step, toward_zero=False), scale, step)
+    return noise.add(noise.to_grid(sums, step, toward_zero=False), scale, step)
 
 
 def free_name(given: object, taken: Sequence[str]) -> str:

@@ -49,7 +49,6 @@ class FitGuarantee:
         delta: float,
         *,
         caveats: Sequence[str] = (),
-        per_record: bool = False,
     ) -> "FitGuarantee":
         """The promise of one fit, which published one model or one for each class."""
         first = models[0]
@@ -66,11 +65,6 @@ class FitGuarantee:
         ]
         if len(models) > 1:
             sentences.append(_shared(first.agreement.mechanism, len(models)))
-        if per_record:
-            sentences.append(
-                "The rows were blurred in bulk; what floating-point normals cost in delta, "
-                "beyond what is stated here, is told by blurfit.contributor.noise.bulk."
-            )
         if not proved:
             sentences.insert(
                 0,

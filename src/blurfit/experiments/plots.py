@@ -20,6 +20,7 @@ from blurfit.experiments.methods import (
 )
 from blurfit.experiments.rivals import (
     ADASSP,
+    EXACT_ADASSP,
     FUNCTIONAL,
     GRADIENT,
     LAPLACE_OBJECTIVE,
@@ -38,7 +39,8 @@ STYLES: dict[str, dict[str, Any]] = {
     CERTIFIED_OBJECTIVE: {"color": "tab:orange"},
     LAPLACE_OBJECTIVE: {"color": "gold"},
     FUNCTIONAL: {"color": "tab:purple"},
-    ADASSP: {"color": "tab:green"},
+    ADASSP: {"color": "tab:green", "linestyle": "--"},
+    EXACT_ADASSP: {"color": "tab:green"},
     GRADIENT: {"color": "tab:pink"},
     PUBLISHED_GRADIENT: {"color": "tab:pink", "linestyle": "--"},
     LOCAL: {"color": "tab:olive"},

@@ -1,12 +1,12 @@
 """Learn from files of submissions: a lake that was exported from several databases, or that bulk
 contributors wrote.
 
-    files ─ look (check, add, names) ─► sums, suspects ─ tell apart ─► N, A, c ─ learn ─► receipt
+    files ─ scan (check, add, names) ─► sums, suspects ─ tell apart ─► N, A, c ─ learn ─► receipts
 
 Every row is checked as the service checks an arrival (`Screen`), every name counts once, and sums
 are exact, so the model is the one that a store would publish of the same submissions, to the last
-bit, whatever the files, their order, and who did the work. The release rules are the service's
-(`blurfit.files.receipt`).
+bit, whatever the files, their order, and who did the work. And there is one release, as from a
+store (`blurfit.learning.release`, `blurfit.files.receipt`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.errors import BelowQuorumError, BlurfitError, ConflictError
+from blurfit.errors import ConflictError
 from blurfit.files.duplicates import tell_apart
 from blurfit.files.engines import Engine, Progress
-from blurfit.files.receipt import Release, mark
+from blurfit.files.receipt import Receipts
 from blurfit.files.scan import Task, agreed
 from blurfit.files.sources import find, identify, open_stream
-from blurfit.learning.learner import learn
+from blurfit.learning.release import Release
 from blurfit.learning.statistics import Statistics
 from blurfit.learning.sums import total
 from blurfit.messages.submission_files import SubmissionFile, rows_at_once
@@ -40,22 +40,23 @@ def _nobody_at_all(_done: int, _of: int) -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """What there is to do: tasks, how many rows they have, and which models are out already."""
+    """What there is to do: tasks, how many rows they have, and the marks of earlier releases."""
 
     tasks: list[Task]
     rows: int
-    released: frozenset[str | None]
+    marks: frozenset[str]
 
     @classmethod
     def of(cls, agreement: Agreement, places: Sequence[str]) -> "Plan":
         """Every file is opened, and refused if it is not what it should be."""
         tasks: list[Task] = []
-        released = set()
+        marks = set()
         for number, place in enumerate(places):
             with SubmissionFile(place, open_stream(place), agreement.layout) as file:
-                released.add(file.released)
+                if file.released is not None:
+                    marks.add(file.released)
                 tasks.extend(_tasks(number, place, file, agreement))
-        return cls(tasks, sum(task.rows for task in tasks), frozenset(released))
+        return cls(tasks, sum(task.rows for task in tasks), frozenset(marks))
 
 
 def _tasks(number: int, place: str, file: SubmissionFile, agreement: Agreement) -> Iterator[Task]:
@@ -79,7 +80,7 @@ def statistics(
     For `input` they must not be shown: learn one model from them, and record it.
     """
     text = agreement.to_json()
-    parts, suspects = engine.look(text, plan.tasks, progress)
+    parts, suspects = engine.scan(text, plan.tasks, progress)
     if suspects is None or len(suspects):
         again = tell_apart(engine.records(text, plan.tasks, suspects), plan.tasks, plan.rows)
         if again:
@@ -95,7 +96,7 @@ def statistics(
                 for task in plan.tasks
             ]
             # From the start, without them: nothing is ever subtracted.
-            parts, _ = engine.look(text, tasks, _nobody_watches)
+            parts, _ = engine.scan(text, tasks, _nobody_watches)
     return total(agreement, parts, agreed(text)[2])
 
 
@@ -113,7 +114,8 @@ def learn_files(
         agreement: what everyone agreed on; it is verified first.
         words: paths, folders, patterns and URLs of files.
         engine: who does the work.
-        receipt: where the release is recorded; by default beside the files.
+        receipt: where the release is recorded too, besides in every folder that holds some of the
+            files; needed where all of them are on other machines.
         progress: is told how many rows of how many have been looked at.
 
     Below the quorum an error is raised and nothing is recorded: more files may be added.
@@ -122,9 +124,9 @@ def learn_files(
     places = find(words)
     with ThreadPoolExecutor(8) as pool:
         files = list(pool.map(identify, places))
-    release = Release.of(agreement.fingerprint, places, files, receipt)
-    if (text := release.find()) is not None:
-        return PublishedModel.from_json(text)
+    receipts = Receipts.of(agreement.fingerprint, places, files, receipt)
+    if (found := receipts.find()) is not None:
+        return PublishedModel.from_json(found.text())
     plan = Plan.of(agreement, places)
     done = 0
 
@@ -140,22 +142,17 @@ def learn_files(
                 f"Expected {place!r} to stay as it was, but it was written to meanwhile. Nothing "
                 "was published; let whoever writes it finish, and run the same again."
             )
-    try:
-        model = learn(agreement, sums)
-    except BelowQuorumError:
-        raise
-    except BlurfitError as error:
-        return PublishedModel.from_json(release.record(model=None, refusal=str(error)))
-    _refuse_a_second(model, plan)
-    shown = sums.to_json() if agreement.mechanism == "moment" else None
-    return PublishedModel.from_json(release.record(model=model.to_json(), statistics=shown))
+    release = Release.of(agreement, sums)
+    _refuse_a_second(release, plan)
+    return PublishedModel.from_json(receipts.record(release).text())
 
 
-def _refuse_a_second(model: PublishedModel, plan: Plan) -> None:
-    """From `input` submissions that a model was published from, allow that very model alone."""
-    if model.agreement.mechanism == "input" and plan.released - {None, mark(model)}:
+def _refuse_a_second(release: Release, plan: Plan) -> None:
+    """From submissions that something was released from, allow that very release alone."""
+    if plan.marks and (release.model is None or plan.marks != {release.mark()}):
         raise ConflictError(
             "A model has been published from some of these submissions before they were exported, "
-            "and from all of these files comes another one. Two models would undo each other's "
-            "noise; learn from exactly the submissions that the published one is from."
+            "and these files together are not the same people. A second release would give away "
+            "whom the two differ in; learn from exactly the submissions that the published one is "
+            "from, or collect under a new agreement."
         )

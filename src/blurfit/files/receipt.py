@@ -1,43 +1,41 @@
-"""One model from each set of files, recorded in a receipt beside them.
+"""One release from each set of files, recorded in receipts beside them.
 
-The rules are those of the service. A model from files that are then added to would give away
-whoever came in between; so a set of files has one model, the receipt holds it, and whoever asks
-again gets the same bytes. A set that has changed since is refused. If the sums allow no model (for
-`input` an event that the guarantee excludes), that is recorded too, and there will be none.
+A model from files that are then added to would give away whoever came in between; so a set of files
+has one release, the receipt holds it, and whoever asks again gets the same bytes. A set that has
+changed since is refused (`blurfit.learning.release` has the reasons).
 
 There is a receipt in every folder that holds one of the files, because a later run may name some of
-the folders only. The first of them, by the alphabet, decides. In this order, each step atomic:
+the folders only; and one more where the caller wants it, which is needed if all files are on other
+machines. The first folder, by the alphabet, decides. In this order, each step atomic:
 
-1. every other folder gets a claim: "a model of these files is recorded in that folder";
+1. every other place gets a claim: "a model of these files is recorded in that folder";
 2. the first folder gets the receipt, if there is none: then the model is released;
 3. the claims are replaced by copies of that receipt.
 
 A file is created by linking a complete one to its name, which only one of several processes can do,
 on network file systems too; the others find the first one's, and return its model. Killed before
 step 2 nothing was released, and the same run may be repeated; killed afterwards, the next run
-completes step 3. Two sets that share a folder meet at its claim or receipt, and the second is
+completes step 3. Two sets that share a place meet at its claim or receipt, and the second is
 refused.
 """
 
 import contextlib
-import hashlib
-import json
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
 import msgspec
 
-from blurfit.errors import ConflictError, InfeasibleError, InvalidValueError
+from blurfit.errors import ConflictError, InvalidValueError
 from blurfit.files.sources import Identity
-from blurfit.model.published import PublishedModel
+from blurfit.learning.release import Release
 
 FORMAT, VERSION = "blurfit-release", 1
 
 
-class Receipt(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class ReleaseReceipt(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """What is recorded: of which files, and the model's text, or why there will never be one.
 
     A claim has neither: it says in which folder to look (`decided_in`).
@@ -57,16 +55,14 @@ class Receipt(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         """Whether nothing is released yet, as far as this file says."""
         return self.model is None and self.refusal is None
 
-    def outcome(self) -> str:
-        """The model's text; an error where there is none."""
-        if self.model is None:
-            raise InfeasibleError(self.refusal or "")
-        return self.model
+    def release(self) -> Release:
+        """What was released."""
+        return Release(self.model, self.statistics, self.refusal)
 
 
 @dataclass(frozen=True)
-class Release:
-    """The release of a set of files under an agreement, at the places where it is recorded."""
+class Receipts:
+    """The places where the release of a set of files under an agreement is recorded."""
 
     fingerprint: str
     files: tuple[Identity, ...]
@@ -79,23 +75,25 @@ class Release:
         places: Sequence[str],
         files: Sequence[Identity],
         receipt: Path | None = None,
-    ) -> "Release":
-        """Recorded in `receipt`, or beside the files if they are of this machine."""
-        if receipt is not None:
-            return cls(fingerprint, tuple(sorted(files)), (receipt.absolute(),))
-        if far := [place for place in places if "://" in place]:
+    ) -> "Receipts":
+        """In every folder of this machine that holds some of the files, and at `receipt` too."""
+        here = [Path(place).resolve() for place in places if "://" not in place]
+        if not here and receipt is None:
             raise InvalidValueError(
-                f"Expected a place for the receipt, because {far[0]!r} is no file of this machine: "
-                "say --receipt FILE, and use the same one whenever you learn from these files."
+                f"Expected a place for the receipt, because {places[0]!r} is no file of this "
+                "machine: say --receipt FILE, and use the same one whenever you learn from these "
+                "files."
             )
-        folders = sorted({Path(place).absolute().parent for place in places})
         name = f"{fingerprint[:12]}.release.json"
-        return cls(fingerprint, tuple(sorted(files)), tuple(folder / name for folder in folders))
+        wanted = sorted({file.parent / name for file in here})
+        if receipt is not None and receipt.resolve() not in wanted:
+            wanted.append(receipt.resolve())
+        return cls(fingerprint, tuple(sorted(files)), tuple(wanted))
 
-    def find(self) -> str | None:
-        """The model that was released from these files; None if there is none yet.
+    def find(self) -> Release | None:
+        """What was released from these files; None if nothing was yet.
 
-        Other files at one of the places, or a model that cannot be, are an error.
+        Other files at one of the places are an error.
         """
         for place in self.places:
             self._read(place)
@@ -103,22 +101,18 @@ class Release:
         if decided is None or decided.is_claim:
             return None
         self._copy(decided)
-        return decided.outcome()
+        return decided.release()
 
-    def record(
-        self, *, model: str | None, statistics: str | None = None, refusal: str | None = None
-    ) -> str:
-        """Release a model, or the fact that there is none; the first one's if there is one."""
-        claim = Receipt(
+    def record(self, release: Release) -> Release:
+        """Release something, unless something was released before: then that is returned."""
+        claim = ReleaseReceipt(
             FORMAT,
             VERSION,
             self.fingerprint,
             [astuple(one) for one in self.files],
             str(self.places[0]),
         )
-        complete = msgspec.structs.replace(
-            claim, model=model, statistics=statistics, refusal=refusal
-        )
+        complete = msgspec.structs.replace(claim, **asdict(release))
         claimed: list[Path] = []
         try:
             for place in self.places[1:]:
@@ -133,9 +127,9 @@ class Release:
                 place.unlink(missing_ok=True)
             raise
         self._copy(complete)
-        return complete.outcome()
+        return complete.release()
 
-    def _copy(self, decided: Receipt) -> None:
+    def _copy(self, decided: ReleaseReceipt) -> None:
         for place in self.places[1:]:
             found = self._read(place)
             if found is None or found.is_claim:
@@ -143,13 +137,13 @@ class Release:
                 unfinished.replace(place)
                 _sync(place.parent)
 
-    def _read(self, place: Path) -> Receipt | None:
+    def _read(self, place: Path) -> ReleaseReceipt | None:
         try:
             text = place.read_bytes()
         except FileNotFoundError:
             return None
         try:
-            found = msgspec.json.decode(text, type=Receipt)
+            found = msgspec.json.decode(text, type=ReleaseReceipt)
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise InvalidValueError(
                 f"Expected {str(place)!r} to be a receipt that blurfit wrote: {error}. Nothing is "
@@ -164,7 +158,7 @@ class Release:
             raise ConflictError(self._changed(place, found))
         return found
 
-    def _changed(self, place: Path, found: Receipt) -> str:
+    def _changed(self, place: Path, found: ReleaseReceipt) -> str:
         before = {name for name, *_ in found.files}
         now = {one.name for one in self.files}
         words = [
@@ -185,13 +179,7 @@ class Release:
         )
 
 
-def mark(model: PublishedModel) -> str:
-    """What a file of exported submissions says of the model that was published from them."""
-    numbers = json.dumps([model.fingerprint, model.count, model.weights.tolist()])
-    return hashlib.sha256(numbers.encode()).hexdigest()
-
-
-def _create(place: Path, receipt: Receipt) -> bool:
+def _create(place: Path, receipt: ReleaseReceipt) -> bool:
     """Whether it was created: only one can."""
     unfinished = _written(place, receipt)
     try:
@@ -204,9 +192,15 @@ def _create(place: Path, receipt: Receipt) -> bool:
     return True
 
 
-def _written(place: Path, receipt: Receipt) -> Path:
+def _written(place: Path, receipt: ReleaseReceipt) -> Path:
     """The complete text on disk, under a name that nobody else uses."""
-    number, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
+    try:
+        number, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
+    except OSError as error:
+        raise InvalidValueError(
+            f"Expected to be able to write {str(place)!r}, where it is recorded what was released: "
+            f"{error.strerror}. Make the folder writable, or let its owner learn from the files."
+        ) from error
     with os.fdopen(number, "wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(receipt), indent=2) + b"\n")
         file.flush()

@@ -46,7 +46,7 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class Scanned:
     """What a task found: counts and sums, and the first eight bytes of each name."""
 
     parts: Parts
@@ -61,7 +61,7 @@ def agreed(text: str) -> tuple[Agreement, Screen, int]:
     return agreement, screen, rows_that_add_exactly(agreement, screen.largest_steps())
 
 
-def look(text: str, task: Task) -> Look:
+def scan(text: str, task: Task) -> Scanned:
     """Check each row as the service would, add those that count, and keep their names' prefixes."""
     agreement, screen, exact_rows = agreed(text)
     parts: Parts = []
@@ -87,13 +87,13 @@ def look(text: str, task: Task) -> Look:
                 rows = rows[counted[first : first + at_once]]
             if len(rows):
                 parts = merged([*parts, (len(rows), block_sums(agreement, rows))], exact_rows)
-    return Look(parts, prefixes[:seen])
+    return Scanned(parts, prefixes[:seen])
 
 
-def merge(text: str, looks: list[Parts]) -> Parts:
+def merge(text: str, several: list[Parts]) -> Parts:
     """A step of the tree: the parts of several as one."""
     _, _, exact_rows = agreed(text)
-    return merged([part for parts in looks for part in parts], exact_rows)
+    return merged([part for parts in several for part in parts], exact_rows)
 
 
 def apart(rows: npt.NDArray[Any], words: Words, partitions: int) -> list[npt.NDArray[Any]]:

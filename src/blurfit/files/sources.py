@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import httpx2 as httpx
 
@@ -40,6 +42,8 @@ def find(words: Iterable[str]) -> list[str]:
     """The files that paths, folders, patterns and URLs stand for, each once."""
     found: dict[str, None] = {}
     for word in words:
+        if word.startswith("file://"):  # a file of this machine, whatever it is called
+            word = url2pathname(urlsplit(word).path)
         if "://" in word:
             found[word] = None
             continue

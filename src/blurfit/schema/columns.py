@@ -19,10 +19,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from blurfit import validate
+from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.schema.table import (
-    AnyArray,
-    FloatArray,
     codes,
     numbers,
     refuse_first,

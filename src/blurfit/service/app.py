@@ -50,7 +50,7 @@ from blurfit.service.peering import Peering
 from blurfit.service.problems import RequestError
 from blurfit.service.proposal import agreement_from
 from blurfit.store import joint_publication
-from blurfit.store.blocks import Collection
+from blurfit.store.collections import Collection
 from blurfit.store.store import Status, Store
 
 _log = logging.getLogger(__name__)
@@ -317,7 +317,9 @@ class Service:
     async def _close(self, request: Request) -> Response:
         await self._require_administrator(request)
         fingerprint = _fingerprint(request)
-        return _json(await self._collector.between_commits(self.store.stop, fingerprint))
+        return _json(
+            await self._collector.between_commits(self.store.close_collection, fingerprint)
+        )
 
     async def _publish(self, request: Request) -> Response:
         await self._require_administrator(request)
@@ -333,7 +335,7 @@ class Service:
             )
         else:
             text = await self._collector.between_commits(
-                self.store.work, joint_publication.consent, fingerprint
+                self.store.write, joint_publication.consent, collection
             )
             if text is None:
                 name = collection.agreement.databases[0].name

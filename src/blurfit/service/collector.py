@@ -15,7 +15,7 @@ import numpy as np
 
 from blurfit.errors import BlurfitError, StorageError
 from blurfit.store.arrivals import Arrival, Outcome
-from blurfit.store.blocks import Collection
+from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Collector:
         self._tidier = ThreadPoolExecutor(1, thread_name_prefix="blurfit-tidier")
         self._tidying: asyncio.Future[None] | None = None
         self._since_tidied = 0
-        self._queues: dict[str, list[Waiting]] = {}
+        self._queues: dict[Collection, list[Waiting]] = {}
         self._bytes = 0
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -67,7 +67,7 @@ class Collector:
             self._task = asyncio.create_task(self._run())
         answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         waiting = Waiting(data, count, invitations, answer)
-        self._queues.setdefault(collection.agreement.fingerprint, []).append(waiting)
+        self._queues.setdefault(collection, []).append(waiting)
         self._bytes += len(data)
         self._wake.set()
         return await answer
@@ -93,10 +93,10 @@ class Collector:
                 await self._wake.wait()
                 await asyncio.sleep(self.linger)
             self._wake.clear()
-            for fingerprint, queue in self._take_all().items():
+            for collection, queue in self._take_all().items():
                 for group in _groups(queue):
                     outcomes = await loop.run_in_executor(
-                        self._writer, self._commit, fingerprint, group
+                        self._writer, self._commit, collection, group
                     )
                     self._answer(group, outcomes)
                     self._tidy(sum(len(waiting.data) for waiting in group))
@@ -116,7 +116,7 @@ class Collector:
         except Exception:  # nothing depends on it, and the writer will do it at last
             _log.exception("The store could not be tidied.")
 
-    def _take_all(self) -> dict[str, list[Waiting]]:
+    def _take_all(self) -> dict[Collection, list[Waiting]]:
         queues, self._queues = self._queues, {}
         return queues
 
@@ -131,16 +131,16 @@ class Collector:
             else:
                 waiting.answer.set_result(outcome)
 
-    def _commit(self, fingerprint: str, group: list[Waiting]) -> list[Outcome] | BlurfitError:
+    def _commit(self, collection: Collection, group: list[Waiting]) -> list[Outcome] | BlurfitError:
         try:
-            return commit(self.store, self.store.collection(fingerprint), group)
+            return commit(self.store, collection, group)
         except BlurfitError as error:
             _log.error("A group of %d arrivals was not stored: %s", len(group), error)
             return error
         except Exception as error:
             # Whatever it is, someone waits for an answer, and the others are not to blame for it.
             if len(group) > 1:
-                apart = [self._commit(fingerprint, [waiting]) for waiting in group]
+                apart = [self._commit(collection, [waiting]) for waiting in group]
                 return [one if isinstance(one, BlurfitError) else one[0] for one in apart]
             _log.exception("An arrival was not stored.")
             return StorageError(type(error).__name__)
@@ -165,7 +165,7 @@ def commit(store: Store, collection: Collection, group: list[Waiting]) -> list[O
         else:
             place = int(good.argmin())
             outcomes.append(screen.refuse(numbers[start + place], place))
-    stored = iter(store.receive(collection.agreement.fingerprint, arrivals) if arrivals else [])
+    stored = iter(store.receive(collection, arrivals) if arrivals else [])
     return [next(stored) if outcome is None else outcome for outcome in outcomes]
 
 

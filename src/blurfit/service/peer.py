@@ -14,14 +14,13 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import (
-    BlurfitError,
     InfeasibleError,
     NotCertifiedError,
     ServiceError,
 )
-from blurfit.learning.learner import learn
 from blurfit.protocol.http import PATIENCE, Exchange
 from blurfit.store import commitment, joint_publication
+from blurfit.store.collections import Collection
 from blurfit.store.commitment import ByteArray
 from blurfit.store.joint_publication import Result, WordArray
 from blurfit.store.store import Store
@@ -61,33 +60,29 @@ class Peer(Protocol):
 
 def publish(store: Store, fingerprint: str, peer: Peer) -> str:
     """The model's text, now or from before; the second database has it too when this returns."""
-    found = store.look(joint_publication.result, fingerprint)
-    if found is None:
-        chosen, left_out = store.work(joint_publication.fix, fingerprint, peer.names())
-        masks = peer.masks(chosen.digest, chosen.count, left_out)
-        found = _learn(store, fingerprint, masks)
-    if found.model is None or found.statistics is None:
-        raise InfeasibleError(found.refusal or "There is no model.")
-    if not found.delivered:
-        peer.deliver(found.model, found.statistics)
-        store.work(joint_publication.deliver, fingerprint)
-    return found.model
-
-
-def _learn(store: Store, fingerprint: str, masks: WordArray) -> Result:
-    """From the sums of shares and masks to what is written down, once."""
     collection = store.collection(fingerprint)
-    chosen, shares = store.look(joint_publication.sums_over, fingerprint)
+    found = store.read(joint_publication.result, collection)
+    if found is None:
+        chosen, left_out = store.write(joint_publication.fix, collection, peer.names())
+        masks = peer.masks(chosen.digest, chosen.count, left_out)
+        found = _learn(store, collection, masks)
+    model, sums = found.release.text(), found.release.statistics
+    if not found.delivered:
+        assert sums is not None  # two databases publish moments alone
+        peer.deliver(model, sums)
+        store.write(joint_publication.deliver, collection)
+    return model
+
+
+def _learn(store: Store, collection: Collection, masks: WordArray) -> Result:
+    """From the sums of shares and masks to what is written down, once."""
+    chosen, shares = store.read(joint_publication.sums_over, collection)
     if masks.shape != shares.shape:
         raise NotCertifiedError(
             f"Expected {shares.size} sums from the other database, and got {masks.size}."
         )
-    try:
-        sums = joint_publication.statistics_of(collection, chosen.count, shares - masks)
-        model = learn(collection.agreement, sums).to_json()
-    except BlurfitError as error:
-        return store.work(joint_publication.keep, fingerprint, None, str(error))
-    return store.work(joint_publication.keep, fingerprint, sums, model)
+    release = joint_publication.release_of(collection, chosen.count, shares - masks)
+    return store.write(joint_publication.keep, collection, release)
 
 
 class RemotePeer:

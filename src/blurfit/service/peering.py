@@ -44,7 +44,12 @@ class Peering:
         fingerprint = self._admit(request)
         after = _hexadecimal(request, "after", (0, 32))
         found = await run_in_threadpool(
-            self.store.look, joint_publication.shown_names, fingerprint, after, NAMES_AT_ONCE
+            lambda: self.store.read(
+                joint_publication.shown_names,
+                self.store.collection(fingerprint),
+                after,
+                NAMES_AT_ONCE,
+            )
         )
         return Response(found, media_type=OCTETS)
 
@@ -59,8 +64,9 @@ class Peering:
         left_out = commitment.as_names(await self.body(request, _RESULT_BYTES))
 
         def commit_and_sum() -> Sums:
-            self.store.work(joint_publication.accept, fingerprint, digest, int(count), left_out)
-            chosen, words = self.store.look(joint_publication.sums_over, fingerprint)
+            collection = self.store.collection(fingerprint)
+            self.store.write(joint_publication.accept, collection, digest, int(count), left_out)
+            chosen, words = self.store.read(joint_publication.sums_over, collection)
             return Sums(chosen.digest.hex(), chosen.count, [str(int(word)) for word in words])
 
         return _json(await run_in_threadpool(commit_and_sum))
@@ -78,10 +84,10 @@ class Peering:
         def take() -> None:
             collection = self.store.collection(fingerprint)
             commitment.require_role(collection, "second")
-            chosen = self.store.look(commitment.recorded, fingerprint)
+            chosen = self.store.read(commitment.recorded, collection)
             joint_publication.check_result(collection, chosen, found.model, found.statistics)
-            self.store.work(
-                joint_publication.take_result, fingerprint, found.model, found.statistics
+            self.store.write(
+                joint_publication.take_result, collection, found.model, found.statistics
             )
 
         await run_in_threadpool(take)

@@ -53,7 +53,7 @@ class RemoteDatabase:
         """State, count and quorum."""
         return self._state(self._exchange.get(_path(agreement)))
 
-    def stop(self, agreement: Agreement) -> dict[str, Any]:
+    def close_collection(self, agreement: Agreement) -> dict[str, Any]:
         """Close the collection without publishing anything."""
         return self._state(self._exchange.post(f"{_path(agreement)}/close"))
 

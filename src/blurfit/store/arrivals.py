@@ -5,17 +5,19 @@ Most groups are all new, so that is tried first: one statement takes all the nam
 were taken as there are, nothing had to be looked up. Otherwise the transaction is undone, and in
 another one each arrival is looked at in turn:
 
-| every name | then |
+| every identifier | then |
 | --- | --- |
-| is taken, for the same numbers | accepted again, counted once: even after closing |
+| is taken | acknowledged again, counted once: even after closing |
 | is taken or new | the new ones are accepted, if the collection takes any and they are invited |
-| … and one for other numbers | conflict |
 
-Names go to the database as one string of 16 bytes each, and are taken apart there: one statement
-for thousands of names, during which Python is free to read the next requests.
+What came first under an identifier stays, and whatever comes later under it is ignored *unread*: an
+answer that told equal numbers from others would let whoever knows an identifier, as each of two
+databases does, test guesses of what the other one holds.
+
+Identifiers go to the database as one string of 16 bytes each, and are taken apart there: one
+statement for thousands of them, during which Python is free to read the next requests.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,16 +27,14 @@ import numpy.typing as npt
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.errors import BlurfitError, ClosedError, ConflictError, NotInvitedError
+from blurfit.errors import BlurfitError, ClosedError, NotInvitedError
 from blurfit.store import blocks
-from blurfit.store.blocks import Collection
+from blurfit.store.collections import Collection
 from blurfit.store.tables import collections, invitations
 
 ByteArray = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[Any]  # float64, or uint64 for shares
 Outcome = int | BlurfitError  # how many were new, or why nothing was kept
-
-_WIDTH = 16  # bytes of a name, and of a digest
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ def receive_new(
     """
     names, numbers = _joined(arrivals)
     is_open = _state(connection, collection) == "collecting"
-    if not is_open or _take(connection, collection, names, _digests(numbers)) < len(names):
+    if not is_open or _take(connection, collection, names) < len(names):
         raise SomeAreKnownError
     small = blocks.append(connection, collection, names, numbers)
     return [len(one.names) for one in arrivals], small
@@ -85,7 +85,7 @@ def receive_one_by_one(
                         connection, collection, arrival, len(new), is_open=is_open
                     )
                     accepted.append((arrival, list(new.values())))
-                    known |= {name: _digest(arrival.numbers[place]) for name, place in new.items()}
+                    known |= new.keys()
                 outcomes.append(len(new))
             except BlurfitError as refusal:
                 outcomes.append(refusal)
@@ -94,7 +94,7 @@ def receive_one_by_one(
             return outcomes, 0
         new_names = np.concatenate([one.names[places] for one, places in accepted])
         numbers = np.concatenate([one.numbers[places] for one, places in accepted])
-        if _take(connection, collection, new_names, _digests(numbers)) == len(new_names):
+        if _take(connection, collection, new_names) == len(new_names):
             trial.commit()
             return outcomes, blocks.append(connection, collection, new_names, numbers)
         trial.rollback()  # another service took one of the names meanwhile: look again
@@ -109,21 +109,13 @@ def _state(connection: Connection, collection: Collection) -> str | None:
     )
 
 
-def _new(arrival: Arrival, known: dict[bytes, bytes]) -> dict[bytes, int]:
-    """The names that are not taken, each with its place in the arrival."""
+def _new(arrival: Arrival, known: set[bytes]) -> dict[bytes, int]:
+    """The names that are not taken, each with its first place in the arrival."""
     new: dict[bytes, int] = {}
     for place, row in enumerate(arrival.names):
         name = row.tobytes()
-        before = known.get(name)
-        if name in new:
-            before = _digest(arrival.numbers[new[name]])
-        if before is None:
-            new[name] = place
-        elif before != _digest(arrival.numbers[place]):
-            raise ConflictError(
-                f"Expected identifier={name.hex()!r} to carry the numbers that it carried before: "
-                "a name is for one submission. Blur the record again only if it was never accepted."
-            )
+        if name not in known:
+            new.setdefault(name, place)
     return new
 
 
@@ -160,27 +152,13 @@ def _joined(arrivals: Sequence[Arrival]) -> tuple[ByteArray, Numbers]:
     )
 
 
-def _digest(row: Numbers) -> bytes:
-    return hashlib.blake2b(row.tobytes(), digest_size=_WIDTH).digest()
-
-
-def _digests(numbers: Numbers) -> bytes:
-    data, width = numbers.tobytes(), 8 * numbers.shape[1]
-    return b"".join(
-        [
-            hashlib.blake2b(data[start : start + width], digest_size=_WIDTH).digest()
-            for start in range(0, len(data), width)
-        ]
-    )
-
-
-# Both databases understand these. Names and digests are 16 bytes each, one behind the other.
+# SQLite and PostgreSQL understand these. Names are 16 bytes each, one behind the other.
 _PLACES = """
 WITH RECURSIVE place(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n + 1 < :count)
 """
 _TAKE = sa.text(f"""
-INSERT INTO recent (collection, identifier, digest) {_PLACES}
-SELECT :collection, substr(:names, n * 16 + 1, 16), substr(:digests, n * 16 + 1, 16)
+INSERT INTO recent (collection, identifier) {_PLACES}
+SELECT :collection, substr(:names, n * 16 + 1, 16)
 FROM place
 WHERE NOT EXISTS (
     SELECT 1 FROM identifiers
@@ -191,7 +169,7 @@ ON CONFLICT DO NOTHING
 _KNOWN = sa.text(
     " UNION ALL ".join(
         f"""
-SELECT identifier, digest FROM {table}
+SELECT identifier FROM {table}
 WHERE collection = :collection AND identifier IN (
     {_PLACES} SELECT substr(:names, n * 16 + 1, 16) FROM place
 )
@@ -201,8 +179,8 @@ WHERE collection = :collection AND identifier IN (
 )
 _MOVE = (
     sa.text("""
-INSERT INTO identifiers (collection, identifier, digest)
-SELECT collection, identifier, digest FROM recent ORDER BY collection, identifier
+INSERT INTO identifiers (collection, identifier)
+SELECT collection, identifier FROM recent ORDER BY collection, identifier
 """),
     sa.text("DELETE FROM recent"),
 )
@@ -214,22 +192,20 @@ def settle(connection: Connection) -> None:
         connection.execute(statement)
 
 
-def _take(connection: Connection, collection: Collection, names: ByteArray, digests: bytes) -> int:
+def _take(connection: Connection, collection: Collection, names: ByteArray) -> int:
     """Take names that are not taken, and tell how many were not.
 
     In order, so that two services which take the same names cannot each wait for the other.
     """
     order = np.argsort(names.view("S16").ravel(), kind="stable")
-    sorted_digests = np.frombuffer(digests, dtype=np.uint8).reshape(-1, _WIDTH)[order]
     values = {
         "collection": collection.key,
         "names": names[order].tobytes(),
-        "digests": sorted_digests.tobytes(),
         "count": len(names),
     }
     return connection.execute(_TAKE, values).rowcount
 
 
-def _known(connection: Connection, collection: Collection, names: ByteArray) -> dict[bytes, bytes]:
+def _known(connection: Connection, collection: Collection, names: ByteArray) -> set[bytes]:
     values = {"collection": collection.key, "names": names.tobytes(), "count": len(names)}
-    return {bytes(name): bytes(digest) for name, digest in connection.execute(_KNOWN, values)}
+    return {bytes(name) for name in connection.scalars(_KNOWN, values)}

@@ -12,80 +12,20 @@ read. Two services that try it at once get different blocks, because a row can b
 import hashlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.agreement.agreement import Agreement
 from blurfit.errors import InfeasibleError, NotCertifiedError
-from blurfit.learning.admission import Screen
 from blurfit.learning.statistics import Statistics
-from blurfit.learning.sums import block_sums, rows_that_add_exactly, total
-from blurfit.messages.masks import sum_of_masks
-from blurfit.messages.shares import PART_OF, Role, ShareLayout
-from blurfit.messages.submissions import Layout, Submissions
+from blurfit.learning.sums import total
+from blurfit.messages.submissions import Submissions
+from blurfit.store.collections import ByteArray, Collection, Numbers
 from blurfit.store.tables import blocks
 
-ByteArray = npt.NDArray[np.uint8]
-FloatArray = npt.NDArray[np.float64]
-Numbers = npt.NDArray[Any]  # float64, or uint64 for shares
-
-LARGEST = 4096  # rows of a block
 SMALL, MANY = 256, 256  # blocks below so many rows are put together when there are so many of them
-
-
-@dataclass(frozen=True, eq=False)
-class Collection:
-    """What never changes about a collection."""
-
-    key: int
-    agreement: Agreement
-    screen: Screen | None  # of shares nothing can be told
-    exact_rows: int
-    invited: bool
-    role: Role
-    layout: Layout
-
-    @classmethod
-    def of(
-        cls, key: int, agreement: Agreement, *, invited: bool, role: Role = "whole"
-    ) -> "Collection":
-        """The collection of an agreement, with what follows from it worked out once."""
-        if role != "whole":
-            layout = agreement.share_layout(PART_OF[role])
-            return cls(key, agreement, None, LARGEST, invited, role, layout)
-        screen = Screen.of(agreement)
-        return cls(
-            key,
-            agreement,
-            screen,
-            rows_that_add_exactly(agreement, screen.largest_steps()),
-            invited,
-            role,
-            agreement.layout,
-        )
-
-    def numbers(self, rows: ByteArray) -> Numbers:
-        """What some rows hold: blurred numbers, or the words of shares."""
-        layout = self.layout
-        return layout.words(rows) if isinstance(layout, ShareLayout) else layout.numbers(rows)
-
-    def sums(self, numbers: Numbers) -> Numbers:
-        """The sums of some rows; those of shares are mod 2⁶⁴, those of seeds are of their masks."""
-        if self.role == "first":
-            return np.asarray(numbers.sum(axis=0, dtype=np.uint64))
-        if isinstance(self.layout, ShareLayout):
-            return sum_of_masks(numbers, self.layout.mask_width)
-        return block_sums(self.agreement, numbers)
-
-    @property
-    def block_rows(self) -> int:
-        """How many rows a block may have: so many that its sums are exact, wherever that can be."""
-        return min(LARGEST, self.exact_rows) if self.exact_rows > 1 else LARGEST
 
 
 def append(
@@ -109,15 +49,16 @@ def put_together(connection: Connection, collection: Collection) -> None:
         _write(connection, collection, hour, *_apart(collection, b"".join(parts)))
 
 
-def count(connection: Connection, key: int) -> int:
+def count(connection: Connection, collection: Collection) -> int:
     """How many submissions a collection holds."""
     query = sa.select(sa.func.coalesce(sa.func.sum(blocks.c.count), 0))
-    return int(connection.scalar(query.where(blocks.c.collection == key)) or 0)
+    return int(connection.scalar(query.where(blocks.c.collection == collection.key)) or 0)
 
 
-def history(connection: Connection, key: int) -> list[tuple[int, int]]:
+def history(connection: Connection, collection: Collection) -> list[tuple[int, int]]:
     """How many came in which hour since 1970."""
-    query = sa.select(blocks.c.hour, sa.func.sum(blocks.c.count)).where(blocks.c.collection == key)
+    here = blocks.c.collection == collection.key
+    query = sa.select(blocks.c.hour, sa.func.sum(blocks.c.count)).where(here)
     return [
         (hour, int(come))
         for hour, come in connection.execute(query.group_by(blocks.c.hour).order_by(blocks.c.hour))
@@ -157,7 +98,10 @@ def submissions(connection: Connection, collection: Collection) -> Iterator[Subm
 
 
 def rows(connection: Connection, collection: Collection) -> Iterator[tuple[ByteArray, Numbers]]:
-    """The same as names and numbers, or names and shares; seeds would take long to add up."""
+    """Names and numbers, or names and shares, block by block; each compared with its sums.
+
+    But for seeds, whose masks would take long to add up.
+    """
     for key, sums, block in _stored(connection, collection):
         names, numbers = _apart(collection, block)
         if collection.role == "second":

@@ -6,7 +6,22 @@ durably, before it gives away anything that depends on the set, and from then on
 set alone. Written down are the digest, how many are in it, and which of the names that are here are
 *not* in it: names cannot be added once a collection is closed, so that says who is.
 
-    digest = SHA-256("blurfit common set\n" ‖ fingerprint ‖ the names in order, 16 bytes each)
+    digest = SHA-256("blurfit common set\n" ‖ fingerprint ‖ the identifiers in order, 16 bytes each)
+
+**How many a set may leave out.** The other database says whose shares it holds, and so could leave
+out honest people until a victim is alone among contributors whom it invented, whose noise it knows.
+Let a database hold N shares, H of them of honest people, and let a set leave out L ≤ ϱN of them.
+Then at least H − L ≥ H − ϱN honest people are in the set, whoever they are. So the quorum n of
+honest people is kept, whatever the other side claims, if
+
+    H ≥ n + ϱN,    or: it invented f = N − H ≤ ((1 − ϱ)H − n)/ϱ contributors at most.
+
+Without such a limit (ϱ = 1) f = n − 1 would do, however many honest people there are.
+The first database takes ϱ = 1/10. Contributors send the seed first, so that every honest share here
+has its seed at the second, and honest losses are next to none; ϱ = 0 would let whoever sends a
+single share without a seed end the collection. With H = 2n that is f ≤ 8n. The second takes
+ϱ = 1/2: it also holds the seeds of people who gave up half-way, or came while the first was away.
+With H = 3n that is f ≤ n. Keeping f small is what invitations are for.
 """
 
 import hashlib
@@ -20,12 +35,14 @@ from sqlalchemy.engine import Connection
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, InvalidValueError
 from blurfit.messages.shares import ROLES, Role
-from blurfit.store.blocks import Collection
+from blurfit.store.collections import Collection
 from blurfit.store.tables import identifiers, insert_if_absent, recent, splits
 from blurfit.validate import one_of
 
 ByteArray = npt.NDArray[np.uint8]
 
+# 1/ϱ: a set may leave out at most one in so many of those whom a database holds.
+LEFT_OUT_ONE_IN: dict[Role, int] = {"first": 10, "second": 2}
 _WIDTH = 16
 
 
@@ -99,6 +116,15 @@ def record(connection: Connection, collection: Collection, left_out: ByteArray) 
             f"Expected at least the quorum {collection.agreement.quorum} of contributors whose "
             f"shares both databases have, and there are {len(common)}. With fewer the noise is too "
             "small to protect anyone."
+        )
+    most = len(here) // LEFT_OUT_ONE_IN[collection.role]
+    if len(left_out) > most:
+        raise InfeasibleError(
+            f"Expected a set of almost all whose shares are here, and this one leaves out "
+            f"{len(left_out)} of the {len(here)}, where at most {most} may be missing: the other "
+            "database has lost shares, or names only some, so that those who are left could stand "
+            "among contributors that were made up. Find out which; if it is honest, let those who "
+            "are missing send again, or collect again."
         )
     chosen = Commitment(digest_of(collection, common), len(common), in_order(left_out))
     before = recorded(connection, collection)

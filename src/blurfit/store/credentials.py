@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.errors import InfeasibleError
-from blurfit.store.blocks import Collection
+from blurfit.store.collections import Collection
 from blurfit.store.tables import insert_if_absent, invitations, settings
 
 _ADMINISTRATOR = "administrator"

@@ -46,10 +46,11 @@ from blurfit.errors import (
     NotPublishedError,
 )
 from blurfit.learning.learner import learn
+from blurfit.learning.release import Release
 from blurfit.learning.statistics import Statistics, unpack
 from blurfit.model.published import PublishedModel
 from blurfit.store import blocks, commitment, publication
-from blurfit.store.blocks import Collection
+from blurfit.store.collections import Collection
 from blurfit.store.commitment import ByteArray, Commitment, require_role
 from blurfit.store.tables import collections, splits
 from blurfit.theory.calibration import MomentCalibration
@@ -58,11 +59,9 @@ WordArray = npt.NDArray[np.uint64]
 
 
 class Result(NamedTuple):
-    """What a first database has come to: a model and sums, or why there will never be any."""
+    """What a first database has come to, and whether the second has it too."""
 
-    model: str | None
-    statistics: str | None
-    refusal: str | None
+    release: Release
     delivered: bool
 
 
@@ -77,7 +76,9 @@ def result(connection: Connection, collection: Collection) -> Result | None:
     row = connection.execute(
         query.join(splits, splits.c.collection == c.key).where(c.key == collection.key)
     ).one()
-    return None if row.model is None and row.refusal is None else Result(*row)
+    if row.model is None and row.refusal is None:
+        return None
+    return Result(Release(row.model, row.statistics, row.refusal), row.delivered)
 
 
 def fix(
@@ -93,7 +94,7 @@ def fix(
     here = commitment.names(connection, collection)
     chosen = commitment.recorded(connection, collection)
     if chosen is None:
-        publication.stop(connection, collection)
+        publication.close(connection, collection)
         chosen = commitment.record(connection, collection, commitment.minus(here, theirs))
     common = commitment.minus(here, chosen.left_out)
     if not commitment.among(common, theirs).all():
@@ -104,27 +105,27 @@ def fix(
     return chosen, commitment.minus(theirs, common)
 
 
-def keep(
-    connection: Connection, collection: Collection, sums: Statistics | None, outcome: str
-) -> Result:
-    """Write down the model, or without sums why there is none; what was written before stays."""
+def keep(connection: Connection, collection: Collection, release: Release) -> Result:
+    """Write down what was found; what was written before stays."""
     _hold(connection, collection)
     if (before := result(connection, collection)) is not None:
         return before
-    values = {"state": "closed", "refusal": outcome}
-    if sums is not None:
-        values = {"state": "published", "model": outcome, "statistics": sums.to_json()}
-    here = collections.c.key == collection.key
-    connection.execute(sa.update(collections).where(here).values(values))
-    found = result(connection, collection)
-    assert found is not None
-    return found
+    return Result(publication.record(connection, collection, release), delivered=False)
 
 
 def deliver(connection: Connection, collection: Collection) -> None:
     """Write down that the second database has the result."""
     here = splits.c.collection == collection.key
     connection.execute(sa.update(splits).where(here).values(delivered=True))
+
+
+def release_of(collection: Collection, count: int, words: WordArray) -> Release:
+    """What comes of Σv mod 2⁶⁴ over the set that was fixed: a model, or none for ever."""
+    try:
+        sums = statistics_of(collection, count, words)
+    except InfeasibleError as error:
+        return Release(refusal=str(error))
+    return Release.of(collection.agreement, sums)
 
 
 def statistics_of(collection: Collection, count: int, words: WordArray) -> Statistics:
@@ -189,17 +190,16 @@ def take_result(connection: Connection, collection: Collection, model: str, sums
     """Write down the result and publish it; another one than before is a conflict, for ever."""
     require_role(collection, "second")
     _hold(connection, collection)
-    c, here = collections.c, collections.c.key == collection.key
-    before = connection.execute(sa.select(c.model, c.statistics).where(here)).one()
+    c = collections.c
+    query = sa.select(c.model, c.statistics).where(c.key == collection.key)
+    before = connection.execute(query).one()
     if before.model is not None:
         if (before.model, before.statistics) != (model, sums):
             raise ConflictError(
                 "Expected the model that was published before: there is one for each collection."
             )
         return
-    connection.execute(
-        sa.update(collections).where(here).values(state="published", model=model, statistics=sums)
-    )
+    publication.record(connection, collection, Release(model, sums))
 
 
 def check_result(collection: Collection, chosen: Commitment | None, model: str, sums: str) -> None:
@@ -231,7 +231,7 @@ def check_result(collection: Collection, chosen: Commitment | None, model: str, 
 def consent(connection: Connection, collection: Collection) -> str | None:
     """Close a second database's collection; its model, if the first has sent it already."""
     require_role(collection, "second")
-    publication.stop(connection, collection)
+    publication.close(connection, collection)
     try:
         return publication.model(connection, collection)
     except NotPublishedError:

@@ -1,41 +1,32 @@
 """The store: submissions in SQLite or PostgreSQL, each counted once, and one model from each
 collection.
 
-A submission is stored under its random name. The same name with the same numbers is accepted again
-and counted once, so a sender who is not sure may simply send again; with other numbers it is a
-conflict. What was accepted is on disk.
+A submission is stored under its random identifier. What comes again under it is acknowledged and
+counted once, so a sender who is not sure may simply send again; the first one stays, whatever the
+numbers of a later one are. What was accepted is on disk.
 
 What must happen together is one transaction: names, numbers, sums and used invitations of a group
 of arrivals; the closing of a collection, its model, and the sums that are published with it.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
-import numpy.typing as npt
 import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.errors import (
-    BlurfitError,
-    ConflictError,
-    InfeasibleError,
-    InvalidValueError,
-    StorageError,
-    UnknownCollectionError,
-)
+from blurfit.errors import BlurfitError, InvalidValueError, StorageError, UnknownCollectionError
 from blurfit.learning.statistics import Statistics
 from blurfit.messages.shares import Role
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.published import PublishedModel
-from blurfit.store import blocks, commitment, credentials, publication, tables
+from blurfit.store import blocks, collections, commitment, credentials, publication, tables
 from blurfit.store.arrivals import (
     Arrival,
     Outcome,
@@ -44,13 +35,11 @@ from blurfit.store.arrivals import (
     receive_one_by_one,
     settle,
 )
-from blurfit.store.blocks import Collection
+from blurfit.store.collections import Collection, State
 
 Receiver = Callable[[Connection, Collection, Sequence[Arrival]], tuple[list[Outcome], int]]
 _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
-State = Literal["collecting", "closed", "published"]
-_FINGERPRINT = re.compile("[0-9a-f]{64}")
 _AWAY = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
 _MOST_RECENT = 2**15  # names that wait to be put in order
 
@@ -96,32 +85,24 @@ class Store:
 
     # ---- collections
 
-    def open(self, agreement: Agreement, *, invited: bool = False, role: Role = "whole") -> bool:
+    def open(
+        self,
+        agreement: Agreement,
+        *,
+        invited: bool = False,
+        role: Role = "whole",
+        allow_unproved: bool = False,
+    ) -> bool:
         """Start collecting under an agreement, which is verified; whether it is new is returned.
 
         To open it again changes nothing. `invited` says that each submission needs an invitation,
-        `role` which of the two databases this is, where trust is split.
+        `role` which of the two databases this is, where trust is split;
+        `allow_unproved` is as in `Agreement.verify`.
         """
-        agreement.verify()
+        agreement.verify(allow_unproved=allow_unproved)
         commitment.refuse_unless_fitting(agreement, role)
-        values = {
-            "fingerprint": agreement.fingerprint,
-            "agreement": agreement.to_json(),
-            "invited": invited,
-            "state": "collecting",
-        }
-        c = tables.collections.c
         with self._writing() as connection:
-            insert = tables.insert_if_absent(connection, tables.collections)
-            new = connection.scalar(insert.values(values).returning(c.key)) is not None
-            key, before = connection.execute(
-                sa.select(c.key, c.invited).where(c.fingerprint == agreement.fingerprint)
-            ).one()
-            if before != invited:
-                raise ConflictError(
-                    f"Expected invited={invited} to be {before}, as when the collection was "
-                    "opened: that cannot be changed afterwards."
-                )
+            key, new = collections.begin(connection, agreement, invited=invited)
             if role != "whole":
                 commitment.take_role(connection, key, role)
         return new
@@ -130,65 +111,35 @@ class Store:
         """What never changes about a collection, read once."""
         if found := self._collections.get(fingerprint):
             return found
-        c, role = tables.collections.c, tables.splits.c.role
-        shared = tables.splits.c.collection == c.key
-        query = sa.select(c.key, c.agreement, c.invited, role).outerjoin(tables.splits, shared)
-        row = None
-        if _FINGERPRINT.fullmatch(fingerprint):  # others are no text that every database takes
-            with self._reading() as connection:
-                row = connection.execute(query.where(c.fingerprint == fingerprint)).first()
-        if row is None:
-            raise UnknownCollectionError(
-                f"Nothing is collected under fingerprint={fingerprint!r} here. Is this the service "
-                "that you were invited to, and has the collection been opened?"
-            )
-        found = Collection.of(
-            row.key,
-            Agreement.from_json(row.agreement),
-            invited=row.invited,
-            role=row.role or "whole",
-        )
+        with self._reading() as connection:
+            found = collections.find(connection, fingerprint)
         self._collections[fingerprint] = found
         return found
 
     def known(self, fingerprint: str) -> Collection | None:
-        """The same if it has been read before, without a wait."""
+        """A collection that was read before, without a wait; None if it was not."""
         return self._collections.get(fingerprint)
 
     def status(self, fingerprint: str) -> Status:
         """State, count and quorum of a collection."""
-        collection = self.collection(fingerprint)
-        with self._reading() as connection:
-            return self._status(connection, collection)
+        return self.read(_status, self.collection(fingerprint))
 
     def statuses(self) -> list[Status]:
-        """The same for all collections, in the order of their opening."""
-        with self._reading() as connection:
-            c = tables.collections.c
-            prints = connection.scalars(sa.select(c.fingerprint).order_by(c.key)).all()
-        return [self.status(fingerprint) for fingerprint in prints]
+        """Those of all collections, in the order of their opening."""
+        return [self.status(one) for one in self.read(collections.fingerprints)]
 
     def history(self, fingerprint: str) -> list[tuple[int, int]]:
         """How many came in which hour since 1970."""
-        collection = self.collection(fingerprint)
-        with self._reading() as connection:
-            return blocks.history(connection, collection.key)
-
-    def _status(self, connection: Connection, collection: Collection) -> Status:
-        c, agreement = tables.collections.c, collection.agreement
-        state = connection.scalar(sa.select(c.state).where(c.key == collection.key))
-        count = blocks.count(connection, collection.key)
-        return Status(agreement.fingerprint, state, count, agreement.quorum, collection.invited)  # type: ignore[arg-type]
+        return self.read(blocks.history, self.collection(fingerprint))
 
     # ---- submissions
 
-    def receive(self, fingerprint: str, arrivals: Sequence[Arrival]) -> list[Outcome]:
+    def receive(self, collection: Collection, arrivals: Sequence[Arrival]) -> list[Outcome]:
         """Take a group of arrivals in one transaction; each succeeds or fails for itself.
 
         Raises StorageError if the transaction as a whole failed: then nothing was kept, or, if the
         connection broke at the very end, the same arrivals may be given again and count once.
         """
-        collection = self.collection(fingerprint)
         if not collection.invited:
             try:
                 return self._receive(receive_new, collection, arrivals)
@@ -225,13 +176,15 @@ class Store:
         batch = received if isinstance(received, Submissions) else Submissions.gather([received])
         layout = agreement.layout
         rows = layout.rows_of(batch)
-        if agreement.fingerprint not in self._collections:
+        try:
+            collection = self.collection(agreement.fingerprint)
+        except UnknownCollectionError:
             self.open(agreement)
+            collection = self.collection(agreement.fingerprint)
         names, numbers = layout.names(rows), layout.numbers(rows)
-        screen = self.collection(agreement.fingerprint).screen
-        if screen is not None:
-            screen.require(numbers)
-        (outcome,) = self.receive(agreement.fingerprint, [Arrival(names, numbers)])
+        if collection.screen is not None:
+            collection.screen.require(numbers)
+        (outcome,) = self.receive(collection, [Arrival(names, numbers)])
         if isinstance(outcome, BlurfitError):
             raise outcome
         return outcome
@@ -243,12 +196,6 @@ class Store:
         except UnknownCollectionError:
             return 0
 
-    def rows(self, fingerprint: str) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-        """The same as names and numbers, or names and shares."""
-        collection = self.collection(fingerprint)
-        with self._reading() as connection:
-            yield from blocks.rows(connection, collection)
-
     def submissions(self, fingerprint: str) -> Iterator[Submissions]:
         """Everything that a collection holds: for a backup, or to check its sums."""
         collection = self.collection(fingerprint)
@@ -257,18 +204,11 @@ class Store:
 
     # ---- publication
 
-    def stop(self, fingerprint: str) -> Status:
-        """Close a collection: nothing more is accepted, and nothing is published yet."""
+    def close_collection(self, fingerprint: str) -> Status:
+        """Accept nothing more, and publish nothing yet."""
         collection = self.collection(fingerprint)
-        with self._writing() as connection:
-            publication.stop(connection, collection)
-            return self._status(connection, collection)
-
-    def hand_over(self, fingerprint: str) -> str | None:
-        """The model of a closed collection, or None: then for `input` it is left to files."""
-        collection = self.collection(fingerprint)
-        with self._writing() as connection:
-            return publication.hand_over(connection, collection)
+        self.write(publication.close, collection)
+        return self.read(_status, collection)
 
     def publish(self, agreement: Agreement | str) -> PublishedModel:
         """Learn the model, once: it closes the collection, and is the same for ever."""
@@ -276,19 +216,12 @@ class Store:
         return PublishedModel.from_json(self.publish_text(fingerprint))
 
     def publish_text(self, fingerprint: str) -> str:
-        """The same as a text, always the same bytes."""
-        collection = self.collection(fingerprint)
-        with self._writing() as connection:
-            outcome = publication.publish(connection, collection)
-        if isinstance(outcome, InfeasibleError):  # which is on record now
-            raise outcome
-        return outcome
+        """Learn the model, once, as a text that is always the same bytes."""
+        return self.write(publication.publish, self.collection(fingerprint)).text()
 
     def model(self, fingerprint: str) -> str:
         """The published model, always the same text."""
-        collection = self.collection(fingerprint)
-        with self._reading() as connection:
-            return publication.model(connection, collection)
+        return self.read(publication.model, self.collection(fingerprint))
 
     def statistics(self, agreement: Agreement | str) -> Statistics:
         """The blurred sums that were published with a `moment` model; further models are free."""
@@ -296,60 +229,48 @@ class Store:
         return Statistics.from_json(self.statistics_text(fingerprint))
 
     def statistics_text(self, fingerprint: str) -> str:
-        """The same as it was stored."""
-        collection = self.collection(fingerprint)
-        with self._reading() as connection:
-            return publication.statistics(connection, collection)
+        """The blurred sums as they were stored."""
+        return self.read(publication.statistics, self.collection(fingerprint))
 
     # ---- keys
 
     def invite(self, fingerprint: str, hashes: Iterable[bytes]) -> int:
         """Keep the hashes of new invitations; how many were new is returned."""
-        collection = self.collection(fingerprint)
-        with self._writing() as connection:
-            return credentials.invite(connection, collection, hashes)
+        return self.write(credentials.invite, self.collection(fingerprint), hashes)
 
     def invitations(self, fingerprint: str) -> int:
         """How many invitations nobody has used yet."""
-        collection = self.collection(fingerprint)
-        with self._reading() as connection:
-            return credentials.unused(connection, collection)
+        return self.read(credentials.unused, self.collection(fingerprint))
 
     def administrator(self) -> bytes | None:
         """The hash of the administrator's token, if there is one."""
-        with self._reading() as connection:
-            return credentials.administrator(connection)
+        return self.read(credentials.administrator)
 
     def appoint(self, token_hash: bytes, *, replace: bool = False) -> bool:
         """Keep the hash of the administrator's token, if there is none or it shall be replaced."""
-        with self._writing() as connection:
-            return credentials.appoint(connection, token_hash, replace=replace)
+        return self.write(credentials.appoint, token_hash, replace=replace)
 
     # ---- transactions
 
-    def work(
+    def write(
         self,
-        what: Callable[Concatenate[Connection, Collection, _Given], _Found],
-        fingerprint: str,
+        what: Callable[Concatenate[Connection, _Given], _Found],
         *arguments: _Given.args,
         **named: _Given.kwargs,
     ) -> _Found:
-        """Do something with a collection in one transaction, all of it or nothing."""
-        collection = self.collection(fingerprint)
+        """Do something in one transaction, all of it or nothing."""
         with self._writing() as connection:
-            return what(connection, collection, *arguments, **named)
+            return what(connection, *arguments, **named)
 
-    def look(
+    def read(
         self,
-        what: Callable[Concatenate[Connection, Collection, _Given], _Found],
-        fingerprint: str,
+        what: Callable[Concatenate[Connection, _Given], _Found],
         *arguments: _Given.args,
         **named: _Given.kwargs,
     ) -> _Found:
-        """The same for what only reads."""
-        collection = self.collection(fingerprint)
+        """Find something out in one transaction that only reads."""
         with self._reading() as connection:
-            return what(connection, collection, *arguments, **named)
+            return what(connection, *arguments, **named)
 
     def tidy(self) -> None:
         """Move what SQLite has logged to its place, beside whoever writes; else nothing to do.
@@ -397,3 +318,10 @@ class Store:
         finally:
             if self._lock is not None:
                 self._lock.release()
+
+
+def _status(connection: Connection, collection: Collection) -> Status:
+    state = collections.state(connection, collection)
+    count = blocks.count(connection, collection)
+    quorum, invited = collection.agreement.quorum, collection.invited
+    return Status(collection.fingerprint, state, count, quorum, invited)

@@ -6,7 +6,7 @@ durable.
 | `migrations` | which of the steps below have been taken |
 | `settings` | the hash of the administrator's token |
 | `collections` | an agreement, its state, and once published its model, for ever |
-| `recent`, `identifiers` | the names that were taken, and a digest of what came under each |
+| `recent`, `identifiers` | the identifiers that were taken |
 | `blocks` | submissions as they came, some hundreds in a row, with their sums and a checksum |
 | `invitations` | hashes of those that nobody has used; using one removes it |
 | `splits` | which of two databases this is for a collection, and the set that both sum over |
@@ -58,7 +58,8 @@ collections = sa.Table(
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("model", sa.Text),
     sa.Column("statistics", sa.Text),
-    sa.Column("refusal", sa.Text),
+    sa.Column("refusal", sa.Text),  # why there will never be a model
+    sa.Column("handed_over", sa.Text),  # the file that its release was left to
     sa.CheckConstraint("state IN ('collecting', 'closed', 'published')", name="known_state"),
     sa.CheckConstraint("(state = 'published') = (model IS NOT NULL)", name="published_has_model"),
 )
@@ -70,7 +71,6 @@ def _names(table: str) -> sa.Table:
         metadata,
         sa.Column("collection", _Key, primary_key=True),
         sa.Column("identifier", sa.LargeBinary, primary_key=True),
-        sa.Column("digest", sa.LargeBinary, nullable=False),
         sqlite_with_rowid=False,
     )
 

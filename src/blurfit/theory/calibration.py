@@ -8,11 +8,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.theory import certified, excess_risk, gaussian, moment, paper, search
 from blurfit.theory.certified import CurvatureLoss, Scales, Shares
+from blurfit.theory.gradient import log_gradient_delta
 from blurfit.theory.paper import LocalClaim
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
 from blurfit.validate import inside_unit_interval, nonnegative, positive, whole
@@ -22,6 +26,17 @@ Rule = Literal["certified", "published"]
 MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
 RULES: tuple[Rule, ...] = ("certified", "published")
 EVALUATION_ROUNDING = 1 + 1e-10  # what is kept is evaluated at a little less noise than there is
+
+
+class Deviations(NamedTuple):
+    """The noise's deviation in each blurred number of one submission.
+
+    `quadratic` has one for each coordinate of q (input), or for each entry of the upper triangle of
+    qqᵀ, row by row (moment); `linear` is that of every coordinate of p.
+    """
+
+    quadratic: FloatArray
+    linear: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +57,11 @@ class Calibration(ABC):
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain numbers and words, for JSON; `calibration_from_dict` reads it."""
         return asdict(self)
+
+    @property
+    @abstractmethod
+    def deviations(self) -> Deviations:
+        """What one contributor's noise deviates by, number by number."""
 
     def guarantee(
         self, *, count: int | None = None, epsilon: float | None = None, delta: float | None = None
@@ -118,6 +138,11 @@ class InputCalibration(Calibration):
         return self.sigma_b / math.sqrt(self.setting.quorum)
 
     @property
+    def deviations(self) -> Deviations:
+        """σ_u/√n for each coordinate of q, σ_b/√n for each of p."""
+        return Deviations(np.full(self.setting.dimension, self.q_noise), self.p_noise)
+
+    @property
     def scales(self) -> Scales:
         """σ_u, σ_b and Δ_in together."""
         return Scales(self.sigma_u, self.sigma_b, self.ridge)
@@ -141,9 +166,9 @@ class InputCalibration(Calibration):
         loss = certified.curvature_loss(self.setting, self.sigma_u, self.ridge, self.shares)
         for name, value in asdict(loss).items():
             _agree(name, getattr(self.loss, name), value)
-        spent = certified.log_gradient_delta(
+        spent = log_gradient_delta(
             self.model.epsilon - loss.determinant_loss,
-            loss.gradient_sensitivity / self.sigma_b,
+            *search.standardised(self.setting, self.sigma_b, loss),
             self.setting.dimension,
         )
         _promise(self.shares.total <= self.model.delta * (1 + 1e-12), self.model, "shares")
@@ -206,6 +231,13 @@ class MomentCalibration(Calibration):
         τσ/√n.
         """
         return self.sigma_p / math.sqrt(self.setting.quorum)
+
+    @property
+    def deviations(self) -> Deviations:
+        """σ/√n on the diagonal of qqᵀ, σ/√(2n) beside it, τσ/√n for each coordinate of p."""
+        rows, columns = np.triu_indices(self.setting.dimension)
+        beside = self.m_noise / math.sqrt(2)
+        return Deviations(np.where(rows == columns, self.m_noise, beside), self.p_noise)
 
     def verify(self) -> None:
         """See `Calibration.verify`: by the exact Gaussian profile."""

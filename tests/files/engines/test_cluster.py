@@ -70,9 +70,9 @@ def test_workers_that_die_again_and_again_are_an_error(plan, monkeypatch) -> Non
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         Cluster(workers=1) as cluster,
     ):
-        monkeypatch.setattr(module, "look", _die)
+        monkeypatch.setattr(module, "scan", _die)
         with pytest.raises(ServiceError, match="Nothing was published"):
-            cluster.look(AGREEMENT.to_json(), plan.tasks[:1], lambda _rows: None)
+            cluster.scan(AGREEMENT.to_json(), plan.tasks[:1], lambda _rows: None)
 
 
 def _die(_text, _task):

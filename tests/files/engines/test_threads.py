@@ -27,7 +27,7 @@ def plan(tmp_path) -> Plan:
 @pytest.mark.parametrize("count", [1, 3])
 def test_everything_is_looked_at_once(plan, count) -> None:
     told: list[int] = []
-    parts, suspects = Threads(count).look(AGREEMENT.to_json(), plan.tasks, told.append)
+    parts, suspects = Threads(count).scan(AGREEMENT.to_json(), plan.tasks, told.append)
     assert sum(rows for rows, _ in parts) == plan.rows == 600
     assert told == [50] * 12
     assert suspects is not None
@@ -57,7 +57,7 @@ def test_no_more_at_a_time_than_there_are_threads() -> None:
 def test_an_error_stops_the_rest(plan, tmp_path) -> None:
     (tmp_path / "3.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(InvalidValueError, match=r"3\.parquet"):
-        Threads(2).look(AGREEMENT.to_json(), plan.tasks, lambda _rows: None)
+        Threads(2).scan(AGREEMENT.to_json(), plan.tasks, lambda _rows: None)
 
 
 def test_there_is_a_thread_for_each_core() -> None:

@@ -11,7 +11,7 @@ Progress = Callable[[int], object]  # is told how many more rows have been looke
 class Engine(Protocol):
     """Runs the functions of `blurfit.files.scan` on all tasks."""
 
-    def look(
+    def scan(
         self, text: str, tasks: Sequence[Task], progress: Progress
     ) -> tuple[Parts, Words | None]:
         """The parts of all tasks' sums; and the prefixes of names that occur twice.

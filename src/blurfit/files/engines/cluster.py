@@ -20,16 +20,16 @@ from blurfit.errors import BlurfitError, ServiceError
 from blurfit.files.duplicates import partitions_for, suspects
 from blurfit.files.engines import Progress
 from blurfit.files.scan import (
-    Look,
     Parts,
     Records,
+    Scanned,
     Task,
     Words,
     apart,
-    look,
     merge,
     records,
     repeated,
+    scan,
 )
 
 FAN_IN, RETRIES = 8, 3
@@ -81,7 +81,7 @@ class Cluster:
         if self._local is not None:
             self._local.close()
 
-    def look(
+    def scan(
         self, text: str, tasks: Sequence[Task], progress: Progress
     ) -> tuple[Parts, Words | None]:
         """See `Engine`."""
@@ -89,10 +89,10 @@ class Cluster:
         client, partitions = self._client, partitions_for(sum(task.rows for task in tasks) // 4)
         options = {"pure": False, "retries": RETRIES}
         with _killed():
-            looks = [client.submit(look, text, task, **options) for task in tasks]
-            level = [client.submit(attrgetter("parts"), one, **options) for one in looks]
-            cut = [client.submit(_cut, one, partitions, **options) for one in looks]
-            del looks  # so that workers forget what nobody waits for
+            scans = [client.submit(scan, text, task, **options) for task in tasks]
+            level = [client.submit(attrgetter("parts"), one, **options) for one in scans]
+            cut = [client.submit(_cut, one, partitions, **options) for one in scans]
+            del scans  # so that workers forget what nobody waits for
             twice = [
                 client.submit(
                     repeated,
@@ -135,7 +135,7 @@ class Cluster:
                     yield future.result()
 
 
-def _cut(found: Look, partitions: int) -> list[Words]:
+def _cut(found: Scanned, partitions: int) -> list[Words]:
     return apart(found.prefixes, found.prefixes, partitions)
 
 
@@ -147,7 +147,7 @@ def _killed() -> Iterator[None]:
         yield
     except (distributed.KilledWorker, distributed.client.FutureCancelledError) as error:
         raise ServiceError(
-            f"The cluster gave up: {error} Nothing was published. Look into the workers' logs, "
+            f"The cluster gave up: {error} Nothing was published. Scanned into the workers' logs, "
             "give them more memory, and run the same again."
         ) from error
 

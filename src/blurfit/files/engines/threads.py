@@ -19,10 +19,10 @@ from blurfit.files.scan import (
     Task,
     Words,
     apart,
-    look,
     merge,
     records,
     repeated,
+    scan,
 )
 
 _Result = TypeVar("_Result")
@@ -38,14 +38,14 @@ class Threads:
 
     count: int = field(default_factory=_cores)
 
-    def look(
+    def scan(
         self, text: str, tasks: Sequence[Task], progress: Progress
     ) -> tuple[Parts, Words | None]:
         """See `Engine`."""
         partitions = partitions_for(sum(task.rows for task in tasks))
         parts: Parts = []
         with Spill(partitions, np.dtype("<u8")) as spill:
-            for task, found in zip(tasks, self._map(partial(look, text), tasks), strict=True):
+            for task, found in zip(tasks, self._map(partial(scan, text), tasks), strict=True):
                 parts = merge(text, [parts, found.parts])
                 for number, some in enumerate(apart(found.prefixes, found.prefixes, partitions)):
                     spill.append(number, some)

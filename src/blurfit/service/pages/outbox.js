@@ -3,8 +3,8 @@
 // answer cannot make a second blurred copy, from which two together would tell more than agreed.
 // The service counts a name once, so sending again is always safe.
 //
-// Where trust is split there are two messages, one for each database. Both are kept before either
-// is sent, and each is sent until its database has it.
+// With two databases there are two messages, one for each. Both are kept before either is sent, and
+// each is sent until its database has it: the seed first, and the share once the seed has arrived.
 //
 //   (nothing) ─ keep ─► sending ─► received
 //                          └─────► refused      with the service's reason; may be tried again
@@ -30,7 +30,7 @@ export function kept(fingerprint) {
 }
 
 /** Keep the bytes, unless some are kept already (by another tab, say): then those stand. `further`
- * are {origin, name, bytes} for each of two databases, where trust is split. */
+ * are {origin, name, bytes} for each database, if there are two. */
 export async function keep(fingerprint, bytes, invitation, further = []) {
   return alone(fingerprint, async () => {
     const before = kept(fingerprint);
@@ -99,12 +99,11 @@ export async function deliver(fingerprint, tell) {
   });
 }
 
-/** Each share that its database does not have yet; which have it is kept at once. */
+/** Each share that its database does not have yet; which have it is kept at once. No share is sent
+ * before its seed has arrived: whoever gives up half-way leaves a seed behind, and no share. */
 async function sendShares(record) {
   const invitations = record.invitation?.split(",") ?? [];
-  let failure = null;
   for (const [place, share] of [...record.shares.entries()].reverse()) {
-    // the seed first: whoever gives up half-way leaves the short one behind
     if (share.received) continue;
     const answer = await attemptToSend({
       fingerprint: record.fingerprint,
@@ -112,15 +111,12 @@ async function sendShares(record) {
       invitation: invitations[place],
       origin: share.origin,
     });
-    if (answer.ok) {
-      delete share.body;
-      share.received = new Date().toISOString();
-      store(record);
-    } else if (!failure || answer.problem) {
-      failure = answer; // the other one gets its share all the same
-    }
+    if (!answer.ok) return answer;
+    delete share.body;
+    share.received = new Date().toISOString();
+    store(record);
   }
-  return failure ?? { ok: true, content: null };
+  return { ok: true, content: null };
 }
 
 function joined(shares) {
