@@ -14,6 +14,10 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 MAY_DRAW_NOISE = {"contributor", "baselines", "simulation", "forecast", "audit"}
 # Tokens, and pauses that are spread out: random, but no noise.
 MAY_DRAW_NOISE |= {"protocol"}
+# Integrals and a bootstrap over blurred sums, which are public: they protect nobody.
+MAY_DRAW_NOISE |= {"learning"}
+# Who may ask for the operating system's bits; tests replay them (`tests/support/replay.py`).
+MAY_ASK_FOR_BITS = {"contributor/noise.py", "contributor/discrete_gaussian.py"}
 
 
 def room(module: Path) -> str:
@@ -37,6 +41,28 @@ def test_only_some_rooms_draw_noise(module: Path) -> None:
             assert node.attr not in {"random", "default_rng", "urandom", "rvs"}, (
                 f"line {node.lineno}"
             )
+
+
+def test_only_the_noise_touches_the_source_of_bits() -> None:
+    """No other module can see, exchange or seed what noise is made of."""
+    touching = set()
+    for module in MODULES:
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            imported = isinstance(node, ast.Import | ast.ImportFrom) and (
+                "bits" in {alias.name.rpartition(".")[2] for alias in node.names}
+                or str(getattr(node, "module", "")).endswith("contributor.bits")
+            )
+            named = isinstance(node, ast.Constant) and node.value == "blurfit.contributor.bits"
+            assigned = isinstance(node, ast.Assign) and any(
+                isinstance(target, ast.Attribute)
+                and isinstance(target.value, ast.Name)
+                and target.value.id in {"bits", "entropy"}
+                for target in node.targets
+            )
+            assert not assigned, f"{module}, line {node.lineno}"
+            if imported or named:
+                touching.add(module.relative_to(SOURCE).as_posix())
+    assert touching == MAY_ASK_FOR_BITS
 
 
 def test_all_is_what_the_package_offers() -> None:
