@@ -27,6 +27,7 @@ from rich.console import Console
 from rich.progress import track
 
 from blurfit.datasets import Census, load_acs, make_census
+from blurfit.datasets.reading import locate, read
 from blurfit.learning.inference import Inference, infer, refusal
 from blurfit.learning.joint_sums import (
     JointColumn,
@@ -159,9 +160,9 @@ def census_rows(trials: int, *, label: bool) -> Iterator[Row]:
 
 def small_set(name: str) -> People:
     """One of the twelve, its columns scaled by their least and largest values."""
-    file = reading.locate(f"uci/{name}.parquet")
+    file = locate(f"uci/{name}.parquet")
     columns = [f"x{j}" for j in range(1, 30)]
-    found = reading.read(file, ["y"], columns)
+    found = read(file, ["y"], columns)
     names = tuple(column for column in found if column != "y" and np.ptp(found[column]) > 0)
     raw = np.column_stack([found[column] for column in (*names, "y")]).astype(np.float64)
     low, high = raw.min(axis=0), raw.max(axis=0)

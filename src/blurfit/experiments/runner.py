@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import blurfit
 from blurfit.experiments.cohort import Population
-from blurfit.experiments.trials import Journal, Row, write_csv
+from blurfit.experiments.trials import Row, TrialLog, write_csv
 from blurfit.progress import Progress, silent
 from blurfit.validate import whole
 
@@ -73,7 +73,7 @@ def run(
         "seed": population.seed,
         "trials": trials,
     }
-    journal = Journal(out / f"{experiment.name}.journal", question)
+    journal = TrialLog(out / f"{experiment.name}.journal", question)
     done = {cell: rows for cell, rows in journal.read().items() if cell in cells}
     journal.start(done)
     with threadpool_limits(limits=1):

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
 from blurfit.forecast import DRAWS
-from blurfit.forecast.population import Population, Samples, Sums
+from blurfit.forecast.population import CollectionSums, Population, Samples
 from blurfit.forecast.results import LEVEL, Forecast, Outlook
 from blurfit.learning.learner import weights_of
 from blurfit.progress import Progress, silent
@@ -94,7 +94,10 @@ def forecast_agreement(
 
 
 def errors_of(
-    agreement: Agreement, population: Population, sums: Sums, generator: np.random.Generator
+    agreement: Agreement,
+    population: Population,
+    sums: CollectionSums,
+    generator: np.random.Generator,
 ) -> FloatArray:
     """The errors of the models that the collections would publish; fewer where some are refused."""
     found = []
@@ -145,7 +148,9 @@ def band(errors: FloatArray, level: float = LEVEL) -> tuple[float, float]:
     return float(lower), float(upper)
 
 
-def outlook(schema: Schema, samples: Samples, sums: Sums, terms: Mapping[str, Any]) -> Outlook:
+def outlook(
+    schema: Schema, samples: Samples, sums: CollectionSums, terms: Mapping[str, Any]
+) -> Outlook:
     """One cell: `terms` are those of `Agreement.propose`, the quorum is met exactly."""
     try:
         agreement = Agreement.propose(schema, quorum=sums.count, **terms)
@@ -158,7 +163,7 @@ def outlook(schema: Schema, samples: Samples, sums: Sums, terms: Mapping[str, An
 
 
 def _under(
-    agreement: Agreement, samples: Samples, sums: Sums, local_epsilon: float | None = None
+    agreement: Agreement, samples: Samples, sums: CollectionSums, local_epsilon: float | None = None
 ) -> Outlook:
     fixed = agreement.epsilon, agreement.mechanism, local_epsilon
     if sums.count < agreement.quorum:
