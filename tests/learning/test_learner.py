@@ -265,3 +265,16 @@ def test_weights_do_not_betray_the_grid_of_the_noise() -> None:
     allowed = (math.e - 1) / (math.e + 1)
     assert abs(right - wrong) < allowed
     assert abs(right - wrong) < 0.35  # in truth they are about the same
+
+
+@pytest.mark.parametrize(("smallest", "stated"), [(300.0, True), (3.0, False), (-1.0, False)])
+def test_no_standard_errors_where_the_noise_rules_a_direction(
+    smallest: float, stated: bool
+) -> None:
+    schema = Schema([Numeric("a", -1, 1)], Numeric("y", -1, 1), intercept=False)
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=1000)
+    model = learn(agreement, Statistics(1000, [[smallest]], [0.3 * abs(smallest)]))
+    assert (model.uncertainty is not None) is stated
+    if not stated:
+        with pytest.raises(InfeasibleError, match="noise is small against the smallest eigenvalue"):
+            model.estimates()
