@@ -6,9 +6,9 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from blurfit import Agreement
+from blurfit.audit import findings as attacks
 from blurfit.audit.examination import Finding
 from blurfit.cli import main
-from blurfit.commands import audit as module
 
 SURVEY = Path(__file__).parents[2] / "docs" / "examples" / "survey.json"
 
@@ -33,7 +33,7 @@ def test_json_has_every_finding() -> None:
 
 def test_a_broken_promise_is_exit_code_1(monkeypatch) -> None:
     broken = Finding("model", "zero and extreme", "linear", 1000, 1.0, 1e-6, 2.5)
-    monkeypatch.setattr(module, "audit_agreement", lambda *_, **__: [broken])
+    monkeypatch.setattr(attacks, "audit_agreement", lambda *_, **__: [broken])
     result = run(str(SURVEY))
     assert result.exit_code == 1
     assert "BROKEN" in result.output

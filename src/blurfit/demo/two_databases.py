@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from rich.console import Console
 from rich.markdown import Markdown
@@ -35,6 +34,7 @@ from blurfit.errors import NotCertifiedError
 from blurfit.messages.shares import Role
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
+from blurfit.optional import optional
 from blurfit.protocol import tokens
 from blurfit.service.app import Limits, Service
 from blurfit.service.remote import RemoteDatabase
@@ -161,8 +161,8 @@ def _plot(
     """The same number of the poorer and the richer half, as one database, and as each of two, has
     it.
     """
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
+    optional("matplotlib").use("Agg")
+    plt = optional("matplotlib.pyplot")
 
     income = np.asarray(people.table[people.schema.target.name], dtype=np.float64)
     rich = income > np.median(income)

@@ -83,7 +83,8 @@ class Population:
         """Encode by the census's public bounds, in an order that the seed decides."""
         order = generator_for([seed, 2017]).permutation(len(census))
         x, y = census.schema.encode(census.table)
-        label = census.label_schema.encode(census.table).target
+        wanted = census.label_schema.target
+        label = wanted.scale(np.asarray(census.table[wanted.name]))
         return cls(
             np.ascontiguousarray(x[order]),
             y[order],

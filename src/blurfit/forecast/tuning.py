@@ -9,7 +9,7 @@ is better there too.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from blurfit.errors import BlurfitError, InfeasibleError
 from blurfit.forecast.population import Population, Samples
 from blurfit.forecast.results import Outlook
 from blurfit.forecast.sweep import fitting, outlook, propose_terms
+from blurfit.progress import Progress, silent
 from blurfit.schema.schema import Schema
 from blurfit.theory.calibration import InputCalibration, Mechanism
 from blurfit.theory.simplex import Point, descend
@@ -55,7 +56,7 @@ def advise(
     terms: Mapping[str, Any] | None = None,
     goal: str = "error",
     seed: int = 0,
-    progress: Callable[[], object] | None = None,
+    progress: Progress = silent,
 ) -> Advice:
     """The terms that minimise the expected error (or, goal="upper", the band's upper end).
 
@@ -79,8 +80,7 @@ def advise(
         start.pop("local_share", None)
 
     def value(point: Point) -> float:
-        if progress is not None:
-            progress()
+        progress()
         try:
             seen = look(_read(start, point), fresh=False)
         except BlurfitError:

@@ -57,7 +57,8 @@ class Statistics:
     fingerprint: str | None = None
 
     def __post_init__(self) -> None:
-        count = _count(self.count)
+        validate.whole_from_zero(count=self.count)
+        count = operator.index(self.count)
         gram = symmetrised(gram=self.gram)
         moment = conforming(gram, moment=self.moment)
         gram.setflags(write=False)
@@ -237,13 +238,3 @@ def _refuse_unless_finite(**arrays: FloatArray) -> None:
                 f"Expected {name} to be finite, but it contains {culprit}: blurring never makes "
                 "such a number, so look for it where the records are read."
             )
-
-
-def _count(value: object) -> int:
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = -1
-    if isinstance(value, bool | np.bool_) or number < 0:
-        raise InvalidValueError(f"Expected count={value!r} to be a whole number >= 0.")
-    return number
