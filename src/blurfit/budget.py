@@ -97,7 +97,7 @@ class Budget:
 
     @property
     def remaining(self) -> float:
-        """ε that is left at the budget's δ. (Fits do not add up in ε; ask by trying.)"""
+        """ε that is left at the budget's δ. Fits do not add up in ε: ask by trying."""
         return max(0.0, self.epsilon - self.spent().epsilon)
 
     def __str__(self) -> str:

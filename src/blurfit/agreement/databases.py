@@ -9,9 +9,9 @@ agreement is made, and by everyone who receives one:
   as good as continuous and what the grid costs is paid for (`blurfit.agreement.grid`).
 * **Coarse enough.** An honest |vⱼ| is at most B = (R + 40s)/g + 1: R bounds the record's own number
   (all of them together in the Frobenius norm), s is the deviation of its noise, g the step, and
-  rounding adds at most one. Noise leaves ±40s with probability below 2e^{−800}. So 2³² contributors cannot overflow if
-  2³²·B < 2⁶³, that is B < 2³¹. (Their noise adds up like √N and not like N: this is conservative by
-  far.)
+  rounding adds at most one. Noise leaves ±40s with probability below 2e^{−800}. So 2³²
+  contributors cannot overflow if 2³²·B < 2⁶³, that is B < 2³¹. (Their noise adds up like √N and
+  not like N: this is conservative by far.)
 """
 
 import ipaddress

@@ -48,8 +48,8 @@ _POINTS_IN_A_CELL = 2.0**12  # times d^{3/2}/ε
 
 @dataclass(frozen=True)
 class Grid:
-    """Steps, each a power of two: of q, of the noise on p, and of p̃ for `input`, where `dither` is finer
-    than `linear`; one step for all three, of the products of z, for `moment`.
+    """Steps, each a power of two: for `input` of q, of the noise on p, and of p̃, where
+    `dither` is finer than `linear`; for `moment` one step, of the products of z, three times.
     """
 
     quadratic: float

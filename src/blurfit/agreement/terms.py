@@ -129,6 +129,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             ) from error
 
 
+TERMS: tuple[str, ...] = Terms.__struct_fields__
+
+
 def _plain(value: Any) -> Any:
     """Python's own numbers, of which alone a canonical text can be made."""
     if isinstance(value, dict):

@@ -19,7 +19,7 @@ makes sure of (`blurfit.agreement.databases`). So the sums are those of one data
 last bit.
 
 A seed is drawn for each record and used once. If a record were shared twice under two names it
-would be counted twice: `blurfit.contributor.share_sending` keeps what it
+would be counted twice: `blurfit.contributor.shared_client` keeps what it
 has drawn until both have it.
 """
 

@@ -16,13 +16,10 @@ variances as a share of the largest (0.35 ± 0.3), the range of the spread of co
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import BoolArray, FloatArray
 from blurfit.learning.joint_sums import Submodel
 from blurfit.theory.joint_form import JointColumn
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,8 @@ class Statistics:
     fingerprint: str | None = None
 
     def __post_init__(self) -> None:
-        count = _count(self.count)
+        validate.whole_from_zero(count=self.count)
+        count = operator.index(self.count)
         gram = symmetrised(gram=self.gram)
         moment = conforming(gram, moment=self.moment)
         gram.setflags(write=False)
@@ -63,7 +64,7 @@ class Statistics:
         return cls(0, np.zeros((dimension, dimension)), np.zeros(dimension))
 
     def under(self, fingerprint: str) -> Self:
-        """The same sums, said to be of submissions under the agreement with this fingerprint."""
+        """These sums, said to be of submissions under the agreement with this fingerprint."""
         return type(self)(self.count, self.gram, self.moment, fingerprint)
 
     @classmethod
@@ -130,37 +131,6 @@ class Statistics:
         return type(self), (self.count, self.gram, self.moment, self.fingerprint)
 
 
-def pack(symmetric: npt.ArrayLike) -> FloatArray:
-    """The upper triangle M₁₁, M₁₂, …, M₁d, M₂₂, …, Mdd of one (d, d) matrix or a stack (…, d, d).
-
-    A symmetric matrix says everything twice; a message says it once. `unpack` is the inverse.
-    """
-    M = np.asarray(symmetric, dtype=np.float64)
-    if M.ndim < 2 or M.shape[-1] != M.shape[-2] or not np.array_equal(M, np.swapaxes(M, -1, -2)):
-        raise InvalidValueError(
-            f"Expected symmetric.shape={M.shape} to be (…, d, d) and each matrix to equal its "
-            "transpose; (M + M.T) / 2 does."
-        )
-    rows, columns = np.triu_indices(M.shape[-1])
-    return M[..., rows, columns]
-
-
-def unpack(packed: npt.ArrayLike, dimension: int) -> FloatArray:
-    """The symmetric matrix (or the stack of them) whose upper triangle `pack` wrote."""
-    validate.whole(dimension=dimension)
-    triangle = np.asarray(packed, dtype=np.float64)
-    if triangle.shape[-1:] != (_triangle(dimension),):
-        raise InvalidValueError(
-            f"Expected packed.shape={triangle.shape} to end in {_triangle(dimension)}, "
-            f"which is d(d+1)/2 for dimension={dimension}."
-        )
-    rows, columns = np.triu_indices(dimension)
-    M = np.empty((*triangle.shape[:-1], dimension, dimension))
-    M[..., rows, columns] = triangle
-    M[..., columns, rows] = triangle
-    return M
-
-
 def symmetrised(**matrices: npt.ArrayLike) -> FloatArray:
     """½(M + Mᵀ) as a new array, for a matrix that equals its transpose up to rounding.
 
@@ -209,17 +179,3 @@ def _refuse_unless_finite(**arrays: FloatArray) -> None:
                 f"Expected {name} to be finite, but it contains {culprit}: blurring never makes "
                 "such a number, so look for it where the records are read."
             )
-
-
-def _count(value: object) -> int:
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = -1
-    if isinstance(value, bool | np.bool_) or number < 0:
-        raise InvalidValueError(f"Expected count={value!r} to be a whole number >= 0.")
-    return number
-
-
-def _triangle(dimension: int) -> int:
-    return dimension * (dimension + 1) // 2

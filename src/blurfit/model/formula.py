@@ -93,7 +93,8 @@ def _sides(text: str, names: Sequence[str]) -> dict[str, list[list[Any]]]:
         found = parser.get_terms(text, context={"__formulaic_variables_available__": list(names)})
     except (errors.FormulaInvalidError, errors.FormulaicError, SyntaxError) as error:
         raise InvalidValueError(
-            f"Expected a formula such as 'income ~ age + C(region)', and got {text!r}: {str(error).splitlines()[0]}"
+            f"Expected a formula such as 'income ~ age + C(region)', and got {text!r}: "
+            f"{str(error).splitlines()[0]}"
         ) from error
     sides = {
         side: [list(term.factors) for term in terms] for side, terms in found._to_dict().items()

@@ -18,10 +18,11 @@ from blurfit.errors import (
 )
 from blurfit.learning.regularisers import ElasticNet
 from blurfit.learning.solver import minimise
-from blurfit.learning.statistics import Statistics, unpack
+from blurfit.learning.statistics import Statistics
 from blurfit.learning.sums import Totals
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
+from blurfit.theory import triangle
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss
 
@@ -54,8 +55,9 @@ def moments_of(agreement: Agreement, totals: Totals) -> PublishedMoments:
 def statistics_of(agreement: Agreement, totals: Totals) -> Statistics:
     """A and c of an `input` collection. Nothing of them may be shown but the model."""
     d = agreement.schema.dimension
-    triangle = d * (d + 1) // 2
-    gram, moment = unpack(totals.sums[:triangle], d), totals.sums[triangle:]
+
+    size = triangle.size(d)
+    gram, moment = triangle.unpack(totals.sums[:size], d), totals.sums[size:]
     return Statistics(totals.count, gram, moment, totals.fingerprint)
 
 

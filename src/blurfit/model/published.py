@@ -13,7 +13,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,6 +26,7 @@ from blurfit.schema.joint import Question, Units, columns_of, question, units, v
 from blurfit.schema.schema import Categorical, Coefficients, Numeric
 from blurfit.theory.setting import ModelGuarantee
 from blurfit.validate import inside_unit_interval, one_of, whole
+from blurfit.version import __version__
 
 if TYPE_CHECKING:
     from blurfit.model.summary import Summary
@@ -359,7 +359,7 @@ class PublishedModel:
 
 def software() -> str:
     """The name and version that a model is stamped with."""
-    return f"blurfit {version('blurfit')}"
+    return f"blurfit {__version__}"
 
 
 def _plain(one: Inference) -> dict[str, Any]:

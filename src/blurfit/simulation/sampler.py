@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import InvalidValueError
-from blurfit.learning.statistics import Statistics, pack
+from blurfit.learning.statistics import Statistics
 from blurfit.learning.sums import Totals
 from blurfit.model.learner import statistics_of
+from blurfit.theory import triangle
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration
 
@@ -43,7 +44,7 @@ def exact_totals(agreement: Agreement, records: Any) -> Totals:
 
 def input_totals(agreement: Agreement, statistics: Statistics) -> Totals:
     """A and c as the totals of an `input` collection."""
-    sums = np.concatenate([pack(statistics.gram), statistics.moment])
+    sums = np.concatenate([triangle.pack(statistics.gram), statistics.moment])
     return Totals(statistics.count, sums, agreement.fingerprint)
 
 

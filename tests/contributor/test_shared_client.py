@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from blurfit import Agreement, InvalidValueError, NotInvitedError, Numeric, Schema, ServiceError
 from blurfit.contributor.share import share
-from blurfit.contributor.share_sending import SplitClient
+from blurfit.contributor.shared_client import SharedClient
 from blurfit.messages.masks import expand
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.service.app import Limits, Service
@@ -24,7 +24,7 @@ RECORD = {"age": 30, "income": 50}
 
 @pytest.fixture
 def agreement() -> Agreement:
-    return Agreement.propose(SCHEMA, trust="split", databases=TWO, **PROMISE)
+    return Agreement.propose(SCHEMA, trust="shared", databases=TWO, **PROMISE)
 
 
 class Breaking(httpx.BaseTransport):
@@ -56,8 +56,8 @@ def two(agreement) -> Iterator[tuple[tuple[Store, Store], list[Breaking]]]:
             yield (first, second), [Breaking(client._transport, []) for client in (one, other)]
 
 
-def connected(agreement, ways, patience: float = 30.0) -> SplitClient:
-    return SplitClient(agreement, transports=ways, patience=patience, pause=lambda _seconds: None)
+def connected(agreement, ways, patience: float = 30.0) -> SharedClient:
+    return SharedClient(agreement, transports=ways, patience=patience, pause=lambda _seconds: None)
 
 
 def blurred(stores, agreement) -> np.ndarray:
@@ -116,7 +116,7 @@ def table(tmp_path, rows: int = 25):
 
 @pytest.mark.parametrize("away", [0, 1])
 def test_a_table_goes_on_where_it_was(agreement, two, tmp_path, away, monkeypatch) -> None:
-    monkeypatch.setattr("blurfit.contributor.share_sending.ROWS_AT_ONCE", 6)
+    monkeypatch.setattr("blurfit.contributor.sending.ROWS_AT_ONCE", 6)
     stores, ways = two
     people = table(tmp_path)
     ways[away].breaks[:] = ["", "", "answer"] + ["request"] * 1000
@@ -134,9 +134,10 @@ def test_a_table_goes_on_where_it_was(agreement, two, tmp_path, away, monkeypatc
     assert (np.abs(blurred(stores, agreement)) < 2**31).all(), "shares of one and the same noise"
     (journal,) = tmp_path.glob("*.journal")
     with sqlite3.connect(journal) as file:
-        kept = file.execute("SELECT rows, message, acknowledged FROM parts").fetchall()
+        kept = file.execute("SELECT rows, acknowledged FROM parts").fetchall()
+        assert file.execute("SELECT * FROM messages").fetchall() == []
     file.close()
-    assert kept == [(6, None, 1)] * 4 + [(1, None, 1)]
+    assert kept == [(6, 1)] * 4 + [(1, 1)]
 
 
 def test_the_part_that_was_shared_is_sent_again_as_it_was(agreement, two, tmp_path) -> None:
@@ -147,9 +148,9 @@ def test_the_part_that_was_shared_is_sent_again_as_it_was(agreement, two, tmp_pa
         client.contribute_table(people)
     (journal,) = tmp_path.glob("*.journal")
     with sqlite3.connect(journal) as file:
-        ((message,),) = file.execute("SELECT message FROM parts").fetchall()
+        messages = file.execute("SELECT message FROM messages ORDER BY place").fetchall()
     file.close()
-    assert len(message) == 8 + (16 + 3 * 104) + (16 + 3 * 96), "both shares are kept"
+    assert [len(message) for (message,) in messages] == [16 + 3 * 104, 16 + 3 * 96], "both"
 
 
 def test_invitations_of_both_are_needed(agreement, tmp_path) -> None:
@@ -178,5 +179,5 @@ def test_invitations_of_both_are_needed(agreement, tmp_path) -> None:
 
 
 def test_only_for_split_trust() -> None:
-    with pytest.raises(InvalidValueError, match="trust='split'"):
-        SplitClient(Agreement.propose(SCHEMA, **PROMISE))
+    with pytest.raises(InvalidValueError, match="trust='shared'"):
+        SharedClient(Agreement.propose(SCHEMA, **PROMISE))
