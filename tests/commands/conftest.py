@@ -20,7 +20,11 @@ from blurfit.schema.schema import Numeric, Schema
 COMMAND = [sys.executable, "-c", "from blurfit.cli import main; main()"]
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 1000))
 # No proxy may stand between two processes of this machine, and a service must say things at once.
-ENVIRONMENT = {name: v for name, v in os.environ.items() if not name.lower().endswith("_proxy")}
+
+
+def environment() -> dict[str, str]:
+    """That of the test, without proxies."""
+    return {name: v for name, v in os.environ.items() if not name.lower().endswith("_proxy")}
 
 
 @dataclass(frozen=True)
@@ -29,11 +33,11 @@ class Blurfit:
 
     folder: Path
 
-    def __call__(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*COMMAND, *arguments],
             cwd=self.folder,
-            env=ENVIRONMENT | environment,
+            env=environment() | more,
             capture_output=True,
             text=True,
             check=False,
@@ -45,7 +49,7 @@ class Blurfit:
         return subprocess.Popen(
             [*COMMAND, *arguments],
             cwd=self.folder,
-            env=ENVIRONMENT,
+            env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
