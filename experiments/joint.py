@@ -6,9 +6,9 @@
 * regression, labels: the American Community Survey, δ = 0.01, `replace`. The rows after the first
   2²¹ are the test; a trial is a block of n of the others. RMSE is over that of least squares on all
   2²¹; the private mean is blurred with the whole promise.
-* small: twelve small sets, δ = 1/n², `replace`. The smallest and largest value of each column count
-  as its publicly known bounds. Four fifths are for learning, drawn anew in each trial; the mean
-  squared error on the rest is over that of the private mean.
+* small: twelve small sets with the bounds of `blurfit.datasets.uci`, δ = 1/n², `replace`. Four
+  fifths are for learning, drawn anew in each trial; the mean squared error on the rest is over that
+  of the private mean.
 * coverage: nominal 95 % intervals of coefficients, mean responses, a contrast and one more person,
   on the survey and on a generated population, from which people are drawn with replacement.
 """
@@ -26,30 +26,26 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.progress import track
 
-from blurfit.datasets import Census, files, load_acs, make_census
+from blurfit.arrays import FloatArray
+from blurfit.datasets import UCI_SETS, Census, load_acs, load_uci, make_census
 from blurfit.learning.inference import Inference, infer, refusal
 from blurfit.learning.joint_sums import (
     JointColumn,
     JointSums,
     Submodel,
     clean_sums,
-    draw_joint_sums,
 )
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.shrinkage import information, reading, shrink
+from blurfit.simulation.joint_sampler import draw_joint_sums
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.joint import sensitivity
 from blurfit.theory.public_weights import Kind, public_weights
 
-FloatArray = npt.NDArray[np.float64]
 Row = dict[str, Any]
 
 TARGET = "y"
 TRAINING = 2**21
-SMALL = (
-    *("airfoil", "autompg", "autos", "concrete", "energy", "fertility"),
-    *("forest", "machine", "pendulum", "servo", "solar", "yacht"),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,27 +153,12 @@ def census_rows(trials: int, *, label: bool) -> Iterator[Row]:
             }
 
 
-def small_set(name: str) -> People:
-    """One of the twelve, its columns scaled by their least and largest values."""
-    file = files.locate(f"uci/{name}.parquet")
-    columns = [f"x{j}" for j in range(1, 30)]
-    found = files.read(file, ["y"], columns)
-    names = tuple(column for column in found if column != "y" and np.ptp(found[column]) > 0)
-    raw = np.column_stack([found[column] for column in (*names, "y")]).astype(np.float64)
-    low, high = raw.min(axis=0), raw.max(axis=0)
-    rows = 2 * (raw - low) / (high - low) - 1
-    kinds: tuple[Kind, ...] = tuple(
-        "sign" if np.all(np.abs(rows[:, j]) == 1) else "numeric" for j in range(len(names))
-    )
-    return People(names, (*kinds, "numeric"), rows.astype(np.float32))
-
-
 def small_rows(trials: int) -> Iterator[Row]:
     """MSE over the private mean's for each small set, and their geometric means."""
     for epsilon in (0.3, 1.0, 5.0):
         ratios: list[list[float]] = []
-        for name in track(SMALL, description=f"ε = {epsilon:g}"):
-            people = small_set(name)
+        for name in track(UCI_SETS, description=f"ε = {epsilon:g}"):
+            people = People.of_census(load_uci(name))
             n = len(people.rows) * 4 // 5
             errors = np.zeros(4)
             psi = 0.0
@@ -200,7 +181,7 @@ def small_rows(trials: int) -> Iterator[Row]:
             ("geometric mean of all", ratios),
             (
                 "geometric mean without autos",
-                [r for name, r in zip(SMALL, ratios, strict=True) if name != "autos"],
+                [r for name, r in zip(UCI_SETS, ratios, strict=True) if name != "autos"],
             ),
         ):
             yield _small_row(epsilon, words, list(np.exp(np.log(chosen).mean(axis=0))), "")
@@ -304,7 +285,7 @@ TABLES: dict[str, Callable[[int], Iterator[Row]]] = {
 }
 
 
-def write(name: str, rows: list[Row], out: Path) -> None:
+def write(name: str, rows: list[Row], out: Path) -> str:
     """CSV for machines, Markdown for people."""
     header = list(rows[0])
     with (out / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
@@ -314,7 +295,7 @@ def write(name: str, rows: list[Row], out: Path) -> None:
     lines = [header, ["---"] * len(header), *([str(row[key]) for key in header] for row in rows)]
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
     (out / f"{name}.md").write_text(text, encoding="utf-8")
-    Console(width=160).print(text)
+    return text
 
 
 @click.command()
@@ -330,7 +311,12 @@ def main(trials: int, only: tuple[str, ...], out: Path) -> None:
     """Measure, and write tables."""
     out.mkdir(parents=True, exist_ok=True)
     for name in only or TABLES:
-        write(name, list(TABLES[name](trials)), out)
+        rows: list[Row] = []
+        text = ""
+        for row in TABLES[name](trials):  # kept as they come: a long run may be cut short
+            rows.append(row)
+            text = write(name, rows, out)
+        Console(width=160).print(text)
 
 
 if __name__ == "__main__":

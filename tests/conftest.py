@@ -6,9 +6,9 @@ import itertools
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support.stores import agreement, place, postgresql
+from support.stores import agreement, in_memory, place, postgresql
 
-__all__ = ["agreement", "place", "postgresql"]
+__all__ = ["agreement", "in_memory", "place", "postgresql"]
 
 settings.register_profile(
     "blurfit",

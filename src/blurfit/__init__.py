@@ -1,11 +1,18 @@
 """blurfit: blur your own record, then fit together.
 
-Contributors perturb their records themselves; a database that nobody has to trust learns a linear
-or logistic model from what they send; the published model is (ε, δ)-differentially private.
+Contributors perturb their records themselves; a database learns a linear or logistic model from
+what they send; the published model is (ε, δ)-differentially private. With two databases neither has
+to be trusted with a record, as long as they do not collude and follow the protocol.
+
+The public interface is `__all__` of this package and of `blurfit.estimators`, `blurfit.baselines`
+and `blurfit.datasets`, and the command `blurfit`. All other modules are internal: they may change
+from one version to the next.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from blurfit.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -34,8 +41,6 @@ if TYPE_CHECKING:
     from blurfit.theory.calibrate import calibrate, guarantee
     from blurfit.theory.calibration import Calibration, InputCalibration, MomentCalibration
     from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Agreement",

@@ -13,12 +13,12 @@ from blurfit.contributor import perturb as blurring
 from blurfit.contributor import share as module
 from blurfit.contributor.share import in_steps, share, shared_with
 from blurfit.errors import NotCertifiedError
-from blurfit.learning.statistics import unpack
 from blurfit.learning.sums import block_sums, total
 from blurfit.messages.masks import expand
 from blurfit.messages.submissions import Submissions
 from blurfit.store.collections import Collection
 from blurfit.store.joint_publication import statistics_of
+from blurfit.theory.triangle import unpack
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]

@@ -15,9 +15,10 @@ from blurfit.learning.learner import LIFT, learn, spectral_ridge
 from blurfit.learning.statistics import Statistics
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.simulation.sampler import sampler_for
-from blurfit.theory.certified import Scales, Shares, curvature_loss, largest_m
+from blurfit.theory.certified import Scales, Shares, curvature_loss, fixed_sensitivity
 from blurfit.theory.excess_risk import input_excess_risk
 from blurfit.theory.gaussian import epsilon_of
+from blurfit.theory.gradient import least_sigma_b
 from blurfit.theory.search import local_mu
 
 SCHEMA = Schema(
@@ -236,7 +237,8 @@ def test_weights_do_not_betray_the_grid_of_the_noise() -> None:
     shares = Shares(0.1 * delta, 0.05 * delta, 0.0, 0.8 * delta)
     loss = curvature_loss(found.setting, sigma_u, ridge, shares)
     headroom = found.model.epsilon - loss.determinant_loss
-    sigma_b = loss.gradient_sensitivity / largest_m(headroom, shares.gradient, 1)
+    parts = fixed_sensitivity(found.setting), loss.moving_sensitivity
+    sigma_b = least_sigma_b(headroom, shares.gradient, *parts, 1)
     scales = Scales(sigma_u, sigma_b, ridge)
     mu = local_mu(found.setting, scales)
     calibration = replace(
@@ -265,3 +267,16 @@ def test_weights_do_not_betray_the_grid_of_the_noise() -> None:
     allowed = (math.e - 1) / (math.e + 1)
     assert abs(right - wrong) < allowed
     assert abs(right - wrong) < 0.35  # in truth they are about the same
+
+
+@pytest.mark.parametrize(("smallest", "stated"), [(300.0, True), (3.0, False), (-1.0, False)])
+def test_no_standard_errors_where_the_noise_rules_a_direction(
+    smallest: float, stated: bool
+) -> None:
+    schema = Schema([Numeric("a", -1, 1)], Numeric("y", -1, 1), intercept=False)
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=1000)
+    model = learn(agreement, Statistics(1000, [[smallest]], [0.3 * abs(smallest)]))
+    assert (model.uncertainty is not None) is stated
+    if not stated:
+        with pytest.raises(InfeasibleError, match="noise is small against the smallest eigenvalue"):
+            model.estimates()

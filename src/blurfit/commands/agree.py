@@ -54,7 +54,9 @@ def agree(
     if not as_json:
         Console().print(report(agreement.calibration))
         if databases:
-            click.echo(either_in_words(agreement.databases, agreement.epsilon, agreement.delta))
+            promised = (agreement.epsilon, agreement.delta, agreement.quorum)
+            names = [one.name for one in agreement.databases]
+            click.echo(either_in_words(names, *promised))
             click.echo(together_in_words(agreement.calibration.local))
     answer(
         {

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from blurfit.commands.common import answer, as_json
 
@@ -29,6 +28,8 @@ from blurfit.commands.common import answer, as_json
 @as_json
 def demo(two_databases: bool, contributors: int, out: Path, as_json: bool) -> None:
     """Let generated people agree, blur, send, and get a model."""
+    from rich.console import Console
+
     from blurfit.demo import one_database
     from blurfit.demo import two_databases as with_two
 

@@ -21,6 +21,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.terms import TERMS
 from blurfit.datasets import reading
 from blurfit.errors import InvalidValueError
+from blurfit.optional import optional
 from blurfit.schema.schema import Schema
 
 _TERMS = set(TERMS) - {"quorum", "loss"}
@@ -64,9 +65,9 @@ def read_table(path: Path, schema: Schema) -> Any:
     names = [*(feature.name for feature in schema.features), schema.target.name]
     try:
         if ".csv" in path.suffixes:
-            csv = reading.optional("pyarrow.csv")
+            csv = optional("pyarrow.csv")
             return csv.read_csv(path, convert_options=csv.ConvertOptions(include_columns=names))
-        return reading.optional("pyarrow.parquet").read_table(path, columns=names)
+        return optional("pyarrow.parquet").read_table(path, columns=names)
     except (OSError, ValueError, KeyError) as error:
         raise InvalidValueError(
             f"Expected {str(path)!r} to be CSV or Parquet with the columns {names}: {error}"

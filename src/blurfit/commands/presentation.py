@@ -30,7 +30,7 @@ def report(calibration: InputCalibration | MomentCalibration) -> RenderableType:
         table.add_row(
             "excess risk",
             f"{calibration.excess_risk:.4g}",
-            "average loss above the best model's in the ball, at most, with probability 0.9",
+            "average loss above the best model's, at most, with probability 0.9, if unpenalised",
         )
     model, local = calibration.model, calibration.local
     condition = (

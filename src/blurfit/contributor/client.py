@@ -18,9 +18,8 @@ from blurfit.contributor.perturb import blur_encoded, perturb
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.errors import InvalidValueError
 from blurfit.messages.submissions import Submission, Submissions
-from blurfit.protocol.http import PATIENCE, Exchange, decoded
-
-BINARY = "application/vnd.blurfit.submission"
+from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
+from blurfit.protocol.wire import BINARY, INVITATION
 
 
 @dataclass(frozen=True)
@@ -74,18 +73,21 @@ class Client:
 
         To send the same again is safe: it is counted once.
         """
-        return self.post(submission.fingerprint, submission.to_bytes(), invitations)
+        rows = 1 if isinstance(submission, Submission) else len(submission)
+        return self.post(submission.fingerprint, submission.to_bytes(), rows, invitations)
 
-    def post(self, fingerprint: str, message: bytes, invitations: Sequence[str] = ()) -> int:
-        """Send the bytes of one or more submissions; how many were new is returned."""
-        headers = {"blurfit-invitation": ",".join(invitations)} if invitations else {}
+    def post(
+        self, fingerprint: str, message: bytes, rows: int, invitations: Sequence[str] = ()
+    ) -> int:
+        """Send the bytes of so many submissions; how many were new is returned."""
+        headers = {INVITATION: ",".join(invitations)} if invitations else {}
         answer = self._exchange.post(
             f"/collections/{fingerprint}/submissions",
             message,
             content_type=BINARY,
             headers=headers,
         )
-        return int(decoded(answer)["new"])
+        return acknowledged(answer, rows)
 
     def contribute_table(
         self,
@@ -132,7 +134,7 @@ class _OneService:
 
     def send(self, part: Part) -> bool:
         tokens, (message,) = self._invitations[part.start : part.stop], part.messages
-        self._client.post(self._agreement.fingerprint, message, tokens)
+        self._client.post(self._agreement.fingerprint, message, part.stop - part.start, tokens)
         return True
 
     def finish(self, journal: Journal, rows: int) -> None:

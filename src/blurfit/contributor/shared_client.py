@@ -18,12 +18,12 @@ import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
-from blurfit.contributor.client import BINARY
 from blurfit.contributor.journal import Journal, Messages, Part
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.contributor.share import SharedRecords, share, share_encoded
 from blurfit.errors import BlurfitError, InvalidValueError
-from blurfit.protocol.http import PATIENCE, Exchange
+from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
+from blurfit.protocol.wire import BINARY, INVITATION
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class SharedClient:
                 f"Expected two invitations, one from each database, and got {len(invitations)}."
             )
         messages = shared.first.to_bytes(), shared.second.to_bytes()
-        failures = self.post(messages, [[one] for one in invitations] or [[], []])
+        failures = self.post(messages, len(shared), [[one] for one in invitations] or [[], []])
         held = tuple(one.name for one in self.agreement.databases if one.name not in failures)
         return SharedReceipt(self.agreement.fingerprint, shared.identifier, held, failures)
 
@@ -115,7 +115,7 @@ class SharedClient:
         return send_table(self.agreement, table, _TwoServices(self, invitations), **options)
 
     def post(
-        self, messages: Messages, invitations: Sequence[Sequence[str]]
+        self, messages: Messages, rows: int, invitations: Sequence[Sequence[str]]
     ) -> dict[str, BlurfitError]:
         """Send the seed, and then the share; tells why, for those that do not have theirs."""
         failures: dict[str, BlurfitError] = {}
@@ -124,14 +124,15 @@ class SharedClient:
             if failures:  # no seed, no share
                 failures[database.name] = failures[self.agreement.databases[1].name]
                 break
-            headers = {"blurfit-invitation": ",".join(tokens)} if tokens else {}
+            headers = {INVITATION: ",".join(tokens)} if tokens else {}
             try:
-                exchange.post(
+                answer = exchange.post(
                     f"/collections/{self.agreement.fingerprint}/submissions",
                     message,
                     content_type=BINARY,
                     headers=headers,
                 )
+                acknowledged(answer, rows)
             except BlurfitError as error:
                 failures[database.name] = error
         return failures
@@ -169,7 +170,7 @@ class _TwoServices:
 
     def send(self, part: Part) -> bool:
         tokens = [some[part.start : part.stop] for some in self._invitations]
-        for failure in self._client.post(part.messages, tokens).values():
+        for failure in self._client.post(part.messages, part.stop - part.start, tokens).values():
             raise failure
         return True
 

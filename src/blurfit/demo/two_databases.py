@@ -2,18 +2,13 @@
 on this machine, which publish one model together. Nothing here is real data.
 """
 
-import socket
 import tempfile
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
-import uvicorn
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -39,9 +34,11 @@ from blurfit.errors import NotCertifiedError
 from blurfit.messages.shares import Role
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
+from blurfit.optional import optional
 from blurfit.protocol import tokens
 from blurfit.service.app import Limits, Service
 from blurfit.service.remote import RemoteDatabase
+from blurfit.service.serving import in_a_thread
 from blurfit.store import blocks
 from blurfit.store.store import Store
 
@@ -107,22 +104,12 @@ class Running:
 @contextmanager
 def _running(folder: Path, name: str, peer_token: str) -> Iterator[Running]:
     """A service in a thread, at a free port."""
-    listening = socket.create_server(("127.0.0.1", 0))
     with Store(folder / f"{name}.db") as store:
         token = tokens.new_token()
         store.appoint(tokens.hashed(token))
         app = Service(store, Limits(requests_per_second=0), peer_token=peer_token)
-        server = uvicorn.Server(uvicorn.Config(app, http="httptools", log_level="critical"))
-        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        try:
-            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with in_a_thread(app) as url:
             yield Running(name, url, store, token)
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 def _collect(
@@ -132,7 +119,8 @@ def _collect(
     roles: tuple[tuple[Running, Role], ...] = ((first, "first"), (second, "second"))
     for database, role in roles:
         with database.administer() as remote:
-            remote.open(agreement, role=role)
+            # Everyone is played here, so nobody is invited; in earnest, keep the default.
+            remote.open(agreement, role=role, invited=False)
     names = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with SharedClient(agreement) as client, Progress(*columns, console=console) as progress:
@@ -173,8 +161,8 @@ def _plot(
     """The same number of the poorer and the richer half, as one database, and as each of two, has
     it.
     """
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
+    optional("matplotlib").use("Agg")
+    plt = optional("matplotlib.pyplot")
 
     income = np.asarray(people.table[people.schema.target.name], dtype=np.float64)
     rich = income > np.median(income)

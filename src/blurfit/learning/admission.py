@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import InvalidValueError
+from blurfit.theory import triangle
 from blurfit.theory.calibration import InputCalibration
 from blurfit.theory.quantiles import shifted_energy_ceiling
 
@@ -60,8 +61,7 @@ class Screen:
         if isinstance(calibration, InputCalibration):
             squares, scale, shift = np.ones(d), calibration.q_noise, setting.q_bound
         else:
-            rows, columns = np.triu_indices(d)
-            squares = np.where(rows == columns, 1.0, 2.0)
+            squares = np.where(triangle.on_diagonal(d), 1.0, 2.0)
             scale, shift = calibration.m_noise, setting.smoothness
 
         def radius(size: int, shift: float, scale: float, step: float) -> float:

@@ -23,12 +23,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.validate import finite, nonnegative, one_of, positive, whole
 
-FloatArray = npt.NDArray[np.float64]
 ColumnKind = Literal["numeric", "sign", "level"]
 KINDS: tuple[ColumnKind, ...] = ("numeric", "sign", "level")
 
@@ -75,17 +74,6 @@ class Noise:
         found[..., each, each] = diagonal @ self.variance + 2 * self.ties * middle[..., 0, :]
         found[..., 0, :] += self.ties * diagonal
         found[..., :, 0] += self.ties * diagonal
-        return found
-
-    def draw(self, generator: np.random.Generator) -> FloatArray:
-        """One E of this law, for simulation."""
-        size = len(self.ties)
-        upper = np.triu(generator.normal(size=(size, size)) * np.sqrt(self.variance))
-        for row in np.flatnonzero(self.ties):  # one noise behind both, so their sds are its factors
-            upper[row, row] = upper[0, row] * np.sqrt(
-                self.variance[row, row] / self.variance[0, row]
-            )
-        found: FloatArray = upper + np.triu(upper, 1).T
         return found
 
     def take(self, chosen: Sequence[int]) -> "Noise":
@@ -251,27 +239,6 @@ def clean_sums(columns: Sequence[JointColumn], constant: float, values: FloatArr
     rows = np.column_stack([np.full(len(values), constant), values * weights])
     found: FloatArray = rows.T @ rows
     return found
-
-
-def draw_joint_sums(
-    columns: Sequence[JointColumn],
-    constant: float,
-    count: int,
-    clean: FloatArray,
-    deviation: float,
-    generator: np.random.Generator,
-) -> JointSums:
-    """Blurred sums with exactly the law that N contributors' own noise gives their total.
-
-    A sum of independent Gaussians is Gaussian, so one draw of E with the total variance replaces N
-    draws. For simulation: the noise of a real collection is drawn by its contributors.
-    """
-    size = len(columns) + 1
-    draw = np.triu(generator.normal(size=(size, size)) * deviation)
-    draw[np.triu_indices(size, 1)] /= np.sqrt(2)
-    noise = draw + np.triu(draw, 1).T
-    symmetric = np.triu(clean) + np.triu(clean, 1).T
-    return JointSums(tuple(columns), constant, count, symmetric + noise, deviation)
 
 
 def _with_what_is_known(sums: JointSums) -> tuple[FloatArray, Noise]:

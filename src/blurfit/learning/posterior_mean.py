@@ -24,12 +24,10 @@ import hashlib
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.learning.joint_sums import Submodel
 from blurfit.learning.linear_bayes import Shrunk, linear_bayes
-
-FloatArray = npt.NDArray[np.float64]
 
 _CHAINS, _WARM, _KEPT, _STEPS = 8, 60, 80, 12
 _SHARE = 0.35

@@ -19,7 +19,7 @@ The right to the first release is in one place at a time, and is used once:
 | --- | --- |
 | a store collects, or is closed | the store |
 | it publishes | nobody but with the same mark, which every file carries that it exports |
-| it exports before it published | who has the file; the store never publishes or exports elsewhere |
+| it exports, unpublished | who has the file; the store never publishes, or exports elsewhere |
 | a model is learned from files | nobody but from the same files: receipts beside them hold it |
 
 By induction over these steps there is at most one set for each store and everything exported from

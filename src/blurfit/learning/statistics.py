@@ -5,7 +5,6 @@ else, and any engine that can map and reduce can learn: `sum(map(statistics_of, 
 """
 
 import operator
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from blurfit import validate
 from blurfit.errors import InvalidValueError
+from blurfit.theory import triangle
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -57,7 +57,8 @@ class Statistics:
     fingerprint: str | None = None
 
     def __post_init__(self) -> None:
-        count = _count(self.count)
+        validate.whole_from_zero(count=self.count)
+        count = operator.index(self.count)
         gram = symmetrised(gram=self.gram)
         moment = conforming(gram, moment=self.moment)
         gram.setflags(write=False)
@@ -77,7 +78,7 @@ class Statistics:
         return cls(0, np.zeros((dimension, dimension)), np.zeros(dimension))
 
     def under(self, fingerprint: str) -> Self:
-        """The same sums, said to be of submissions under the agreement with this fingerprint."""
+        """These sums, said to be of submissions under the agreement with this fingerprint."""
         return type(self)(self.count, self.gram, self.moment, fingerprint)
 
     @classmethod
@@ -108,30 +109,18 @@ class Statistics:
     def of_moments(cls, packed: npt.ArrayLike, p: npt.ArrayLike) -> Self:
         """A = Σ M̃ and c = Σ p̃, where each record sends the upper triangle of its own matrix M̃.
 
-        `packed` is (d(d+1)/2,) for one record or (n, d(d+1)/2) for many, as `pack` writes it.
+        `packed` is (d(d+1)/2,) for one record or (n, d(d+1)/2) for many, as
+        `blurfit.theory.triangle.pack` writes it.
         """
         rows, p = np.atleast_2d(np.asarray(packed)), np.atleast_2d(np.asarray(p))
-        if p.ndim != 2 or p.shape[1] == 0 or rows.shape != (len(p), _triangle(p.shape[1])):
+        if p.ndim != 2 or p.shape[1] == 0 or rows.shape != (len(p), triangle.size(p.shape[1])):
             raise InvalidValueError(
                 f"Expected packed.shape={rows.shape} to be (n, d(d+1)/2) where p.shape={p.shape} "
-                "is (n, d); pack() writes a symmetric matrix so."
+                "is (n, d); triangle.pack writes a symmetric matrix so."
             )
         with np.errstate(over="ignore", invalid="ignore"):
             total, c = _rows(packed=rows).sum(axis=0), _rows(p=p).sum(axis=0)
-        return cls(len(p), unpack(total, p.shape[1]), c)
-
-    @classmethod
-    def of_chunks(cls, chunks: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Self:
-        """The statistics of a stream of (q, p), which is read once and never held as a whole."""
-        total: Self | None = None
-        for q, p in chunks:
-            part = cls.of_records(q, p)
-            total = part if total is None else total + part
-        if total is None:
-            raise InvalidValueError(
-                "Expected at least one chunk; for no records use Statistics.empty(dimension)."
-            )
-        return total
+        return cls(len(p), triangle.unpack(total, p.shape[1]), c)
 
     def to_json(self) -> str:
         """As a text: count, fingerprint, the triangle of A row by row, and c, to the last bit."""
@@ -141,7 +130,7 @@ class Statistics:
                 VERSION,
                 self.fingerprint,
                 self.count,
-                pack(self.gram).tolist(),
+                triangle.pack(self.gram).tolist(),
                 self.moment.tolist(),
             )
         ).decode()
@@ -158,7 +147,7 @@ class Statistics:
                 f"Expected format={message.format!r}, version={message.version} to be {FORMAT!r}, "
                 f"{VERSION}; are these statistics, and of this version of blurfit?"
             )
-        gram = unpack(message.gram, len(message.moment))
+        gram = triangle.unpack(message.gram, len(message.moment))
         return cls(message.count, gram, np.array(message.moment), message.fingerprint)
 
     def __add__(self, other: object) -> Self:
@@ -199,37 +188,6 @@ class Statistics:
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickled arrays come back writable; building the object anew keeps the promise.
         return type(self), (self.count, self.gram, self.moment, self.fingerprint)
-
-
-def pack(symmetric: npt.ArrayLike) -> FloatArray:
-    """The upper triangle M₁₁, M₁₂, …, M₁d, M₂₂, …, Mdd of one (d, d) matrix or a stack (…, d, d).
-
-    A symmetric matrix says everything twice; a message says it once. `unpack` is the inverse.
-    """
-    M = np.asarray(symmetric, dtype=np.float64)
-    if M.ndim < 2 or M.shape[-1] != M.shape[-2] or not np.array_equal(M, np.swapaxes(M, -1, -2)):
-        raise InvalidValueError(
-            f"Expected symmetric.shape={M.shape} to be (…, d, d) and each matrix to equal its "
-            "transpose; (M + M.T) / 2 does."
-        )
-    rows, columns = np.triu_indices(M.shape[-1])
-    return M[..., rows, columns]
-
-
-def unpack(packed: npt.ArrayLike, dimension: int) -> FloatArray:
-    """The symmetric matrix (or the stack of them) whose upper triangle `pack` wrote."""
-    validate.whole(dimension=dimension)
-    triangle = np.asarray(packed, dtype=np.float64)
-    if triangle.shape[-1:] != (_triangle(dimension),):
-        raise InvalidValueError(
-            f"Expected packed.shape={triangle.shape} to end in {_triangle(dimension)}, "
-            f"which is d(d+1)/2 for dimension={dimension}."
-        )
-    rows, columns = np.triu_indices(dimension)
-    M = np.empty((*triangle.shape[:-1], dimension, dimension))
-    M[..., rows, columns] = triangle
-    M[..., columns, rows] = triangle
-    return M
 
 
 def symmetrised(**matrices: npt.ArrayLike) -> FloatArray:
@@ -280,17 +238,3 @@ def _refuse_unless_finite(**arrays: FloatArray) -> None:
                 f"Expected {name} to be finite, but it contains {culprit}: blurring never makes "
                 "such a number, so look for it where the records are read."
             )
-
-
-def _count(value: object) -> int:
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = -1
-    if isinstance(value, bool | np.bool_) or number < 0:
-        raise InvalidValueError(f"Expected count={value!r} to be a whole number >= 0.")
-    return number
-
-
-def _triangle(dimension: int) -> int:
-    return dimension * (dimension + 1) // 2

@@ -27,19 +27,13 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.learning.statistics import Statistics, unpack
+from blurfit.learning.statistics import Statistics
+from blurfit.theory import triangle
 from blurfit.theory.calibration import InputCalibration
 
 FloatArray = npt.NDArray[np.float64]
 
 EXACT = 2.0**53
-
-
-def width(agreement: Agreement) -> int:
-    """How many numbers a block's sums have."""
-    d = agreement.dimension
-    triangle = d * (d + 1) // 2
-    return 3 * triangle + 2 * d if agreement.mechanism == "input" else triangle + d
 
 
 def block_sums(agreement: Agreement, numbers: FloatArray) -> FloatArray:
@@ -54,7 +48,7 @@ def block_sums(agreement: Agreement, numbers: FloatArray) -> FloatArray:
     high *= cut
     low = q - high
     mixed = high.T @ low
-    upper = np.triu_indices(d)
+    upper = triangle.places(d)
     coarse = p * (1 / step)
     np.rint(coarse, out=coarse)
     coarse *= step
@@ -99,7 +93,7 @@ def rows_that_add_exactly(agreement: Agreement, largest_steps: tuple[float, floa
 def merged(
     parts: Iterable[tuple[int, FloatArray]], exact_rows: int
 ) -> list[tuple[int, FloatArray]]:
-    """The same counts and sums in as few parts as stay exact.
+    """Counts and sums in as few parts as stay exact.
 
     Merging what was merged is merging: so this is the step of a tree of any shape.
     """
@@ -121,11 +115,11 @@ def total(
     groups = merged(parts, exact_rows)
     if not groups:
         return Statistics.empty(d).under(agreement.fingerprint)
-    triangle = d * (d + 1) // 2
+    size = triangle.size(d)
     lines = np.array([sums for _, sums in groups])
     # the parts of A, and those of c, are several lines of one sum
-    k = 3 * triangle if agreement.mechanism == "input" else triangle
-    gram = [math.fsum(column) for column in lines[:, :k].reshape(-1, triangle).T]
+    k = 3 * size if agreement.mechanism == "input" else size
+    gram = [math.fsum(column) for column in lines[:, :k].reshape(-1, size).T]
     moment = [math.fsum(column) for column in lines[:, k:].reshape(-1, d).T]
     count = sum(rows for rows, _ in groups)
-    return Statistics(count, unpack(gram, d), np.array(moment), agreement.fingerprint)
+    return Statistics(count, triangle.unpack(gram, d), np.array(moment), agreement.fingerprint)

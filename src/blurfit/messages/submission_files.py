@@ -97,7 +97,7 @@ class Writer:
         self.rows += len(names)
 
     def add(self, table: Submissions) -> None:
-        """The same for submissions."""
+        """Some more submissions."""
         self.append(table.identifiers, np.hstack([table.quadratic, table.linear]))
 
     def _write(self) -> None:
@@ -312,7 +312,7 @@ def open_submissions(path: Path, layout: Layout) -> SubmissionFile:
 
 
 def _same_type(found: Any, expected: Any) -> bool:
-    """The same but for whether values may be missing, which others' writers do not say."""
+    """Whether types are equal, but for missing values, of which others' writers say nothing."""
     pa = optional("pyarrow")
     if not pa.types.is_fixed_size_list(expected):
         return bool(found == expected)

@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from blurfit.schema.schema import Coefficients
 from blurfit.theory.losses import LogisticLoss
 from blurfit.theory.setting import ModelGuarantee
 from blurfit.validate import finite, inside_unit_interval, whole
+from blurfit.version import __version__
 
 FloatArray = npt.NDArray[np.float64]
 FORMAT, VERSION = "blurfit-model", 1
@@ -108,12 +108,17 @@ class PublishedModel:
         shrinkage that is added to the interval on both sides. With `sampling` the interval is for
         the population that the contributors are a sample of, else for the contributors themselves.
         A model from `input` has none: its sums may be used for the weights alone.
+
+        The part for sampling takes residuals to be spread evenly. Where a small group has nearly
+        all of the spread, it is too small, and nothing that is collected can tell.
         """
         inside_unit_interval(level=level)
         if self.uncertainty is None:
             raise InfeasibleError(
                 "This model has no standard errors. For mechanism='input' they would be a second "
-                "release; for 'moment' they are known inside the weight bound, and without l1."
+                "release; for 'moment' they are known inside the weight bound, without l1, and "
+                "where the noise is small against the smallest eigenvalue of the data: more "
+                "contributors, fewer columns or a larger epsilon help."
             )
         matrix, offset = self.agreement.schema.user_units_matrix()
         covariance = self.uncertainty.covariance + (self.uncertainty.sampling if sampling else 0.0)
@@ -253,7 +258,7 @@ def _uncertainty(spread: Mapping[str, Any], dimension: int) -> Uncertainty:
 
 def software() -> str:
     """The name and version that a model is stamped with."""
-    return f"blurfit {version('blurfit')}"
+    return f"blurfit {__version__}"
 
 
 def first_order_uncertainty(

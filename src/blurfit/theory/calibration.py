@@ -14,7 +14,7 @@ import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError, NotCertifiedError
-from blurfit.theory import certified, excess_risk, gaussian, moment, paper, search
+from blurfit.theory import certified, excess_risk, gaussian, moment, paper, search, triangle
 from blurfit.theory.certified import CurvatureLoss, Scales, Shares
 from blurfit.theory.gradient import log_gradient_delta
 from blurfit.theory.paper import LocalClaim
@@ -43,8 +43,9 @@ class Deviations(NamedTuple):
 class Calibration(ABC):
     """Noise scales, and what they promise to whom. `InputCalibration` or `MomentCalibration`.
 
-    `excess_risk` is the certified forecast: with probability 0.9 the model's average training loss
-    exceeds the best one's in the ball ‖w‖ ≤ η by no more (None without a weight bound).
+    `excess_risk` is the certified forecast: with probability 0.9 the average training loss of the
+    model without a penalty (l1 = l2 = 0) exceeds the best one's in the ball ‖w‖ ≤ η by no more
+    (None without a weight bound).
     """
 
     mechanism: Mechanism
@@ -235,9 +236,9 @@ class MomentCalibration(Calibration):
     @property
     def deviations(self) -> Deviations:
         """σ/√n on the diagonal of qqᵀ, σ/√(2n) beside it, τσ/√n for each coordinate of p."""
-        rows, columns = np.triu_indices(self.setting.dimension)
+        diagonal = triangle.on_diagonal(self.setting.dimension)
         beside = self.m_noise / math.sqrt(2)
-        return Deviations(np.where(rows == columns, self.m_noise, beside), self.p_noise)
+        return Deviations(np.where(diagonal, self.m_noise, beside), self.p_noise)
 
     def verify(self) -> None:
         """See `Calibration.verify`: by the exact Gaussian profile."""

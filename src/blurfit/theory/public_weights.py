@@ -37,14 +37,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.theory.joint import sensitivity
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import positive, whole
 
-FloatArray = npt.NDArray[np.float64]
 Kind = Literal["numeric", "sign"] | int  # a whole number: a categorical with so many levels
 
 _SPREAD, _EXPLAINED = 0.25, 0.4

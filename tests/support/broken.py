@@ -1,7 +1,7 @@
 """Mechanisms that are broken on purpose, each beside the honest one: the audit has to tell them
 apart.
 
-Whoever changes the audit runs them (`tests/simulation/test_audit.py`, `experiments/broken.py`).
+Whoever changes the audit runs them (`tests/audit/test_broken.py`, `experiments/broken.py`).
 Nothing here can be reached from an agreement: `verify` refuses the first, `learn` and `Store` the
 next two, `calibrate` the fourth, and contributors take neither a seed nor float noise.
 """

@@ -1,8 +1,9 @@
 """Refusals as problem documents (RFC 9457): what was wrong, which value, what to do.
 
 `type` is what a program looks at, `detail` what a person reads: the message of the error, which
-names the value and the remedy. Nothing that was submitted is ever repeated but the number that was
-wrong.
+names the value and the remedy. Nothing that was submitted is ever repeated except the number that
+was wrong. One table says which error is which kind of problem, for the service that writes the
+document and for the client that turns it into the same error again.
 """
 
 from dataclasses import dataclass
@@ -23,16 +24,16 @@ from blurfit.errors import (
     UnknownCollectionError,
 )
 
-MEDIA_TYPE = "application/problem+json"
+_TYPE = "urn:blurfit:problem:"
 
 
-class Problem(msgspec.Struct, omit_defaults=True):
+class Problem(msgspec.Struct):
     """The document."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
+    type: str = ""
+    title: str = ""
+    status: int = 0
+    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Kind:
 
     def problem(self, detail: str) -> Problem:
         """The document of one such refusal."""
-        return Problem(f"urn:blurfit:problem:{self.name}", self.title, self.status, detail)
+        return Problem(_TYPE + self.name, self.title, self.status, detail)
 
 
 INVALID = Kind("invalid", 400, "This cannot be accepted")
@@ -57,18 +58,18 @@ UNKNOWN = Kind("unknown-collection", 404, "Nothing is collected under this finge
 NOT_PUBLISHED = Kind("not-published", 404, "Nothing has been published")
 NOT_ALLOWED = Kind("method-not-allowed", 405, "This cannot be done here")
 TOO_SLOW = Kind("too-slow", 408, "The body did not arrive in time")
-CONFLICT = Kind("conflict", 409, "The name is taken by something else")
+CONFLICT = Kind("conflict", 409, "This contradicts what is there already")
 CLOSED = Kind("closed", 409, "The collection is closed")
 BELOW_QUORUM = Kind("below-quorum", 409, "Too few contributors")
-INFEASIBLE = Kind("infeasible", 409, "This cannot be had")
+INFEASIBLE = Kind("infeasible", 409, "This is not possible as things stand")
 TOO_LARGE = Kind("too-large", 413, "The body is too large")
 WRONG_TYPE = Kind("unsupported-media-type", 415, "The body is of another kind")
 TOO_MANY = Kind("too-many-requests", 429, "Too many requests from this address", retry_after=1)
 OTHER_DATABASE = Kind("other-database", 502, "The other database did not help", retry_after=2)
 UNAVAILABLE = Kind("unavailable", 503, "Storage is not available", retry_after=2)
 
-# The first that fits, so the particular come before the general.
-_KINDS: tuple[tuple[type[BlurfitError], Kind], ...] = (
+# Which error is which kind; the first that fits, so the particular come before the general.
+KINDS: tuple[tuple[type[BlurfitError], Kind], ...] = (
     (UnknownCollectionError, UNKNOWN),
     (NotPublishedError, NOT_PUBLISHED),
     (NotInvitedError, NOT_INVITED),
@@ -92,11 +93,27 @@ class RequestError(Exception):
 
 
 def of_error(error: BlurfitError | RequestError) -> tuple[Kind, Problem]:
-    """What to answer."""
+    """What a service answers when an error was raised."""
     if isinstance(error, RequestError):
         return error.kind, error.kind.problem(str(error))
-    kind = next(kind for cause, kind in _KINDS if isinstance(error, cause))
+    kind = next(kind for cause, kind in KINDS if isinstance(error, cause))
     detail = str(error)
     if kind is UNAVAILABLE:  # the words of the storage itself are for the log
         detail = "Nothing was kept. Send the same again after a while; it will be counted once."
     return kind, kind.problem(detail)
+
+
+def as_error(document: bytes, status: int) -> BlurfitError:
+    """The error that a refusal with this body and status stands for.
+
+    What is about the request, or comes from something that is no blurfit, is a ServiceError.
+    """
+    try:
+        problem = msgspec.json.decode(document, type=Problem)
+    except (msgspec.MsgspecError, UnicodeError):
+        problem = Problem()
+    detail = problem.detail or f"The service answered {status}."
+    for cause, kind in KINDS:
+        if problem.type == _TYPE + kind.name and cause is not ServiceError:
+            return cause(detail)
+    return ServiceError(detail, status)
