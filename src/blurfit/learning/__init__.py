@@ -1,0 +1,1 @@
+"""Learning: the mathematics that turns blurred sums into models; no storage and no network."""

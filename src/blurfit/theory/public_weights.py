@@ -1,0 +1,147 @@
+"""Public weights: how much of the one vector z each column gets, before anybody has answered.
+
+All columns of a record share the ball ‖u‖ ≤ 1 of `blurfit.theory.joint`, and the noise on entry
+(j, k) is σ/(√2ωⱼωₖ). The weights of the columns, of the intercept (c) and of the target (b) are
+part of the agreement, so they may depend only on what is public: the kinds of the columns, how many
+people there are (n), and the promise (μ).
+
+**Columns.** With the noise standardised by the spread of its column, minimise Σ 1/(ω²sd²) subject
+to Σω² fixed: ω ∝ sd^(−1/2). A column of signs ±1 has a spread near 1, and g = 1. A number in
+[−1, 1] is taken to have sd ½: g = √2. A categorical with K levels, one-hot with one ω, has K − 1
+coefficients of sd √((1/K)(1 − 1/K)) if the levels are equally frequent, so Σ 1/sd² = K² and g = √K
+(two levels: √2, as a {0, 1} column of sd ½). Of many levels most are rare, and nothing can be
+learned about them at any weight, so g is at most 2.
+
+**Intercept and target.** (c, b) minimise a proxy of the expected excess risk of a shrunk fit: the
+prior variance V of the target's mean against the noise e₀ on it, plus, for each of p directions,
+the signal g against the noise N_i,
+
+    e₀V/(e₀ + V) + Σ_i gN_i/(g + N_i),      g = R²V/p,
+    e = s²/(2n²b²),  a² = (1 − b²)/p,  e₀ = e(1 + ½f·b²/a²)/c²,
+    N_i = e(1 + b²(¼/c² + ½f/a²))/(a²ℓ_i) + 0.6V/n,
+
+where s = Δ(c, 1)/μ is the noise on the diagonal, ℓ_i the spectrum of the standardised features,
+and f = mean g/(g + N) how much of the signal is kept, and with it the noise on the matrix of
+features that multiplies it. Choices, not derivations: V = ¼, R² = 0.4, ℓ geometric from 0.03 to 1,
+0.6 = 1 − R² of residual variance, and the grid. They were set with the American Community Survey
+in view; twelve small sets and a second census gave the same picture.
+
+**ψ = nμ/p^1.5.** For many columns N_i/g → s²n⁻²·p³·f/(4R²V(1−b²)²ℓ_i) + 0.6p/(R²n): at equal
+ψ the noise bears the same relation to the signal. That is why rules for estimators are written in
+ψ; the exponent follows from this proxy, and is exact only for large p.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from blurfit.errors import InvalidValueError
+from blurfit.theory.joint import sensitivity
+from blurfit.theory.setting import Neighbours
+from blurfit.validate import positive, whole
+
+Kind = Literal["numeric", "sign"] | int  # a whole number: a categorical with so many levels
+
+_SPREAD, _EXPLAINED = 0.25, 0.4
+_INTERCEPTS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)
+_TARGETS = (0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+_MOST = 2.0
+
+
+@dataclass(frozen=True)
+class PublicWeights:
+    """c of the intercept, ω of each feature (one for all levels of a categorical), b of the target.
+
+    Σω² + b² = 1, so that the vector of all weighted columns stays in the unit ball.
+    """
+
+    constant: float
+    features: tuple[float, ...]
+    target: float
+
+
+def public_weights(
+    features: Sequence[Kind],
+    count: int,
+    mu: float,
+    *,
+    neighbours: Neighbours = "replace",
+    targets: int = 1,
+) -> PublicWeights:
+    """The default weights, which follow from the kinds of the features, n and μ alone.
+
+    Args:
+        features: "numeric" for a number in [−1, 1], "sign" for ±1, or how many levels there are.
+        count: How many people will take part (the quorum).
+        mu: The Gaussian privacy of the sums.
+        neighbours: What one person may change.
+        targets: How many target columns share the target's part; `target` is the weight of each.
+
+    >>> weights = public_weights(["numeric", "sign", 3], count=10_000, mu=1.0)
+    >>> round(sum(w**2 for w in weights.features) + weights.target**2, 12)
+    1.0
+    """
+    whole(count=count, targets=targets)
+    positive(mu=mu)
+    if not features:
+        raise InvalidValueError(
+            "Expected features to be at least one kind of column, got none: without features there "
+            "is nothing to weigh."
+        )
+    shares = np.array([_share(kind) for kind in features])
+    coefficients = sum(kind - 1 if isinstance(kind, int) else 1 for kind in features)
+    pairs = ((c, b) for c in _INTERCEPTS for b in _TARGETS)
+    constant, target = min(
+        pairs,
+        key=lambda pair: excess_risk(coefficients, count, mu, pair[0], pair[1], neighbours),
+    )
+    weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
+    return PublicWeights(
+        constant, tuple(float(weight) for weight in weights), target / math.sqrt(targets)
+    )
+
+
+def excess_risk(
+    coefficients: int,
+    count: int,
+    mu: float,
+    constant: float,
+    target: float,
+    neighbours: Neighbours = "replace",
+) -> float:
+    """The proxy of the module's docstring for p coefficients, n people and a pair (c, b)."""
+    noise = sensitivity(constant, 1.0, neighbours) / mu
+    signal = _EXPLAINED * _SPREAD / coefficients
+    spectrum = np.geomspace(0.03, 1.0, coefficients) if coefficients > 1 else np.ones(1)
+    weight = (1 - target**2) / coefficients
+    error = noise**2 / (2 * count**2 * target**2)
+    kept, lost = 1.0, np.zeros(coefficients)
+    for _ in range(8):  # half-steps to the fixed point of f
+        on_matrix = target**2 * (0.25 / constant**2 + 0.5 * kept / weight)
+        lost = error * (1 + on_matrix) / (weight * spectrum) + 0.6 * _SPREAD / count
+        kept = (kept + float(np.mean(signal / (signal + lost)))) / 2
+    of_mean = float(error * (1 + 0.5 * kept * target**2 / weight) / constant**2)
+    slopes = float(np.sum(signal * lost / (signal + lost)))
+    return of_mean * _SPREAD / (of_mean + _SPREAD) + slopes
+
+
+def information(count: int, mu: float, coefficients: int) -> float:
+    """ψ = nμ/p^1.5: how far the signal stands above the noise, whatever the columns are."""
+    whole(count=count, coefficients=coefficients)
+    positive(mu=mu)
+    return count * mu / coefficients**1.5
+
+
+def _share(kind: Kind) -> float:
+    if kind == "sign":
+        return 1.0
+    if kind == "numeric":
+        return math.sqrt(2)
+    if isinstance(kind, bool) or not isinstance(kind, int) or kind < 2:
+        raise InvalidValueError(
+            f"Expected features to be 'numeric', 'sign' or a number of levels >= 2, got {kind!r}."
+        )
+    return min(math.sqrt(kind), _MOST)

@@ -1,0 +1,157 @@
+"""What is public is exact, the noise has the law that is claimed, and sub-models agree."""
+
+import numpy as np
+import pytest
+
+from blurfit.errors import InvalidValueError
+from blurfit.learning.joint_sums import (
+    JointColumn,
+    JointSums,
+    Noise,
+    clean_sums,
+    draw_joint_sums,
+)
+
+COLUMNS = (
+    JointColumn("age", 0.4),
+    JointColumn("owner", 0.3, "sign"),
+    JointColumn("region=n", 0.35, "level", "region"),
+    JointColumn("region=s", 0.35, "level", "region"),
+    JointColumn("income", 0.6),
+)
+CONSTANT, DEVIATION = 0.5, 7.0
+
+
+def rows(count: int = 400, seed: int = 1) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    level = generator.integers(0, 3, count)
+    return np.column_stack(
+        [
+            generator.uniform(-1, 1, count),
+            generator.choice([-1.0, 1.0], count),
+            level == 0,
+            level == 1,
+            generator.uniform(-1, 1, count),
+        ]
+    )
+
+
+def draws(number: int, deviation: float = DEVIATION) -> tuple[np.ndarray, list[JointSums]]:
+    clean, generator = clean_sums(COLUMNS, CONSTANT, rows()), np.random.default_rng(2)
+    return clean, [
+        draw_joint_sums(COLUMNS, CONSTANT, 400, clean, deviation, generator) for _ in range(number)
+    ]
+
+
+def test_what_is_public_is_exact() -> None:
+    clean, (sums,) = draws(1)
+    for entry in [(0, 0), (2, 2), (3, 4)]:
+        assert sums.matrix[entry] == pytest.approx(clean[entry], abs=1e-9)
+        assert sums.noise.variance[entry] == 0
+    assert sums.matrix[3, 3] / 0.35 == pytest.approx(sums.matrix[0, 3] / CONSTANT)
+
+
+def test_writing_what_is_known_twice_changes_nothing() -> None:
+    _, (sums,) = draws(1)
+    again = JointSums(sums.columns, sums.constant, sums.count, sums.matrix, sums.deviation)
+    np.testing.assert_allclose(again.matrix, sums.matrix, rtol=1e-12, atol=1e-12)
+
+
+def test_every_entry_has_the_variance_and_the_ties_that_are_claimed() -> None:
+    clean, found = draws(4000)
+    errors = np.array([sums.matrix - clean for sums in found])
+    noise = found[0].noise
+    np.testing.assert_allclose(errors.var(axis=0), noise.variance, rtol=0.12, atol=1e-9)
+    np.testing.assert_allclose(errors.mean(axis=0), 0, atol=5 * DEVIATION / np.sqrt(4000))
+    ties = [np.mean(errors[:, 0, j] * errors[:, j, j]) for j in range(6)]
+    assert ties[3] == pytest.approx(noise.ties[3], rel=0.12)
+    assert noise.ties[[0, 1, 2, 5]].tolist() == [0, 0, 0, 0]
+
+
+def test_levels_are_known_better_than_from_either_entry_alone() -> None:
+    _, (sums,) = draws(1)
+    combined = sums.noise.variance[0, 3]
+    assert combined < DEVIATION**2 / 2
+    assert combined < (DEVIATION / 0.35**2 * CONSTANT * 0.35) ** 2
+
+
+def test_sandwich_is_the_mean_of_ebe() -> None:
+    clean, found = draws(6000)
+    errors = np.array([sums.matrix - clean for sums in found])
+    root = np.random.default_rng(3).normal(size=(6, 6))
+    middle = root @ root.T
+    expected = found[0].noise.sandwich(middle)
+    measured = np.mean(errors @ middle @ errors, axis=0)
+    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    assert np.abs(measured - expected).max() / scale.max() < 0.06
+
+
+def test_sandwich_of_isotropic_noise_has_its_closed_form() -> None:
+    size, s2 = 4, 3.0
+    noise = Noise(s2 / 2 * (np.ones((size, size)) + np.eye(size)), np.zeros(size))
+    middle = np.diag([1.0, 2.0, 3.0, 4.0]) + 0.5
+    expected = s2 / 2 * (np.trace(middle) * np.eye(size) + middle)
+    np.testing.assert_allclose(noise.sandwich(middle), expected)
+    np.testing.assert_allclose(
+        noise.sandwich(np.stack([middle, 2 * middle])), np.stack([expected, 2 * expected])
+    )
+
+
+def test_any_column_can_be_the_target() -> None:
+    values = rows(5000)
+    clean = clean_sums(COLUMNS, CONSTANT, values)
+    sums = JointSums(COLUMNS, CONSTANT, 5000, clean, 0.0)
+    for target, features in (("income", ["age", "region=n"]), ("owner", ["income", "age"])):
+        model = sums.submodel(target, features)
+        indices = [sums.index(name) - 1 for name in features]
+        x = np.column_stack([np.ones(5000), values[:, indices]])
+        y = values[:, sums.index(target) - 1]
+        expected = np.linalg.lstsq(x, y, rcond=None)[0]
+        theta = np.linalg.solve(model.gram, model.cross)
+        np.testing.assert_allclose(model.in_columns(theta), expected, atol=1e-9)
+        assert model.square / model.target.weight**2 == pytest.approx(float(y @ y))
+        assert model.extended.shape == (4, 4)
+
+
+def test_sums_add_with_their_noise() -> None:
+    _, (first, second) = draws(2)
+    both = first + second
+    assert both.count == 800
+    assert both.deviation == pytest.approx(DEVIATION * np.sqrt(2))
+    np.testing.assert_allclose(both.matrix, first.matrix + second.matrix)
+
+
+def test_by_default_all_other_questions_are_features() -> None:
+    _, (sums,) = draws(1)
+    assert [column.name for column in sums.submodel("region=n").features] == [
+        "age",
+        "owner",
+        "income",
+    ]
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    _, (sums,) = draws(1)
+    with pytest.raises(InvalidValueError, match="'wealth'"):
+        sums.submodel("wealth")
+    with pytest.raises(InvalidValueError, match="region=s"):
+        sums.submodel("region=n", ["age", "region=s"])
+    with pytest.raises(InvalidValueError, match="named once"):
+        sums.submodel("income", ["age", "age"])
+    with pytest.raises(InvalidValueError, match="symmetric"):
+        JointSums(COLUMNS, CONSTANT, 10, np.arange(36.0).reshape(6, 6), 1.0)
+    with pytest.raises(InvalidValueError, match="one weight"):
+        JointSums(
+            (
+                JointColumn("r=a", 0.2, "level", "r"),
+                JointColumn("r=b", 0.3, "level", "r"),
+            ),
+            0.5,
+            10,
+            np.zeros((3, 3)),
+            1.0,
+        )
+    with pytest.raises(InvalidValueError, match="group"):
+        JointColumn("r=a", 0.2, "level")
+    with pytest.raises(InvalidValueError, match="same columns"):
+        sums + JointSums(COLUMNS[:1], CONSTANT, 10, np.zeros((2, 2)), 1.0)

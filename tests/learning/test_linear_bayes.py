@@ -1,0 +1,91 @@
+"""Linear Bayes is least squares without noise, better than a ridge with it, and never wild."""
+
+import numpy as np
+import pytest
+from joint_people import NOISE, TRUTH, collected, people
+
+from blurfit.learning.denoise import denoise, soft_floor
+from blurfit.learning.linear_bayes import linear_bayes
+
+
+def error(coefficients: np.ndarray, rows: np.ndarray) -> float:
+    return float(np.mean((rows[:, 7] - coefficients[0] - rows[:, :7] @ coefficients[1:]) ** 2))
+
+
+def test_without_noise_to_speak_of_it_is_least_squares() -> None:
+    sums = collected(200_000, 1000.0, np.random.default_rng(1)).submodel("y")
+    found = linear_bayes(sums)
+    solved = sums.in_columns(np.linalg.solve(sums.gram, sums.cross))
+    np.testing.assert_allclose(found.coefficients, solved, atol=0.002)
+    np.testing.assert_allclose(found.coefficients, TRUTH, atol=0.01)
+    assert found.features.kept > 0.99
+
+
+@pytest.mark.parametrize("count", [300, 2000, 20_000])
+def test_it_beats_the_best_ridge_and_the_mean(count: int) -> None:
+    """Against ridges of a whole grid, the best of which is chosen by looking at the test rows."""
+    generator = np.random.default_rng(2)
+    test = people(4000, generator)
+    shrunk, mean, ridges = [], [], []
+    for _ in range(20):
+        sums = collected(count, 0.5, generator).submodel("y")
+        shrunk.append(error(linear_bayes(sums).coefficients, test))
+        average = sums.cross[0] / (sums.count * sums.constant * sums.target.weight)
+        mean.append(float(np.mean((test[:, 7] - np.clip(average, -1, 1)) ** 2)))
+        values, vectors = np.linalg.eigh(sums.gram)
+        rotated = vectors.T @ sums.cross
+        ridges.append(
+            [
+                error(sums.in_columns(vectors @ (rotated / (np.maximum(values, 0) + r))), test)
+                for r in sums.deviation * np.geomspace(0.3, 30, 8)
+            ]
+        )
+    assert np.mean(shrunk) < np.mean(mean) * 1.02
+    assert np.mean(shrunk) < np.mean(ridges, axis=0).min() * 1.02
+    assert np.mean(shrunk) > NOISE**2 * 0.9
+
+
+def test_with_nothing_but_noise_it_predicts_little() -> None:
+    generator = np.random.default_rng(3)
+    test = people(2000, generator)
+    for _ in range(10):
+        found = linear_bayes(collected(60, 0.02, generator).submodel("y"))
+        assert np.abs(found.predict(test[:, :7])).max() < 1.5
+
+
+def test_labels_are_told_apart() -> None:
+    generator = np.random.default_rng(4)
+    test = people(4000, generator)
+    found = linear_bayes(collected(20_000, 0.5, generator, label=True).submodel("y"))
+    right = np.mean((found.predict(test[:, :7]) > 0) == (test[:, 8] > 0))
+    known = np.mean((TRUTH[0] + test[:, :7] @ TRUTH[1:] > 0) == (test[:, 8] > 0))
+    assert right > known - 0.02
+
+
+def test_the_same_release_gives_the_same_model() -> None:
+    sums = collected(1000, 0.5, np.random.default_rng(5)).submodel("y")
+    assert np.array_equal(linear_bayes(sums).theta, linear_bayes(sums).theta)
+
+
+def test_denoised_moments_are_nearer_to_the_truth_than_the_blurred_ones() -> None:
+    generator = np.random.default_rng(6)
+    clean = np.cov(people(100_000, generator)[:, :7].T)
+    blurred_error, denoised_error = 0.0, 0.0
+    for _ in range(10):
+        sums = collected(150, 0.5, generator).submodel("y")
+        weights = sums.scale[1:]
+        found = denoise(sums)
+        gram, mean = sums.gram / sums.count, sums.gram[0, 1:] / (sums.count * sums.constant)
+        blurred = gram[1:, 1:] - np.outer(mean, mean)
+        units = np.outer(weights, weights)
+        blurred_error += float(np.linalg.norm(blurred / units - clean))
+        denoised_error += float(np.linalg.norm(found.covariance / units - clean))
+        assert np.linalg.eigvalsh(found.covariance).min() > 0
+    assert denoised_error < blurred_error * 0.7
+
+
+def test_the_soft_floor_solves_its_problem() -> None:
+    """(λ + √(λ² + 4α))/2 maximises α·log x − (x − λ)²/2, by its derivative."""
+    matrix = np.diag([-2.0, 0.0, 0.1, 5.0])
+    found = np.diag(soft_floor(matrix, 0.7))
+    np.testing.assert_allclose(0.7 / found - (found - np.diag(matrix)), 0, atol=1e-12)
