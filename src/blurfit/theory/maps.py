@@ -167,8 +167,8 @@ class ResidualMap:
     scale: float
     bound: float
     constant: float = 0.25
-    feature_weight: float = math.sqrt(0.5) * (1 - 2**-50)  # so that a² + b² ≤ 1 is exact
-    target_weight: float = math.sqrt(0.5) * (1 - 2**-50)
+    feature_weight: float = 0.8
+    target_weight: float = 0.6
 
     def __post_init__(self) -> None:
         _within(SMALLEST_RADIUS, LARGEST_RADIUS, radius=self.radius, bound=self.bound)

@@ -54,10 +54,10 @@ in (m, A), and only extreme points of the convex hull of D count. `zero-out` is 
 and |g| = |e^t − y| ≤ G = max(e^B, Y − e^{−B}). D lies in the rectangle [0, H] × [0, G] (weighted or
 not), whose corners give, with ϱ = G²/(τ²H²),
 
-    Δ² = H²·max((2 + ϱ)²/2 [ϱ ≤ 2], 1 + 4ϱ):
+    Δ² = H²·max((2 + ϱ)²/2 [ϱ ≤ 2], 1 + 4ϱ),
 
-2 − 2c² + 2ϱ(1 + c) for two full corners, at c = ϱ/2; 1 + 4ϱ for (H, G) against (0, G). It holds for
-any loss with 0 ≤ h ≤ H and |g| ≤ G. `zero-out`: H² + G²/τ².
+as `theory.joint.sensitivity_of_multiples` proves for R_q² = H and R_p = G. It holds for any loss
+with 0 ≤ h ≤ H and |g| ≤ G. `zero-out`: H² + G²/τ².
 
 **Squared loss.** h = 1 and g = −e, the residual, clipped to ±E: (xxᵀ, e·x) is part of zzᵀ with z =
 (c, u, ωe), which has Σe² besides, and less noise: `theory.joint` and `theory.maps.ResidualMap`.
@@ -74,6 +74,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from blurfit.errors import InvalidValueError
+from blurfit.theory.joint import sensitivity_of_multiples
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
 from blurfit.validate import one_of, positive
 
@@ -224,13 +225,9 @@ def bounded_sensitivity(
     """
     positive(curvature_bound=curvature_bound, gradient_bound=gradient_bound, balance=balance)
     one_of(NEIGHBOURS, neighbours=neighbours)
-    shift = gradient_bound / balance
     if neighbours == "zero-out":
-        return math.hypot(curvature_bound, shift) * _NUDGE
-    ratio = (shift / curvature_bound) ** 2
-    opposed = math.hypot(curvature_bound, 2 * shift)
-    both = curvature_bound * (2 + ratio) / math.sqrt(2) if ratio <= 2 else 0.0
-    return max(opposed, both) * _NUDGE
+        return math.hypot(curvature_bound, gradient_bound / balance) * _NUDGE
+    return sensitivity_of_multiples(math.sqrt(curvature_bound), gradient_bound, balance)
 
 
 def _zero_out(balance: float) -> float:

@@ -1,0 +1,325 @@
+"""Learning in waves: what is believed after each, and the map that the next one gets.
+
+    wave 1     joint sums ── linear Bayes ──► Belief ── next_map ──► the map of wave 2
+    wave 2     blurred sums under that map ── learn_wave ──► Belief ── next_map ──► …
+    last       Belief: the model, with how wrong it may be
+
+A `Belief` is everything that a release says: the model's coefficients and the covariance of their
+error, and mean and covariance of the features. All of it is computed from published sums, so it is
+post-processing, and so is the next map, which is a function of the belief and of public numbers
+alone: everybody who has the releases computes the same map.
+
+Where the first model starts, for labels and counts. Least squares of a wave gives C⁻¹Cov(v, y).
+
+* **Labels** y = ±1. If the two classes are Gaussian with one covariance Σ, the log-odds are linear
+  with slope Σ⁻¹(m₊ − m₋) exactly (linear discriminant analysis), and C = Σ + (V_y/4)(m₊ − m₋)(…)ᵀ
+  with V_y = 1 − ȳ². Therefore β = 2β_LS/(V_y(1 − R²)), and the intercept puts the mean record at
+  log-odds 2·atanh(ȳ).
+* **Counts** of rate e^{β·v+β₀}. For Gaussian features Cov(v, y) = ȳ·Cβ (Stein), so β = β_LS/ȳ, and E[y]
+  = exp(β₀ + β·m + ½βᵀCβ) gives β₀ = ln ȳ − β·m − ½βᵀCβ.
+
+Neither law holds for real features, so a quarter of the squared slope is believed to be wrong, in
+equal parts in all directions; Newton's steps mend it.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from blurfit.errors import InvalidValueError
+from blurfit.learning.joint_sums import Noise, Submodel
+from blurfit.learning.linear_bayes import Shrunk
+from blurfit.learning.step import Step, StepSums, bayes_step
+from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap, Whitening
+from blurfit.theory.newton import LogisticNewton, PoissonNewton
+from blurfit.theory.waves import radius_of, residual_bound_of
+from blurfit.validate import one_of, positive, whole
+
+FloatArray = npt.NDArray[np.float64]
+Task = Literal["number", "label", "count"]
+TASKS: tuple[Task, ...] = ("number", "label", "count")
+_MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What is known after a wave, in units of the encoded columns v and of the target's score.
+
+    Attributes:
+        task: "number" (score = the target in [−1, 1]), "label" (log-odds) or "count" (log rate).
+        coefficients: The model's, the constant first.
+        covariance: Of their error.
+        mean: Of the features.
+        spread: The features' covariance, positive definite.
+        scale: The residual's standard deviation for numbers; the mean curvature for the others.
+        count_bound: The largest count, for counts.
+    """
+
+    task: Task
+    coefficients: FloatArray
+    covariance: FloatArray
+    mean: FloatArray
+    spread: FloatArray
+    scale: float
+    count_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        one_of(TASKS, task=self.task)
+
+    def score(self, values: FloatArray) -> FloatArray:
+        """β₀ + β·v of each row."""
+        found: FloatArray = self.coefficients[0] + values @ self.coefficients[1:]
+        return found
+
+    def predict(self, values: FloatArray) -> FloatArray:
+        """The number, the label ±1, or the expected count of each row."""
+        score = self.score(values)
+        if self.task == "number":
+            return score
+        return np.where(score > 0, 1.0, -1.0) if self.task == "label" else np.exp(score)
+
+    def predict_proba(self, values: FloatArray) -> FloatArray:
+        """The probability of +1: the logistic curve of the score, averaged over the model's error.
+
+        With a score of variance s² the mean of the curve is close to that at score/√(1 + πs²/8)
+        (MacKay 1992): without it a noisy model would be too sure of itself.
+        """
+        if self.task != "label":
+            raise InvalidValueError(
+                f"Expected a model of labels for probabilities, got task={self.task!r}."
+            )
+        rows = np.column_stack([np.ones(len(values)), values])
+        variance = np.einsum("ij,jk,ik->i", rows, self.covariance, rows)
+        return np.asarray(expit(self.score(values) / np.sqrt(1 + math.pi * variance / 8)))
+
+
+@dataclass(frozen=True, eq=False)
+class WaveSums:
+    """What a later wave releases: Σzzᵀ + E for numbers, (ΣM + E, Σp + e) for labels and counts.
+
+    Args:
+        count: How many records were summed.
+        matrix: Symmetric; E has `deviation` on the diagonal and deviation/√2 beside it.
+        linear: Σp + e, or None; e has τ·deviation.
+        deviation: σ, the standard deviation on the diagonal of the whole sum.
+    """
+
+    count: int
+    matrix: FloatArray
+    linear: FloatArray | None
+    deviation: float
+
+    def __post_init__(self) -> None:
+        whole(count=self.count)
+        positive(deviation=self.deviation)
+
+
+def first_belief(
+    sums: Submodel, model: Shrunk, task: Task, count_bound: float | None = None
+) -> Belief:
+    """What wave 1's joint sums say: least squares, turned into log-odds or log rates if need be.
+
+    A count y in [0, Y] is encoded as 2y/Y − 1.
+    """
+    weights = sums.scale[1:]
+    mean = model.features.mean / weights
+    spread = model.features.covariance / np.outer(weights, weights)
+    jacobian = np.diag(sums.scale) / sums.target.weight
+    covariance = jacobian @ posterior_covariance(sums, model) @ jacobian
+    beta = model.coefficients[1:]
+    variance = model.variance / sums.target.weight**2
+    unexplained = max(1 - model.explained, 0.1)
+    if task == "number":
+        return Belief(
+            task, model.coefficients, covariance, mean, spread, math.sqrt(variance * unexplained)
+        )
+    average = float(model.coefficients[0] + mean @ beta)
+    if task == "label":
+        average = min(max(average, -0.98), 0.98)
+        factor = 2 / ((1 - average**2) * max(1 - model.explained, 0.2))
+        slope = factor * beta
+        constant = 2 * math.atanh(average) - float(mean @ slope)
+        curvature, bound = 0.15, None
+    else:
+        if count_bound is None:
+            raise InvalidValueError("Expected count_bound for task='count', the largest count.")
+        positive(count_bound=count_bound)
+        bound = count_bound
+        rate = max((average + 1) / 2, 1e-3)
+        factor = 0.5 / rate
+        slope = factor * beta
+        size = float(slope @ spread @ slope)
+        slope *= min(1.0, 1.5 / math.sqrt(size)) if size > 0 else 1.0
+        size = min(size, 1.5**2)
+        constant = math.log(rate * bound) - float(mean @ slope) - size / 2
+        curvature = rate * bound
+    coefficients = np.array([constant, *slope])
+    error = factor**2 * covariance + _misfit(mean, spread, float(slope @ spread @ slope))
+    return Belief(task, coefficients, error, mean, spread, curvature, bound)
+
+
+def next_map(belief: Belief, count: int, mu: float) -> WaveMap:
+    """The next wave's public map, for `count` people under μ-GDP: a function of what is public."""
+    lower = np.linalg.cholesky(belief.spread)
+    matrix = np.tril(np.linalg.inv(lower))
+    white = Whitening(
+        belief.mean, matrix, belief.coefficients[1:], float(belief.coefficients[0])
+    )
+    if belief.task == "number":
+        radius = radius_of(count, mu, white.dimension)
+        return ResidualMap(white, radius, belief.scale, residual_bound_of(radius))
+    if belief.task == "label":
+        return NewtonMap(white, LogisticNewton())
+    assert belief.count_bound is not None
+    return NewtonMap(white, PoissonNewton(belief.count_bound))
+
+
+def learn_wave(belief: Belief, chart: WaveMap, sums: WaveSums) -> Belief:
+    """What is believed after a wave that was collected under `chart`, the map of `belief`."""
+    read = step_sums(chart, sums)
+    into = _coordinates(chart)
+    prior = into @ belief.covariance @ into.T
+    step = bayes_step(read, prior + _slack(prior))
+    back = np.linalg.inv(into)
+    error = back @ step.covariance @ back.T
+    coefficients = belief.coefficients + back @ step.theta
+    mean, spread, scale = _features(belief, chart, read, step)
+    return Belief(
+        belief.task, coefficients, (error + error.T) / 2, mean, spread, scale, belief.count_bound
+    )
+
+
+def step_sums(chart: WaveMap, sums: WaveSums) -> StepSums:
+    """The wave's quadratic, the constant first, with the law of its noise."""
+    size = chart.whitening.dimension + 1
+    square = sums.deviation**2
+    variance = np.full((size, size), square / 2)
+    np.fill_diagonal(variance, square)
+    if isinstance(chart, ResidualMap):
+        _refuse_shape(sums, size + 1, linear=False)
+        gram = np.array(sums.matrix[:-1, :-1])
+        gram[0, 0], variance[0, 0] = chart.constant**2 * sums.count, 0.0
+        noise = Noise(variance, np.zeros(size))
+        left = _residual_variance(chart, sums)
+        curvature = chart.feature_scale**2
+        return StepSums(
+            sums.count, gram, sums.matrix[:-1, -1], noise, square / 2, curvature, left
+        )
+    _refuse_shape(sums, size, linear=True)
+    assert sums.linear is not None
+    order = [size - 1, *range(size - 1)]
+    noise = Noise(variance, np.zeros(size))
+    of_features, _ = chart.scale
+    return StepSums(
+        sums.count,
+        sums.matrix[np.ix_(order, order)],
+        sums.linear[order],
+        noise,
+        square * chart.loss.balance**2,
+        0.15 * of_features**2 if isinstance(chart.loss, LogisticNewton) else of_features**2,
+        1.0,
+    )
+
+
+def posterior_covariance(sums: Submodel, model: Shrunk) -> FloatArray:
+    """The covariance of wave 1's error in z-space: P − PA·T⁻¹AP of `blurfit.learning.linear_bayes`,
+    at the share that the features are found to explain.
+    """
+    features, n, c = model.features, sums.count, sums.constant
+    gram = features.gram(c)
+    move = np.eye(len(gram))
+    move[0, 0], move[0, 1:] = 1 / c, -features.mean / c
+    share = model.explained * model.variance / (len(features.mean) * features.variance)
+    prior = (move * np.array([0.36 * sums.target.weight**2, *share])) @ move.T
+    total = gram @ prior @ gram + np.diag(sums.noise.variance[:-1, -1]) / n**2
+    total += model.variance * max(1 - model.explained, 0.2) * gram / n
+    left = prior
+    for _ in range(3):
+        second = np.outer(model.theta, model.theta) + left
+        blurred = features.kept / n**2 * sums.feature_noise.sandwich(second)
+        blurred[0, 0] = 0.0
+        left = prior - prior @ gram @ np.linalg.solve(total + blurred, gram @ prior)
+    return np.asarray((left + left.T) / 2)
+
+
+def _misfit(mean: FloatArray, spread: FloatArray, size: float) -> FloatArray:
+    """An error of the slope that is isotropic for white features, and leaves the mean's score."""
+    p = len(mean)
+    slope = _MISFIT * max(size, 0.1) / p * np.linalg.inv(spread)
+    move = np.vstack([-mean, np.eye(p)])
+    found: FloatArray = move @ slope @ move.T
+    found[0, 0] += 0.02
+    return found
+
+
+def _slack(prior: FloatArray) -> FloatArray:
+    """A quarter of the mean error in every direction: P itself is only believed."""
+    p = len(prior) - 1
+    even = 0.25 * float(np.trace(prior[1:, 1:])) / p
+    return np.diag([float(prior[0, 0]), *[even] * p])
+
+
+def _coordinates(chart: WaveMap) -> FloatArray:
+    """J with θ = J·(β₀, β): the step that a change of the coefficients is, the constant first.
+
+    β₀ + β·v = (β₀ + β·m) + (W⁻ᵀβ)·f, each divided by what 1 and f are multiplied by in the chart.
+    """
+    white = chart.whitening
+    p = white.dimension
+    found = np.zeros((p + 1, p + 1))
+    found[0, 0], found[0, 1:] = 1.0, white.mean
+    found[1:, 1:] = np.linalg.inv(white.matrix).T
+    if isinstance(chart, ResidualMap):
+        unit = chart.target_scale / chart.scale
+        found[0] *= unit / chart.constant
+        found[1:] *= unit / chart.feature_scale
+    else:
+        of_features, constant = chart.scale
+        found[0] /= constant
+        found[1:] /= of_features
+    return found
+
+
+def _residual_variance(chart: ResidualMap, sums: WaveSums) -> float:
+    """Var(b·g/bound) for one record, shrunk toward what wave 1 expects, between 0.1 and 4 of it."""
+    expected = chart.target_scale**2
+    seen = float(sums.matrix[-1, -1]) / sums.count
+    noise, prior = (sums.deviation / sums.count) ** 2, (0.5 * expected) ** 2
+    found = (prior * seen + noise * expected) / (prior + noise)
+    return min(max(found, 0.1 * expected), 4 * expected)
+
+
+def _features(
+    belief: Belief, chart: WaveMap, read: StepSums, step: Step
+) -> tuple[FloatArray, FloatArray, float]:
+    """Mean, covariance and scale for the wave after: this wave's features are whitened again.
+
+    For numbers the cut records' second moments are taken, at the size that keeps their total (the
+    cut makes all directions smaller alike). Newton's M is weighted by h, so that a Newton wave
+    leaves the whitening as it is.
+    """
+    if not isinstance(chart, ResidualMap):
+        return belief.mean, belief.spread, belief.scale
+    lower = np.linalg.inv(chart.whitening.matrix)
+    shift = step.gram[0, 1:] / (chart.constant * chart.feature_scale)
+    centred = step.gram[1:, 1:] / chart.feature_scale**2 - np.outer(shift, shift)
+    centred *= len(shift) / float(np.trace(centred))
+    spread = lower @ centred @ lower.T
+    left = math.sqrt(read.dispersion) / chart.target_scale * chart.scale
+    return belief.mean + lower @ shift, (spread + spread.T) / 2, left
+
+
+def _refuse_shape(sums: WaveSums, size: int, *, linear: bool) -> None:
+    if sums.matrix.shape != (size, size) or (sums.linear is not None) != linear:
+        raise InvalidValueError(
+            f"Expected matrix of shape {(size, size)} {'with' if linear else 'without'} linear for "
+            f"this map, got {sums.matrix.shape}; these sums are of another wave."
+        )
+    if linear and sums.linear is not None and sums.linear.shape != (size,):
+        raise InvalidValueError(
+            f"Expected linear of shape {(size,)} for this map, got {sums.linear.shape}."
+        )
