@@ -14,14 +14,14 @@ all that is known of the noise; but here more is known beforehand:
   the diagonal, entries are shrunk to 0 by τ²d_id_j/(τ²d_id_j + noise), τ² by moments, at most 0.15.
   Last, the soft floor of `blurfit.learning.denoise`.
 * **How wrong the last model is.** Its posterior covariance P, in the new coordinates, is the prior
-  of θ, up to a factor k between 1/16 and 16 (a lognormal prior of sd 1), weighted by how probable it
-  makes t̃. So waves pool what they know, and where the noise is larger than what is left to learn,
-  the step goes to 0 and the last model stays.
+  of θ, up to a factor k between 1/16 and 16 (a lognormal prior of sd 1), weighted by how probable
+  it makes t̃. So waves pool what they know, and where the noise is larger than what is left to
+  learn, the step goes to 0 and the last model stays.
 
-Then θ̂ = kPA·T⁻¹t̃, with T = A(kP)A + κ·E[EΘE] + Var(e) + φA/n, Θ = E[θθᵀ | t̃] by three passes, and κ
-the share of the noise in A that is left. φ is the residual's variance for squared loss, and 1 for a
-likelihood's own loss (its information is its variance). Choices: the ranges, and 0.3 for how far
-the mean curvature may be from `curvature`.
+Then θ̂ = kPA·T⁻¹t̃, with T = A(kP)A + κ·E[EΘE] + Var(e) + φA/n, Θ = E[θθᵀ | t̃] by three passes,
+and κ the share of the noise in A that is left. φ is the residual's variance for squared loss, and 1
+for a likelihood's own loss (its information is its variance). Choices: the ranges, and 0.3 for how
+far the mean curvature may be from `curvature`.
 """
 
 import math
@@ -87,7 +87,7 @@ def bayes_step(sums: StepSums, prior: FloatArray) -> Step:
     second = priors
     for _ in range(_PASSES):
         total = fixed + kept / sums.count**2 * sums.noise.sandwich(second)
-        inverse = np.linalg.inv(total)
+        inverse: FloatArray = np.linalg.inv(total)
         gain = priors @ gram @ inverse
         theta = gain @ linear
         second = theta[:, :, None] * theta[:, None, :] + priors - gain @ gram @ priors

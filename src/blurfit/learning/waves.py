@@ -9,39 +9,40 @@ error, and mean and covariance of the features. All of it is computed from publi
 post-processing, and so is the next map, which is a function of the belief and of public numbers
 alone: everybody who has the releases computes the same map.
 
-Where the first model starts, for labels and counts. Least squares of a wave gives C⁻¹Cov(v, y).
+**From least squares to a curve.** The first wave, and residual waves, fit a line to labels and
+counts too. `on_curve` turns a line into log-odds or log rates, for Newton's waves and for
+probabilities.
 
-* **Labels** y = ±1. If the two classes are Gaussian with one covariance Σ, the log-odds are linear
-  with slope Σ⁻¹(m₊ − m₋) exactly (linear discriminant analysis), and C = Σ + (V_y/4)(m₊ − m₋)(…)ᵀ
-  with V_y = 1 − ȳ². Therefore β = 2β_LS/(V_y(1 − R²)), and the intercept puts the mean record at
-  log-odds 2·atanh(ȳ).
-* **Counts** of rate e^{β·v+β₀}. For Gaussian features Cov(v, y) = ȳ·Cβ (Stein), so β = β_LS/ȳ, and E[y]
-  = exp(β₀ + β·m + ½βᵀCβ) gives β₀ = ln ȳ − β·m − ½βᵀCβ.
+* **Labels** y = ±1. If the two classes are Gaussian with one covariance Σ and means m₊, m₋, the
+  log-odds are linear with slope β = Σ⁻¹δ, δ = m₊ − m₋, exactly. Least squares gives β_LS =
+  C⁻¹Cov(v, y) with C = Σ + (V_y/4)δδᵀ, Cov(v, y) = (V_y/2)δ and V_y = 1 − ȳ². So β = 2β_LS/(V_y(1 −
+  R²)), and at the mean record, which is ȳδ/2 from the middle of m₊ and m₋, the log-odds are
+  2·atanh(ȳ) + 2ȳR²/(V_y(1 − R²)).
+* **Counts** of rate e^{β·v+β₀}. For Gaussian features Cov(v, y) = ȳ·Cβ (Stein), so β = β_LS/ȳ, and
+  E[y] = exp(β₀ + β·m + ½βᵀCβ) gives β₀ = ln ȳ − β·m − ½βᵀCβ.
 
 Neither law holds for real features, so a quarter of the squared slope is believed to be wrong, in
 equal parts in all directions; Newton's steps mend it.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
 from blurfit.errors import InvalidValueError
+from blurfit.learning.denoise import soft_floor
 from blurfit.learning.joint_sums import Noise, Submodel
 from blurfit.learning.linear_bayes import Shrunk
 from blurfit.learning.step import Step, StepSums, bayes_step
-from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap, Whitening
+from blurfit.theory.maps import LARGEST_SCORE, NewtonMap, ResidualMap, WaveMap, Whitening
 from blurfit.theory.newton import LogisticNewton, PoissonNewton
-from blurfit.theory.waves import radius_of, residual_bound_of
+from blurfit.theory.waves import TASKS, StageKind, Task, radius_of, residual_bound_of
 from blurfit.validate import one_of, positive, whole
 
 FloatArray = npt.NDArray[np.float64]
-Task = Literal["number", "label", "count"]
-TASKS: tuple[Task, ...] = ("number", "label", "count")
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
 
 
@@ -50,16 +51,19 @@ class Belief:
     """What is known after a wave, in units of the encoded columns v and of the target's score.
 
     Attributes:
-        task: "number" (score = the target in [−1, 1]), "label" (log-odds) or "count" (log rate).
-        coefficients: The model's, the constant first.
+        task: "number", "label" or "count".
+        line: Whether the score is the encoded target itself: the number in [−1, 1], the label ±1 or
+            2y/Y − 1 for a count y. If not, it is the log-odds or the log rate.
+        coefficients: Of the score, the constant first.
         covariance: Of their error.
         mean: Of the features.
         spread: The features' covariance, positive definite.
-        scale: The residual's standard deviation for numbers; the mean curvature for the others.
-        count_bound: The largest count, for counts.
+        scale: The standard deviation of the residual, as far as a line was fitted.
+        count_bound: Y, the largest count, for counts.
     """
 
     task: Task
+    line: bool
     coefficients: FloatArray
     covariance: FloatArray
     mean: FloatArray
@@ -69,6 +73,8 @@ class Belief:
 
     def __post_init__(self) -> None:
         one_of(TASKS, task=self.task)
+        if self.task == "count":
+            positive(count_bound=self.count_bound)
 
     def score(self, values: FloatArray) -> FloatArray:
         """β₀ + β·v of each row."""
@@ -80,7 +86,12 @@ class Belief:
         score = self.score(values)
         if self.task == "number":
             return score
-        return np.where(score > 0, 1.0, -1.0) if self.task == "label" else np.exp(score)
+        if self.task == "label":
+            return np.where(score > 0, 1.0, -1.0)
+        if not self.line:
+            return np.exp(np.clip(score, -LARGEST_SCORE, LARGEST_SCORE))
+        assert self.count_bound is not None
+        return np.asarray(np.clip((score + 1) / 2, 0, 1) * self.count_bound)
 
     def predict_proba(self, values: FloatArray) -> FloatArray:
         """The probability of +1: the logistic curve of the score, averaged over the model's error.
@@ -92,9 +103,10 @@ class Belief:
             raise InvalidValueError(
                 f"Expected a model of labels for probabilities, got task={self.task!r}."
             )
+        model = on_curve(self)
         rows = np.column_stack([np.ones(len(values)), values])
-        variance = np.einsum("ij,jk,ik->i", rows, self.covariance, rows)
-        return np.asarray(expit(self.score(values) / np.sqrt(1 + math.pi * variance / 8)))
+        variance = np.einsum("ij,jk,ik->i", rows, model.covariance, rows)
+        return np.asarray(expit(model.score(values) / np.sqrt(1 + math.pi * variance / 8)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,76 +133,82 @@ class WaveSums:
 def first_belief(
     sums: Submodel, model: Shrunk, task: Task, count_bound: float | None = None
 ) -> Belief:
-    """What wave 1's joint sums say: least squares, turned into log-odds or log rates if need be.
-
-    A count y in [0, Y] is encoded as 2y/Y − 1.
-    """
+    """What wave 1's joint sums say: the line of least squares, for every task."""
     weights = sums.scale[1:]
-    mean = model.features.mean / weights
-    spread = model.features.covariance / np.outer(weights, weights)
     jacobian = np.diag(sums.scale) / sums.target.weight
-    covariance = jacobian @ posterior_covariance(sums, model) @ jacobian
-    beta = model.coefficients[1:]
     variance = model.variance / sums.target.weight**2
-    unexplained = max(1 - model.explained, 0.1)
-    if task == "number":
-        return Belief(
-            task, model.coefficients, covariance, mean, spread, math.sqrt(variance * unexplained)
-        )
-    average = float(model.coefficients[0] + mean @ beta)
-    if task == "label":
-        average = min(max(average, -0.98), 0.98)
-        factor = 2 / ((1 - average**2) * max(1 - model.explained, 0.2))
-        slope = factor * beta
-        constant = 2 * math.atanh(average) - float(mean @ slope)
-        curvature, bound = 0.15, None
-    else:
-        if count_bound is None:
-            raise InvalidValueError("Expected count_bound for task='count', the largest count.")
-        positive(count_bound=count_bound)
-        bound = count_bound
-        rate = max((average + 1) / 2, 1e-3)
-        factor = 0.5 / rate
-        slope = factor * beta
-        size = float(slope @ spread @ slope)
-        slope *= min(1.0, 1.5 / math.sqrt(size)) if size > 0 else 1.0
-        size = min(size, 1.5**2)
-        constant = math.log(rate * bound) - float(mean @ slope) - size / 2
-        curvature = rate * bound
-    coefficients = np.array([constant, *slope])
-    error = factor**2 * covariance + _misfit(mean, spread, float(slope @ spread @ slope))
-    return Belief(task, coefficients, error, mean, spread, curvature, bound)
-
-
-def next_map(belief: Belief, count: int, mu: float) -> WaveMap:
-    """The next wave's public map, for `count` people under μ-GDP: a function of what is public."""
-    lower = np.linalg.cholesky(belief.spread)
-    matrix = np.tril(np.linalg.inv(lower))
-    white = Whitening(
-        belief.mean, matrix, belief.coefficients[1:], float(belief.coefficients[0])
+    return Belief(
+        task=task,
+        line=True,
+        coefficients=model.coefficients,
+        covariance=jacobian @ posterior_covariance(sums, model) @ jacobian,
+        mean=model.features.mean / weights,
+        spread=_white(sums, model) / np.outer(weights, weights),
+        scale=math.sqrt(variance * max(1 - model.explained, 0.1)),
+        count_bound=count_bound,
     )
-    if belief.task == "number":
-        radius = radius_of(count, mu, white.dimension)
-        return ResidualMap(white, radius, belief.scale, residual_bound_of(radius))
+
+
+def on_curve(belief: Belief) -> Belief:
+    """Log-odds or log rates from a line; a curve, or a line for a number, stays as it is."""
+    if belief.task == "number" or not belief.line:
+        return belief
+    beta = belief.coefficients[1:]
+    average = float(belief.coefficients[0] + belief.mean @ beta)
+    explained = float(beta @ belief.spread @ beta)
     if belief.task == "label":
+        average = min(max(average, -0.98), 0.98)
+        variance = 1 - average**2
+        left = max(variance - explained, 0.2 * variance)  # V_y(1 − R²)
+        factor = 2 / left
+        at_mean = 2 * math.atanh(average) + average * factor * (1 - left / variance)
+    else:
+        assert belief.count_bound is not None
+        rate = max((average + 1) / 2, 1e-3)
+        factor = min(0.5 / rate, 1.5 / math.sqrt(max(explained, 1e-12)))
+        at_mean = math.log(rate * belief.count_bound) - factor**2 * explained / 2
+    factor *= _caution(belief, factor, explained)
+    slope = factor * beta
+    misfit = _misfit(belief.mean, belief.spread, float(slope @ belief.spread @ slope))
+    return replace(
+        belief,
+        line=False,
+        coefficients=np.array([at_mean - float(belief.mean @ slope), *slope]),
+        covariance=factor**2 * belief.covariance + misfit,
+    )
+
+
+def next_map(belief: Belief, kind: StageKind, count: int, mu: float) -> WaveMap:
+    """The next wave's public map, for `count` people under μ-GDP: a function of what is public."""
+    one_of(("residual", "newton"), kind=kind)
+    at = belief if kind == "residual" else on_curve(belief)
+    if kind == "residual" and not belief.line:
+        raise InvalidValueError("Expected residual waves before Newton's, got one after.")
+    matrix = np.tril(np.linalg.inv(np.linalg.cholesky(at.spread)))
+    white = Whitening(at.mean, matrix, at.coefficients[1:], float(at.coefficients[0]))
+    if kind == "residual":
+        radius = radius_of(count, mu, white.dimension)
+        return ResidualMap(white, radius, at.scale, residual_bound_of(radius))
+    if at.task == "label":
         return NewtonMap(white, LogisticNewton())
-    assert belief.count_bound is not None
-    return NewtonMap(white, PoissonNewton(belief.count_bound))
+    if at.count_bound is None:
+        raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
+    return NewtonMap(white, PoissonNewton(at.count_bound))
 
 
 def learn_wave(belief: Belief, chart: WaveMap, sums: WaveSums) -> Belief:
-    """What is believed after a wave that was collected under `chart`, the map of `belief`."""
+    """What is believed after a wave that was collected under `chart`, a map of `belief`."""
+    at = belief if isinstance(chart, ResidualMap) else on_curve(belief)
     read = step_sums(chart, sums)
-    into = _coordinates(chart)
-    prior = into @ belief.covariance @ into.T
+    into = coordinates(chart)
+    prior = into @ at.covariance @ into.T
     step = bayes_step(read, prior + _slack(prior))
     back = np.linalg.inv(into)
     error = back @ step.covariance @ back.T
-    coefficients = belief.coefficients + back @ step.theta
-    mean, spread, scale = _features(belief, chart, read, step)
-    return Belief(
-        belief.task, coefficients, (error + error.T) / 2, mean, spread, scale, belief.count_bound
+    learned = replace(
+        at, coefficients=at.coefficients + back @ step.theta, covariance=(error + error.T) / 2
     )
+    return _features(learned, chart, read, step) if isinstance(chart, ResidualMap) else learned
 
 
 def step_sums(chart: WaveMap, sums: WaveSums) -> StepSums:
@@ -206,9 +224,7 @@ def step_sums(chart: WaveMap, sums: WaveSums) -> StepSums:
         noise = Noise(variance, np.zeros(size))
         left = _residual_variance(chart, sums)
         curvature = chart.feature_scale**2
-        return StepSums(
-            sums.count, gram, sums.matrix[:-1, -1], noise, square / 2, curvature, left
-        )
+        return StepSums(sums.count, gram, sums.matrix[:-1, -1], noise, square / 2, curvature, left)
     _refuse_shape(sums, size, linear=True)
     assert sums.linear is not None
     order = [size - 1, *range(size - 1)]
@@ -246,6 +262,32 @@ def posterior_covariance(sums: Submodel, model: Shrunk) -> FloatArray:
     return np.asarray((left + left.T) / 2)
 
 
+def _white(sums: Submodel, model: Shrunk) -> FloatArray:
+    """The features' covariance in z-space, with a soft floor that no direction falls below.
+
+    A direction whose variance is taken for too small makes a feature that is too large, and the cut
+    then leaves nothing of the others; one that is taken for too large only costs some noise. The
+    floor of `denoise` has a strength of about p/4 in units of the noise; here it is at least 3.
+    """
+    features = model.features
+    noise = float(np.max(sums.feature_noise.variance)) / sums.count**2
+    missing = 3 - len(features.mean) / 4
+    return soft_floor(features.covariance, max(missing, 0.0) * noise)
+
+
+def _caution(belief: Belief, factor: float, explained: float) -> float:
+    """By how much to shorten a slope before Newton starts from it.
+
+    A start with scores that are too large has hardly any curvature, and a step from there
+    overshoots; from one that is too small Newton finds its way. So the scores' spread is at most
+    2.5, and a score of error variance s² is taken at 1/√(1 + πs²/8) of its size, as for
+    probabilities.
+    """
+    error = factor**2 * float(np.sum(belief.covariance[1:, 1:] * belief.spread))
+    spread = factor * math.sqrt(max(explained, 1e-12)) / math.sqrt(1 + math.pi * error / 8)
+    return min(1.0, 2.5 / spread) / math.sqrt(1 + math.pi * error / 8)
+
+
 def _misfit(mean: FloatArray, spread: FloatArray, size: float) -> FloatArray:
     """An error of the slope that is isotropic for white features, and leaves the mean's score."""
     p = len(mean)
@@ -263,7 +305,7 @@ def _slack(prior: FloatArray) -> FloatArray:
     return np.diag([float(prior[0, 0]), *[even] * p])
 
 
-def _coordinates(chart: WaveMap) -> FloatArray:
+def coordinates(chart: WaveMap) -> FloatArray:
     """J with θ = J·(β₀, β): the step that a change of the coefficients is, the constant first.
 
     β₀ + β·v = (β₀ + β·m) + (W⁻ᵀβ)·f, each divided by what 1 and f are multiplied by in the chart.
@@ -293,24 +335,23 @@ def _residual_variance(chart: ResidualMap, sums: WaveSums) -> float:
     return min(max(found, 0.1 * expected), 4 * expected)
 
 
-def _features(
-    belief: Belief, chart: WaveMap, read: StepSums, step: Step
-) -> tuple[FloatArray, FloatArray, float]:
-    """Mean, covariance and scale for the wave after: this wave's features are whitened again.
+def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step) -> Belief:
+    """The belief with its features whitened again by what this wave saw of them.
 
-    For numbers the cut records' second moments are taken, at the size that keeps their total (the
-    cut makes all directions smaller alike). Newton's M is weighted by h, so that a Newton wave
-    leaves the whitening as it is.
+    The cut records' second moments are taken at the size that keeps their total: the cut makes all
+    directions smaller alike. (Newton's M is weighted by h: it leaves the whitening as it is.)
     """
-    if not isinstance(chart, ResidualMap):
-        return belief.mean, belief.spread, belief.scale
     lower = np.linalg.inv(chart.whitening.matrix)
     shift = step.gram[0, 1:] / (chart.constant * chart.feature_scale)
     centred = step.gram[1:, 1:] / chart.feature_scale**2 - np.outer(shift, shift)
     centred *= len(shift) / float(np.trace(centred))
     spread = lower @ centred @ lower.T
-    left = math.sqrt(read.dispersion) / chart.target_scale * chart.scale
-    return belief.mean + lower @ shift, (spread + spread.T) / 2, left
+    return replace(
+        belief,
+        mean=belief.mean + lower @ shift,
+        spread=(spread + spread.T) / 2,
+        scale=math.sqrt(read.dispersion) / chart.target_scale * chart.scale,
+    )
 
 
 def _refuse_shape(sums: WaveSums, size: int, *, linear: bool) -> None:

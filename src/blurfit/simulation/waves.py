@@ -21,11 +21,12 @@ from blurfit.learning.joint_sums import (
     draw_joint_sums,
 )
 from blurfit.learning.linear_bayes import linear_bayes
-from blurfit.learning.waves import Belief, Task, WaveSums, first_belief, learn_wave, next_map
+from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map
 from blurfit.theory import joint
 from blurfit.theory.maps import ResidualMap, WaveMap
 from blurfit.theory.public_weights import Kind, public_weights
 from blurfit.theory.setting import Neighbours
+from blurfit.theory.waves import Plan
 from blurfit.validate import positive
 
 FloatArray = npt.NDArray[np.float64]
@@ -56,27 +57,15 @@ class Collected:
     @property
     def coefficients(self) -> FloatArray:
         """The model's for (1, v) with all columns of v; 0 for reference levels."""
-        width = sum(1 for column in self.first.columns) - 1
-        found = np.zeros(width + 1)
+        found = np.zeros(len(self.first.columns))  # the target's place is the constant's
         found[0], found[1 + self.kept] = self.model.coefficients[0], self.model.coefficients[1:]
         return found
 
 
-def assign(count: int, fractions: Sequence[float], generator: np.random.Generator) -> list[IntArray]:
-    """Which rows are in which wave: a random order, cut by the fractions; no row is looked at."""
-    shares = np.asarray(fractions, dtype=np.float64)
-    if shares.ndim != 1 or not len(shares) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-9:
-        raise InvalidValueError(
-            f"Expected fractions={tuple(fractions)!r} to be positive and to sum to 1."
-        )
-    ends = np.round(np.cumsum(shares) * count).astype(int)
-    waves = np.split(generator.permutation(count), ends[:-1])
-    if min(len(wave) for wave in waves) < 2:
-        raise InvalidValueError(
-            f"Expected at least 2 people in each wave, got {[len(wave) for wave in waves]}; use "
-            "fewer waves."
-        )
-    return waves
+def assign(count: int, plan: Plan, generator: np.random.Generator) -> list[IntArray]:
+    """Which rows are in which wave: a random order, cut by the plan; no row is looked at."""
+    ends = np.cumsum(plan.quorums(count))[:-1]
+    return list(np.split(generator.permutation(count), ends))
 
 
 def collect_in_waves(
@@ -84,9 +73,8 @@ def collect_in_waves(
     target: FloatArray,
     kinds: Sequence[Kind],
     *,
-    task: Task,
+    plan: Plan,
     mu: float,
-    fractions: Sequence[float],
     generator: np.random.Generator,
     neighbours: Neighbours = "replace",
     count_bound: float | None = None,
@@ -97,20 +85,19 @@ def collect_in_waves(
         values: v in [−1, 1], a row for each person; K columns of zeros and ones for K levels.
         target: A number in [−1, 1], a label ±1, or a count.
         kinds: Of the features: "numeric", "sign", or how many levels.
-        task: "number", "label" or "count".
+        plan: The task and its waves, from `blurfit.theory.waves.choose_plan`.
         mu: μ; every person keeps μ-GDP in all.
-        fractions: Of the people in each wave, from `blurfit.theory.waves.choose_fractions`.
         generator: Where noise and assignment are drawn from.
         neighbours: What one person may change.
         count_bound: The largest count; larger ones are put onto it.
     """
     positive(mu=mu)
-    encoded = target
+    task, encoded = plan.task, target
     if task == "count":
         positive(count_bound=count_bound)
         assert count_bound is not None
         encoded = 2 * np.clip(target, 0, count_bound) / count_bound - 1
-    waves = assign(len(target), fractions, generator)
+    waves = assign(len(target), plan, generator)
     names, columns, kept = _columns(kinds, values.shape[1])
     rows = waves[0]
     weights = public_weights(kinds, len(rows), mu, neighbours=neighbours)
@@ -131,12 +118,13 @@ def collect_in_waves(
     )
     sums = first.submodel(TARGET, [names[place] for place in kept])
     beliefs = [first_belief(sums, linear_bayes(sums), task, count_bound)]
-    maps, later = [], []
-    for rows in waves[1:]:
-        maps.append(next_map(beliefs[-1], len(rows), mu))
-        later.append(
-            draw_wave(maps[-1], values[rows][:, kept], target[rows], mu, generator, neighbours)
-        )
+    maps: list[WaveMap] = []
+    later: list[WaveSums] = []
+    for rows, kind in zip(waves[1:], plan.kinds[1:], strict=True):
+        maps.append(next_map(beliefs[-1], kind, len(rows), mu))
+        seen = encoded if kind == "residual" else target
+        part = values[rows][:, kept]
+        later.append(draw_wave(maps[-1], part, seen[rows], mu, generator, neighbours))
         beliefs.append(learn_wave(beliefs[-1], maps[-1], later[-1]))
     return Collected(first, tuple(maps), tuple(later), tuple(beliefs), kept)
 
@@ -153,7 +141,9 @@ def draw_wave(
     if isinstance(chart, ResidualMap):
         z = chart.vectors(values, target)
         deviation = joint.sensitivity(chart.constant, 1.0, neighbours) / mu
-        return WaveSums(len(z), z.T @ z + _symmetric(z.shape[1], deviation, generator), None, deviation)
+        return WaveSums(
+            len(z), z.T @ z + _symmetric(z.shape[1], deviation, generator), None, deviation
+        )
     matrix, linear = chart.sums(values, target)
     deviation = chart.loss.sensitivity(neighbours) / mu
     return WaveSums(

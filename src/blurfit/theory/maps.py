@@ -47,7 +47,7 @@ FloatArray = NDArray[np.float64]
 
 LARGEST_NUMBER = 1e6  # of means, coefficients and scales: records lie in [−1, 1]
 LARGEST_WHITENING = 1e12
-LARGEST_SCORE = 1e3  # of a model that is announced: e^1000 is beyond every curve
+LARGEST_SCORE = 500.0  # of a model that is announced; its exponential is still a number
 SMALLEST_RADIUS, LARGEST_RADIUS = 0.01, 1000.0
 KINDS = ("residual", "logistic", "poisson")
 
@@ -106,7 +106,7 @@ class Whitening:
         return np.where(np.isfinite(f).all(axis=-1, keepdims=True), f, 0.0)
 
     def score(self, v: ArrayLike) -> FloatArray:
-        """β·v + β₀, clipped to ±1000; 0 where it is not a number."""
+        """β·v + β₀, clipped to ±500; 0 where it is not a number."""
         with np.errstate(all="ignore"):
             t = np.asarray(v, dtype=np.float64) @ self.coefficients + self.intercept
         return np.asarray(np.clip(np.nan_to_num(t), -LARGEST_SCORE, LARGEST_SCORE))
