@@ -2,8 +2,8 @@
 
 `python experiments/waves.py --trials 100`; finds the data by BLURFIT_DATA, and writes waves.csv and
 waves.md into build/waves. Each trial takes n rows and others to test on; both methods and the fit
-without privacy see the same rows. `replace`, δ = 0.01. Numbers: test RMSE over that of least squares
-without privacy. Labels: test accuracy below that of logistic regression without privacy.
+without privacy see the same rows. `replace`, δ = 0.01. Numbers: test RMSE over that of least
+squares without privacy. Labels: test accuracy below that of logistic regression without privacy.
 """
 
 import csv
@@ -81,7 +81,7 @@ HEADER = (
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Encoded rows: features, the number (if there is one) and the label, and the features' kinds."""
+    """Encoded rows: features, the number (if there is one), the label, the features' kinds."""
 
     name: str
     values: FloatArray

@@ -87,7 +87,7 @@ def bayes_step(sums: StepSums, prior: FloatArray) -> Step:
     second = priors
     for _ in range(_PASSES):
         total = fixed + kept / sums.count**2 * sums.noise.sandwich(second)
-        inverse: FloatArray = np.linalg.inv(total)
+        inverse = np.asarray(np.linalg.inv(total), dtype=np.float64)
         gain = priors @ gram @ inverse
         theta = gain @ linear
         second = theta[:, :, None] * theta[:, None, :] + priors - gain @ gram @ priors

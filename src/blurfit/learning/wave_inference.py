@@ -73,7 +73,7 @@ def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> WaveEstima
             "The noise rules the sums of this wave, so no errors are told; collect more people, or "
             "allow a larger epsilon."
         )
-    bias = read.noise.sandwich(np.linalg.inv(read.gram))
+    bias = read.noise.sandwich(np.asarray(np.linalg.inv(read.gram), dtype=np.float64))
     inverse = np.linalg.inv(read.gram + bias)
     theta = inverse @ read.linear
     of_features, constant = chart.scale

@@ -346,11 +346,15 @@ def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step) ->
     centred = step.gram[1:, 1:] / chart.feature_scale**2 - np.outer(shift, shift)
     centred *= len(shift) / float(np.trace(centred))
     spread = lower @ centred @ lower.T
+    explained = float(
+        step.theta @ step.gram @ step.theta
+    )  # the sums are of the last model's errors
+    left = max(read.dispersion - explained, 0.1 * read.dispersion)
     return replace(
         belief,
         mean=belief.mean + lower @ shift,
         spread=(spread + spread.T) / 2,
-        scale=math.sqrt(read.dispersion) / chart.target_scale * chart.scale,
+        scale=math.sqrt(left) / chart.target_scale * chart.scale,
     )
 
 

@@ -141,23 +141,20 @@ def draw_wave(
     if isinstance(chart, ResidualMap):
         z = chart.vectors(values, target)
         deviation = joint.sensitivity(chart.constant, 1.0, neighbours) / mu
-        return WaveSums(
-            len(z), z.T @ z + _symmetric(z.shape[1], deviation, generator), None, deviation
-        )
+        return WaveSums(len(z), _blurred(z.T @ z, deviation, generator), None, deviation)
     matrix, linear = chart.sums(values, target)
     deviation = chart.loss.sensitivity(neighbours) / mu
-    return WaveSums(
-        len(values),
-        matrix + _symmetric(len(linear), deviation, generator),
-        linear + generator.normal(size=len(linear)) * deviation * chart.loss.balance,
-        deviation,
-    )
+    noise = generator.normal(size=len(linear)) * deviation * chart.loss.balance
+    return WaveSums(len(values), _blurred(matrix, deviation, generator), linear + noise, deviation)
 
 
-def _symmetric(size: int, deviation: float, generator: np.random.Generator) -> FloatArray:
-    """E: deviation on the diagonal, deviation/√2 beside it."""
-    upper = np.triu(generator.normal(size=(size, size)), 1) * (deviation / np.sqrt(2))
-    return np.asarray(upper + upper.T + np.diag(generator.normal(size=size) * deviation))
+def _blurred(matrix: FloatArray, deviation: float, generator: np.random.Generator) -> FloatArray:
+    """The upper triangle + E, mirrored: deviation on the diagonal, deviation/√2 beside it."""
+    size = len(matrix)
+    upper = np.triu(matrix, 1)
+    upper += np.triu(generator.normal(size=(size, size)), 1) * (deviation / np.sqrt(2))
+    diagonal = np.diagonal(matrix) + generator.normal(size=size) * deviation
+    return np.asarray(upper + upper.T + np.diag(diagonal))
 
 
 def _columns(

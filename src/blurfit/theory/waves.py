@@ -231,7 +231,7 @@ def radius_of(count: int, mu: float, coefficients: int) -> float:
 
     `count` and `mu` are the wave's own.
     """
-    return min(max(0.3 * information(count, mu, coefficients) ** (1 / 3), 0.6), 3.0)
+    return min(max(0.3 * math.cbrt(information(count, mu, coefficients)), 0.6), 3.0)
 
 
 def residual_bound_of(radius: float) -> float:
