@@ -34,7 +34,7 @@ chromium:  ## Install the browser that tests of the pages run in, from the syste
 	}
 
 demo: $(RUNTIME)  ## Let 50,000 generated people agree, blur, send, and get a model
-	$(BIN)/python -m blurfit.demo
+	$(BIN)/python -m blurfit.demo.one_database
 
 test: $(DEVELOPMENT) chromium  ## Run all tests, the documentation's examples included
 	$(BIN)/python -m pytest --numprocesses auto

@@ -13,7 +13,7 @@ from randomgen import ChaCha  # type: ignore[import-untyped]
 
 from blurfit import Agreement, perturb, perturb_table
 from blurfit.datasets import make_census
-from blurfit.theory.calibrated import MECHANISMS
+from blurfit.theory.calibration import MECHANISMS
 
 
 def tables(rows: int) -> Iterator[Row]:

@@ -26,8 +26,8 @@ from rich.console import Console
 from rich.table import Table
 
 from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
-from blurfit.database.arrivals import Arrival, Outcome
-from blurfit.database.service import BINARY, JSON, Limits, Service
+from blurfit.service.app import BINARY, JSON, Limits, Service
+from blurfit.store.arrivals import Arrival, Outcome
 
 SCHEMA = Schema(features=[Numeric(f"x{i}", 0, 1) for i in range(13)], target=Numeric("y", 0, 1))
 SERVER = {"http": "httptools", "access_log": False, "log_level": "warning"}

@@ -104,7 +104,7 @@ def classifier_fits(
 ) -> Iterator[Row]:
     """The same for labels; scikit-learn and diffprivlib iterate, so two rounds must do for them."""
     labels = y > 0
-    model = MomentPerturbationClassifier(bounds=(0, 1))
+    model = MomentPerturbationClassifier(bounds=(0, 1), classes=[False, True])
     (plain,) = best_times(partial(LogisticRegression().fit, X, labels), rounds=2)
     yield Row("scikit-learn LogisticRegression", plain, "itself", 1.0)
     others = {"scikit-learn": plain}

@@ -17,9 +17,9 @@ from measure import best_times
 from scale import agreement, learn, people, store_full, write
 
 from blurfit import Store, perturb_table
-from blurfit.database import blocks
-from blurfit.database.engines.threads import Threads
 from blurfit.estimators import MomentPerturbationRegressor
+from blurfit.files.engines.threads import Threads
+from blurfit.store import blocks
 
 mpl.use("svg")
 from matplotlib import pyplot as plt

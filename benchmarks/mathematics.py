@@ -14,8 +14,8 @@ from measure import Row, best_times, show
 from rich.console import Console
 
 from blurfit import calibrate
-from blurfit.database.solver import minimise
-from blurfit.database.statistics import Statistics
+from blurfit.learning.solver import minimise
+from blurfit.learning.statistics import Statistics
 from blurfit.simulation.sampler import sampler_for
 
 UNIT: dict[str, Any] = {"q_bound": 1.0, "p_bound": 1.0, "weight_bound": 1.0}

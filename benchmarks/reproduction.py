@@ -17,9 +17,9 @@ from scipy.optimize import minimize
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.datasets import make_census
+from blurfit.experiments.cohort import Population, Window
 from blurfit.experiments.methods import INPUT, Promise, agreement, from_sums
-from blurfit.experiments.population import Population, Window
-from blurfit.theory.calibrated import InputCalibration
+from blurfit.theory.calibration import InputCalibration
 
 TRIALS = 100
 

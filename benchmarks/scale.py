@@ -25,12 +25,12 @@ from measure import Row, best_times, show
 from rich.console import Console
 
 from blurfit import Agreement, Numeric, Schema, Statistics, Store, perturb_table
-from blurfit.agreement.submission_files import Writer
 from blurfit.contributor.bulk import blur_table
-from blurfit.database.engines import Engine
-from blurfit.database.engines.cluster import Cluster
-from blurfit.database.engines.threads import Threads
-from blurfit.database.lake import Plan, statistics
+from blurfit.files.engines import Engine
+from blurfit.files.engines.cluster import Cluster
+from blurfit.files.engines.threads import Threads
+from blurfit.files.learn import Plan, statistics
+from blurfit.messages.submission_files import Writer
 from blurfit.simulation.sampler import sampler_for
 
 FloatArray = npt.NDArray[np.float64]
@@ -207,12 +207,12 @@ def bulk(folder: Path) -> Iterator[Row]:
     source = folder / "people.parquet"
     pq.write_table(pa.table(people(rows)), source)
     start = perf_counter()
-    blur_table(agreed, source, folder / "blurred.parquet", fast=True)
+    blur_table(agreed, source, folder / "blurred.parquet")
     ours = perf_counter() - start
     generator = np.random.Generator(ChaCha(key=1, rounds=20))
     room = np.empty((rows, 2 * DIMENSION))
     (alone,) = best_times(partial(generator.standard_normal, out=room), rounds=3)
-    what = f"contribute --out --fast, {rows:,} × {2 * DIMENSION} numbers, file to file, resumable"
+    what = f"contribute --out, {rows:,} × {2 * DIMENSION} numbers, file to file, resumable"
     yield Row(what, ours, "ChaCha20 normals, one core", ours / alone)
 
 
@@ -221,7 +221,7 @@ def trial(rounds: int) -> Iterator[Row]:
     cp: Any = importlib.import_module("cvxpy")
 
     from blurfit import learn as solve
-    from blurfit.database.solver import minimise
+    from blurfit.learning.solver import minimise
 
     agreed = agreement(ROWS)
     x, y = agreed.schema.encode(people(ROWS))

@@ -27,12 +27,12 @@ from rich.console import Console
 from rich.table import Table
 
 from blurfit import Agreement, Store, perturb_table
-from blurfit.agreement.masks import sum_of_masks
-from blurfit.agreement.shares import Role, Shares
-from blurfit.contributor.shares import share_table
-from blurfit.database import commitment, split
-from blurfit.database.arrivals import Arrival
-from blurfit.database.service import BINARY, Limits, Service
+from blurfit.contributor.share import share
+from blurfit.messages.masks import sum_of_masks
+from blurfit.messages.shares import Role, Shares
+from blurfit.service.app import BINARY, Limits, Service
+from blurfit.store import commitment, joint_publication
+from blurfit.store.arrivals import Arrival
 
 DATABASES = [("First", "https://first.example"), ("Second", "https://second.example")]
 ROLES: tuple[Role, ...] = ("whole", "first", "second")
@@ -95,7 +95,7 @@ def requests(role: Role, count: int, at_once: int) -> list[bytes]:
             batch = head + (len(part) // size).to_bytes(8, "little") + part
             bodies.append(part if at_once == 1 else batch)
     else:
-        shared = share_table(agreed, people)
+        shared = share(agreed, people)
         shares = shared.first if role == "first" else shared.second
         for start in range(0, count, at_once):
             rows_ = slice(start, start + at_once)
@@ -140,10 +140,10 @@ def filled(folder: str, role: Role, count: int, left_out: int) -> tuple[Store, s
     for _ in range(0, count, 2**14):
         names = generator.integers(0, 256, (2**14, 16), dtype=np.uint8)
         words = generator.integers(0, 2**64, (2**14, width), dtype=np.uint64)
-        store.receive(agreed.fingerprint, [Arrival(names, words)])
+        store.receive(store.collection(agreed.fingerprint), [Arrival(names, words)])
         gone.append(names[: left_out * 2**14 // count])
-    store.stop(agreed.fingerprint)
-    store.work(commitment.record, agreed.fingerprint, np.concatenate(gone))
+    store.close_collection(agreed.fingerprint)
+    store.write(commitment.record, store.collection(agreed.fingerprint), np.concatenate(gone))
     return store, agreed.fingerprint
 
 
@@ -171,7 +171,8 @@ def sums(folder: str, rounds: int, count: int) -> Iterator[tuple[str, ...]]:
     for role, left_out in (*cases, ("second", count // 128)):
         store, fingerprint = filled(folder, role, count, left_out)
         with store:
-            seconds = timed(partial(store.look, split.sums_over, fingerprint), rounds)
+            collection = store.collection(fingerprint)
+            seconds = timed(partial(store.read, joint_publication.sums_over, collection), rounds)
         yield (
             f"{role}: sums of {count:,} shares, {left_out:,} left out",
             f"{seconds:.3f} s",

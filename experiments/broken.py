@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from blurfit.simulation.broken import broken_mechanisms
+from blurfit.audit.broken import broken_mechanisms
 
 
 @click.command()

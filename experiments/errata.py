@@ -14,9 +14,9 @@ import numpy.typing as npt
 from scipy.stats import chi, norm
 
 from blurfit import Setting, Statistics, calibrate
-from blurfit.database.solver import minimise
+from blurfit.learning.solver import minimise
 from blurfit.simulation.sampler import InputSampler
-from blurfit.theory import published
+from blurfit.theory import paper
 
 FloatArray = npt.NDArray[np.float64]
 TEMPLATE = Path(__file__).with_name("errata.md.in")
@@ -33,7 +33,7 @@ def curvature_reached(
     UᵀU + UᵀQ + QᵀU = (Q + U)ᵀ(Q + U) − QᵀQ, drawn by the exact sampler.
     """
     generator = np.random.default_rng([SEED, n, d])
-    noise = published.scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA)
+    noise = paper.scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA)
     clean = Statistics(n, gram, np.zeros(d))
     sampler = InputSampler.of(clean, quorum=n, sigma_u=noise.sigma_u, sigma_b=1.0)
     added = np.array([sampler.draw(generator).gram - gram for _ in range(draws)])
@@ -47,7 +47,7 @@ def cross_term(n: int, d: int = 14, epsilon: float = 0.1) -> float:
     UᵀQ is d × d with independent entries N(0, σ_u²/n · n/d).
     """
     generator = np.random.default_rng([SEED, 2])
-    sigma_u = published.scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA).sigma_u
+    sigma_u = paper.scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA).sigma_u
     products = generator.standard_normal((400, d, d)) * sigma_u / math.sqrt(d)
     both = products + np.swapaxes(products, 1, 2)
     return float(np.abs(np.linalg.eigvalsh(both)).max(axis=1).mean())
@@ -63,7 +63,7 @@ def distance_to_objective_perturbation(n: int, epsilon: float = 10.0) -> float:
     """
     generator = np.random.default_rng([SEED, 3])
     setting = Setting(2, n, 1.0, 1.0, 1.0)
-    noise = published.scales(setting, epsilon, DELTA)
+    noise = paper.scales(setting, epsilon, DELTA)
     gram, moment = np.diag([n - 1.0, 1.0]), np.array([0.9 * (n - 1), 0.0])
     clean = Statistics(n, gram, moment)
     sampler = InputSampler.of(clean, quorum=n, sigma_u=noise.sigma_u, sigma_b=noise.sigma_b)
@@ -85,7 +85,7 @@ def gradient_beyond_zeta(n: int = 128, epsilon: float = 0.1) -> tuple[float, flo
     against no record. Its noise is u along e: (1 + 2u)η + R_p, where u² is common and cancels.
     """
     setting = Setting(14, n, 1.0, 1.0, 1.0)
-    s = published.scales(setting, epsilon, DELTA).sigma_u / math.sqrt(n)
+    s = paper.scales(setting, epsilon, DELTA).sigma_u / math.sqrt(n)
     u = s * np.random.default_rng([SEED, 4]).standard_normal(100_000)
     gradient = np.abs((1 + 2 * u) + 1)
     zeta = setting.gradient_bound
@@ -98,7 +98,7 @@ def delta_for_replaced_records(delta: float) -> float:
     The others have q = 0 and p summing to `pull`; the record is (q, p) = (1, −4) or (0, 4). Given
     the curvature H, w is N((pull + p)/H, σ_b²/H²) cut off to atoms at ±1: a sum over a fine grid.
     """
-    noise = published.scales(Setting(1, 10**6, 1.0, 4.0, 1.0), 0.5, delta)
+    noise = paper.scales(Setting(1, 10**6, 1.0, 4.0, 1.0), 0.5, delta)
     H = noise.sigma_u**2
     edges = np.linspace(-1, 1, 200_001)
     worst = 0.0
@@ -146,7 +146,7 @@ def misprinted_sigma(n: int = 128, d: int = 14, epsilon: float = 0.1) -> tuple[f
     a = math.sqrt(math.log(2 / gamma) / n)
     v = 1 - 2 * a
     printed = (math.sqrt(2 * d) * a + math.sqrt(2 * d * a**2 + v * 2 / epsilon)) / v
-    return printed, published.scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA).sigma_u
+    return printed, paper.scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA).sigma_u
 
 
 def unbounded_ratio() -> tuple[float, float]:

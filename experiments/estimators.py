@@ -6,6 +6,7 @@ trained on.
 """
 
 import csv
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,15 @@ from rich.table import Table
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.linear_model import LinearRegression, LogisticRegression  # type: ignore[import-untyped]
 
-from blurfit.agreement.schema import Numeric, Schema
 from blurfit.datasets import Census, load_acs, load_adult
+from blurfit.errors import NotPrivateWarning
 from blurfit.estimators import (
     InputPerturbationClassifier,
     InputPerturbationRegressor,
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
 )
+from blurfit.schema.schema import Numeric, Schema
 
 EPSILONS, DELTA = (0.1, 1.0), 1e-6
 
@@ -32,8 +34,7 @@ EPSILONS, DELTA = (0.1, 1.0), 1e-6
 def encoded(census: Census, schema: Schema) -> tuple[Any, Any]:
     """The schema's own columns in [−1, 1] (without the intercept), and the target."""
     x, y = schema.encode(census.table)
-    scale = np.sqrt(len(schema.features) + schema.intercept)
-    return x[:, :-1] * scale, y
+    return x[:, :-1] / schema.scale, y
 
 
 def problems() -> dict[str, tuple[bool, Any, Any, Any, Any]]:
@@ -60,10 +61,12 @@ def problems() -> dict[str, tuple[bool, Any, Any, Any, Any]]:
 
 
 def estimators(label: bool, epsilon: float, seed: int) -> dict[str, BaseEstimator]:
-    """Seeded, so that the run can be repeated; such fits say that they are not private."""
+    """Seeded, so that the run can be repeated; the fits warn that this is not private."""
+    warnings.simplefilter("ignore", NotPrivateWarning)  # the data are public
     common: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "bounds": (-1, 1)}
     common |= {"random_state": seed}
     if label:
+        common |= {"classes": (-1, 1)}
         return {
             "moment": MomentPerturbationClassifier(**common),
             "input": InputPerturbationClassifier(**common),

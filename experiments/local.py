@@ -17,11 +17,11 @@ from rich.table import Table
 
 from blurfit import Agreement, Statistics, learn, perturb_table
 from blurfit.datasets import Census, load_acs
-from blurfit.simulation.advice import advise
-from blurfit.simulation.forecast import propose_terms
-from blurfit.simulation.population import Population
+from blurfit.forecast.population import Population
+from blurfit.forecast.sweep import propose_terms
+from blurfit.forecast.tuning import advise
 from blurfit.simulation.sampler import sampler_for
-from blurfit.theory.calibrated import MECHANISMS
+from blurfit.theory.calibration import MECHANISMS
 
 FloatArray = npt.NDArray[np.float64]
 CONTRIBUTORS, PUBLIC = 2**21, 40_000

@@ -1,7 +1,11 @@
 """What all tests share: one hypothesis profile, the same everywhere, so that a failure can be
-repeated."""
+repeated, and stores of both kinds."""
 
 from hypothesis import HealthCheck, settings
+
+from support.stores import agreement, place, postgresql
+
+__all__ = ["agreement", "place", "postgresql"]
 
 settings.register_profile(
     "blurfit",

@@ -10,9 +10,9 @@ import blurfit
 
 SOURCE = Path(blurfit.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-MAY_DRAW_NOISE = {"contributor", "baselines", "simulation"}
+MAY_DRAW_NOISE = {"contributor", "baselines", "simulation", "forecast", "audit"}
 # Tokens, and pauses that are spread out: random, but no noise.
-MAY_DRAW_NOISE |= {"access.py", "exchange.py"}
+MAY_DRAW_NOISE |= {"protocol"}
 
 
 def room(module: Path) -> str:

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, Binary, Categorical, Numeric, PublishedModel, Schema
-
-sys.path.insert(0, str(Path(__file__).parent / "database"))
-from serving import Serving
+from support.serving import Serving
 
 CONTRIBUTORS, PROCESSES = 5000, 4
 # What runs on a contributor's own machine: fetch by fingerprint, verify, blur exactly, send once.

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
-    from blurfit.agreement.schema import Binary, Categorical, Numeric, Schema
-    from blurfit.agreement.submission import Submission, Submissions
     from blurfit.contributor.perturb import perturb, perturb_table
-    from blurfit.database.learner import learn
-    from blurfit.database.statistics import Statistics
-    from blurfit.database.store import Store
     from blurfit.errors import (
         BelowQuorumError,
         BlurfitError,
@@ -24,14 +19,20 @@ if TYPE_CHECKING:
         InvalidValueError,
         NotCertifiedError,
         NotInvitedError,
+        NotPrivateWarning,
         NotPublishedError,
         ServiceError,
         StorageError,
         UnknownCollectionError,
     )
+    from blurfit.learning.learner import learn
+    from blurfit.learning.statistics import Statistics
+    from blurfit.messages.submissions import Submission, Submissions
     from blurfit.model.published import PublishedModel
-    from blurfit.theory.calibrated import Calibration, InputCalibration, MomentCalibration
-    from blurfit.theory.calibration import calibrate, guarantee
+    from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
+    from blurfit.store.store import Store
+    from blurfit.theory.calibrate import calibrate, guarantee
+    from blurfit.theory.calibration import Calibration, InputCalibration, MomentCalibration
     from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ __all__ = [
     "MomentCalibration",
     "NotCertifiedError",
     "NotInvitedError",
+    "NotPrivateWarning",
     "NotPublishedError",
     "Numeric",
     "PublishedModel",
@@ -75,12 +77,12 @@ __all__ = [
 # Where each name lives: read when it is first used, so that `import blurfit` takes no time.
 _HOMES = {
     "blurfit.agreement.agreement": ("Agreement",),
-    "blurfit.agreement.schema": ("Binary", "Categorical", "Numeric", "Schema"),
-    "blurfit.agreement.submission": ("Submission", "Submissions"),
+    "blurfit.schema.schema": ("Binary", "Categorical", "Numeric", "Schema"),
+    "blurfit.messages.submissions": ("Submission", "Submissions"),
     "blurfit.contributor.perturb": ("perturb", "perturb_table"),
-    "blurfit.database.learner": ("learn",),
-    "blurfit.database.statistics": ("Statistics",),
-    "blurfit.database.store": ("Store",),
+    "blurfit.learning.learner": ("learn",),
+    "blurfit.learning.statistics": ("Statistics",),
+    "blurfit.store.store": ("Store",),
     "blurfit.errors": (
         "BelowQuorumError",
         "BlurfitError",
@@ -90,14 +92,15 @@ _HOMES = {
         "InvalidValueError",
         "NotCertifiedError",
         "NotInvitedError",
+        "NotPrivateWarning",
         "NotPublishedError",
         "ServiceError",
         "StorageError",
         "UnknownCollectionError",
     ),
     "blurfit.model.published": ("PublishedModel",),
-    "blurfit.theory.calibrated": ("Calibration", "InputCalibration", "MomentCalibration"),
-    "blurfit.theory.calibration": ("calibrate", "guarantee"),
+    "blurfit.theory.calibration": ("Calibration", "InputCalibration", "MomentCalibration"),
+    "blurfit.theory.calibrate": ("calibrate", "guarantee"),
     "blurfit.theory.setting": ("LocalGuarantee", "ModelGuarantee", "Setting"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -57,3 +57,7 @@ class ServiceError(BlurfitError):
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
         self.status = status
+
+
+class NotPrivateWarning(UserWarning):
+    """What is being done does not keep the promise that it states; the message says why."""

@@ -8,6 +8,7 @@ from scipy.stats import kstest, norm
 
 from blurfit import InfeasibleError, InvalidValueError, Statistics
 from blurfit.baselines import AdaSSPRegressor
+from blurfit.baselines.accounting import delta_of_steps
 from blurfit.baselines.adassp import Sensitivities, noise_multiplier
 from blurfit.baselines.risk import LogisticRisk
 
@@ -101,3 +102,35 @@ def test_other_losses_are_refused() -> None:
         AdaSSPRegressor().release(
             LogisticRisk([(np.ones((1, 1)), np.ones(1))]), np.random.default_rng(0)
         )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.1, 1e-2), (1.0, 1e-6), (10.0, 1e-4), (500, 1e-6)]
+)
+def test_exact_accounting_spends_all_of_the_promise_and_no_more(epsilon, delta) -> None:
+    """By another library's privacy loss distribution of three Gaussians, rounded upwards."""
+    k = noise_multiplier(epsilon, delta, "exact")
+    if epsilon < 100:  # its grid does not reach further
+        kept = delta_of_steps(k, epsilon, steps=3, sampling_rate=1.0, neighbours="zero-out")
+        assert kept == pytest.approx(delta, rel=0.01)
+        less = delta_of_steps(k / 1.01, epsilon, steps=3, sampling_rate=1.0, neighbours="zero-out")
+        assert less > delta
+        assert k < noise_multiplier(epsilon, delta)
+    mu = math.sqrt(3) / k
+    log_kept = norm.logcdf(mu / 2 - epsilon / mu)
+    log_kept += np.log1p(-np.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu) - log_kept))
+    assert log_kept == pytest.approx(math.log(delta), abs=1e-6)
+    model = AdaSSPRegressor(epsilon=epsilon, delta=delta, accounting="exact")
+    assert model.promise().epsilon == epsilon
+    assert model.multiplier == k
+
+
+def test_published_noise_is_4_6_times_what_the_promise_needs() -> None:
+    assert noise_multiplier(0.1, 0.01) / noise_multiplier(0.1, 0.01, "exact") == pytest.approx(
+        4.6, abs=0.05
+    )
+
+
+def test_an_unknown_accounting_is_refused() -> None:
+    with pytest.raises(InvalidValueError, match="accounting"):
+        AdaSSPRegressor(accounting="modern").promise()

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from blurfit import baselines
-from blurfit.baselines.base import PureRival
-from blurfit.simulation.audit import audit
+from blurfit.audit.findings import audit
+from blurfit.baselines.rival import PureRival
 
 EPSILON, DELTA, ROWS = 1.0, 1e-3, 60
 LABELS, NUMBERS = (

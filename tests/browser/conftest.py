@@ -18,8 +18,9 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from blurfit import Agreement, Binary, Categorical, Numeric, Schema, Store, access
-from blurfit.database.service import Service
+from blurfit import Agreement, Binary, Categorical, Numeric, Schema, Store
+from blurfit.protocol import tokens
+from blurfit.service.app import Service
 
 PATIENCE = 30_000  # milliseconds: the machine may be busy
 expect.set_options(timeout=PATIENCE)
@@ -43,8 +44,8 @@ class Running:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Running]:
-    store, token = Store(folder / "collection.db"), access.new_token()
-    store.appoint(access.hashed(token))
+    store, token = Store(folder / "collection.db"), tokens.new_token()
+    store.appoint(tokens.hashed(token))
     config = uvicorn.Config(
         Service(store), host="127.0.0.1", port=0, log_level="warning", ws="none", lifespan="on"
     )

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from blurfit import Agreement, Submission, access
+from blurfit import Agreement, Submission
 from blurfit.contributor.perturb import _on_grid, _scales
+from blurfit.protocol import tokens
 
 RECORD = {"age": 42.625, "married": True, "region": "south"}
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
@@ -255,13 +256,13 @@ def test_the_receipt_can_be_kept(visit, service, propose, fill_in) -> None:
     sent = Submission.from_bytes(visitor.watch.bodies[0])
     assert receipt["identifier"] == sent.identifier
     assert receipt["fingerprint"] == agreement.fingerprint
-    assert receipt["sha256"] == access.hashlib.sha256(visitor.watch.bodies[0]).hexdigest()
+    assert receipt["sha256"] == tokens.hashlib.sha256(visitor.watch.bodies[0]).hexdigest()
 
 
 def test_an_invitation_travels_in_the_fragment(visit, service, propose, fill_in) -> None:
-    agreement, token = propose(), access.new_token()
+    agreement, token = propose(), tokens.new_token()
     service.open(agreement, invited=True)
-    service.store.invite(agreement.fingerprint, [access.hashed(token)])
+    service.store.invite(agreement.fingerprint, [tokens.hashed(token)])
     visitor = visit()
     page = visitor.go(f"/c/{agreement.fingerprint}#invitation={token}")
     blur(page, fill_in, agreement)
@@ -274,9 +275,9 @@ def test_an_invitation_travels_in_the_fragment(visit, service, propose, fill_in)
 def test_without_a_good_invitation_the_numbers_wait_for_one(
     visit, service, propose, fill_in
 ) -> None:
-    agreement, token = propose(), access.new_token()
+    agreement, token = propose(), tokens.new_token()
     service.open(agreement, invited=True)
-    service.store.invite(agreement.fingerprint, [access.hashed(token)])
+    service.store.invite(agreement.fingerprint, [tokens.hashed(token)])
     visitor = visit()
     page = visitor.go(f"/c/{agreement.fingerprint}#{'x' * 43}")
     blur(page, fill_in, agreement)
@@ -293,7 +294,7 @@ def test_without_a_good_invitation_the_numbers_wait_for_one(
 def test_a_closed_collection_asks_nothing(visit, service, propose) -> None:
     agreement = propose()
     service.open(agreement)
-    service.store.stop(agreement.fingerprint)
+    service.store.close_collection(agreement.fingerprint)
     page = visit().go(f"/c/{agreement.fingerprint}")
     expect(page.get_by_text("This collection is closed")).to_be_visible()
     expect(page.get_by_role("button", name=BLUR)).to_have_count(0)

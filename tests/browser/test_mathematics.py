@@ -23,9 +23,9 @@ from blurfit import (
     Submission,
 )
 from blurfit.agreement.grid import Grid
-from blurfit.agreement.words import local_in_words
+from blurfit.agreement.promises import local_in_words
 from blurfit.contributor.perturb import _on_grid, _scales
-from blurfit.theory import certified, gaussian, risk
+from blurfit.theory import certified, excess_risk, gaussian
 from blurfit.theory.setting import LocalGuarantee, Setting
 
 Run = Callable[..., Any]
@@ -225,7 +225,7 @@ def _restate(fields: dict[str, Any]) -> None:
     """What a submission keeps, and what accuracy costs, with the noise that is stated now."""
     setting = fields["setting"]
     scales = certified.Scales(fields["sigma_u"], fields["sigma_b"], fields["ridge"])
-    fields["excess_risk"] = risk.input_excess_risk(Setting(**setting), scales)
+    fields["excess_risk"] = excess_risk.input_excess_risk(Setting(**setting), scales)
     reach = math.hypot(
         setting["q_bound"] / fields["sigma_u"], setting["p_bound"] / fields["sigma_b"]
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.schema import Numeric, Schema
+from blurfit.schema.schema import Numeric, Schema
 
 COMMAND = [sys.executable, "-c", "from blurfit.cli import main; main()"]
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 1000))

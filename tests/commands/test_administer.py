@@ -6,11 +6,11 @@ import stat
 import numpy as np
 import pytest
 
-from blurfit import access
 from blurfit.contributor.client import Client
 from blurfit.contributor.perturb import perturb_table
-from blurfit.database.remote import RemoteDatabase
 from blurfit.model.published import PublishedModel
+from blurfit.protocol import tokens
+from blurfit.service.remote import RemoteDatabase
 
 PEOPLE = {"age": np.linspace(0, 100, 30), "income": np.linspace(0, 1000, 30)}
 
@@ -19,7 +19,7 @@ PEOPLE = {"age": np.linspace(0, 100, 30), "income": np.linspace(0, 1000, 30)}
 def agreed(blurfit, propose, request):
     """An agreement that no other test has: each has its own ε."""
     name = request.node.name
-    epsilon = 1 + int.from_bytes(access.hashed(name)[:2]) / 2**16
+    epsilon = 1 + int.from_bytes(tokens.hashed(name)[:2]) / 2**16
     agreement = propose(epsilon=epsilon)
     agreement.save(blurfit.folder / "agreement.json")
     return agreement
@@ -27,7 +27,7 @@ def agreed(blurfit, propose, request):
 
 @pytest.fixture
 def database(service):
-    token = access.read_token(service.folder / "token.txt")
+    token = tokens.read_token(service.folder / "token.txt")
     with RemoteDatabase(service.url, token=token) as database:
         yield database
 
@@ -130,7 +130,7 @@ def test_invitations_are_for_their_file_alone(blurfit, agreed, as_administrator,
 
 @pytest.mark.usefixtures("agreed")
 def test_who_is_not_the_administrator_does_nothing(blurfit, asked, as_administrator) -> None:
-    access.write_token(blurfit.folder / "stranger.txt", access.new_token())
+    tokens.write_token(blurfit.folder / "stranger.txt", tokens.new_token())
     result = blurfit("open", "agreement.json", *asked, "--admin-token-file", "stranger.txt")
     assert result.returncode == 4
     assert "Send the token" in result.stderr

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.schema import Numeric, Schema
+from blurfit.schema.schema import Numeric, Schema
 
 NUMBER = """
 [[features]]

@@ -6,9 +6,9 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from blurfit import Agreement
+from blurfit.audit.examination import Finding
 from blurfit.cli import main
 from blurfit.commands import audit as module
-from blurfit.simulation.examination import Finding
 
 SURVEY = Path(__file__).parents[2] / "docs" / "examples" / "survey.json"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from blurfit.audit.examination import Finding
 from blurfit.commands.audit_report import plot, report, verdict
-from blurfit.simulation.examination import Finding
 
 KEPT = Finding("sums", "opposite records", "linear", 1000, 1.0, 1e-6, 0.4, 0.9, 0.95)
 BROKEN = Finding("model", "zero and extreme", "quadratic", 1000, 1.0, 1e-6, 2.5)

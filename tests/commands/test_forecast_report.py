@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from blurfit.commands.forecast_report import advice_in_words, plot, report
-from blurfit.simulation.advice import Advice
-from blurfit.simulation.outlook import Forecast, Outlook
+from blurfit.forecast.results import Forecast, Outlook
+from blurfit.forecast.tuning import Advice
 
 
 def outlook(mechanism, n: int, factor: float, local: float | None = None) -> Outlook:

@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from blurfit import access
 from blurfit.commands.serve import appoint
-from blurfit.database.store import Store
 from blurfit.errors import InvalidValueError
+from blurfit.protocol import tokens
+from blurfit.store.store import Store
 
 ONCE = "The administrator's token, shown this once, is "
 
@@ -38,7 +38,7 @@ def test_the_first_start_on_a_fresh_machine_shows_the_token_once(blurfit) -> Non
         token = served.said.removeprefix(ONCE)
         assert len(token) == 43
         assert is_administrator(served.url, token)
-        assert not is_administrator(served.url, access.new_token())
+        assert not is_administrator(served.url, tokens.new_token())
         assert httpx.get(f"{served.url}/healthz", trust_env=False).json() == {"status": "ok"}
         code, out, err = served.stop()
         assert (code, out, err) == (0, "Stopped; what was acknowledged is stored.\n", "")
@@ -61,7 +61,7 @@ def test_a_token_file_is_written_for_its_owner_and_another_is_refused(blurfit) -
         assert stat.S_IMODE((folder / "token.txt").stat().st_mode) == 0o600
         assert is_administrator(served.url, token)
     assert (folder / "collection.db").exists()
-    access.write_token(folder / "wrong.txt", access.new_token())
+    tokens.write_token(folder / "wrong.txt", tokens.new_token())
     result = blurfit("serve", "--port", "0", *arguments, "wrong.txt")
     assert result.returncode == 2
     assert "Expected 'wrong.txt' to hold the token" in result.stderr
@@ -82,12 +82,12 @@ def store():
 
 
 def test_a_token_file_that_is_there_already_is_used_for_a_new_store(store, tmp_path) -> None:
-    path, token = tmp_path / "token.txt", access.new_token()
-    access.write_token(path, token)
+    path, token = tmp_path / "token.txt", tokens.new_token()
+    tokens.write_token(path, token)
     assert str(path) in appoint(store, path)
-    assert access.matches(token, store.administrator())
+    assert tokens.matches(token, store.administrator())
     assert appoint(store, path) == f"The administrator's token is in {path}."
-    assert access.read_token(path) == token
+    assert tokens.read_token(path) == token
 
 
 def test_a_guessable_token_is_refused_for_a_new_store(store, tmp_path) -> None:
@@ -107,15 +107,15 @@ def test_a_lost_token_file_is_not_made_up(store, tmp_path) -> None:
     assert not path.exists()
     assert store.administrator() == before
     assert "which is new" in appoint(store, path, replace=True)
-    assert access.matches(access.read_token(path), store.administrator())
+    assert tokens.matches(tokens.read_token(path), store.administrator())
 
 
 def test_a_new_token_without_a_file_is_shown(store) -> None:
     first = appoint(store, None).removeprefix(ONCE)
     second = appoint(store, None, replace=True).removeprefix(ONCE)
     assert first != second
-    assert access.matches(second, store.administrator())
-    assert not access.matches(first, store.administrator())
+    assert tokens.matches(second, store.administrator())
+    assert not tokens.matches(first, store.administrator())
 
 
 # ---- how it ends, and what it says meanwhile

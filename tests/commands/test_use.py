@@ -11,11 +11,11 @@ import yaml
 from pyarrow import parquet
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.schema import Numeric, Schema
 from blurfit.contributor.perturb import perturb_table
-from blurfit.database.store import Store
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_html, as_markdown
+from blurfit.schema.schema import Numeric, Schema
+from blurfit.store.store import Store
 
 AGES = [0.0, 12.5, 50.0, 99.0, 100.0]
 TEXT = "name,age\n" + "".join(f"someone,{age}\n" for age in AGES)

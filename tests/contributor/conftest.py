@@ -10,8 +10,8 @@ import httpx2 as httpx
 import pytest
 import uvicorn
 
-from blurfit.database.service import Service
-from blurfit.database.store import Store
+from blurfit.service.app import Service
+from blurfit.store.store import Store
 
 Fate = str | Callable[[httpx.Request], httpx.Response]
 

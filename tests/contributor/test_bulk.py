@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from blurfit import Agreement, ConflictError, InvalidValueError, Numeric, Schema
-from blurfit.agreement.files import TableFile
-from blurfit.agreement.submission_files import open_submissions
 from blurfit.contributor import bulk
 from blurfit.contributor.bulk import blur_table
 from blurfit.contributor.client import default_journal
 from blurfit.contributor.journal import Journal
-from blurfit.database.engines.threads import Threads
-from blurfit.database.lake import learn_files
+from blurfit.files.engines.threads import Threads
+from blurfit.files.learn import learn_files
+from blurfit.messages.submission_files import open_submissions
+from blurfit.schema.table_files import TableFile
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=200)
@@ -43,13 +43,10 @@ def read(path):
 
 
 def test_a_table_becomes_a_file_that_a_model_is_learned_from(people, tmp_path) -> None:
-    fast = people.suffix == ".csv"
     out = tmp_path / "lake" / "blurred.parquet"
     out.parent.mkdir()
     told: list[tuple[int, int]] = []
-    rows = blur_table(
-        AGREEMENT, people, out, fast=fast, progress=lambda done, of: told.append((done, of))
-    )
+    rows = blur_table(AGREEMENT, people, out, progress=lambda done, of: told.append((done, of)))
     assert rows == 1100
     assert told[0] == (0, 1100)
     assert told[-1] == (1100, 1100)
@@ -63,7 +60,7 @@ def test_rows_are_in_order_and_blurred_by_the_agreement(tmp_path) -> None:
     """The mean of many blurred copies of two records, beside the records themselves."""
     table = {"age": np.repeat([0.0, 100.0], 3000), "income": np.repeat([0.0, 100.0], 3000)}
     pq.write_table(pa.table(table), tmp_path / "people.parquet")
-    blur_table(AGREEMENT, tmp_path / "people.parquet", tmp_path / "b.parquet", fast=True)
+    blur_table(AGREEMENT, tmp_path / "people.parquet", tmp_path / "b.parquet")
     _, numbers = read(tmp_path / "b.parquet")
     x, y = SCHEMA.encode({"age": [0.0, 100.0], "income": [0.0, 100.0]})
     _, p, _ = AGREEMENT.loss.terms(x, y)
@@ -76,17 +73,17 @@ def test_rows_are_in_order_and_blurred_by_the_agreement(tmp_path) -> None:
 
 def test_again_it_is_left_alone(people, tmp_path) -> None:
     out = tmp_path / "blurred.parquet"
-    blur_table(AGREEMENT, people, out, fast=True)
+    blur_table(AGREEMENT, people, out)
     before = out.read_bytes()
-    assert blur_table(AGREEMENT, people, out, fast=True) == 1100
+    assert blur_table(AGREEMENT, people, out) == 1100
     assert out.read_bytes() == before
     with pytest.raises(ConflictError, match="blurred and written to a file already"):
-        blur_table(AGREEMENT, people, tmp_path / "second.parquet", fast=True)
+        blur_table(AGREEMENT, people, tmp_path / "second.parquet")
     assert not (tmp_path / "second.parquet").exists()
 
 
 def test_the_journal_forgets_the_numbers(people, tmp_path) -> None:
-    blur_table(AGREEMENT, people, tmp_path / "blurred.arrow", fast=True)
+    blur_table(AGREEMENT, people, tmp_path / "blurred.arrow")
     names, _ = read(tmp_path / "blurred.arrow")
     kept = default_journal(people, AGREEMENT).read_bytes()
     assert not any(name.tobytes() in kept for name in names)
@@ -110,7 +107,7 @@ def test_killed_and_resumed_no_row_is_blurred_twice(tmp_path, monkeypatch) -> No
 import os, signal
 from blurfit import Agreement
 from blurfit.contributor import bulk
-bulk.EXACT_ROWS = 50
+bulk.rows_at_once = lambda layout: 50
 def progress(done, of):
     print(done, flush=True)
 if __name__ == "__main__":
@@ -141,7 +138,7 @@ if __name__ == "__main__":
         except InvalidValueError:  # its lock is still held by a process that is being ended
             assert time.monotonic() < deadline
     assert 200 <= blurred < 1100
-    monkeypatch.setattr(bulk, "EXACT_ROWS", 400)
+    monkeypatch.setattr(bulk, "rows_at_once", lambda layout: 400)
     assert blur_table(AGREEMENT, people, out) == 1100
     names, _ = read(out)
     assert len(names) == 1100

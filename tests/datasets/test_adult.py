@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from blurfit import InvalidValueError
-from blurfit.agreement.columns import Binary
 from blurfit.datasets import load_adult
 from blurfit.datasets.adult import CATEGORIES, FILENAME
+from blurfit.schema.columns import Binary
 
 ROWS = {
     "age": pa.array([38, 17, 90], pa.uint8()),

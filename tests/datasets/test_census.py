@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from blurfit import BlurfitError, InvalidValueError
-from blurfit.agreement.columns import Binary, Label, Numeric
-from blurfit.agreement.schema import Schema
 from blurfit.datasets import Census
+from blurfit.schema.columns import Binary, Label, Numeric
+from blurfit.schema.schema import Schema
 
 SCHEMA = Schema([Numeric("age", 0, 100), Binary("owns")], Numeric("income", 0, 200_000))
 

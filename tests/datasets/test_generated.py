@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from blurfit import InvalidValueError
-from blurfit.agreement.columns import Binary, Numeric
 from blurfit.datasets import Census, make_census
+from blurfit.schema.columns import Binary, Numeric
 
 
 @pytest.fixture(scope="module")

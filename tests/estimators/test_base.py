@@ -16,11 +16,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import has_fit_parameter
 
-from blurfit import InfeasibleError, InvalidValueError
+from blurfit import InfeasibleError, InvalidValueError, NotPrivateWarning
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.schema import Numeric, Schema
-from blurfit.database.learner import learn
-from blurfit.database.statistics import Statistics
 from blurfit.estimators import (
     InputPerturbationClassifier,
     InputPerturbationRegressor,
@@ -29,7 +26,10 @@ from blurfit.estimators import (
     base,
 )
 from blurfit.estimators.defaults import PublicFacts
+from blurfit.learning.learner import learn
+from blurfit.learning.statistics import Statistics
 from blurfit.model.statement import as_markdown
+from blurfit.schema.schema import Numeric, Schema
 
 # Little noise, because scikit-learn expects a model that learns from a hundred rows.
 GENEROUS = {"epsilon": 1e4, "bounds": (-5, 5)}
@@ -51,8 +51,8 @@ def is_regressor(kind: type) -> bool:
 
 def make(kind: type, **parameters):
     """An estimator for features in [0, 1] and, for a number, targets in [-2, 2]."""
-    if is_regressor(kind):
-        parameters = {"target_bounds": (-2, 2)} | parameters
+    public = {"target_bounds": (-2, 2)} if is_regressor(kind) else {"classes": [0, 1]}
+    parameters = public | parameters
     return kind(**{"bounds": (0, 1)} | parameters)
 
 
@@ -63,6 +63,10 @@ def data(kind: type, rows: int = 200, columns: int = 3):
     return X, y if is_regressor(kind) else (y > 0.5).astype(int)
 
 
+seeded = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
+
+
+@seeded  # and with classes of their own
 @parametrize_with_checks(CHECKED)
 def test_scikit_learns_checks(estimator, check) -> None:
     check(estimator)
@@ -83,6 +87,7 @@ for estimator in {CHECKED!r}:
     )
 
 
+@seeded
 @all_kinds
 def test_clones_and_parameters_are_left_alone(kind) -> None:
     bounds = [np.zeros(3), np.ones(3)]
@@ -94,6 +99,7 @@ def test_clones_and_parameters_are_left_alone(kind) -> None:
     assert np.array_equal(copy.coef_, estimator.coef_)
 
 
+@seeded
 @all_kinds
 def test_in_a_pipeline_and_cross_validated(kind) -> None:
     X, y = data(kind, rows=3000)
@@ -237,11 +243,13 @@ def test_fresh_noise_by_default_and_a_seed_only_for_experiments(kind) -> None:
     first, second = (make(kind).fit(X, y) for _ in range(2))
     assert not np.array_equal(first.coef_, second.coef_)
     assert first.guarantee_.private
-    first, second = (make(kind, random_state=3).fit(X, y) for _ in range(2))
+    with pytest.warns(NotPrivateWarning, match="drawn from random_state"):
+        first, second = (make(kind, random_state=3).fit(X, y) for _ in range(2))
     assert np.array_equal(first.coef_, second.coef_)
     assert not first.guarantee_.private
     assert first.guarantee_.statement.startswith("NOT PRIVATE")
-    assert not np.array_equal(first.coef_, make(kind, random_state=4).fit(X, y).coef_)
+    with pytest.warns(NotPrivateWarning):
+        assert not np.array_equal(first.coef_, make(kind, random_state=4).fit(X, y).coef_)
 
 
 @all_kinds
@@ -269,18 +277,14 @@ def test_a_local_target_raises_the_noise(kind) -> None:
 @all_kinds
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_sums_are_those_of_the_protocol(monkeypatch, kind, fit_intercept) -> None:
-    """What the sampler is given, recomputed record by record: schema, loss, sums."""
-    seen = []
+    """What is blurred, recomputed record by record: schema, loss, sums."""
+    seen, blurred = [], base.blurred
 
-    class Recorder:
-        def __init__(self, calibration, clean) -> None:
-            self.clean = clean
-            seen.append(clean)
+    def tell(agreement, clean, random_state) -> Statistics:
+        seen.append(clean)
+        return blurred(agreement, clean, random_state)
 
-        def draw(self, generator) -> Statistics:
-            return self.clean
-
-    monkeypatch.setattr(base, "sampler_for", Recorder)
+    monkeypatch.setattr(base, "blurred", tell)
     X, y = data(kind)
     bounds = ([0.2, -1, 0], [0.7, 1, 3])
     fitted = make(kind, bounds=bounds, fit_intercept=fit_intercept).fit(X, y)
@@ -295,6 +299,7 @@ def test_the_sums_are_those_of_the_protocol(monkeypatch, kind, fit_intercept) ->
     np.testing.assert_allclose(clean.moment, expected.moment, rtol=1e-12, atol=1e-12)
 
 
+@seeded
 @all_kinds
 def test_clipping_is_what_happens_outside(kind) -> None:
     X, y = data(kind)
@@ -336,6 +341,7 @@ def test_noise_for_people_is_the_samplers(mechanism) -> None:
         assert ks_2samp(left, right, method="asymp").pvalue > 1e-6
 
 
+@seeded
 def test_a_seeded_model_says_that_it_is_not_private() -> None:
     fitted = make(ALL[0], random_state=0).fit(*data(ALL[0]))
     assert not fitted.published_model_.guarantee.proved
@@ -353,6 +359,7 @@ def test_agreements_are_remembered() -> None:
     assert base.agree(schema, **terms | {"quorum": 11}).quorum == 11
 
 
+@seeded
 @pytest.mark.statistical
 @all_kinds
 def test_each_row_by_itself_gives_the_same_distribution(monkeypatch, kind) -> None:
@@ -361,7 +368,7 @@ def test_each_row_by_itself_gives_the_same_distribution(monkeypatch, kind) -> No
     For this test alone the operating system is a seed. The local target makes the noise large
     enough to be seen in every number.
     """
-    monkeypatch.setattr("blurfit.contributor.noise.secrets.randbits", random.Random(0).getrandbits)
+    monkeypatch.setattr("blurfit.contributor.bits.os.urandom", random.Random(0).randbytes)
     seen = []
 
     def learn_and_tell(agreement, statistics):

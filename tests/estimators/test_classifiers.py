@@ -1,17 +1,24 @@
 import math
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
-from blurfit import InvalidValueError
+from blurfit import InvalidValueError, NotPrivateWarning
 from blurfit.estimators import InputPerturbationClassifier, MomentPerturbationClassifier
 from blurfit.estimators.classifiers import onto_simplex
+from blurfit.estimators.guarantee import CLASSES_READ, SEEDED
+from blurfit.model.statement import as_markdown
 from blurfit.theory.gaussian import delta_of
 
+# Seeded, so that they can be repeated: what is said about that is tested on its own.
+pytestmark = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
 BOTH = pytest.mark.parametrize("kind", [MomentPerturbationClassifier, InputPerturbationClassifier])
 CENTRES = np.array([[0.2, 0.2], [0.8, 0.3], [0.5, 0.9]])
 
@@ -146,7 +153,7 @@ def test_labels_of_any_kind(kind, labels) -> None:
 
 @BOTH
 def test_a_single_class(kind) -> None:
-    with pytest.raises(InvalidValueError, match="one class only, 'left'"):
+    with pytest.raises(InvalidValueError, match=r"one class only, \['left'\]"):
         classifier(kind).fit(blobs(100, 2)[0], ["left"] * 100)
 
 
@@ -167,9 +174,88 @@ def test_bad_labels(kind, labels, message) -> None:
 @BOTH
 def test_each_row_by_itself(kind) -> None:
     X, y = blobs(5000, 3)
-    fitted = classifier(kind, random_state=None, per_record=True, epsilon=20.0).fit(X, y)
+    terms = {"epsilon": 20.0, "classes": ["left", "right", "top"]}
+    fitted = classifier(kind, random_state=None, per_record=True, **terms).fit(X, y)
     assert fitted.score(X, y) > 0.8
     assert fitted.guarantee_.private
+
+
+@BOTH
+def test_one_row_does_not_change_the_classes(kind) -> None:
+    """Replacing a row by any other is what the promise is about: nothing may show it for sure."""
+    X, y = blobs(2000, 3)
+    y[y == "top"] = "left"
+    other = y.copy()
+    other[7] = "top"
+    public = classifier(kind, classes=["top", "left", "right"])
+    with_it, without = (clone(public).fit(X, labels) for labels in (other, y))
+    assert with_it.classes_.tolist() == without.classes_.tolist() == ["left", "right", "top"]
+    assert with_it.coef_.shape == without.coef_.shape == (3, 2)
+    names = [[a.schema.target.name for a in model.agreement_] for model in (with_it, without)]
+    assert names[0] == names[1]
+    everyone_alike = clone(public).fit(X, np.full(2000, "left"))
+    assert everyone_alike.coef_.shape == (3, 2)
+
+
+@BOTH
+def test_classes_that_are_read_from_the_data_are_not_private(kind) -> None:
+    X, y = blobs(300, 2)
+    guess = classifier(kind, random_state=None)
+    with pytest.warns(NotPrivateWarning, match=r"classes were read from y.*classes=\["):
+        fitted = guess.fit(X, y)
+    assert not fitted.guarantee_.private
+    assert not fitted.published_model_.guarantee.proved
+    assert "classes were read from y" in fitted.guarantee_.statement
+    assert "classes were read from y" in as_markdown(fitted.published_model_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stated = guess.set_params(classes=["left", "right"]).fit(X, y)
+    assert stated.guarantee_.private
+    assert "NOT" not in stated.guarantee_.statement
+
+
+@BOTH
+def test_a_seed_and_guessed_classes_are_two_warnings(kind) -> None:
+    with pytest.warns(NotPrivateWarning) as heard:
+        classifier(kind).fit(*blobs(300, 2))
+    assert [str(one.message)[:40] for one in heard] == [SEEDED[:40], CLASSES_READ[:40]]
+    assert {one.filename for one in heard} == {__file__}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("classes", "labels", "message"),
+    [
+        (["a", "b"], ["a", "secret"], r"one of classes=\['a', 'b'\], and some are not"),
+        ([0, 1], ["a", "b"], r"one of classes=\[0, 1\]"),
+        (["a", "b"], [0, 1], r"one of classes=\['a', 'b'\]"),
+        (["a", 0, None], ["a", "b"], "labels of one kind"),
+        (["a"], ["a", "a"], "at least two classes"),
+        ([], ["a", "b"], "at least two classes"),
+        ("ab", ["a", "b"], "at least two classes"),
+    ],
+)
+def test_bad_classes(kind, classes, labels, message) -> None:
+    with pytest.raises(InvalidValueError, match=message) as caught:
+        classifier(kind, classes=classes).fit(np.full((50, 2), 0.5), labels * 25)
+    assert "secret" not in str(caught.value)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("classes", "labels"),
+    [
+        ([True, False], [0, 1]),
+        ([0, 1], [True, False]),
+        (["no", "perhaps"], np.array(["no", "perhaps"], dtype=object)),
+        (("no", "perhaps"), pd.Series(["no", "perhaps"], name="answer")),
+        ([0.0, 1.0, 2.0], [0, 1]),
+    ],
+)
+def test_classes_and_labels_of_different_types(kind, classes, labels) -> None:
+    y = np.tile(np.asarray(labels), 50)
+    X = np.linspace(0, 1, 100)[:, None]
+    assert classifier(kind, classes=classes).fit(X, y).classes_.tolist() == sorted(classes)
 
 
 points = arrays(

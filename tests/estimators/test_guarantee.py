@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from blurfit import InvalidValueError
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import DISCRETE_SHARE
-from blurfit.agreement.schema import Binary, Numeric, Schema
-from blurfit.estimators.guarantee import FitGuarantee, gaussian_share, share
+from blurfit.estimators.guarantee import SEEDED, FitGuarantee, gaussian_share, share
 from blurfit.model.published import PublishedModel
+from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.theory.gaussian import delta_of, mu_of
 
 
@@ -69,7 +69,7 @@ def test_bad_promises_are_named(epsilon, delta) -> None:
 
 
 def test_words() -> None:
-    kept = FitGuarantee.of([model()], 1.0, 1e-6, seeded=False)
+    kept = FitGuarantee.of([model()], 1.0, 1e-6)
     assert (kept.epsilon, kept.delta, kept.neighbours, kept.private) == (1.0, 1e-6, "replace", True)
     assert "replacing one row by any other" in kept.statement
     assert "epsilon=1, delta=1e-06" in kept.statement
@@ -79,23 +79,23 @@ def test_words() -> None:
 
 
 def test_words_for_the_weaker_relation() -> None:
-    kept = FitGuarantee.of([model(neighbours="zero-out")], 1.0, 1e-6, seeded=False)
+    kept = FitGuarantee.of([model(neighbours="zero-out")], 1.0, 1e-6)
     assert kept.neighbours == "zero-out"
     assert "leaving one row out" in kept.statement
 
 
 def test_a_seed_voids_it() -> None:
-    kept = FitGuarantee.of([model()], 1.0, 1e-6, seeded=True)
+    kept = FitGuarantee.of([model()], 1.0, 1e-6, caveats=[SEEDED])
     assert not kept.private
-    assert kept.statement.startswith("NOT PRIVATE: with random_state the fit is reproducible")
+    assert kept.statement.startswith(SEEDED)
 
 
 def test_the_papers_rule_is_not_proved() -> None:
     paper = model(mechanism="input", rule="published", weight_bound=1.0, delta=0.01)
-    kept = FitGuarantee.of([paper], 1.0, 0.01, seeded=False)
+    kept = FitGuarantee.of([paper], 1.0, 0.01)
     assert not kept.private
     assert kept.statement.startswith("NOT PROVED")
-    both = FitGuarantee.of([paper], 1.0, 0.01, seeded=True)
+    both = FitGuarantee.of([paper], 1.0, 0.01, caveats=[SEEDED])
     assert "NOT PRIVATE" in both.statement
     assert "NOT PROVED" in both.statement
 
@@ -105,6 +105,6 @@ def test_the_papers_rule_is_not_proved() -> None:
 )
 def test_a_split_promise_is_said(mechanism, word) -> None:
     some = [model(mechanism=mechanism, weight_bound=1.0)] * 3
-    statement = FitGuarantee.of(some, 1.0, 1e-6, seeded=False).statement
+    statement = FitGuarantee.of(some, 1.0, 1e-6).statement
     assert "split over 3 models" in statement
     assert word in statement

@@ -5,6 +5,8 @@ from sklearn.linear_model import LinearRegression
 from blurfit import InvalidValueError
 from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
 
+# Seeded, so that they can be repeated: what is said about that is tested on its own.
+pytestmark = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
 BOTH = pytest.mark.parametrize("kind", [MomentPerturbationRegressor, InputPerturbationRegressor])
 LOWER, UPPER = np.array([18.0, 0.0, -1.0]), np.array([80.0, 60.0, 3.0])
 

@@ -3,7 +3,7 @@
 import pytest
 
 from blurfit.datasets import make_census
-from blurfit.experiments.population import Population
+from blurfit.experiments.cohort import Population
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ PROMISE = Promise(1.0, 0.01)
         (methods.MOMENT, MomentPerturbationRegressor),
     ],
 )
+@pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
 def test_from_sums_is_what_an_estimator_would_publish(people, line, family) -> None:
     window = people.window(1024, 0)
     sums = people.training_sums(window)

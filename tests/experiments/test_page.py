@@ -2,10 +2,10 @@
 
 from blurfit.experiments.beyond import ExcessRisk, PublicNumbers
 from blurfit.experiments.facts import Facts
-from blurfit.experiments.journal import read_csv
 from blurfit.experiments.page import TITLES, write_page
 from blurfit.experiments.plots import draw
 from blurfit.experiments.runner import run
+from blurfit.experiments.trials import read_csv
 
 
 def test_the_page_shows_what_is_there(people, tmp_path) -> None:

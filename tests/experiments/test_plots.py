@@ -3,9 +3,9 @@
 import pytest
 
 from blurfit.experiments.catalogue import EXPERIMENTS
-from blurfit.experiments.journal import Row
 from blurfit.experiments.methods import INPUT, MOMENT, NO_PRIVACY, PUBLISHED_INPUT
 from blurfit.experiments.plots import draw
+from blurfit.experiments.trials import Row
 
 VARIANTS = {
     "risk": ("",),

@@ -6,7 +6,7 @@ import pytest
 from blurfit.experiments import rivals
 from blurfit.experiments.methods import LINES, NO_PRIVACY, Promise
 from blurfit.experiments.rivals import (
-    ADASSP,
+    FOR_NUMBERS,
     FROM_ROWS,
     LOCAL,
     MORE_LINES,
@@ -26,7 +26,7 @@ def test_all_lines_are_there_and_no_privacy_is_best_or_nearly(people, monkeypatc
         rows = small.compute(people, cell, {})
         expected = {*LINES, *MORE_LINES, *FROM_ROWS}
         if cell.startswith("logistic"):
-            expected -= {ADASSP}
+            expected -= set(FOR_NUMBERS)
         assert {row.line for row in rows} == expected
         assert len(rows) == 2 * len(expected)
         values = {row.line: row.value for row in rows if row.trial == 0}
@@ -44,7 +44,7 @@ def test_more_linear_trials_than_logistic_ones(people) -> None:
 def test_weights_have_the_populations_dimension(people, label) -> None:
     window, promise = people.window(256, 0), Promise(1.0, 0.01)
     for line in MORE_LINES:
-        if not (label and line == ADASSP):
+        if not (label and line in FOR_NUMBERS):
             found = more_weights(
                 line, people, window, promise, label=label, generator=np.random.default_rng(0)
             )

@@ -9,7 +9,7 @@ import pytest
 
 from blurfit import InvalidValueError
 from blurfit.experiments.beyond import ExcessRisk
-from blurfit.experiments.paper import PaperFigure
+from blurfit.experiments.figures import PaperFigure
 from blurfit.experiments.runner import run
 
 FIGURE = PaperFigure("fig2a", label=True, epsilon=0.1, quorums=(128, 512))
@@ -72,8 +72,8 @@ def test_zero_trials_are_refused(people, tmp_path) -> None:
 SCRIPT = """
 from pathlib import Path
 from blurfit.datasets import make_census
-from blurfit.experiments.paper import PaperFigure
-from blurfit.experiments.population import Population
+from blurfit.experiments.figures import PaperFigure
+from blurfit.experiments.cohort import Population
 from blurfit.experiments.runner import run
 people = Population.of(make_census(5013, seed=1), seed=3)
 figure = PaperFigure("fig2a", label=True, epsilon=0.1, quorums=(128, 512))

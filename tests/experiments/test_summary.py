@@ -2,8 +2,8 @@
 
 import pytest
 
-from blurfit.experiments.journal import Row
 from blurfit.experiments.summary import Key, means, power, slope
+from blurfit.experiments.trials import Row
 
 
 def test_means_and_their_errors() -> None:

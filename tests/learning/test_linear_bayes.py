@@ -5,7 +5,10 @@ import pytest
 from joint_people import NOISE, TRUTH, collected, people
 
 from blurfit.learning.denoise import denoise, soft_floor
+from blurfit.learning.joint_sums import JointColumn, clean_sums, draw_joint_sums
 from blurfit.learning.linear_bayes import linear_bayes
+from blurfit.theory.joint import sensitivity
+from blurfit.theory.public_weights import public_weights
 
 
 def error(coefficients: np.ndarray, rows: np.ndarray) -> float:
@@ -89,3 +92,33 @@ def test_the_soft_floor_solves_its_problem() -> None:
     matrix = np.diag([-2.0, 0.0, 0.1, 5.0])
     found = np.diag(soft_floor(matrix, 0.7))
     np.testing.assert_allclose(0.7 / found - (found - np.diag(matrix)), 0, atol=1e-12)
+
+
+def test_all_classes_come_from_one_release() -> None:
+    """Three classes, one-hot with one weight: each is a target of its own, and the largest wins."""
+    generator = np.random.default_rng(7)
+    rows = people(30_000, generator)
+    scores = rows[:, :2] @ np.array([[2.0, -1.0, 0.0], [-0.5, 2.0, -1.0]])
+    classes = np.argmax(scores + generator.gumbel(size=scores.shape) / 2, axis=1)
+    one_hot = np.eye(3)[classes]
+    weights = public_weights(("numeric", "numeric"), 20_000, 1.0)
+    columns = (
+        *(JointColumn(n, w) for n, w in zip("ab", weights.features, strict=True)),
+        *(JointColumn(f"class={k}", weights.target, "level", "class") for k in range(3)),
+    )
+    values = np.column_stack([rows[:, :2], one_hot])
+    clean = clean_sums(columns, weights.constant, values[:20_000])
+    deviation = sensitivity(weights.constant, 1.0) / 1.0
+    sums = draw_joint_sums(columns, weights.constant, 20_000, clean, deviation, generator)
+    test = values[20_000:, :2]
+    told = np.column_stack(
+        [linear_bayes(sums.submodel(f"class={k}", ["a", "b"])).predict(test) for k in range(3)]
+    )
+    x = np.column_stack([np.ones(20_000), values[:20_000, :2]])
+    known = np.linalg.lstsq(x, one_hot[:20_000], rcond=None)[0]
+    right = [
+        np.mean(np.argmax(found, axis=1) == classes[20_000:])
+        for found in (told, known[0] + test @ known[1:])
+    ]
+    assert right[0] > right[1] - 0.01
+    np.testing.assert_allclose(told.sum(axis=1), 1, atol=0.05)

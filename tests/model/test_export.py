@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.schema import Binary, Categorical, Numeric, Schema
 from blurfit.model.published import PublishedModel, software
+from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 
 PEOPLE = pd.DataFrame(
     {"sex": ["f", "m", "x"], "age": [10.0, 50.0, 120.0], "married": [0, 1, 1]}  # 120 is clipped

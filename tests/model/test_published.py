@@ -7,9 +7,9 @@ import pytest
 
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.schema import Binary, Categorical, Numeric, Schema
 from blurfit.errors import BlurfitError
 from blurfit.model.published import PublishedModel, software
+from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
 WEIGHTS = np.array([0.4, -0.2, 0.1, 0.3, 0.25])

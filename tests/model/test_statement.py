@@ -5,9 +5,9 @@ import pytest
 import yaml
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.schema import Numeric, Schema
 from blurfit.model.published import PublishedModel, software
 from blurfit.model.statement import as_html, as_markdown, as_yaml
+from blurfit.schema.schema import Numeric, Schema
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("<income>", 0, 100))
 

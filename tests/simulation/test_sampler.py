@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import ks_2samp, kstest
 
 from blurfit import InvalidValueError, calibrate
-from blurfit.database.statistics import Statistics
+from blurfit.learning.statistics import Statistics
 from blurfit.simulation.sampler import InputSampler, MomentSampler, sampler_for
 
 TRIALS = 3000

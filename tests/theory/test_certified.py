@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 from blurfit.errors import InfeasibleError
-from blurfit.theory import published
+from blurfit.theory import paper
 from blurfit.theory.certified import (
     Scales,
     Shares,
@@ -285,7 +285,7 @@ def test_theorem_1_of_the_paper_is_false_for_replaced_records() -> None:
     """theory: d = 1, n = 10⁶, R_p = 4, ε = ½, δ = 10⁻⁹, (q, p) = (1, −4) against (0, 4): the exact
     δ is 5.6·10⁻⁹."""
     setting = Setting(1, 10**6, 1.0, 4.0, 1.0)
-    scales = published.scales(setting, 0.5, 1e-9)
+    scales = paper.scales(setting, 0.5, 1e-9)
     curvature = scales.sigma_u**2  # of the others' noise; its spread is a thousandth
     worst = 0.0
     for pull in np.linspace(4.2, 5.0, 9) * scales.sigma_b:

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import chi, kstest, ncx2
 
-from blurfit.database.solver import minimise
+from blurfit.learning.solver import minimise
 
 D, ETA, T = 3, 1.5, 0.3
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import kstest
 
 from blurfit import calibrate
-from blurfit.database.statistics import Statistics
+from blurfit.learning.statistics import Statistics
 from blurfit.simulation.sampler import sampler_for
 from blurfit.theory import gaussian, moment
 from blurfit.theory.setting import Setting

@@ -31,15 +31,17 @@ from blurfit.agreement.databases import (
     require_two,
 )
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, ROUNDING, Grid
-from blurfit.agreement.schema import Schema
-from blurfit.agreement.submission import Layout
 from blurfit.errors import (
     BlurfitError,
     InfeasibleError,
     InvalidValueError,
     NotCertifiedError,
 )
-from blurfit.theory.calibrated import (
+from blurfit.messages.shares import Part, ShareLayout
+from blurfit.messages.submissions import Layout
+from blurfit.schema.schema import Schema
+from blurfit.theory.calibrate import calibrate
+from blurfit.theory.calibration import (
     MECHANISMS,
     InputCalibration,
     Mechanism,
@@ -47,7 +49,6 @@ from blurfit.theory.calibrated import (
     Rule,
     calibration_from_dict,
 )
-from blurfit.theory.calibration import calibrate
 from blurfit.theory.losses import Approximation, LogisticLoss, SquaredLoss
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import finite, inside_unit_interval, nonnegative, one_of, positive, whole
@@ -208,13 +209,23 @@ class Agreement:
         """The bytes of a submission under this agreement."""
         return Layout(self.fingerprint, self.mechanism, self.dimension)
 
-    def verify(self, fingerprint: str | None = None) -> None:
+    def share_layout(self, part: Part) -> ShareLayout:
+        """The bytes of one of the two shares of a submission, where trust is split."""
+        if not self.databases:
+            raise InvalidValueError(
+                "Expected an agreement with trust='split': under this one submissions are whole."
+            )
+        return ShareLayout(self.fingerprint, self.mechanism, self.dimension, part)
+
+    def verify(self, fingerprint: str | None = None, *, allow_unproved: bool = False) -> None:
         """Refuse a contract whose noise keeps less than it promises, or another than was expected.
 
         Everything that is stated is computed again: the dimension and the bounds from schema and
-        loss, the guarantees from the noise, the grid from its budget.
+        loss, the guarantees from the noise, the grid from its budget. What the paper's own rule
+        promises (rule="published") does not follow from its noise, so it is refused too, unless
+        `allow_unproved`: for experiments, and to read what says that it is not proved.
         """
-        if fingerprint is not None and not hmac.compare_digest(fingerprint, self.fingerprint):
+        if fingerprint is not None and not _alike(fingerprint, self.fingerprint):
             raise NotCertifiedError(
                 f"Expected an agreement with fingerprint {fingerprint}, but this one has "
                 f"{self.fingerprint}: it is not the one that you were invited to."
@@ -228,6 +239,8 @@ class Agreement:
                 f"Expected numbers and words as blurfit writes them: {error}. Do not send anything "
                 "under this agreement."
             ) from error
+        if isinstance(self.calibration, InputCalibration) and not allow_unproved:
+            _refuse_unless_proved(self.calibration)
 
     def _verify(self) -> None:
         one_of(LOSSES, loss=self.loss_name)
@@ -332,7 +345,7 @@ class Agreement:
             raise InvalidValueError("Expected an agreement in JSON: an object with named fields.")
         stated = document.pop("fingerprint", None)
         agreement = cls.from_dict(document)
-        if not isinstance(stated, str) or not hmac.compare_digest(stated, agreement.fingerprint):
+        if not isinstance(stated, str) or not _alike(stated, agreement.fingerprint):
             raise InvalidValueError(
                 f"Expected fingerprint={stated!r} to be {agreement.fingerprint!r}: the text was "
                 "changed after it was written. Ask for the agreement again."
@@ -344,11 +357,31 @@ class Agreement:
         Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, path: str | Path) -> "Agreement":
+    def load(cls, path: str | Path, *, allow_unproved: bool = False) -> "Agreement":
         """Read an agreement from a file, and verify it."""
         agreement = cls.from_json(Path(path).read_bytes())
-        agreement.verify()
+        agreement.verify(allow_unproved=allow_unproved)
         return agreement
+
+
+def _alike(stated: str, fingerprint: str) -> bool:
+    """Whether two texts are one fingerprint; any text may be asked about."""
+    if not isinstance(stated, str):
+        raise InvalidValueError(
+            f"Expected fingerprint={stated!r} to be a text of 64 hexadecimal digits."
+        )
+    return hmac.compare_digest(stated.encode(errors="surrogatepass"), fingerprint.encode())
+
+
+def _refuse_unless_proved(calibration: InputCalibration) -> None:
+    promised, kept = calibration.model, calibration.kept
+    if not promised.proved:
+        raise NotCertifiedError(
+            f"Expected rule='certified', and got rule={calibration.rule!r}: epsilon="
+            f"{promised.epsilon:g} is what the paper states of this noise, and epsilon="
+            f"{kept.epsilon:.4g} is what is proved of it. Send nothing of real people under this "
+            "agreement; allow_unproved=True is for experiments."
+        )
 
 
 def _databases(document: Mapping[str, Any]) -> tuple[Database, ...]:

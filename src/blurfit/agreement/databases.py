@@ -1,7 +1,7 @@
 """Split trust: the two databases that share an agreement, and when numbers can be shared at all.
 
 Each contributor's blurred numbers, in whole steps of the grid, are a vector v. The first database
-gets v + mask mod 2⁶⁴, the second the seed of the mask (`blurfit.agreement.masks`). What they find
+gets v + mask mod 2⁶⁴, the second the seed of the mask (`blurfit.messages.masks`). What they find
 together is Σv mod 2⁶⁴, and it is Σv itself if |Σv| < 2⁶³. Both of these are checked when an
 agreement is made, and by everyone who receives one:
 
@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from blurfit.agreement.grid import Grid
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.theory.calibrated import InputCalibration, MomentCalibration
+from blurfit.theory.calibration import InputCalibration, MomentCalibration
 
 Trust = Literal["one", "split"]
 TRUSTS: tuple[Trust, ...] = ("one", "split")

@@ -14,7 +14,7 @@ multiples. That has to be paid for:
   summation), and that one from a rounded continuous Gaussian by a factor of 1 ± (g/s)²x²/(24n) at x
   deviations: less than 10⁻⁴ where δ ≥ 10⁻³⁰⁰. Rounding is post-processing. A thousandth of δ is
   kept back for it. (A tenth of that pays for what the database refuses by its size, see
-  `blurfit.database.screen`.)
+  `blurfit.learning.admission`.)
 * *Weights on a lattice.* For `input` the theorem is about the weights, and takes p̃ to be
   continuous. Were it on a grid, so would be the weights, given the q̃, and whoever knows the q̃
   could tell two records apart by their lattices. So each p̃ is dithered: a uniform multiple of a
@@ -32,7 +32,7 @@ import math
 from dataclasses import dataclass
 
 from blurfit.errors import InfeasibleError, NotCertifiedError
-from blurfit.theory.calibrated import InputCalibration, MomentCalibration
+from blurfit.theory.calibration import InputCalibration, MomentCalibration
 from blurfit.theory.certified import spectrum_floor
 
 ROUNDING = 2.0**-11  # ξ: bounds are enlarged by this share, which pays for rounding the record

@@ -10,21 +10,37 @@
 | `GradientPerturbation…`: published, or with modern accounting | (ε, δ) | replace |
 | `LocalGradient…` | ε, locally | replace |
 | `FunctionalMechanism…` | ε | replace |
-| `AdaSSPRegressor` | (ε, δ) | zero-out |
+| `AdaSSPRegressor`: published, or exact | (ε, δ) | zero-out |
+| `BoostedAdaSSPRegressor`: exact, or as its code | (ε, δ) | zero-out |
+| `GaussMixRegressor`: published, or exact | (ε, δ) | zero-out |
+| `IterativeHessianMixingRegressor`: published, or exact | (ε, δ) | zero-out |
+| `BinAggRegressor` | (ε, δ) | zero-out |
+| `TukeyRegressor` | (ε, δ) | zero-out |
+| `GeneralisedObjectivePerturbation…` | (ε, δ) | zero-out |
 
 All take `neighbours`, so that they can be compared under the same relation; the noise is what that
-relation needs.
+relation needs. One more was wanted and is not here: public second moments (Zhang and Cao 2025,
+arXiv 2508.18037), of which we could read no more than the idea (whiten with a public second moment,
+then perturb the sums).
 """
 
 from blurfit.baselines.adassp import AdaSSPRegressor
+from blurfit.baselines.binagg import BinAggRegressor
+from blurfit.baselines.boosted import BoostedAdaSSPRegressor
 from blurfit.baselines.functional import (
     FunctionalMechanismClassifier,
     FunctionalMechanismRegressor,
+)
+from blurfit.baselines.gaussmix import GaussMixRegressor
+from blurfit.baselines.generalised import (
+    GeneralisedObjectivePerturbationClassifier,
+    GeneralisedObjectivePerturbationRegressor,
 )
 from blurfit.baselines.gradient import (
     GradientPerturbationClassifier,
     GradientPerturbationRegressor,
 )
+from blurfit.baselines.ihm import IterativeHessianMixingRegressor
 from blurfit.baselines.local import LocalGradientClassifier, LocalGradientRegressor
 from blurfit.baselines.nonprivate import (
     ConstantClassifier,
@@ -39,15 +55,22 @@ from blurfit.baselines.objective import (
     ObjectivePerturbationRegressor,
 )
 from blurfit.baselines.output import OutputPerturbationClassifier, OutputPerturbationRegressor
+from blurfit.baselines.tukey import TukeyRegressor
 
 __all__ = [
     "AdaSSPRegressor",
+    "BinAggRegressor",
+    "BoostedAdaSSPRegressor",
     "ConstantClassifier",
     "ConstantRegressor",
     "FunctionalMechanismClassifier",
     "FunctionalMechanismRegressor",
+    "GaussMixRegressor",
+    "GeneralisedObjectivePerturbationClassifier",
+    "GeneralisedObjectivePerturbationRegressor",
     "GradientPerturbationClassifier",
     "GradientPerturbationRegressor",
+    "IterativeHessianMixingRegressor",
     "LaplaceObjectivePerturbationClassifier",
     "LaplaceObjectivePerturbationRegressor",
     "LocalGradientClassifier",
@@ -58,4 +81,5 @@ __all__ = [
     "ObjectivePerturbationRegressor",
     "OutputPerturbationClassifier",
     "OutputPerturbationRegressor",
+    "TukeyRegressor",
 ]

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.baselines.base import PureRival, RivalClassifier, RivalRegressor
 from blurfit.baselines.risk import LogisticRisk, Risk, SquaredRisk
-from blurfit.database.statistics import Statistics, unpack
+from blurfit.baselines.rival import PureRival, RivalClassifier, RivalRegressor
 from blurfit.errors import InvalidValueError
+from blurfit.learning.statistics import Statistics, unpack
 from blurfit.theory.setting import Neighbours
 
 FloatArray = npt.NDArray[np.float64]

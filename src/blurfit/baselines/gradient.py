@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.baselines.accounting import least_noise_multiplier
-from blurfit.baselines.base import ApproximateRival, InBall, RivalClassifier
 from blurfit.baselines.risk import Risk
+from blurfit.baselines.rival import ApproximateRival, InBall, RivalClassifier
 from blurfit.baselines.slopes import Slope, logistic_slope, squared_slope
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee

@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from blurfit.baselines.base import InBall, PureRival, RivalClassifier
 from blurfit.baselines.gradient import into_balls
 from blurfit.baselines.risk import Risk
+from blurfit.baselines.rival import InBall, PureRival, RivalClassifier
 from blurfit.baselines.slopes import Slope, logistic_slope, squared_slope
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee

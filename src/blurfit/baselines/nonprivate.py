@@ -20,8 +20,8 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
     validate_data,
 )
 
-from blurfit.baselines.base import Rival, RivalClassifier, RivalRegressor
 from blurfit.baselines.risk import Risk, minimiser
+from blurfit.baselines.rival import Rival, RivalClassifier, RivalRegressor
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.validate import nonnegative
 

@@ -19,10 +19,10 @@ in the place of `change`, which covers adding or removing one record; for "repla
 person can change then. Its proof takes the noise along the gradient's change for one Gaussian, but
 that direction depends on w, hence on b (docs/errata.md), so the promise is claimed and not proved.
 
-**certified**: `blurfit.theory.certified` with σ_u = 0: J = ln(1 + λ/ridge) and S = change, so that
-m is the largest with E[(1 − exp(ε − J − m²/2 − mX))₊] ≤ δ, X ~ χ_{min(3, d)}. Its proof asks of the
-loss a Hessian of rank one along x and a gradient's change in span{x, x'}: every loss of w·x has
-both.
+**certified**: `blurfit.theory.certified` with σ_u = 0: J = ln(1 + λ/ridge) and all of the gradient's
+change moving with w, in the plane of x and x', so that m = change/σ is the largest with
+E[(1 − exp(ε − J − m²/2 − mX))₊] ≤ δ, X ~ χ_{min(2, d)}. Its proof asks of the loss a Hessian of rank
+one along x and a gradient's change in span{x, x'}: every loss of w·x has both.
 """
 
 import math
@@ -32,12 +32,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.baselines.base import ApproximateRival, InBall, PureRival, RivalClassifier
-from blurfit.baselines.noise import exponential_in_norm
-from blurfit.baselines.noise import gaussian as gaussian_noise
+from blurfit.baselines.normals import exponential_in_norm
+from blurfit.baselines.normals import gaussian as gaussian_noise
 from blurfit.baselines.risk import Risk, minimiser
+from blurfit.baselines.rival import ApproximateRival, InBall, PureRival, RivalClassifier
 from blurfit.estimators.guarantee import FitGuarantee
-from blurfit.theory.certified import largest_m
+from blurfit.theory.gradient import least_sigma_b
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import inside_unit_interval, nonnegative, one_of
 
@@ -93,7 +93,8 @@ def certified(
     """σ = change/m, with J = ln(1 + λ/ridge) at most split·ε: docs/certified.md at σ_u = 0."""
     ridge = max(ridge, curvature / math.expm1(min(split * epsilon, _LARGEST)))
     headroom = epsilon - math.log1p(curvature / ridge)
-    return Perturbation(change / largest_m(headroom, delta, dimension) * _ROUNDING, ridge)
+    scale = least_sigma_b(headroom, delta, 0.0, change, dimension)
+    return Perturbation(scale * _ROUNDING, ridge)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.baselines.base import InBall, PureRival, RivalClassifier
-from blurfit.baselines.noise import exponential_in_norm
+from blurfit.baselines.normals import exponential_in_norm
 from blurfit.baselines.risk import Risk, minimiser
+from blurfit.baselines.rival import InBall, PureRival, RivalClassifier
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.setting import Neighbours

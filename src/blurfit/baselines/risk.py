@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from blurfit.database.solver import minimise
-from blurfit.database.statistics import Statistics
 from blurfit.errors import InfeasibleError, NotCertifiedError
+from blurfit.learning.solver import minimise
+from blurfit.learning.statistics import Statistics
 from blurfit.theory.setting import Neighbours
 
 FloatArray = npt.NDArray[np.float64]

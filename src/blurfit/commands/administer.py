@@ -5,8 +5,6 @@ from typing import Any
 
 import click
 
-from blurfit import access
-from blurfit.agreement.shares import ROLES, Role
 from blurfit.commands.common import (
     administrator,
     agreement_file,
@@ -17,6 +15,8 @@ from blurfit.commands.common import (
     service,
 )
 from blurfit.errors import InvalidValueError
+from blurfit.messages.shares import ROLES, Role
+from blurfit.protocol import tokens
 
 _EXAMPLE = "agreement.json --to http://127.0.0.1:8000"
 _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
@@ -91,7 +91,7 @@ def invite(
 @as_json
 def status(agreement: Path, url: str, patience: float, as_json: bool) -> None:
     """Tell how many have contributed under an AGREEMENT."""
-    from blurfit.database.remote import RemoteDatabase
+    from blurfit.service.remote import RemoteDatabase
 
     with RemoteDatabase(url, patience=patience) as database:
         state = database.status(load_agreement(agreement))
@@ -106,7 +106,7 @@ def status(agreement: Path, url: str, patience: float, as_json: bool) -> None:
 def close(agreement: Path, url: str, patience: float, token_file: Path, as_json: bool) -> None:
     """Stop collecting, without publishing anything yet. This cannot be undone."""
     with _database(url, patience, token_file) as database:
-        state = database.stop(load_agreement(agreement))
+        state = database.close_collection(load_agreement(agreement))
     answer(state, _in_words(state), as_json=as_json)
 
 
@@ -131,9 +131,9 @@ def publish(
 
 
 def _database(url: str, patience: float, token_file: Path) -> Any:
-    from blurfit.database.remote import RemoteDatabase
+    from blurfit.service.remote import RemoteDatabase
 
-    return RemoteDatabase(url, token=access.read_token(token_file), patience=patience)
+    return RemoteDatabase(url, token=tokens.read_token(token_file), patience=patience)
 
 
 def _in_words(state: dict[str, Any]) -> str:

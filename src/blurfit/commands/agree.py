@@ -7,11 +7,11 @@ import click
 from rich.console import Console
 
 from blurfit.agreement.agreement import LOSSES, Agreement
-from blurfit.agreement.schema import Schema
-from blurfit.agreement.words import either_in_words, together_in_words
+from blurfit.agreement.promises import either_in_words, together_in_words
 from blurfit.commands.common import answer, as_json, out_file
-from blurfit.presentation import report
-from blurfit.theory.calibrated import MECHANISMS, RULES
+from blurfit.commands.presentation import report
+from blurfit.schema.schema import Schema
+from blurfit.theory.calibration import MECHANISMS, RULES
 from blurfit.theory.setting import NEIGHBOURS
 
 

@@ -7,12 +7,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from blurfit.simulation.examination import Finding
+from blurfit.audit.examination import Finding
 
 
-def report(findings: Sequence[Finding], confidence: float) -> RenderableType:
+def report(
+    findings: Sequence[Finding], confidence: float, subject: str = "agreement"
+) -> RenderableType:
     """What was promised, what was found, and how they compare."""
-    table = Table(title=f"Lower bounds on ε, each with confidence {confidence:g}")
+    scope = "each" if subject == "agreement" else "all together"
+    table = Table(title=f"Lower bounds on ε, {scope} with confidence {confidence:g}")
     table.title_justify = "left"
     for name in ("seen", "neighbours", "attack"):
         table.add_column(name, overflow="fold")
@@ -27,23 +30,23 @@ def report(findings: Sequence[Finding], confidence: float) -> RenderableType:
             f"{one.ratio:.2f}",
             style="bold red" if one.broken else None,
         )
-    return Group(table, Text(verdict(findings)))
+    return Group(table, Text(verdict(findings, subject)))
 
 
-def verdict(findings: Sequence[Finding]) -> str:
+def verdict(findings: Sequence[Finding], subject: str = "agreement") -> str:
     """One sentence, which says no more than was found."""
     broken = [one for one in findings if one.broken]
     if broken:
         worst = max(broken, key=lambda one: one.ratio)
         return (
             f"BROKEN: the {worst.view} has ε of at least {worst.audited:.3g} where "
-            f"{worst.promised:.3g} is promised ({worst.pair}). Do not use this agreement."
+            f"{worst.promised:.3g} is promised ({worst.pair}). Do not use this {subject}."
         )
     tightest = max(findings, key=lambda one: one.ratio)
+    proof = ": the proof is in docs/certified.md" if subject == "agreement" else ""
     return (
         f"No attack exceeded what is promised; the best reached {tightest.ratio:.0%} of it "
-        f"({tightest.view}, {tightest.pair}). That refutes nothing, and proves nothing: the proof "
-        "is in docs/certified.md."
+        f"({tightest.view}, {tightest.pair}). That refutes nothing, and proves nothing{proof}."
     )
 
 

@@ -8,11 +8,11 @@ import click
 from rich.console import Console
 
 import blurfit
-from blurfit.agreement.words import releases_in_words
+from blurfit.agreement.promises import releases_in_words
 from blurfit.commands.common import as_json as json_option
 from blurfit.commands.common import options
-from blurfit.presentation import report
-from blurfit.theory.calibrated import MECHANISMS, RULES
+from blurfit.commands.presentation import report
+from blurfit.theory.calibration import MECHANISMS, RULES
 from blurfit.theory.setting import NEIGHBOURS
 
 _setting_options = options(

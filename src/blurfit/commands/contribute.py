@@ -37,11 +37,6 @@ from blurfit.errors import InvalidValueError
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to keep track of what was sent; default: beside the table.",
 )
-@click.option(
-    "--fast",
-    is_flag=True,
-    help="Draw noise with a vectorised generator, at a small cost in δ (see the documentation).",
-)
 @as_json
 def contribute(
     agreement: Path,
@@ -51,7 +46,6 @@ def contribute(
     out: Path | None,
     invitations: tuple[Path, ...],
     journal: Path | None,
-    fast: bool,
     as_json: bool,
 ) -> None:
     """Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file (--out).
@@ -78,7 +72,6 @@ def contribute(
                 table,
                 out,
                 journal=journal,
-                fast=fast,
                 progress=lambda done, of: progress.update(task, completed=done, total=of),
             )
         answer(
@@ -100,7 +93,7 @@ def contribute(
         def watch(done: int, of: int) -> None:
             progress.update(task, completed=done, total=of)
 
-        options = {"journal": journal, "fast": fast, "progress": watch}
+        options = {"journal": journal, "progress": watch}
         send = _share if agreed.databases else _send
         rows = send(agreed, table, url, patience, tokens, options)
     answer(
@@ -137,7 +130,7 @@ def _share(
     options: dict[str, Any],
 ) -> int:
     """A share to each of the agreement's two databases."""
-    from blurfit.contributor.split import SplitClient
+    from blurfit.contributor.share_sending import SplitClient
 
     if url is not None:
         raise InvalidValueError(

@@ -27,9 +27,9 @@ from blurfit.commands.common import answer, as_json
 @as_json
 def demo(split: bool, contributors: int, out: Path, as_json: bool) -> None:
     """Let generated people agree, blur, send, and get a model."""
-    from blurfit import demo, demo_split
+    from blurfit.demo import one_database, two_databases
 
-    play = demo_split.main if split else demo.main
+    play = two_databases.main if split else one_database.main
     play(out, contributors, Console(stderr=as_json))
     answer(
         {"contributors": contributors, "split": split, "out": str(out)},

@@ -12,11 +12,11 @@ from rich.progress import Progress
 from blurfit.commands.forecast_report import plot, report
 from blurfit.commands.plans import Plan, Range, read_plan, read_table
 from blurfit.errors import InvalidValueError
-from blurfit.simulation.advice import EVALUATIONS, Advice, advise
-from blurfit.simulation.forecast import DRAWS, forecast, forecast_agreement, whole_numbers
-from blurfit.simulation.outlook import DEFAULT_TOLERANCE, Forecast
-from blurfit.simulation.population import Population
-from blurfit.theory.calibrated import MECHANISMS, Mechanism
+from blurfit.forecast.population import Population
+from blurfit.forecast.results import DEFAULT_TOLERANCE, Forecast
+from blurfit.forecast.sweep import DRAWS, forecast, forecast_agreement, whole_numbers
+from blurfit.forecast.tuning import EVALUATIONS, Advice, advise
+from blurfit.theory.calibration import MECHANISMS, Mechanism
 
 
 @click.command(

@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from blurfit.simulation.advice import Advice
-from blurfit.simulation.outlook import LEVEL, Forecast, Outlook
-from blurfit.theory.calibrated import Mechanism
+from blurfit.forecast.results import LEVEL, Forecast, Outlook
+from blurfit.forecast.tuning import Advice
+from blurfit.theory.calibration import Mechanism
 
 
 def report(found: Forecast, tolerance: float, advice: Sequence[Advice] = ()) -> RenderableType:

@@ -31,8 +31,8 @@ def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
 
     The model of an `input` collection that is not published yet is then learned from files alone.
     """
-    from blurfit.database.export import export as write
-    from blurfit.database.store import Store
+    from blurfit.files.handover import export as write
+    from blurfit.store.store import Store
 
     agreed = load_agreement(agreement)
     with Store(place) as store, watched("export", quiet=as_json) as progress:
@@ -85,9 +85,9 @@ def learn(
 
     The release is recorded beside the files; whoever asks again gets the same model.
     """
-    from blurfit.database.engines.cluster import Cluster
-    from blurfit.database.engines.threads import Threads
-    from blurfit.database.lake import learn_files
+    from blurfit.files.engines.cluster import Cluster
+    from blurfit.files.engines.threads import Threads
+    from blurfit.files.learn import learn_files
 
     if scheduler is not None and engine != "dask":
         raise WrongError("Expected --engine dask with --scheduler.")

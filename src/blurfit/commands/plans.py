@@ -1,6 +1,6 @@
 """What commands read from their command line and files: a plan or an agreement, ranges, tables.
 
-A plan is a schema's file (see `blurfit.agreement.schema`) with what is planned beside it, all of it
+A plan is a schema's file (see `blurfit.schema.schema`) with what is planned beside it, all of it
 optional:
 
     [terms]
@@ -19,9 +19,9 @@ import click
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.schema import Schema
-from blurfit.datasets import files
+from blurfit.datasets import reading
 from blurfit.errors import InvalidValueError
+from blurfit.schema.schema import Schema
 
 _TERMS = set(inspect.signature(Agreement.propose).parameters) - {"schema", "quorum", "loss"}
 PER_DECADE = 2  # points of a range such as 1e3:1e9
@@ -60,13 +60,13 @@ def read_plan(path: Path) -> Plan:
 
 def read_table(path: Path, schema: Schema) -> Any:
     """The schema's columns of a CSV or Parquet file, as an Arrow table."""
-    files.existing(path, "Give a .csv, .csv.gz or .parquet file of public records.")
+    reading.existing(path, "Give a .csv, .csv.gz or .parquet file of public records.")
     names = [*(feature.name for feature in schema.features), schema.target.name]
     try:
         if ".csv" in path.suffixes:
-            csv = files.optional("pyarrow.csv")
+            csv = reading.optional("pyarrow.csv")
             return csv.read_csv(path, convert_options=csv.ConvertOptions(include_columns=names))
-        return files.optional("pyarrow.parquet").read_table(path, columns=names)
+        return reading.optional("pyarrow.parquet").read_table(path, columns=names)
     except (OSError, ValueError, KeyError) as error:
         raise InvalidValueError(
             f"Expected {str(path)!r} to be CSV or Parquet with the columns {names}: {error}"

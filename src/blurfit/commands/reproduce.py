@@ -11,12 +11,12 @@ from rich.progress import Progress
 
 from blurfit.commands.common import as_json
 from blurfit.experiments.catalogue import EXPERIMENTS, PAPER
+from blurfit.experiments.cohort import Population
 from blurfit.experiments.facts import Facts
-from blurfit.experiments.journal import read_csv
 from blurfit.experiments.page import write_page
 from blurfit.experiments.plots import draw
-from blurfit.experiments.population import Population
 from blurfit.experiments.runner import run
+from blurfit.experiments.trials import read_csv
 
 CONSOLE = Console(stderr=True)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from blurfit import access
 from blurfit.commands.common import WrongError
 from blurfit.errors import InvalidValueError
+from blurfit.protocol import tokens
 
 
 @click.command(
@@ -70,15 +70,15 @@ def serve(
     **network: Any,
 ) -> None:
     """Collect submissions over HTTP, lose nothing, publish once."""
-    from blurfit.database.service import Limits, Service
-    from blurfit.database.store import Store
+    from blurfit.service.app import Limits, Service
+    from blurfit.store.store import Store
 
     limits = Limits(
         body_bytes=body_limit * 2**20,
         requests_per_second=requests_per_second,
         burst=10 * requests_per_second,
     )
-    peer_token = access.read_token(peer_token_file) if peer_token_file else None
+    peer_token = tokens.read_token(peer_token_file) if peer_token_file else None
     with Store(place) as store:
         said = appoint(store, token_file, replace=new_admin_token)
         run(Service(store, limits, peer_token=peer_token), host, port, said, **network)
@@ -92,8 +92,8 @@ def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> st
     written = token_file is not None and token_file.exists()
     if written and not replace:
         assert token_file is not None
-        token = access.read_token(token_file)
-        if not store.appoint(access.hashed(token)) and not access.matches(
+        token = tokens.read_token(token_file)
+        if not store.appoint(tokens.hashed(token)) and not tokens.matches(
             token, store.administrator()
         ):
             raise InvalidValueError(
@@ -103,11 +103,11 @@ def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> st
         return f"The administrator's token is in {token_file}."
     if store.administrator() is not None and not replace:
         return "The administrator's token is the one of the first start (--new-admin-token: anew)."
-    token = access.new_token()
+    token = tokens.new_token()
     if token_file is not None:
         token_file.unlink(missing_ok=True)
-        access.write_token(token_file, token)
-    if not store.appoint(access.hashed(token), replace=replace):
+        tokens.write_token(token_file, token)
+    if not store.appoint(tokens.hashed(token), replace=replace):
         if token_file is not None:
             token_file.unlink()
         return "Another process has just made the administrator's token."

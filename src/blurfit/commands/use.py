@@ -8,11 +8,11 @@ from typing import Any, TextIO
 
 import click
 
-from blurfit.agreement.files import TableFile
 from blurfit.commands.common import answer, as_json, out_file
 from blurfit.errors import InvalidValueError
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_html, as_markdown, as_yaml
+from blurfit.schema.table_files import TableFile
 
 _FORMATS: dict[str, Callable[[PublishedModel], str]] = {
     "markdown": as_markdown,

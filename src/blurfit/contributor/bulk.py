@@ -4,34 +4,24 @@ What is blurred goes to the journal first, part by part, and when all of it is t
 so a run that was stopped goes on where it was, and no record is ever blurred twice. When the file
 is complete the journal forgets the numbers, and keeps the fact: the table is not blurred again,
 into another file or for a service.
-
-Exact noise is drawn in Python's whole numbers, which one core does at a time, so parts go to
-processes; the vectorised generator (`fast`) uses all cores by itself.
 """
 
-import multiprocessing
-import os
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.files import TableFile
-from blurfit.agreement.submission import Submissions
-from blurfit.agreement.submission_files import (
+from blurfit.contributor.client import default_journal
+from blurfit.contributor.journal import Journal
+from blurfit.contributor.perturb import perturb_table
+from blurfit.errors import ConflictError, InvalidValueError
+from blurfit.messages.submission_files import (
     SUFFIXES,
     Writer,
     open_submissions,
     rows_at_once,
 )
-from blurfit.contributor.client import default_journal
-from blurfit.contributor.journal import Journal
-from blurfit.contributor.perturb import perturb_table
-from blurfit.errors import ConflictError, InvalidValueError
-
-EXACT_ROWS = 500  # a second or two of work, which is what a killed run loses at most, on each core
+from blurfit.messages.submissions import Submissions
+from blurfit.schema.table_files import TableFile
 
 
 def _nobody_watches(_done: int, _of: int) -> None:
@@ -44,7 +34,6 @@ def blur_table(
     out: str | Path,
     *,
     journal: str | Path | None = None,
-    fast: bool = False,
     progress: Callable[[int, int], object] = _nobody_watches,
 ) -> int:
     """Blur every row of a CSV or Parquet file into a file of submissions; how many is returned.
@@ -54,7 +43,6 @@ def blur_table(
         table: a .csv or .parquet file with a column for each of the schema's.
         out: a new .parquet or .arrow file.
         journal: where to keep track; by default beside the table.
-        fast: draw the noise with a vectorised generator, see `blurfit.perturb_table`.
         progress: is told how many rows of how many have been blurred.
     """
     agreement.verify()
@@ -72,7 +60,8 @@ def blur_table(
             return rows
         start = kept.blurred()
         progress(start, rows)
-        for blurred in _blurred(agreement, file, start, fast):
+        for part in file.chunks(rows_at_once(agreement.layout), skip=start):
+            blurred = perturb_table(agreement, part)
             kept.record(start, len(blurred), blurred.to_bytes())
             start += len(blurred)
             progress(start, rows)
@@ -93,36 +82,3 @@ def _refuse_unless_there(agreement: Agreement, path: Path, journal: Path, rows: 
         "second blur of the same people would let their noise be averaged. Copy the file that was "
         "written then."
     )
-
-
-def _blurred(agreement: Agreement, file: TableFile, skip: int, fast: bool) -> Iterator[Submissions]:
-    """The rows from some place on, in order."""
-    if fast:
-        for part in file.chunks(rows_at_once(agreement.layout), skip=skip):
-            yield perturb_table(agreement, part)
-        return
-    cores = os.cpu_count() or 1
-    context = multiprocessing.get_context("spawn")  # a fork would copy locks that threads hold
-    text = agreement.to_json()
-    with ProcessPoolExecutor(cores, mp_context=context) as pool:
-        running: deque[Future[Submissions]] = deque()
-        try:
-            for part in file.chunks(EXACT_ROWS, skip=skip):
-                plain = {name: _plain(column) for name, column in part.items()}
-                running.append(pool.submit(_exactly, text, plain))
-                if len(running) > 2 * cores:
-                    yield running.popleft().result()
-            while running:
-                yield running.popleft().result()
-        finally:
-            for future in running:
-                future.cancel()
-
-
-def _plain(column: Any) -> Any:
-    """A column that any process can unpickle."""
-    return column if isinstance(column, list) else column.to_pylist()
-
-
-def _exactly(text: str, part: dict[str, Any]) -> Submissions:
-    return perturb_table(Agreement.from_json(text), part, exact=True)

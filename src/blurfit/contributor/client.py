@@ -12,12 +12,12 @@ from typing import Any, Self
 import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.files import TableFile
-from blurfit.agreement.submission import Submission, Submissions
 from blurfit.contributor.journal import Journal
 from blurfit.contributor.perturb import perturb, perturb_table
 from blurfit.errors import InvalidValueError
-from blurfit.exchange import PATIENCE, Exchange, decoded
+from blurfit.messages.submissions import Submission, Submissions
+from blurfit.protocol.http import PATIENCE, Exchange, decoded
+from blurfit.schema.table_files import TableFile
 
 BINARY = "application/vnd.blurfit.submission"
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20
@@ -38,7 +38,7 @@ def _nobody_watches(_done: int, _of: int) -> None:
 
 
 class Client:
-    """A service as contributors see it; arguments as for `blurfit.exchange.Exchange`."""
+    """A service as contributors see it; arguments as for `blurfit.protocol.http.Exchange`."""
 
     def __init__(
         self,
@@ -95,7 +95,6 @@ class Client:
         *,
         journal: str | Path | None = None,
         invitations: Sequence[str] = (),
-        fast: bool = False,
         progress: Callable[[int, int], object] = _nobody_watches,
     ) -> int:
         """Blur and send every row of a CSV or Parquet file; how many rows were sent is returned.
@@ -108,7 +107,6 @@ class Client:
             table: a .csv or .parquet file with a column for each of the schema's.
             journal: where to keep track; by default beside the table.
             invitations: one for each row, if the collection needs them.
-            fast: draw the noise with a vectorised generator, see `blurfit.perturb_table`.
             progress: is told how many rows of how many have been sent.
         """
         agreement.verify()
@@ -122,7 +120,7 @@ class Client:
             )
         place = Path(journal) if journal else default_journal(Path(table), agreement)
         with Journal(place, agreement.fingerprint, file.digest(), rows) as kept:
-            for start, part in self._parts(agreement, file, kept, fast, bool(invitations)):
+            for start, part in self._parts(agreement, file, kept, bool(invitations)):
                 self.submit(part, invitations=invitations[start : start + len(part)])
                 kept.acknowledge(start)
                 progress(start + len(part), rows)
@@ -134,7 +132,6 @@ class Client:
         agreement: Agreement,
         file: TableFile,
         kept: Journal,
-        fast: bool,
         invited: bool,
     ) -> Iterator[tuple[int, Submissions]]:
         """What was blurred before but perhaps not received, and then the rest, blurred now."""
@@ -145,7 +142,7 @@ class Client:
             at_once = min(at_once, INVITED_AT_ONCE)
         start = kept.blurred()
         for part in file.chunks(at_once, skip=start):
-            table = perturb_table(agreement, part, exact=not fast)
+            table = perturb_table(agreement, part)
             kept.record(start, len(table), table.to_bytes())
             yield start, table
             start += len(table)

@@ -4,14 +4,28 @@
     load_acs(path)         American Community Survey 2024: 2,183,085 people, income
     load_adult(path)       UCI Adult, from the Current Population Survey 1994: income over 50,000
     load_ipums(path)       your own extract from IPUMS USA, as the paper used
+    load_uci(name, path)   twelve small regression sets, on which others compare
+    load_table(path, …)    any table of numbers with bounds
 
-Each gives a `Census`: the columns, and a schema whose bounds are constants that no column changes.
+Each gives a `Census`: the columns, and a schema whose bounds are constants that no column changes
+(but for `load_uci`, which says why).
 """
 
 from blurfit.datasets.acs import load_acs
 from blurfit.datasets.adult import load_adult
+from blurfit.datasets.bounded import load_table
 from blurfit.datasets.census import Census
 from blurfit.datasets.generated import make_census
 from blurfit.datasets.ipums import load_ipums
+from blurfit.datasets.uci import UCI_SETS, load_uci
 
-__all__ = ["Census", "load_acs", "load_adult", "load_ipums", "make_census"]
+__all__ = [
+    "UCI_SETS",
+    "Census",
+    "load_acs",
+    "load_adult",
+    "load_ipums",
+    "load_table",
+    "load_uci",
+    "make_census",
+]

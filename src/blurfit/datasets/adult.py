@@ -6,11 +6,11 @@ records that have unknown values. In the file, a category is its place in the li
 
 import numpy as np
 
-from blurfit.agreement.columns import Binary, Categorical, Numeric
-from blurfit.agreement.schema import Schema
-from blurfit.datasets import files
+from blurfit.datasets import reading
 from blurfit.datasets.census import Census, Column
 from blurfit.errors import InvalidValueError
+from blurfit.schema.columns import Binary, Categorical, Numeric
+from blurfit.schema.schema import Schema
 
 FILENAME = "adult1994.parquet"
 NAME = "Adult (Current Population Survey 1994)"
@@ -77,7 +77,7 @@ SCHEMA = Schema(
 )
 
 
-def load_adult(path: files.PathLike | None = None) -> Census:
+def load_adult(path: reading.PathLike | None = None) -> Census:
     """The records from `path`, or from the folder that BLURFIT_DATA names.
 
     Both parts of the published split are in, and `is_test` tells them apart. Categories come as
@@ -88,8 +88,8 @@ def load_adult(path: files.PathLike | None = None) -> Census:
     attributes = [*(feature.name for feature in SCHEMA.features), SCHEMA.target.name]
     attributes.append("is_test_split")
     stored = [name for name in attributes if name != derived]
-    file = files.locate(FILENAME, path)
-    raw = files.read(file, [*stored, "native_country"])
+    file = reading.locate(FILENAME, path)
+    raw = reading.read(file, [*stored, "native_country"])
     raw[derived] = (raw["native_country"] == UNITED_STATES).astype(np.uint8)
     for name, levels in CATEGORIES.items():
         raw[name] = _named(name, raw[name], levels)

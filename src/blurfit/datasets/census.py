@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit import validate
-from blurfit.agreement.columns import Binary, Numeric
-from blurfit.agreement.schema import Schema
-from blurfit.datasets import files
+from blurfit.datasets import reading
 from blurfit.errors import InvalidValueError
+from blurfit.schema.columns import Binary, Numeric
+from blurfit.schema.schema import Schema
 
 Column = npt.NDArray[Any]
 
@@ -119,7 +119,7 @@ class Census:
 
     def frame(self) -> Any:
         """The columns as a pandas DataFrame."""
-        return files.optional("pandas").DataFrame(self.table)
+        return reading.optional("pandas").DataFrame(self.table)
 
     def _rows(self, rows: slice | npt.NDArray[np.bool_]) -> "Census":
         return replace(self, table={name: column[rows] for name, column in self.table.items()})

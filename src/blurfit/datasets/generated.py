@@ -1,9 +1,9 @@
 """A generated population: as many people as you like, none of whom exists."""
 
 from blurfit import validate
-from blurfit.agreement.columns import Numeric
 from blurfit.datasets.census import Census, census_schema, whole_from_zero
-from blurfit.simulation.census import draw_population
+from blurfit.schema.columns import Numeric
+from blurfit.simulation.people import draw_population
 
 NAME = "generated population (synthetic)"
 

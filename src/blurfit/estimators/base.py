@@ -8,6 +8,7 @@ blurs each row as its own contributor would; the coefficients have the same dist
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -19,27 +20,23 @@ from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import power_of_two_below
-from blurfit.agreement.schema import Binary, Numeric, Schema
 from blurfit.contributor import noise
 from blurfit.contributor.perturb import perturb_table
-from blurfit.database.learner import learn
-from blurfit.database.statistics import Statistics, pack, unpack
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InvalidValueError, NotPrivateWarning
 from blurfit.estimators.bounds import bounded_columns
 from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
-from blurfit.estimators.guarantee import FitGuarantee, gaussian_share, share
-from blurfit.estimators.sums import encoded_sums
+from blurfit.estimators.guarantee import SEEDED, FitGuarantee, gaussian_share, share
+from blurfit.estimators.one_pass import encoded_sums
+from blurfit.learning.learner import learn
+from blurfit.learning.statistics import Statistics, pack, unpack
 from blurfit.model.published import PublishedModel
+from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.simulation.entropy import generator_for
-from blurfit.simulation.sampler import sampler_for
-from blurfit.theory.calibrated import InputCalibration, Mechanism, MomentCalibration, Rule
+from blurfit.simulation.sampler import clean_sums, sampler_for
+from blurfit.theory.calibration import InputCalibration, Mechanism, MomentCalibration, Rule
 from blurfit.theory.setting import Neighbours
 
 AnyArray = npt.NDArray[Any]
-SEEDED = (
-    "NOT PRIVATE: the noise was drawn from a seed, and whoever knows it can take it away again. "
-    "For experiments only."
-)
 Signal = tuple[Numeric | Binary, AnyArray]  # what is learned: a target, and its value in each row
 
 
@@ -65,7 +62,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         per_record: blur each row by itself, as its own contributor would. The same distribution,
             for more time.
         random_state: None for noise from the operating system. A seed, or a NumPy generator, is
-            for experiments only: `guarantee_` then says that the fit is not private.
+            for experiments only: a `NotPrivateWarning`, `guarantee_` and the model say so.
 
     Attributes:
         coef_, intercept_: the model in your own units.
@@ -100,19 +97,28 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         names = [str(name) for name in getattr(self, "feature_names_in_", unnamed)]
         return bounded_columns("bounds", self.bounds, names)
 
-    def _publish(self, values: AnyArray, signals: Sequence[Signal]) -> list[PublishedModel]:
-        """One model for each signal, all of them together within the promise."""
+    def _publish(
+        self,
+        values: AnyArray,
+        columns: tuple[Numeric, ...],
+        signals: Sequence[Signal],
+        caveats: Sequence[str] = (),
+    ) -> list[PublishedModel]:
+        """One model for each signal, all of them together within the promise.
+
+        `caveats` are the reasons for which the promise does not hold, where there are any.
+        """
         if self.per_record and self.random_state is not None:
             raise InvalidValueError(
                 f"Expected random_state={self.random_state!r} to be None with per_record=True: "
                 "contributors take no seed. Leave per_record=False for experiments."
             )
-        columns = self._feature_columns()
+        if self.random_state is not None:
+            caveats = [SEEDED, *caveats]
         agreements = self._agreements(len(values), columns, [target for target, _ in signals])
         collect = self._from_each_row if self.per_record else self._at_once
-        caveat = SEEDED if self.random_state is not None else None
         models = [
-            replace(learn(agreement, statistics), caveat=caveat)
+            replace(learn(agreement, statistics), caveat=" ".join(caveats) or None)
             for agreement, statistics in zip(
                 agreements, collect(agreements, values, columns, signals), strict=True
             )
@@ -123,9 +129,10 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
             models,
             self.epsilon,
             self.delta,
-            seeded=self.random_state is not None,
-            per_record=self.per_record,
+            caveats=caveats,
         )
+        for caveat in caveats:
+            warnings.warn(caveat, NotPrivateWarning, stacklevel=3)  # where `fit` is called
         return models
 
     def agreement_for(self, schema: Schema, rows: int, models: int = 1) -> Agreement:
@@ -154,7 +161,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
     def _agreements(
         self, rows: int, columns: tuple[Numeric, ...], targets: Sequence[Numeric | Binary]
     ) -> list[Agreement]:
-        """The same noise for all targets, calibrated once."""
+        """A contract for each target, all with one calibration of the noise."""
         schema = Schema(columns, targets[0], self.fit_intercept)
         agreement = self.agreement_for(schema, rows, len(targets))
         return [
@@ -171,20 +178,16 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> list[Statistics]:
         """The blurred sums of all rows, with the noise of all of them in one draw for each target.
 
-        For both losses q = R_q·x and p = R_p·yx, and x is s·z, where s is what the schema makes of
-        a value at its upper bound, z = 1.
+        The schema's x is s·z, s = 1/√m.
         """
-        first = agreements[0]
+        s, loss = agreements[0].schema.scale, agreements[0].loss
         targets = np.column_stack([target.scale(column) for target, column in signals])
         sums = encoded_sums(values, targets, columns, intercept=self.fit_intercept)
-        tops = {column.name: column.upper for column in columns}
-        s = float(first.schema.encode_features(tops)[0])
-        gram = (s * first.loss.q_bound) ** 2 * sums.gram
-        moments = s * first.loss.p_bound * sums.moments
+        gram, moments = s**2 * sums.gram, s * sums.moments
         seeded = None if self.random_state is None else generator_for(self.random_state)
         return [
-            blurred(agreement, Statistics(len(values), gram, moments[:, place]), seeded)
-            for place, agreement in enumerate(agreements)
+            blurred(agreement, clean_sums(loss, len(values), gram, moment), seeded)
+            for agreement, moment in zip(agreements, moments.T, strict=True)
         ]
 
     def _from_each_row(
@@ -199,7 +202,9 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         total = Statistics.of_moments if self.mechanism == "moment" else Statistics.of_records
         collected = []
         for agreement, (target, column) in zip(agreements, signals, strict=True):
-            sent = perturb_table(agreement, {**table, target.name: column})
+            sent = perturb_table(
+                agreement, {**table, target.name: column}, allow_unproved=True
+            )  # `guarantee_` says what is not proved, to whoever chose rule="published"
             collected.append(total(sent.quadratic, sent.linear).under(agreement.fingerprint))
         return collected
 
@@ -272,14 +277,16 @@ def blurred(agreement: Agreement, clean: Statistics, random_state: Any) -> Stati
     weights. For experiments (a seed): the sampler's own draw.
     """
     found, grid = agreement.calibration, agreement.grid
-    drawn = sampler_for(found, clean).draw(generator_for(random_state))
     if random_state is None and isinstance(found, MomentCalibration):
         rows, columns = np.triu_indices(clean.dimension)
         scales = np.where(rows == columns, found.sigma_m, found.sigma_m / math.sqrt(2))
         triangle = exactly(pack(clean.gram), scales, grid.quadratic)
         linear = exactly(clean.moment, found.sigma_p, grid.linear)
-        drawn = Statistics(clean.count, unpack(triangle, clean.dimension), linear)
-    elif random_state is None and isinstance(found, InputCalibration):
+        return Statistics(
+            clean.count, unpack(triangle, clean.dimension), linear, agreement.fingerprint
+        )
+    drawn = sampler_for(found, clean).draw(generator_for(random_state))
+    if random_state is None and isinstance(found, InputCalibration):
         step = max(grid.dither, power_of_two_below(found.sigma_b) * 2.0**-40)
         drawn = Statistics(clean.count, drawn.gram, exactly(clean.moment, found.sigma_b, step))
     return drawn.under(agreement.fingerprint)
@@ -287,7 +294,7 @@ def blurred(agreement: Agreement, clean: Statistics, random_state: Any) -> Stati
 
 def exactly(sums: AnyArray, scale: npt.ArrayLike, step: float) -> AnyArray:
     """Sums to the grid, and exact noise on it."""
-    return noise.exact(noise.to_grid(sums, step, toward_zero=False), scale, step)
+    return noise.add(noise.to_grid(sums, step, toward_zero=False), scale, step)
 
 
 def free_name(given: object, taken: Sequence[str]) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.agreement.columns import Numeric
 from blurfit.errors import InvalidValueError
+from blurfit.schema.columns import Numeric
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -12,7 +12,6 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
     validate_data,
 )
 
-from blurfit.agreement.schema import Binary
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.base import (
     InputPerturbation,
@@ -21,6 +20,8 @@ from blurfit.estimators.base import (
     Signal,
     free_name,
 )
+from blurfit.estimators.guarantee import CLASSES_READ
+from blurfit.schema.schema import Binary, Numeric
 
 AnyArray = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
@@ -31,8 +32,13 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
     """What both classifiers do.
 
     Two classes take one model. More take one for each, against the rest, and share the promise:
-    see `blurfit.estimators.guarantee.share`, and `guarantee_`, which says so. Which labels there
-    are is taken to be public: they are read from y.
+    see `blurfit.estimators.guarantee.share`, and `guarantee_`, which says so.
+
+    Args:
+        classes: all labels that there could be, which are public; not every one need occur in y,
+            and any other is refused. None reads them from y, which is not private: whoever alone
+            has a label gives herself away by `classes_`. A `NotPrivateWarning`, `guarantee_` and
+            the model say so.
 
     Attributes:
         classes_: the labels, in order.
@@ -40,19 +46,19 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
             against the rest, (k, d) and (k,).
     """
 
+    classes: Any = None
+
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X and their labels y; features outside of the bounds are clipped."""
         values, labels = validate_data(
             self, X, y, dtype="numeric", ensure_min_samples=self.least_rows
         )
         check_classification_targets(labels)
-        classes, codes = np.unique(labels, return_inverse=True)
-        if len(classes) < 2:
-            raise InvalidValueError(
-                f"Expected at least two classes, and y has one class only, "
-                f"{classes.tolist()[0]!r}: there is nothing to tell apart."
-            )
-        models = self._publish(values, self._signals(y, classes, codes))
+        classes = public_classes(labels if self.classes is None else self.classes)
+        caveats = [CLASSES_READ] if self.classes is None else []
+        columns = self._feature_columns()
+        signals = self._signals(y, columns, classes, codes_of(labels, classes))
+        models = self._publish(values, columns, signals, caveats)
         self.classes_ = classes
         self._curvature = models[0].agreement.loss.q_bound ** 2  # R_q = √c
         self.coef_ = np.array([list(model.coefficients.effects.values()) for model in models])
@@ -88,13 +94,51 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
             scores = np.column_stack([-scores, scores])
         return onto_simplex(0.5 + self._curvature * scores)
 
-    def _signals(self, y: Any, classes: AnyArray, codes: AnyArray) -> list[Signal]:
-        taken = [column.name for column in self._feature_columns()]
+    def _signals(
+        self, y: Any, columns: tuple[Numeric, ...], classes: AnyArray, codes: AnyArray
+    ) -> list[Signal]:
+        taken = [column.name for column in columns]
         name = free_name(getattr(y, "name", None), taken)
         wanted = [1] if len(classes) == 2 else range(len(classes))
         return [
             (Binary(free_name(f"{name}={classes[code]}", taken)), codes == code) for code in wanted
         ]
+
+
+def public_classes(labels: Any) -> AnyArray:
+    """Different labels in order, at least two of them."""
+    try:
+        classes = np.unique(np.asarray(labels))
+    except TypeError as error:
+        raise InvalidValueError(
+            f"Expected classes={labels!r} to be labels of one kind, such as ['no', 'yes']."
+        ) from error
+    if len(classes) < 2:
+        raise InvalidValueError(
+            f"Expected at least two classes, and got one class only, {classes.tolist()!r}: there "
+            "is nothing to tell apart. Labels that nobody has may be among classes=[...]."
+        )
+    return classes
+
+
+def codes_of(labels: AnyArray, classes: AnyArray) -> AnyArray:
+    """The place of each label among the classes; the message about another does not tell it.
+
+    >>> codes_of(np.array(["b", "a", "b"]), np.array(["a", "b", "c"])).tolist()
+    [1, 0, 1]
+    """
+    try:
+        places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        known = bool(np.all(classes[places] == labels))
+    except TypeError:  # words and numbers are not ordered
+        known = False
+    if not known:
+        raise InvalidValueError(
+            f"Expected every label in y to be one of classes={classes.tolist()!r}, and some are "
+            "not. Add them to classes if they could have been known beforehand, or leave their "
+            "rows out."
+        )
+    return places
 
 
 def onto_simplex(points: FloatArray) -> FloatArray:
@@ -123,7 +167,9 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     >>> generator = np.random.default_rng(0)
     >>> age = generator.uniform(18, 80, (50_000, 1))
     >>> retired = np.where(age[:, 0] + generator.normal(0, 5, 50_000) > 64, "yes", "no")
-    >>> model = MomentPerturbationClassifier(epsilon=1.0, bounds=(18, 80)).fit(age, retired)
+    >>> model = MomentPerturbationClassifier(
+    ...     epsilon=1.0, bounds=(18, 80), classes=["no", "yes"]
+    ... ).fit(age, retired)
     >>> model.predict([[20], [80]]).tolist()
     ['no', 'yes']
     """
@@ -140,7 +186,9 @@ class InputPerturbationClassifier(InputPerturbation, PerturbationClassifier):
     >>> generator = np.random.default_rng(0)
     >>> height = generator.uniform(100, 200, (50_000, 1))
     >>> tall = height[:, 0] + generator.normal(0, 5, 50_000) > 150
-    >>> model = InputPerturbationClassifier(epsilon=1.0, bounds=(100, 200)).fit(height, tall)
+    >>> model = InputPerturbationClassifier(
+    ...     epsilon=1.0, bounds=(100, 200), classes=[False, True]
+    ... ).fit(height, tall)
     >>> model.predict([[110], [190]]).tolist()
     [False, True]
     """

@@ -6,10 +6,20 @@ from dataclasses import dataclass
 
 from blurfit.agreement.grid import DISCRETE_SHARE
 from blurfit.model.published import PublishedModel
-from blurfit.theory.calibrated import Mechanism
+from blurfit.theory.calibration import Mechanism
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import inside_unit_interval, positive
+
+# Why a fit is not private. Each is a warning, and stands in the guarantee and in the model.
+SEEDED = (
+    "NOT PRIVATE: the noise was drawn from random_state, and whoever knows the seed can take it "
+    "away again. For experiments only; use random_state=None for real people."
+)
+CLASSES_READ = (
+    "NOT PRIVATE: the classes were read from y, so that a single row can add one or take one away. "
+    "Give all labels that there could be as classes=[...]."
+)
 
 _ONE_PERSON: dict[Neighbours, str] = {
     "replace": "replacing one row by any other",
@@ -21,8 +31,8 @@ _ONE_PERSON: dict[Neighbours, str] = {
 class FitGuarantee:
     """(ε, δ)-differential privacy of all that `fit` learned; `statement` says it in words.
 
-    `private` is False where the promise does not hold: the fit can be repeated from a seed, or the
-    rule that the noise follows is not proved.
+    `private` is False where the promise does not hold: the fit can be repeated from a seed, the
+    classes were read from the data, or the rule that the noise follows is not proved.
     """
 
     epsilon: float
@@ -38,8 +48,7 @@ class FitGuarantee:
         epsilon: float,
         delta: float,
         *,
-        seeded: bool,
-        per_record: bool = False,
+        caveats: Sequence[str] = (),
     ) -> "FitGuarantee":
         """The promise of one fit, which published one model or one for each class."""
         first = models[0]
@@ -50,30 +59,21 @@ class FitGuarantee:
             f"{_ONE_PERSON[neighbours]} changes the probability of anything that is made of them "
             "by a factor of at most e^epsilon, up to delta.",
             f"This is for one fit to {first.count} rows, each another person's; to fit again adds "
-            "to what is told. Bounds, column names, class labels and the number of rows are taken "
-            "to be public.",
+            "to what is told. Bounds, column names, classes and the number of rows are taken to be "
+            "public. The promise is for rows that fit accepts; that it refused some (a missing "
+            "value, an unknown label) is not covered.",
         ]
         if len(models) > 1:
             sentences.append(_shared(first.agreement.mechanism, len(models)))
-        if per_record:
-            sentences.append(
-                "The rows were blurred in bulk; what floating-point normals cost in delta, "
-                "beyond what is stated here, is told by blurfit.contributor.noise.bulk."
-            )
         if not proved:
             sentences.insert(
                 0,
                 "NOT PROVED: rule='published' is what the paper prints, which does not follow; use "
                 "rule='certified' for real people. The paper claims:",
             )
-        if seeded:
-            sentences.insert(
-                0,
-                "NOT PRIVATE: with random_state the fit is reproducible, and whoever knows the "
-                "seed can take the noise away. Use random_state=None for real people. With fresh "
-                "noise the following would hold.",
-            )
-        return cls(epsilon, delta, neighbours, proved and not seeded, " ".join(sentences))
+        if caveats:
+            sentences = [*caveats, "Otherwise the following would hold.", *sentences]
+        return cls(epsilon, delta, neighbours, proved and not caveats, " ".join(sentences))
 
 
 def share(mechanism: Mechanism, epsilon: float, delta: float, models: int) -> tuple[float, float]:

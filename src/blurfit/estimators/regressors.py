@@ -37,10 +37,10 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
         values, target = validate_data(
             self, X, y, dtype="numeric", y_numeric=True, ensure_min_samples=self.least_rows
         )
-        names = [column.name for column in self._feature_columns()]
-        name = free_name(getattr(y, "name", None), names)
+        columns = self._feature_columns()
+        name = free_name(getattr(y, "name", None), [column.name for column in columns])
         (column,) = bounded_columns("target_bounds", self.target_bounds, [name])
-        (model,) = self._publish(values, [(column, target)])
+        (model,) = self._publish(values, columns, [(column, target)])
         self.coef_ = np.array(list(model.coefficients.effects.values()))
         self.intercept_ = model.coefficients.intercept
         return self

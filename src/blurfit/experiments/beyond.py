@@ -13,7 +13,8 @@ from typing import Any
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
-from blurfit.experiments.journal import Row
+from blurfit.experiments.cohort import Population
+from blurfit.experiments.figures import DELTA, QUORUMS
 from blurfit.experiments.methods import (
     INPUT,
     MOMENT,
@@ -27,12 +28,11 @@ from blurfit.experiments.methods import (
     perturbed,
     squared_risk,
 )
-from blurfit.experiments.paper import DELTA, QUORUMS
-from blurfit.experiments.population import Population
 from blurfit.experiments.rivals import GRADIENT, more_weights
+from blurfit.experiments.trials import Row
 from blurfit.simulation.entropy import Generator, generator_for
-from blurfit.theory.calibrated import InputCalibration, MomentCalibration
-from blurfit.theory.calibration import calibrate
+from blurfit.theory.calibrate import calibrate
+from blurfit.theory.calibration import InputCalibration, MomentCalibration
 
 EPSILONS = (0.1, 1.0)
 LOCAL_TARGETS = (1.0, 2.0, 4.0, 8.0, 16.0)

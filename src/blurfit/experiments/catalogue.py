@@ -1,7 +1,7 @@
 """All experiments by name, in the order in which the page shows them."""
 
 from blurfit.experiments.beyond import ExcessRisk, LocalTarget, PublicNumbers
-from blurfit.experiments.paper import FIGURES
+from blurfit.experiments.figures import FIGURES
 from blurfit.experiments.rivals import RIVALS, UTILITY
 from blurfit.experiments.runner import Experiment
 

@@ -11,7 +11,13 @@ from blurfit.experiments.methods import (
     OBJECTIVE,
     OUTPUT,
 )
-from blurfit.experiments.rivals import ADASSP, FUNCTIONAL, GRADIENT, LAPLACE_OBJECTIVE
+from blurfit.experiments.rivals import (
+    ADASSP,
+    EXACT_ADASSP,
+    FUNCTIONAL,
+    GRADIENT,
+    LAPLACE_OBJECTIVE,
+)
 from blurfit.experiments.summary import Key, Mean, power, table
 
 Means = Mapping[Key, Mean]
@@ -22,6 +28,7 @@ PRIVATE_RIVALS = (
     LAPLACE_OBJECTIVE,
     FUNCTIONAL,
     ADASSP,
+    EXACT_ADASSP,
     GRADIENT,
     INPUT,
 )

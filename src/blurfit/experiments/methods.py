@@ -6,7 +6,7 @@ whose promise is the paper's: for zeroing one out, and not proved.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,22 +17,20 @@ from blurfit.baselines import (
     ObjectivePerturbationClassifier,
     ObjectivePerturbationRegressor,
 )
-from blurfit.baselines.noise import exponential_in_norm, gaussian
+from blurfit.baselines.normals import exponential_in_norm, gaussian
 from blurfit.baselines.output import forecast_ridge, into_ball, sensitivity
 from blurfit.baselines.risk import LogisticRisk, SquaredRisk
-from blurfit.database.learner import spectral_ridge
-from blurfit.database.solver import minimise
-from blurfit.database.statistics import Statistics
 from blurfit.estimators import (
     InputPerturbationClassifier,
     InputPerturbationRegressor,
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
 )
-from blurfit.experiments.population import Population, WindowSums
+from blurfit.experiments.cohort import Population, WindowSums
+from blurfit.learning.learner import weights_of
+from blurfit.learning.statistics import Statistics
 from blurfit.simulation.entropy import Generator
-from blurfit.simulation.sampler import sampler_for
-from blurfit.theory.calibrated import InputCalibration, MomentCalibration
+from blurfit.simulation.sampler import clean_sums, sampler_for
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -90,20 +88,9 @@ def from_sums(
 
     A ridge of input perturbation is its Ω = ½·ridge·‖w‖², which the theorem allows.
     """
-    loss, calibration = contract.loss, contract.calibration
-    clean = Statistics(sums.count, loss.q_bound**2 * sums.gram, loss.p_bound * sums.moment)
-    blurred = sampler_for(calibration, clean).draw(generator)
-    if isinstance(calibration, MomentCalibration):
-        lift = spectral_ridge(calibration, blurred)
-    else:
-        assert isinstance(calibration, InputCalibration)
-        lift = calibration.ridge
-    return minimise(
-        blurred.gram,
-        blurred.moment,
-        ridge=lift + (ridge or 0.0),
-        weight_bound=calibration.setting.weight_bound,
-    ).weights
+    clean = clean_sums(contract.loss, sums.count, sums.gram, sums.moment)
+    blurred = sampler_for(contract.calibration, clean).draw(generator)
+    return weights_of(replace(contract, l2=contract.l2 + (ridge or 0.0)), blurred)
 
 
 def constant(population: Population, sums: WindowSums, *, label: bool) -> FloatArray:

@@ -7,7 +7,6 @@ from pathlib import Path
 from blurfit.experiments.catalogue import EXPERIMENTS, PAPER
 from blurfit.experiments.facts import Facts
 from blurfit.experiments.goals import goals_table, standings
-from blurfit.experiments.journal import read_csv
 from blurfit.experiments.methods import (
     CERTIFIED_OBJECTIVE,
     INPUT,
@@ -19,6 +18,7 @@ from blurfit.experiments.methods import (
 )
 from blurfit.experiments.rivals import GRADIENT
 from blurfit.experiments.summary import Key, Mean, means, power, slope, table
+from blurfit.experiments.trials import read_csv
 
 PICTURES = "figures"
 Means = Mapping[Key, Mean]

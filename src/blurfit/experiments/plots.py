@@ -8,7 +8,6 @@ from typing import Any
 from matplotlib.figure import Figure
 from PIL import Image
 
-from blurfit.experiments.journal import Row
 from blurfit.experiments.methods import (
     CERTIFIED_OBJECTIVE,
     CONSTANT,
@@ -21,6 +20,7 @@ from blurfit.experiments.methods import (
 )
 from blurfit.experiments.rivals import (
     ADASSP,
+    EXACT_ADASSP,
     FUNCTIONAL,
     GRADIENT,
     LAPLACE_OBJECTIVE,
@@ -28,6 +28,7 @@ from blurfit.experiments.rivals import (
     PUBLISHED_GRADIENT,
 )
 from blurfit.experiments.summary import Key, Mean, means
+from blurfit.experiments.trials import Row
 
 DOTS, COLOURS = 80, 64  # per inch: pictures for a page, of some ten kilobytes
 STYLES: dict[str, dict[str, Any]] = {
@@ -38,7 +39,8 @@ STYLES: dict[str, dict[str, Any]] = {
     CERTIFIED_OBJECTIVE: {"color": "tab:orange"},
     LAPLACE_OBJECTIVE: {"color": "gold"},
     FUNCTIONAL: {"color": "tab:purple"},
-    ADASSP: {"color": "tab:green"},
+    ADASSP: {"color": "tab:green", "linestyle": "--"},
+    EXACT_ADASSP: {"color": "tab:green"},
     GRADIENT: {"color": "tab:pink"},
     PUBLISHED_GRADIENT: {"color": "tab:pink", "linestyle": "--"},
     LOCAL: {"color": "tab:olive"},

@@ -26,19 +26,20 @@ from blurfit.baselines.functional import LOGISTIC, SQUARED
 from blurfit.baselines.gradient import published_descent, published_deviation
 from blurfit.baselines.local import local_descent
 from blurfit.baselines.slopes import logistic_slope, squared_slope
-from blurfit.experiments.journal import Row
+from blurfit.experiments.cohort import Population, Window
+from blurfit.experiments.figures import DELTA, PaperFigure
 from blurfit.experiments.methods import CONSTANT, INPUT, LINES, MOMENT, Promise, squared_risk
-from blurfit.experiments.paper import DELTA, PaperFigure
-from blurfit.experiments.population import Population, Window
+from blurfit.experiments.trials import Row
 from blurfit.simulation.entropy import Generator, generator_for
 
 FloatArray = npt.NDArray[np.float64]
 
 LAPLACE_OBJECTIVE, FUNCTIONAL = "objective (Laplace)", "functional mechanism"
-ADASSP, GRADIENT = "AdaSSP", "gradient (modern accounting)"
+ADASSP, EXACT_ADASSP, GRADIENT = "AdaSSP", "AdaSSP (exact)", "gradient (modern accounting)"
 PUBLISHED_GRADIENT, LOCAL = "gradient (published)", "local gradients"
 FROM_ROWS = (PUBLISHED_GRADIENT, LOCAL)
-MORE_LINES = (LAPLACE_OBJECTIVE, FUNCTIONAL, ADASSP, GRADIENT)
+MORE_LINES = (LAPLACE_OBJECTIVE, FUNCTIONAL, ADASSP, EXACT_ADASSP, GRADIENT)
+FOR_NUMBERS = (ADASSP, EXACT_ADASSP)  # not for labels
 PUBLISHED_STEPS = 2**15
 TEST_ROWS = 2**16
 
@@ -65,8 +66,9 @@ def more_weights(
             return LaplaceObjectivePerturbationClassifier(**terms).release(risk, generator)
         return LaplaceObjectivePerturbationRegressor(**terms).release(risk, generator)
     terms["delta"] = promise.delta
-    if line == ADASSP:
-        return AdaSSPRegressor(**terms).release(risk, generator)
+    if line in FOR_NUMBERS:
+        accounting: Any = "exact" if line == EXACT_ADASSP else "published"
+        return AdaSSPRegressor(**terms, accounting=accounting).release(risk, generator)
     if label:
         return GradientPerturbationClassifier(**terms).release(risk, generator)
     return GradientPerturbationRegressor(**terms).release(risk, generator)
@@ -149,7 +151,7 @@ class Comparison:
         epsilon, n, trials = float(numbers[0]), int(numbers[1]), int(numbers[2])
         label, promise = problem == "logistic", Promise(epsilon, DELTA)
         figure = PaperFigure(self.name, label, epsilon, (n,))
-        more = [line for line in MORE_LINES if not (label and line == ADASSP)]
+        more = [line for line in MORE_LINES if not (label and line in FOR_NUMBERS)]
         rows = []
         for trial in range(trials):
             window = self._window(population, n, trial)

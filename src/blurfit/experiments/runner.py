@@ -17,8 +17,8 @@ from typing import Protocol
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import blurfit
-from blurfit.experiments.journal import Journal, Row, write_csv
-from blurfit.experiments.population import Population
+from blurfit.experiments.cohort import Population
+from blurfit.experiments.trials import Journal, Row, write_csv
 from blurfit.validate import whole
 
 Progress = Callable[[int, int], None]  # cells done, cells in all

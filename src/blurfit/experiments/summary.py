@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blurfit.experiments.journal import Row
+from blurfit.experiments.trials import Row
 
 FIRST = 20  # trials, over which the goals were set
 

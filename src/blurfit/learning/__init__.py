@@ -1,1 +1,1 @@
-"""Learning: the mathematics that turns blurred sums into models; no storage and no network."""
+"""From blurred sums to weights: mathematics alone, no SQL and no HTTP."""

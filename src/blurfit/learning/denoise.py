@@ -16,12 +16,9 @@ variances as a share of the largest (0.35 ± 0.3), the range of the spread of co
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import BoolArray, FloatArray
 from blurfit.learning.joint_sums import JointColumn, Submodel
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

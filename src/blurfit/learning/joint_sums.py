@@ -23,12 +23,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.validate import finite, nonnegative, one_of, positive, whole
 
-FloatArray = npt.NDArray[np.float64]
 ColumnKind = Literal["numeric", "sign", "level"]
 KINDS: tuple[ColumnKind, ...] = ("numeric", "sign", "level")
 
@@ -75,6 +74,17 @@ class Noise:
         found[..., each, each] = diagonal @ self.variance + 2 * self.ties * middle[..., 0, :]
         found[..., 0, :] += self.ties * diagonal
         found[..., :, 0] += self.ties * diagonal
+        return found
+
+    def draw(self, generator: np.random.Generator) -> FloatArray:
+        """One E of this law, for simulation."""
+        size = len(self.ties)
+        upper = np.triu(generator.normal(size=(size, size)) * np.sqrt(self.variance))
+        for row in np.flatnonzero(self.ties):  # one noise behind both, so their sds are its factors
+            upper[row, row] = upper[0, row] * np.sqrt(
+                self.variance[row, row] / self.variance[0, row]
+            )
+        found: FloatArray = upper + np.triu(upper, 1).T
         return found
 
     def take(self, chosen: Sequence[int]) -> "Noise":

@@ -22,12 +22,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.learning.denoise import Denoised, denoise, largest_variance, shrunk
 from blurfit.learning.joint_sums import Submodel
-
-FloatArray = npt.NDArray[np.float64]
 
 _EXPLAINED = np.geomspace(0.003, 1.0, 12)
 _PASSES = 3

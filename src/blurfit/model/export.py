@@ -15,9 +15,9 @@ from sklearn.preprocessing import (  # type: ignore[import-untyped]
     OneHotEncoder,
 )
 
-from blurfit.agreement.schema import Categorical, Numeric
 from blurfit.errors import BlurfitError
 from blurfit.model.published import PublishedModel
+from blurfit.schema.schema import Categorical, Numeric
 from blurfit.theory.losses import LogisticLoss
 
 

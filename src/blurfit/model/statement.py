@@ -12,7 +12,7 @@ import yaml
 from markdown_it import MarkdownIt
 
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
-from blurfit.agreement.words import (
+from blurfit.agreement.promises import (
     either_in_words,
     local_in_words,
     relation_in_words,
@@ -20,7 +20,7 @@ from blurfit.agreement.words import (
     together_in_words,
 )
 from blurfit.model.published import PublishedModel
-from blurfit.theory.calibrated import InputCalibration
+from blurfit.theory.calibration import InputCalibration
 from blurfit.theory.setting import ModelGuarantee
 
 

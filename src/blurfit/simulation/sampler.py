@@ -13,9 +13,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.database.statistics import Statistics
 from blurfit.errors import InvalidValueError
-from blurfit.theory.calibrated import InputCalibration, MomentCalibration
+from blurfit.learning.statistics import Statistics
+from blurfit.theory.calibration import InputCalibration, MomentCalibration
+from blurfit.theory.losses import LogisticLoss, SquaredLoss
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -51,6 +52,16 @@ def sampler_for(calibration: InputCalibration | MomentCalibration, clean: Statis
     return InputSampler.of(
         clean, quorum=quorum, sigma_u=calibration.sigma_u, sigma_b=calibration.sigma_b
     )
+
+
+def clean_sums(
+    loss: SquaredLoss | LogisticLoss, count: int, gram: FloatArray, moment: FloatArray
+) -> Statistics:
+    """Σqqᵀ and Σp of records of which Σxxᵀ and Σyx are known: q = R_q·x and p = R_p·yx.
+
+    So it is for both losses that an agreement can name.
+    """
+    return Statistics(count, loss.q_bound**2 * gram, loss.p_bound * moment)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,308 +1,370 @@
-"""From a promise to noise, and from noise to a promise: `calibrate` and its inverse `guarantee`.
+"""Noise that keeps a promise: what `calibrate` returns, and how anyone can check it.
 
-Both take public facts only. What `calibrate` returns has been evaluated again from the very numbers
-it returns.
+A calibration carries every number that its guarantee follows from, so whoever receives one need not
+trust the sender: `verify` evaluates the promise again from the scales alone.
 """
 
-from dataclasses import dataclass
-from typing import Any
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
 
-from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.theory import gaussian, moment, published, risk, search
-from blurfit.theory.calibrated import (
-    MECHANISMS,
-    RULES,
-    InputCalibration,
-    Mechanism,
-    MomentCalibration,
-    Rule,
-    kept_by_input,
-    kept_by_moment,
-)
-from blurfit.theory.certified import Scales
-from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Neighbours, Setting
-from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive
+import numpy as np
 
-# Noise is rounded up by this much, far more than the error of any function here.
-_ROUNDING = 1 + 1e-9
+from blurfit.arrays import FloatArray
+from blurfit.errors import InvalidValueError, NotCertifiedError
+from blurfit.theory import certified, excess_risk, gaussian, moment, paper, search
+from blurfit.theory.certified import CurvatureLoss, Scales, Shares
+from blurfit.theory.gradient import log_gradient_delta
+from blurfit.theory.paper import LocalClaim
+from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
+from blurfit.validate import inside_unit_interval, nonnegative, positive, whole
+
+Mechanism = Literal["moment", "input"]
+Rule = Literal["certified", "published"]
+MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
+RULES: tuple[Rule, ...] = ("certified", "published")
+EVALUATION_ROUNDING = 1 + 1e-10  # what is kept is evaluated at a little less noise than there is
 
 
-def calibrate(
-    epsilon: float,
-    delta: float,
-    *,
-    dimension: int,
-    quorum: int,
-    q_bound: float,
-    p_bound: float,
-    weight_bound: float | None = None,
-    mechanism: Mechanism = "moment",
-    rule: Rule = "certified",
-    neighbours: Neighbours = "replace",
-    parallel: bool = False,
-    split: float | None = None,
-    balance: float | None = None,
-    local_epsilon: float | None = None,
-    local_delta: float | None = None,
-    local_share: float | None = None,
-    alpha: float = 1.0,
-    debias: bool = True,
-) -> InputCalibration | MomentCalibration:
-    """The least noise that keeps the promise, from public facts alone.
+class Deviations(NamedTuple):
+    """The noise's deviation in each blurred number of one submission.
 
-    Args:
-        epsilon: ε of the published model (times `alpha`).
-        delta: δ of the published model.
-        dimension: d, the length of q and p.
-        quorum: n, the least number of honest records; no model may be published below it.
-        q_bound: R_q ≥ ‖q‖ for every record.
-        p_bound: R_p ≥ ‖p‖ for every record.
-        weight_bound: η; the model is sought in ‖w‖ ≤ η. Needed by mechanism="input".
-        mechanism: "moment" blurs qqᵀ and p, d(d+3)/2 numbers, any number of releases; "input" blurs
-            q and p, 2d numbers, one release.
-        rule: "certified" is proved; "published" is what the paper prints (mechanism="input" only).
-        neighbours: what one person may change: "replace" her record by any other, or "zero-out" (by
-            q = 0, p = 0).
-        parallel: p = κq with |κ| ≤ R_p/R_q for every record (squared and logistic loss): less noise
-            under "replace". (moment)
-        split: J's share of ε, between 0 and 1; None minimises `excess_risk`. (input, certified)
-        balance: τ, the noise on p relative to that on qqᵀ; None minimises the expected noise on the
-            gradient. (moment)
-        local_epsilon: a target for a single submission too; raises the noise until it is kept
-            exactly.
-        local_delta: δ of the submission's guarantee; defaults to `delta`, but must be said with
-            `local_epsilon`.
-        local_share: with a local target, the share of a submission's μ² = μ_q² + μ_p² that the
-            noise on q may spend; None minimises `excess_risk`. (input)
-        alpha: the paper's balance between model and submission: ε ← αε, in (0, 1].
-        debias: let a negative ridge take back what the noise adds to the curvature, as far as it is
-            certain. (input)
-
-    Raises:
-        InvalidValueError: a value that its parameter cannot have.
-        InfeasibleError: values that do not go together; the message has the remedy, such as the
-            least quorum that works.
-
-    >>> moment = calibrate(1, 1e-6, dimension=14, quorum=32768, q_bound=1, p_bound=1, parallel=True)
-    >>> round(moment.sigma_m, 2), round(moment.sigma_p, 2), moment.model.releases
-    (8.89, 9.0, 'any')
+    `quadratic` has one for each coordinate of q (input), or for each entry of the upper triangle of
+    qqᵀ, row by row (moment); `linear` is that of every coordinate of p.
     """
-    positive(epsilon=epsilon, alpha=alpha)
-    inside_unit_interval(delta=delta)
-    one_of(MECHANISMS, mechanism=mechanism)
-    one_of(RULES, rule=rule)
-    if alpha > 1:
-        raise InvalidValueError(
-            f"Expected alpha={alpha!r} <= 1: it only ever strengthens the promise."
+
+    quadratic: FloatArray
+    linear: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration(ABC):
+    """Noise scales, and what they promise to whom. `InputCalibration` or `MomentCalibration`.
+
+    `excess_risk` is the certified forecast: with probability 0.9 the model's average training loss
+    exceeds the best one's in the ball ‖w‖ ≤ η by no more (None without a weight bound).
+    """
+
+    mechanism: Mechanism
+    rule: Rule
+    setting: Setting
+    model: ModelGuarantee
+    local: LocalGuarantee
+    excess_risk: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain numbers and words, for JSON; `calibration_from_dict` reads it."""
+        return asdict(self)
+
+    @property
+    @abstractmethod
+    def deviations(self) -> Deviations:
+        """What one contributor's noise deviates by, number by number."""
+
+    def guarantee(
+        self, *, count: int | None = None, epsilon: float | None = None, delta: float | None = None
+    ) -> ModelGuarantee:
+        """What this noise keeps with `count` honest records: see `blurfit.guarantee`.
+
+        δ defaults to the target's, the count to the quorum.
+        """
+        if epsilon is None and delta is None:
+            delta = self.model.delta
+        return self._kept(count, epsilon, delta)
+
+    def verify(self) -> None:
+        """Evaluate the promise again from the scales, and every number that is stated with it.
+
+        Raises NotCertifiedError if the noise keeps less than is promised, or a stated number is not
+        what follows from the others.
+        """
+        _require("neighbours", self.model.neighbours, self.setting.neighbours)
+        local_mu, excess_risk = self._local_mu(), self._excess_risk()
+        local = LocalGuarantee(
+            local_mu, gaussian.epsilon_of(local_mu, self.local.delta), self.local.delta
         )
-    setting = Setting(dimension, quorum, q_bound, p_bound, weight_bound, neighbours)
-    target = ModelGuarantee(alpha * epsilon, delta, neighbours, "any")
-    local = _LocalTarget.of(local_epsilon, local_delta, delta)
-    if mechanism == "moment":
-        _refuse_for(mechanism, split=split, local_share=local_share)
-        if rule != "certified":
-            raise InvalidValueError(
-                "Expected rule='certified' with mechanism='moment': the paper has no such "
-                "mechanism. Use mechanism='input' for the paper's numbers."
-            )
-        found = _calibrate_moment(setting, target, local, balance, parallel)
-        found.verify()
-        return found
-    _refuse_for(mechanism, balance=balance)
-    if rule == "published":
-        _refuse_for("rule='published'", split=split, local_epsilon=local_epsilon)
-        _refuse_for("rule='published'", local_share=local_share)
-        return _calibrate_published(setting, target, local)
-    if split is not None:
-        inside_unit_interval(split=split)
-    if local_share is not None:
-        inside_unit_interval(local_share=local_share)
-        if local_epsilon is None:
-            raise InvalidValueError(
-                f"Expected local_epsilon with local_share={local_share!r}: without a local target "
-                "there is nothing to share."
-            )
-    certified = _calibrate_certified(setting, target, local, split, local_share, debias)
-    certified.verify()  # the last line of defence: what a search returned is evaluated again
-    return certified
+        _agree("local.mu", self.local.mu, local.mu)
+        _agree("local.epsilon", self.local.epsilon, local.epsilon)
+        if excess_risk is None or self.excess_risk is None:
+            _require("excess_risk", self.excess_risk, excess_risk)
+        else:
+            _agree("excess_risk", self.excess_risk, excess_risk)
+
+    @abstractmethod
+    def _kept(
+        self, count: int | None, epsilon: float | None, delta: float | None
+    ) -> ModelGuarantee: ...
+
+    @abstractmethod
+    def _local_mu(self) -> float: ...
+
+    @abstractmethod
+    def _excess_risk(self) -> float | None: ...
 
 
-def guarantee(
-    *,
-    dimension: int,
-    quorum: int,
-    q_bound: float,
-    p_bound: float,
-    weight_bound: float | None = None,
-    mechanism: Mechanism = "moment",
-    neighbours: Neighbours = "replace",
-    parallel: bool = False,
-    sigma_u: float | None = None,
-    sigma_b: float | None = None,
-    ridge: float = 0.0,
-    sigma_m: float | None = None,
-    sigma_p: float | None = None,
-    count: int | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
+@dataclass(frozen=True, kw_only=True)
+class InputCalibration(Calibration):
+    """The paper's mechanism: q̃ = q + N(0, σ_u²/n·I), p̃ = p + N(0, σ_b²/n·I), and the database
+    adds Δ_in to the ridge.
+
+    `split`, `shares` and `loss` are the theorem's intermediate quantities
+    (`blurfit.theory.certified`). For rule="published" they are None, `model` is the paper's claim,
+    `kept` what is proved of the same noise at the same δ, and `local_claim` is Corollary 1's.
+    """
+
+    sigma_u: float
+    sigma_b: float
+    ridge: float
+    split: float | None
+    shares: Shares | None
+    loss: CurvatureLoss | None
+    kept: ModelGuarantee
+    local_claim: LocalClaim | None
+
+    @property
+    def q_noise(self) -> float:
+        """Standard deviation of the noise that one contributor adds to each coordinate of q:
+        σ_u/√n.
+        """
+        return self.sigma_u / math.sqrt(self.setting.quorum)
+
+    @property
+    def p_noise(self) -> float:
+        """Standard deviation of the noise that one contributor adds to each coordinate of p:
+        σ_b/√n.
+        """
+        return self.sigma_b / math.sqrt(self.setting.quorum)
+
+    @property
+    def deviations(self) -> Deviations:
+        """σ_u/√n for each coordinate of q, σ_b/√n for each of p."""
+        return Deviations(np.full(self.setting.dimension, self.q_noise), self.p_noise)
+
+    @property
+    def scales(self) -> Scales:
+        """σ_u, σ_b and Δ_in together."""
+        return Scales(self.sigma_u, self.sigma_b, self.ridge)
+
+    def verify(self) -> None:
+        """See `Calibration.verify`: by the theorem, at the stated shares of δ."""
+        positive(sigma_u=self.sigma_u, sigma_b=self.sigma_b)
+        super().verify()
+        _require("mechanism", (self.mechanism, self.model.releases), ("input", 1))
+        _require("proved", self.model.proved, self.rule == "certified")
+        if self.rule == "published":
+            self._verify_published()
+            return
+        _require("kept and local_claim", (self.kept, self.local_claim), (self.model, None))
+        if self.shares is None or self.loss is None or self.split is None:
+            raise NotCertifiedError(
+                "Expected shares, loss and split: without them nothing is proved."
+            )
+        inside_unit_interval(split=self.split, gram=self.shares.gram, record=self.shares.record)
+        inside_unit_interval(gradient=self.shares.gradient)
+        loss = certified.curvature_loss(self.setting, self.sigma_u, self.ridge, self.shares)
+        for name, value in asdict(loss).items():
+            _agree(name, getattr(self.loss, name), value)
+        spent = log_gradient_delta(
+            self.model.epsilon - loss.determinant_loss,
+            *search.standardised(self.setting, self.sigma_b, loss),
+            self.setting.dimension,
+        )
+        _promise(self.shares.total <= self.model.delta * (1 + 1e-12), self.model, "shares")
+        _promise(spent <= math.log(self.shares.gradient), self.model, "sigma_b")
+
+    def _verify_published(self) -> None:
+        unused = (self.split, self.shares, self.loss)
+        _require("split, shares and loss", unused, (None, None, None))
+        scales = paper.scales(self.setting, self.model.epsilon, self.model.delta)
+        for name, value in asdict(scales).items():
+            _agree(name, getattr(self, name), value)
+        claim = paper.local_claim(self.setting, scales, self.model.delta)
+        _require("local_claim", self.local_claim is None, False)
+        for name, value in asdict(claim).items():
+            _agree(f"local_claim.{name}", getattr(self.local_claim, name), value)
+        kept = self.guarantee(delta=self.kept.delta)
+        stated = (self.kept.neighbours, self.kept.releases, self.kept.proved)
+        _require("kept", stated, (self.setting.neighbours, 1, True))
+        _promise(kept.epsilon <= self.kept.epsilon * (1 + 1e-6), self.kept, "the paper's noise")
+
+    def _kept(
+        self, count: int | None, epsilon: float | None, delta: float | None
+    ) -> ModelGuarantee:
+        return kept_by_input(self.setting, self.scales, count, epsilon, delta)
+
+    def _local_mu(self) -> float:
+        return search.local_mu(self.setting, self.scales)
+
+    def _excess_risk(self) -> float | None:
+        return excess_risk.input_excess_risk(self.setting, self.scales)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentCalibration(Calibration):
+    """Our mechanism: M̃ = qqᵀ + E with E symmetric of variance σ²/n (diagonal) and σ²/(2n), p̃ = p
+    + N(0, τ²σ²/n·I).
+
+    `sigma_m` is σ, `sigma_p` is τσ, `balance` is τ, `sensitivity` is Δ, `mu` = Δ/σ is the exact
+    privacy of the sums.
+    """
+
+    sigma_m: float
+    sigma_p: float
+    balance: float
+    parallel: bool
+    sensitivity: float
+    local_sensitivity: float
+    mu: float
+
+    @property
+    def m_noise(self) -> float:
+        """Standard deviation of the noise on each diagonal entry of qqᵀ: σ/√n; off the diagonal it
+        is this over √2.
+        """
+        return self.sigma_m / math.sqrt(self.setting.quorum)
+
+    @property
+    def p_noise(self) -> float:
+        """Standard deviation of the noise that one contributor adds to each coordinate of p:
+        τσ/√n.
+        """
+        return self.sigma_p / math.sqrt(self.setting.quorum)
+
+    @property
+    def deviations(self) -> Deviations:
+        """σ/√n on the diagonal of qqᵀ, σ/√(2n) beside it, τσ/√n for each coordinate of p."""
+        rows, columns = np.triu_indices(self.setting.dimension)
+        beside = self.m_noise / math.sqrt(2)
+        return Deviations(np.where(rows == columns, self.m_noise, beside), self.p_noise)
+
+    def verify(self) -> None:
+        """See `Calibration.verify`: by the exact Gaussian profile."""
+        positive(sigma_m=self.sigma_m, sigma_p=self.sigma_p, balance=self.balance)
+        _require("parallel", type(self.parallel), bool)
+        super().verify()
+        _require("mechanism", (self.mechanism, self.rule), ("moment", "certified"))
+        _require("releases", (self.model.releases, self.model.proved), ("any", True))
+        reach = moment.sensitivity(self.setting, self.balance, parallel=self.parallel)
+        _agree("sigma_p", self.sigma_p, self.balance * self.sigma_m)
+        _agree("sensitivity", self.sensitivity, reach)
+        _agree("local_sensitivity", self.local_sensitivity, self._local_reach())
+        mu = moment.model_mu(self.setting, self.sigma_m, reach)
+        _agree("mu", self.mu, mu)
+        spent = gaussian.delta_of(mu, self.model.epsilon)
+        _promise(spent <= self.model.delta, self.model, "sigma_m")
+
+    def _kept(
+        self, count: int | None, epsilon: float | None, delta: float | None
+    ) -> ModelGuarantee:
+        return kept_by_moment(self.setting, self.sigma_m, self.sensitivity, count, epsilon, delta)
+
+    def _local_reach(self) -> float:
+        return moment.local_sensitivity(self.setting, self.balance, parallel=self.parallel)
+
+    def _local_mu(self) -> float:
+        return moment.submission_mu(self.setting, self.sigma_m, self._local_reach())
+
+    def _excess_risk(self) -> float | None:
+        if self.setting.weight_bound is None:
+            return None
+        return excess_risk.moment_excess_risk(self.setting, self.sigma_m, self.sigma_p)
+
+
+def calibration_from_dict(fields: Mapping[str, Any]) -> InputCalibration | MomentCalibration:
+    """The inverse of `to_dict`; refuses missing and unknown fields. Then call `verify`."""
+    kind: type[InputCalibration] | type[MomentCalibration]
+    kind = InputCalibration if fields.get("mechanism") == "input" else MomentCalibration
+    parts = {
+        "setting": Setting,
+        "model": ModelGuarantee,
+        "kept": ModelGuarantee,
+        "local": LocalGuarantee,
+        "shares": Shares,
+        "loss": CurvatureLoss,
+        "local_claim": LocalClaim,
+    }
+    try:
+        return kind(
+            **{
+                name: parts[name](**value) if name in parts and value is not None else value
+                for name, value in fields.items()
+            }
+        )
+    except TypeError as error:
+        raise InvalidValueError(
+            f"Expected a calibration as `to_dict` writes it: {error}. Was it written by another "
+            "version of blurfit?"
+        ) from error
+
+
+def kept_by_moment(
+    setting: Setting,
+    sigma_m: float,
+    reach: float,
+    count: int | None,
+    epsilon: float | None,
+    delta: float | None,
 ) -> ModelGuarantee:
-    """The inverse of `calibrate`: what given noise keeps. Give δ to learn ε, or ε to learn δ.
-
-    `quorum` is what each record was blurred for (variance σ²/quorum), `count` how many honest
-    records there are (default: the quorum). mechanism="input" takes `sigma_u`, `sigma_b` and
-    `ridge`; mechanism="moment" takes `sigma_m` and `sigma_p`.
-
-    >>> kept = guarantee(dimension=14, quorum=32768, q_bound=1, p_bound=1, parallel=True,
-    ...                  sigma_m=8.9, sigma_p=9.0, delta=1e-6, count=16384)
-    >>> round(kept.epsilon, 2)
-    1.45
-    """
-    one_of(MECHANISMS, mechanism=mechanism)
-    setting = Setting(dimension, quorum, q_bound, p_bound, weight_bound, neighbours)
-    if mechanism == "moment":
-        _refuse_for(mechanism, sigma_u=sigma_u, sigma_b=sigma_b)
-        sigma, tau_sigma = _needed(mechanism, sigma_m=sigma_m, sigma_p=sigma_p)
-        positive(sigma_m=sigma, sigma_p=tau_sigma)
-        reach = moment.sensitivity(setting, tau_sigma / sigma, parallel=parallel)
-        return kept_by_moment(setting, sigma, reach, count, epsilon, delta)
-    _refuse_for(mechanism, sigma_m=sigma_m, sigma_p=sigma_p)
-    u, b = _needed(mechanism, sigma_u=sigma_u, sigma_b=sigma_b)
-    nonnegative(sigma_u=u)
-    positive(sigma_b=b)
-    return kept_by_input(setting, Scales(u, b, ridge), count, epsilon, delta)
+    """ε at δ, or δ at ε, of the sums of `count` records: exact, rounded to the safe side."""
+    _check_question(count, epsilon, delta)
+    mu = moment.model_mu(setting, sigma_m, reach, count) * EVALUATION_ROUNDING
+    if epsilon is None:
+        assert delta is not None
+        epsilon = gaussian.epsilon_of(mu, delta)
+    else:
+        delta = gaussian.delta_of(mu, epsilon)
+    return ModelGuarantee(epsilon, delta, setting.neighbours, "any")
 
 
-@dataclass(frozen=True)
-class _LocalTarget:
-    """δ for the statement about a submission, and the μ that it must not exceed, if there is a
-    target.
-    """
-
-    delta: float
-    mu: float | None
-
-    @classmethod
-    def of(cls, epsilon: float | None, delta: float | None, model_delta: float) -> "_LocalTarget":
-        if delta is not None:
-            inside_unit_interval(local_delta=delta)
-        if epsilon is None:
-            return cls(model_delta if delta is None else delta, None)
-        positive(local_epsilon=epsilon)
-        if delta is None:
-            raise InvalidValueError(
-                f"Expected local_delta with local_epsilon={epsilon!r}: a submission's promise has "
-                "two numbers. Give local_delta=1e-6, say."
-            )
-        return cls(delta, gaussian.mu_of(epsilon, delta) / _ROUNDING)
-
-    def guarantee(self, mu: float) -> LocalGuarantee:
-        return LocalGuarantee(mu, gaussian.epsilon_of(mu, self.delta), self.delta)
-
-
-def _calibrate_moment(
+def kept_by_input(
     setting: Setting,
-    target: ModelGuarantee,
-    local: _LocalTarget,
-    balance: float | None,
-    parallel: bool,
-) -> MomentCalibration:
-    tau = moment.best_balance(setting, parallel=parallel) if balance is None else balance
-    positive(balance=tau)
-    reach = moment.sensitivity(setting, tau, parallel=parallel)
-    local_reach = moment.local_sensitivity(setting, tau, parallel=parallel)
-    sigma = reach / gaussian.mu_of(target.epsilon, target.delta) * _ROUNDING
-    if local.mu is not None:
-        sigma = max(sigma, moment.submission_mu(setting, local.mu, local_reach))
-    return MomentCalibration(
-        mechanism="moment",
-        rule="certified",
-        setting=setting,
-        model=target,
-        local=local.guarantee(moment.submission_mu(setting, sigma, local_reach)),
-        excess_risk=None
-        if setting.weight_bound is None
-        else risk.moment_excess_risk(setting, sigma, tau * sigma),
-        sigma_m=sigma,
-        sigma_p=tau * sigma,
-        balance=tau,
-        parallel=parallel,
-        sensitivity=reach,
-        local_sensitivity=local_reach,
-        mu=moment.model_mu(setting, sigma, reach),
-    )
+    scales: Scales,
+    count: int | None,
+    epsilon: float | None,
+    delta: float | None,
+) -> ModelGuarantee:
+    """ε at δ, or δ at ε, of the model from `count` records: by the theorem, at its best shares."""
+    _check_question(count, epsilon, delta)
+    if epsilon is None:
+        assert delta is not None
+        epsilon, _ = search.least_kept_epsilon(setting, scales, delta, count)
+    else:
+        delta, _ = search.least_kept_delta(setting, scales, epsilon, count)
+    return ModelGuarantee(epsilon, min(1.0, delta), setting.neighbours, releases=1)
 
 
-def _calibrate_certified(
-    setting: Setting,
-    target: ModelGuarantee,
-    local: _LocalTarget,
-    split: float | None,
-    local_share: float | None,
-    debias: bool,
-) -> InputCalibration:
-    choice = search.choose(
-        setting,
-        target.epsilon,
-        target.delta,
-        split=split,
-        local_mu=local.mu,
-        local_share=local_share,
-        debias=debias,
-    )
-    scales = choice.scales
-    model = ModelGuarantee(target.epsilon, target.delta, target.neighbours, releases=1)
-    return InputCalibration(
-        mechanism="input",
-        rule="certified",
-        setting=setting,
-        model=model,
-        local=local.guarantee(search.local_mu(setting, scales)),
-        excess_risk=risk.input_excess_risk(setting, scales),
-        sigma_u=scales.sigma_u,
-        sigma_b=scales.sigma_b,
-        ridge=scales.ridge,
-        split=choice.split,
-        shares=choice.shares,
-        loss=choice.loss,
-        kept=model,
-        local_claim=None,
-    )
+def _check_question(count: int | None, epsilon: float | None, delta: float | None) -> None:
+    if (epsilon is None) == (delta is None):
+        raise InvalidValueError(
+            f"Expected one of epsilon={epsilon!r} and delta={delta!r}: give the one that is "
+            "fixed, and the other is computed."
+        )
+    if epsilon is not None:
+        nonnegative(epsilon=epsilon)
+    if delta is not None:
+        inside_unit_interval(delta=delta)
+    if count is not None:
+        whole(count=count)
 
 
-def _calibrate_published(
-    setting: Setting, target: ModelGuarantee, local: _LocalTarget
-) -> InputCalibration:
-    scales = published.scales(setting, target.epsilon, target.delta)
-    return InputCalibration(
-        mechanism="input",
-        rule="published",
-        setting=setting,
-        model=ModelGuarantee(
-            target.epsilon, target.delta, target.neighbours, releases=1, proved=False
-        ),
-        local=local.guarantee(search.local_mu(setting, scales)),
-        excess_risk=risk.input_excess_risk(setting, scales),
-        sigma_u=scales.sigma_u,
-        sigma_b=scales.sigma_b,
-        ridge=scales.ridge,
-        split=None,
-        shares=None,
-        loss=None,
-        kept=kept_by_input(setting, scales, None, None, target.delta),
-        local_claim=published.local_claim(setting, scales, target.delta),
-    )
+def _agree(name: str, stated: float, follows: float) -> None:
+    if not math.isclose(stated, follows, rel_tol=1e-9, abs_tol=1e-300):
+        _require(name, stated, follows)
 
 
-def _refuse_for(what: str, **values: Any) -> None:
-    for name, value in values.items():
-        if value is not None:
-            raise InvalidValueError(
-                f"Expected no {name}={value!r} with {what}: it has no such parameter."
-            )
+def _require(name: str, stated: object, follows: object) -> None:
+    if stated != follows:
+        raise NotCertifiedError(
+            f"Expected {name} to be {follows!r}, which follows from the scales, but {stated!r} is "
+            "stated. Do not rely on this calibration; make a new one with blurfit.calibrate."
+        )
 
 
-def _needed(mechanism: str, **values: float | None) -> list[float]:
-    missing = [name for name, value in values.items() if value is None]
-    if missing:
-        raise InfeasibleError(f"mechanism={mechanism!r} needs {' and '.join(missing)}.")
-    return [value for value in values.values() if value is not None]
+def _promise(holds: bool, promised: ModelGuarantee, culprit: str) -> None:
+    if not holds:
+        raise NotCertifiedError(
+            f"The noise does not keep epsilon={promised.epsilon:g}, delta={promised.delta:g}: "
+            f"{culprit} is too small. Do not send anything blurred with it."
+        )

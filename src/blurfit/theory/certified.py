@@ -12,16 +12,16 @@ and
     h = f + Δ_in for Δ_in ≥ 0,  f·(1 + Δ_in/a) for −a < Δ_in < 0
     ρ = s · √(upper γ₂-quantile of χ²_d)               the noise ‖u‖ itself
     J = ln(1 + λ̃/h)                                    the determinant's part of the privacy loss
-    S = η·min(λ̃, R_q² + 4R_q·ρ) + 2R_p   (replace)     the gradient's part
-    S = η·min(λ̃, R_q² + 2R_q·ρ) + R_p    (zero-out)
-    m = S/σ_b,  X ~ χ_k with k = min(3, d).
+    S_π = 2R_p (replace), R_p (zero-out)               the gradient's part that is fixed
+    S_w = η·min(λ̃, R_q² + 4R_q·ρ)   (replace)          the part that moves with w
+    S_w = η·min(λ̃, R_q² + 2R_q·ρ)   (zero-out).
 
-If h > 0 and δ_b ≥ E[(1 − exp(ε − J − m²/2 − mX))₊], releasing w is (ε, δ)-DP.
+If h > 0 and δ_b ≥ sup over angles α of H(α), as `blurfit.theory.gradient` defines and bounds it for
+ε − J, a = S_π/σ_b and b = S_w/σ_b, releasing w is (ε, δ)-DP.
 
 **Proof.** Fix neighbours that differ in record i, and condition on all u. A log-barrier in place of
 the ball keeps w inside it and makes noise b ↦ w a bijection, so the two densities of w have the
-log-ratio (2b·g + ‖g‖²)/(2σ_b²) + ln(det/det'), with g(w) = (q̃q̃ᵀ − q̃'q̃'ᵀ)w − (p − p') in
-span{p − p', q̃, q̃'}, a space of at most 3 dimensions that does not depend on b.
+log-ratio (‖g‖² − 2b·g)/(2σ_b²) + ln(det/det'), with g(w) = (q̃q̃ᵀ − q̃'q̃'ᵀ)w − (p − p').
 (1) *Determinant.* det(B + q̃q̃ᵀ)/det(B + q̃'q̃'ᵀ) ≤ 1 + q̃ᵀB⁻¹q̃ ≤ 1 + ‖q̃‖²·eᵀB⁻¹e, e = q̃/‖q̃‖, B
 ⪰ A₋ᵢ + Δ_in·I. Since e is independent of A₋ᵢ, rotate it to a coordinate: 1/(eᵀA₋ᵢ⁻¹e) is the
 squared residual of one Gaussian-perturbed column on the d − 1 others, s² times a noncentral
@@ -32,9 +32,9 @@ Szarek 2001).
 (2) *Gradient.* ‖q̃q̃ᵀ − q̃'q̃'ᵀ‖ ≤ max(‖q̃‖², ‖q̃'‖²) for positive semidefinite matrices; or,
 because u is common and its uuᵀ cancels, ≤ R_q² + 4R_q·‖u‖ (zero-out: R_q² + 2R_q·‖u‖). Which of the
 two is smaller is known beforehand.
-(3) On these events (they fail with probability ≤ γ₁ + 2γ₂ + γ₃) the loss is at most mX + m²/2 + J
-with X = ‖Πb‖/σ_b the norm of at most 3 standard normals, and the hockey-stick divergence increases
-with the loss. ∎
+(3) On these events (they fail with probability ≤ γ₁ + 2γ₂ + γ₃) ‖p − p'‖ ≤ S_π, ‖q̃q̃ᵀ − q̃'q̃'ᵀ‖·η ≤
+S_w, and the loss is at most J + L_α (`blurfit.theory.gradient`), with which the hockey-stick
+divergence increases. ∎
 
 More honest records than n only help: pass them as `count`. With σ_u = 0 (λ̃ = R_q², f = ρ = 0, no
 γ) this is objective perturbation with a tighter, certified calibration. The minimiser has to be
@@ -51,12 +51,6 @@ from blurfit.theory.quantiles import chi_square_ceiling, chi_square_floor, shift
 from blurfit.theory.roots import root_of_increasing
 from blurfit.theory.setting import Setting
 from blurfit.validate import finite, nonnegative, positive
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
-_UNIT_NODES, _UNIT_WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
-_LOG_TAIL = 60.0
-_LOG_SAFETY = 1e-10  # added to every ln δ_b: a thousand times the quadrature's error
-_CHI_LOG_CONSTANT = {1: math.log(2 / math.pi) / 2, 2: 0.0, 3: math.log(2 / math.pi) / 2}
 
 
 @dataclass(frozen=True)
@@ -95,20 +89,20 @@ class Scales:
 
 @dataclass(frozen=True)
 class CurvatureLoss:
-    """What the noise on q alone decides, in the theorem's order: λ̃, f, a, h, J, S."""
+    """What the noise on q alone decides, in the theorem's order: λ̃, f, a, h, J, S_w."""
 
     record_energy: float
     gram_floor: float
     spectrum_floor: float
     strong_convexity: float
     determinant_loss: float
-    gradient_sensitivity: float
+    moving_sensitivity: float
 
 
 def curvature_loss(
     setting: Setting, sigma_u: float, ridge: float, shares: Shares, count: int | None = None
 ) -> CurvatureLoss:
-    """λ̃, f, a, h, J and S of the theorem, for `count` honest records, blurred for the quorum.
+    """λ̃, f, a, h, J and S_w of the theorem, for `count` honest records, blurred for the quorum.
 
     Raises InfeasibleError where the theorem does not apply.
     """
@@ -131,9 +125,13 @@ def curvature_loss(
         spectrum_floor=spectrum,
         strong_convexity=convexity,
         determinant_loss=math.log1p(energy / convexity),
-        gradient_sensitivity=setting.ball * min(energy, cross)
-        + (2 if replacing else 1) * setting.p_bound,
+        moving_sensitivity=setting.ball * min(energy, cross),
     )
+
+
+def fixed_sensitivity(setting: Setting) -> float:
+    """S_π ≥ ‖p − p'‖: the part of the gradient's change that is the same at every w."""
+    return (2 if setting.neighbours == "replace" else 1) * setting.p_bound
 
 
 def require_more_records_than_dimensions(
@@ -162,63 +160,6 @@ def spectrum_floor(s: float, dimension: int, records: int, probability: float) -
         - math.sqrt(2 * math.log(1 / probability))
     )
     return (s * max(0.0, bracket)) ** 2
-
-
-def log_gradient_delta(headroom: float, m: float, dimension: int) -> float:
-    """ln E[(1 − exp(ε − J − m²/2 − mX))₊] for X ~ χ_k, k = min(3, d), where headroom = ε − J.
-
-    With x₀ = headroom/m − m/2 the bracket is 1 − e^{−m(x − x₀)}, positive beyond L = max(x₀, 0).
-    Substituting x = L + t
-
-        E = C_k e^{−L²/2} ∫_0^∞ (L + t)^{k−1} e^{−Lt − t²/2} (1 − e^{−m(t + L − x₀)}) dt,
-
-    C_k = √(2/π), 1, √(2/π) for k = 1, 2, 3: a sum of positive numbers, so small probabilities keep
-    all their digits. The integrand changes on the scales 1, 1/L and 1/m; panels that double in
-    length from the smallest of them suit all three.
-    """
-    k = min(3, dimension)
-    x0 = headroom / m - m / 2
-    start = max(x0, 0.0)
-    end = 2 * _LOG_TAIL / (start + math.sqrt(start**2 + 2 * _LOG_TAIL))
-    panels = max(1, math.ceil(math.log2(end * max(1.0, m, start))) + 1)
-    edges = end * 0.5 ** np.arange(panels, -1, -1.0)
-    lengths = np.diff(edges, prepend=0.0)
-    t = edges[:, None] - lengths[:, None] * _UNIT_NODES
-    integrand = np.exp(-t * (start + t / 2)) * -np.expm1(-m * (t + (start - x0)))
-    if k > 1:
-        integrand *= (start + t) ** (k - 1)
-    integral = float(lengths @ (integrand @ _UNIT_WEIGHTS))
-    return _CHI_LOG_CONSTANT[k] - start**2 / 2 + math.log(integral) + _LOG_SAFETY
-
-
-def largest_m(headroom: float, gradient_delta: float, dimension: int) -> float:
-    """The largest m = S/σ_b that spends no more than δ_b: the inverse of `log_gradient_delta` in
-    m.
-    """
-    target = math.log(gradient_delta)
-    quantile = math.sqrt(2 * max(1.0, -target))
-    guess = math.sqrt(quantile**2 + 2 * headroom) - quantile
-    m = root_of_increasing(
-        lambda candidate: log_gradient_delta(headroom, candidate, dimension) - target, guess
-    )
-    return m * (1 - 1e-9)
-
-
-def least_epsilon(
-    determinant_loss: float, m: float, gradient_delta: float, dimension: int
-) -> float:
-    """The least ε ≥ 0 that J and m = S/σ_b keep with δ_b: the inverse of `log_gradient_delta` in
-    ε.
-    """
-    target = math.log(gradient_delta)
-
-    def saved(epsilon: float) -> float:
-        return target - log_gradient_delta(epsilon - determinant_loss, m, dimension)
-
-    if saved(0.0) >= 0:
-        return 0.0
-    guess = determinant_loss + m * (m / 2 + math.sqrt(2 * max(1.0, -target)))
-    return root_of_increasing(saved, guess) * (1 + 1e-12)
 
 
 def _strong_convexity(floor: float, spectrum: float, ridge: float) -> float:

@@ -38,6 +38,7 @@ from typing import Literal
 
 import numpy as np
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.theory.joint import sensitivity
 from blurfit.theory.setting import Neighbours
@@ -47,8 +48,9 @@ Kind = Literal["numeric", "sign"] | int  # a whole number: a categorical with so
 
 _SPREAD, _EXPLAINED = 0.25, 0.4
 _INTERCEPTS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)
-_TARGETS = (0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+_TARGETS = (0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 _MOST = 2.0
+_HALF_STEPS = 40
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,9 @@ def public_weights(
         )
     shares = np.array([_share(kind) for kind in features])
     coefficients = sum(kind - 1 if isinstance(kind, int) else 1 for kind in features)
-    pairs = ((c, b) for c in _INTERCEPTS for b in _TARGETS)
-    constant, target = min(
-        pairs,
-        key=lambda pair: excess_risk(coefficients, count, mu, pair[0], pair[1], neighbours),
-    )
+    pairs = np.array([(c, b) for c in _INTERCEPTS for b in _TARGETS])
+    best = int(np.argmin(_excess_risks(coefficients, count, mu, pairs, neighbours)))
+    constant, target = (float(x) for x in pairs[best])
     weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
     return PublicWeights(
         constant, tuple(float(weight) for weight in weights), target / math.sqrt(targets)
@@ -113,26 +113,36 @@ def excess_risk(
     neighbours: Neighbours = "replace",
 ) -> float:
     """The proxy of the module's docstring for p coefficients, n people and a pair (c, b)."""
-    noise = sensitivity(constant, 1.0, neighbours) / mu
+    pair = np.array([[constant, target]])
+    return float(_excess_risks(coefficients, count, mu, pair, neighbours)[0])
+
+
+def _excess_risks(
+    coefficients: int, count: int, mu: float, pairs: FloatArray, neighbours: Neighbours
+) -> FloatArray:
+    """The proxy for each pair (c, b) at once: a pair for each row, a direction for each column."""
+    noise = np.array([[sensitivity(float(c), 1.0, neighbours) / mu] for c in pairs[:, 0]])
+    constant, target = pairs[:, :1], pairs[:, 1:]
     signal = _EXPLAINED * _SPREAD / coefficients
     spectrum = np.geomspace(0.03, 1.0, coefficients) if coefficients > 1 else np.ones(1)
     weight = (1 - target**2) / coefficients
     error = noise**2 / (2 * count**2 * target**2)
-    kept, lost = 1.0, np.zeros(coefficients)
-    for _ in range(8):  # half-steps to the fixed point of f
+    kept, lost = np.ones_like(target), np.zeros((len(pairs), coefficients))
+    for _ in range(_HALF_STEPS):  # to the only fixed point of f: lost grows with kept
         on_matrix = target**2 * (0.25 / constant**2 + 0.5 * kept / weight)
         lost = error * (1 + on_matrix) / (weight * spectrum) + 0.6 * _SPREAD / count
-        kept = (kept + float(np.mean(signal / (signal + lost)))) / 2
-    of_mean = float(error * (1 + 0.5 * kept * target**2 / weight) / constant**2)
-    slopes = float(np.sum(signal * lost / (signal + lost)))
-    return of_mean * _SPREAD / (of_mean + _SPREAD) + slopes
+        kept = (kept + np.mean(signal / (signal + lost), axis=1, keepdims=True)) / 2
+    of_mean = (error * (1 + 0.5 * kept * target**2 / weight) / constant**2)[:, 0]
+    slopes = np.sum(signal * lost / (signal + lost), axis=1)
+    found: FloatArray = of_mean * _SPREAD / (of_mean + _SPREAD) + slopes
+    return found
 
 
 def information(count: int, mu: float, coefficients: int) -> float:
     """ψ = nμ/p^1.5: how far the signal stands above the noise, whatever the columns are."""
     whole(count=count, coefficients=coefficients)
     positive(mu=mu)
-    return count * mu / coefficients**1.5
+    return count * mu / math.pow(coefficients, 1.5)
 
 
 def _share(kind: Kind) -> float:

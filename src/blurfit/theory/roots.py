@@ -1,4 +1,4 @@
-"""Roots of increasing functions of a positive quantity, to the last digit, from a guess."""
+"""Roots of increasing functions of a positive quantity, from a guess."""
 
 import math
 from collections.abc import Callable
@@ -10,8 +10,10 @@ from blurfit.errors import NotCertifiedError
 _TOLERANCE = 4 * np.finfo(float).eps
 
 
-def root_of_increasing(function: Callable[[float], float], guess: float) -> float:
-    """The x > 0 at which an increasing function changes its sign.
+def root_of_increasing(
+    function: Callable[[float], float], guess: float, tolerance: float = 0.0
+) -> float:
+    """The x > 0 at which an increasing function changes its sign, to `tolerance` of itself.
 
     The search runs over ln x: it brackets the root by doubling steps around the guess and finishes
     with Brent's method.
@@ -33,7 +35,7 @@ def root_of_increasing(function: Callable[[float], float], guess: float) -> floa
         low, high, step = high, high + step, 2 * step
         if high > 700:
             raise NotCertifiedError("The root is above 1e304, beyond the range of floating point.")
-    return math.exp(brent(of_logarithm, low, high, xtol=1e-300, rtol=_TOLERANCE))
+    return math.exp(brent(of_logarithm, low, high, xtol=max(tolerance, 1e-300)))
 
 
 def brent(

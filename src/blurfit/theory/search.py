@@ -20,14 +20,13 @@ from blurfit.theory.certified import (
     Scales,
     Shares,
     curvature_loss,
-    largest_m,
-    least_epsilon,
-    log_gradient_delta,
+    fixed_sensitivity,
     require_more_records_than_dimensions,
     spectrum_floor,
 )
+from blurfit.theory.excess_risk import input_excess_risk
+from blurfit.theory.gradient import least_epsilon, least_sigma_b, log_gradient_delta
 from blurfit.theory.quantiles import chi_square_floor, shifted_energy_ceiling
-from blurfit.theory.risk import input_excess_risk
 from blurfit.theory.setting import Setting
 
 Point = npt.NDArray[np.float64]  # logarithms of what is searched for
@@ -68,7 +67,7 @@ def choose(
     balancing = local_mu is not None and local_share is None
     start = np.array(searching + ([0.0] if balancing else []))
 
-    def build(point: Point) -> Choice:
+    def build(point: Point, sharp: bool) -> Choice:
         odds, gram, record = point[:3] if split is None else (0.0, 0.0, 0.0)
         return _candidate(
             setting,
@@ -79,13 +78,13 @@ def choose(
             local_mu=local_mu,
             local_share=_share(point[-1]) if balancing else local_share or 0.5,
             debias=debias,
+            sharp=sharp,
         )
 
-    if start.size == 0:
-        return build(start)
-    return build(
-        _descend(lambda point: math.log(input_excess_risk(setting, build(point).scales)), start)
-    )
+    def risk(point: Point) -> float:
+        return math.log(input_excess_risk(setting, build(point, sharp=False).scales))
+
+    return build(_descend(risk, start) if start.size else start, sharp=True)
 
 
 def least_kept_epsilon(
@@ -93,12 +92,15 @@ def least_kept_epsilon(
 ) -> tuple[float, Shares]:
     """The least ε that the theorem gives to these scales at δ, over all shares of δ."""
 
-    def evaluate(point: Point) -> tuple[float, Shares]:
+    def evaluate(point: Point, sharp: bool) -> tuple[float, Shares]:
         gram, record, spectrum = _tails(scales, delta, point)
         shares = Shares(gram, record, spectrum, delta - gram - 2 * record - spectrum)
         loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares, count)
-        m = _standardised(setting, scales, loss, count)
-        return least_epsilon(loss.determinant_loss, m, shares.gradient, setting.dimension), shares
+        parts = standardised(setting, scales.sigma_b, loss, count)
+        epsilon = least_epsilon(
+            loss.determinant_loss, shares.gradient, *parts, setting.dimension, sharp=sharp
+        )
+        return epsilon, shares
 
     return _tightest(evaluate, scales)
 
@@ -108,15 +110,25 @@ def least_kept_delta(
 ) -> tuple[float, Shares]:
     """The least δ that the theorem gives to these scales at ε, over all γ₁, γ₂ and γ₃."""
 
-    def evaluate(point: Point) -> tuple[float, Shares]:
+    def evaluate(point: Point, sharp: bool) -> tuple[float, Shares]:
         tails = _tails(scales, 1.0, point)
         loss = curvature_loss(setting, scales.sigma_u, scales.ridge, Shares(*tails, 0.0), count)
-        m = _standardised(setting, scales, loss, count)
+        parts = standardised(setting, scales.sigma_b, loss, count)
         headroom = epsilon - loss.determinant_loss
-        shares = Shares(*tails, math.exp(log_gradient_delta(headroom, m, setting.dimension)))
+        spent = log_gradient_delta(headroom, *parts, setting.dimension, sharp=sharp)
+        shares = Shares(*tails, math.exp(spent))
         return shares.total, shares
 
     return _tightest(evaluate, scales)
+
+
+def standardised(
+    setting: Setting, sigma_b: float, loss: CurvatureLoss, count: int | None = None
+) -> tuple[float, float]:
+    """a and b: S_π and S_w over σ_b·√(N/n), for each of N records has noise σ_b²/n on its p."""
+    records = setting.quorum if count is None else count
+    noise = sigma_b * math.sqrt(records / setting.quorum)
+    return fixed_sensitivity(setting) / noise, loss.moving_sensitivity / noise
 
 
 def local_mu(setting: Setting, scales: Scales) -> float:
@@ -137,6 +149,7 @@ def _candidate(
     local_mu: float | None,
     local_share: float,
     debias: bool,
+    sharp: bool,
 ) -> Choice:
     """One calibration: J = split·ε, σ_u² = R_q²/(e^J − 1), Δ_in = λ̃/(e^J − 1) − f, then σ_b, then
     all of it again.
@@ -164,39 +177,32 @@ def _candidate(
     shares = Shares(gram, record, spectrum, delta - gram - 2 * record - spectrum)
     loss = curvature_loss(setting, sigma_u, ridge, shares)
     headroom = epsilon - loss.determinant_loss
-    sigma_b = loss.gradient_sensitivity / largest_m(headroom, shares.gradient, d)
+    parts = fixed_sensitivity(setting), loss.moving_sensitivity
+    sigma_b = least_sigma_b(headroom, shares.gradient, *parts, d, sharp=sharp)
     if local_mu is not None:
         left = (local_mu / 2) ** 2 / n - (setting.q_bound / sigma_u) ** 2
         sigma_b = max(sigma_b, setting.p_bound / math.sqrt(left) * (1 + 1e-12))
     return Choice(Scales(sigma_u, sigma_b, ridge), shares, loss, split)
 
 
-def _standardised(
-    setting: Setting, scales: Scales, loss: CurvatureLoss, count: int | None
-) -> float:
-    """m = S/(σ_b·√(N/n)): each of N records carries noise of variance σ_b²/n on its p."""
-    records = setting.quorum if count is None else count
-    return loss.gradient_sensitivity / (scales.sigma_b * math.sqrt(records / setting.quorum))
-
-
 def _tightest(
-    evaluate: Callable[[Point], tuple[float, Shares]], scales: Scales
+    evaluate: Callable[[Point, bool], tuple[float, Shares]], scales: Scales
 ) -> tuple[float, Shares]:
     """Minimise over the logarithms of the shares, starting from small to ever smaller ones."""
     if scales.sigma_u == 0:
-        return evaluate(np.empty(0))
+        return evaluate(np.empty(0), True)
 
     def value(point: Point) -> float:
         try:
-            return math.log(evaluate(point)[0] + 1e-300)
+            return math.log(evaluate(point, False)[0] + 1e-300)
         except InfeasibleError:
             return math.inf
 
     starts = [np.full(3, start) for start in (0.0, -5.0, -15.0, -30.0, -60.0, -120.0)]
     best = min(starts, key=value)
     if value(best) == math.inf:
-        return evaluate(best)  # which says why it is infeasible
-    return evaluate(_descend(value, best, steps=200))
+        return evaluate(best, True)  # which says why it is infeasible
+    return evaluate(_descend(value, best, steps=200), True)
 
 
 def _tails(scales: Scales, whole: float, point: Point) -> tuple[float, float, float]:

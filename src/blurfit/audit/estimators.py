@@ -1,0 +1,190 @@
+"""Audit anybody's estimator: whatever is fitted like scikit-learn's and promises (ε, δ).
+
+It is fitted again and again to each of two tables that differ in one row, and what it publishes
+(`coef_` and `intercept_`, or the attributes that you name) goes to the attackers of
+`blurfit.audit.attacks`. Nothing is known of how it works, so bounds are counted, never read as
+Gaussian.
+
+| pair | the one row | the others |
+| --- | --- | --- |
+| `target` | features at their highest, the target at its highest or its lowest | in the middle |
+| `features` | features at their highest or lowest, the target at its highest | in the middle |
+| `middle` | all at their highest, or in the middle as all others are | in the middle |
+| `scale` | features at their highest or in the middle, the target in the middle | one like it |
+
+`target` and `features` are neighbours that replace a row; `middle` is what leaving a row out does
+where the middle counts as nothing. With labels, the others have both in turn. In `scale` only the
+second moment of the features differs: it finds a diagonal without noise.
+
+Several pairs are several chances to be wrong: each bound is computed for its share of 1 −
+confidence, so that all of them hold together with the confidence that is stated.
+"""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone  # type: ignore[import-untyped]
+
+from blurfit.audit.examination import Finding
+from blurfit.audit.findings import CONFIDENCE, TRIALS, audit
+from blurfit.errors import InvalidValueError
+from blurfit.validate import one_of, whole
+
+FloatArray = npt.NDArray[np.float64]
+PUBLISHED = ("coef_", "intercept_")
+PAIRS = ("target", "features", "middle", "scale")
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Two neighbouring tables, as rows X and targets y."""
+
+    name: str
+    first: tuple[FloatArray, npt.NDArray[Any]]
+    second: tuple[FloatArray, npt.NDArray[Any]]
+
+    def __post_init__(self) -> None:
+        (X, y), (other_X, other_y) = self.first, self.second
+        if X.shape != other_X.shape or y.shape != other_y.shape or len(X) != len(y):
+            raise InvalidValueError(
+                f"Expected two tables of the same rows and columns, and got X {X.shape} and "
+                f"{other_X.shape}, y {y.shape} and {other_y.shape}."
+            )
+        changed = int(((other_X != X).any(axis=1) | (y != other_y)).sum())
+        if changed != 1:
+            raise InvalidValueError(
+                f"Expected neighbours: tables that differ in one row, and {changed} rows differ. "
+                "An estimator promises nothing about others."
+            )
+
+
+@dataclass(frozen=True)
+class Range:
+    """What is publicly known of the tables: how many rows and columns, and the least and largest
+    value of a feature and of the target; `labels` for the classes 0 and 1 in its place.
+    """
+
+    rows: int = 30
+    columns: int = 1
+    features: tuple[float, float] = (-1.0, 1.0)
+    target: tuple[float, float] = (-1.0, 1.0)
+    labels: bool = False
+
+    def __post_init__(self) -> None:
+        whole(rows=self.rows, columns=self.columns)
+        if self.rows < 4:
+            raise InvalidValueError(f"Expected rows={self.rows} >= 4: the one row and others.")
+        for name, (low, high) in (("features", self.features), ("target", self.target)):
+            if not low < high:
+                raise InvalidValueError(f"Expected {name}=({low!r}, {high!r}) to be low < high.")
+
+
+def pair_of(name: str, known: Range) -> Tables:
+    """One of `PAIRS` within the public range."""
+    one_of(PAIRS, pair=name)
+    low, high = known.features
+    bottom, top = (0.0, 1.0) if known.labels else known.target
+    centre, half = (low + high) / 2, (bottom + top) / 2
+    X = np.full((known.rows, known.columns), centre)
+    y = np.full(known.rows, half)
+    if known.labels:
+        y = np.arange(known.rows) % 2 * 1.0
+    if name == "scale":
+        X[1] = high  # so that the second moment is not zero without the one row
+    other_X, other_y = X.copy(), y.copy()
+    X[0], y[0] = high, (half if name == "scale" else top)
+    if name == "target":
+        other_X[0], other_y[0] = high, bottom
+    elif name == "features":
+        other_X[0], other_y[0] = low, top
+    elif name == "middle":
+        other_X[0], other_y[0] = centre, (bottom if known.labels else half)
+    elif known.labels:
+        y[0] = other_y[0] = top
+    kind = np.int64 if known.labels else np.float64
+    return Tables(name, (X, y.astype(kind)), (other_X, other_y.astype(kind)))
+
+
+def load_estimator(where: str, parameters: Mapping[str, Any]) -> Any:
+    """The estimator at "module:Name", made with these parameters."""
+    module, _, name = where.partition(":")
+    if not module or not name:
+        raise InvalidValueError(
+            f"Expected --of={where!r} to be module:Estimator, such as "
+            "blurfit.estimators:MomentPerturbationRegressor."
+        )
+    try:
+        family = getattr(importlib.import_module(module), name)
+        return family(**parameters)
+    except (ImportError, AttributeError, TypeError) as error:
+        raise InvalidValueError(
+            f"Expected --of={where!r} to be an estimator that can be imported and takes "
+            f"{list(parameters)}: {error}"
+        ) from error
+
+
+def promise_of(estimator: Any) -> tuple[float, float]:
+    """ε and δ as its own parameters say; δ is 0 where there is none."""
+    parameters = estimator.get_params()
+    if "epsilon" not in parameters:
+        raise InvalidValueError(
+            f"Expected {type(estimator).__name__} to have a parameter epsilon, and it has "
+            f"{sorted(parameters)}: say what it promises."
+        )
+    return float(parameters["epsilon"]), float(parameters.get("delta", 0.0))
+
+
+def audit_estimator(
+    estimator: Any,
+    pairs: Sequence[Tables],
+    *,
+    promise: tuple[float, float] | None = None,
+    published: Sequence[str] = PUBLISHED,
+    trials: int = TRIALS,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+) -> list[Finding]:
+    """What an attacker finds in many fits to each table of each pair.
+
+    Args:
+        estimator: with `fit` and `get_params`; it is cloned for every fit, and gets a fresh seed as
+            `random_state` if it takes one.
+        pairs: of tables; `pair_of` has some.
+        promise: (ε, δ); None reads its parameters `epsilon` and `delta`.
+        published: the attributes that the world sees.
+        trials: fits to each table.
+        confidence: of all the bounds together.
+        seed: of the seeds.
+    """
+    epsilon, delta = promise_of(estimator) if promise is None else promise
+    seeded = "random_state" in estimator.get_params()
+
+    def release(table: tuple[FloatArray, Any], generator: np.random.Generator) -> FloatArray:
+        model = clone(estimator)
+        if seeded:
+            model.set_params(random_state=int(generator.integers(2**31)))
+        model.fit(*table)
+        return np.concatenate([np.ravel(np.asarray(getattr(model, a))) for a in published])
+
+    each = 1 - (1 - confidence) / max(1, len(pairs))
+    return [
+        replace(
+            audit(
+                release,
+                pair.first,
+                pair.second,
+                epsilon=epsilon,
+                delta=delta,
+                trials=trials,
+                confidence=each,
+                seed=seed,
+                name="model",
+            ),
+            pair=pair.name,
+        )
+        for pair in pairs
+    ]

@@ -1,1 +1,0 @@
-"""The database: sums what it receives and solves for the model; nobody has to trust it."""

@@ -1,0 +1,1 @@
+"""Generated people agree, blur, send, and get a model."""

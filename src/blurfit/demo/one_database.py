@@ -1,0 +1,160 @@
+"""`make demo`: 50,000 generated people agree, blur, send, and get a model. Nothing here is real
+data.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+import matplotlib as mpl
+import numpy as np
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import FloatArray
+from blurfit.contributor.perturb import perturb_table
+from blurfit.datasets import Census, make_census
+from blurfit.model.published import PublishedModel
+from blurfit.model.statement import as_markdown
+from blurfit.schema.schema import Numeric
+from blurfit.store.store import Store
+from blurfit.theory.calibration import Mechanism
+
+EPSILON, DELTA, QUORUM = 1.0, 1e-6, 40_000
+CONTRIBUTORS, HELD_OUT, BATCH = 50_000, 10_000, 2_500
+MECHANISMS: dict[Mechanism, dict[str, Any]] = {"moment": {}, "input": {"weight_bound": 3.0}}
+
+
+def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = None) -> None:
+    """Play all three parties, and show what each of them sees."""
+    console = console or Console()
+    people = make_census(contributors + HELD_OUT, seed=2026)
+    inside, outside = people.head(contributors), people.take(HELD_OUT, start=contributors)
+    console.print(
+        f"[bold]{contributors:,} people of a {people.name}[/bold] answer "
+        f"{len(people.schema.features)} "
+        f"questions. The model of their income shall be ({EPSILON:g}, {DELTA:g})-differentially "
+        "private, and nobody hands over a record.\n"
+    )
+    quorum = min(QUORUM, contributors)
+    models = {name: _collect(console, name, inside, quorum) for name in MECHANISMS}
+    weights = {"no privacy": without_privacy(inside)}
+    weights |= {name: model.weights for name, model in models.items()}
+    console.print(coefficients(people, weights), "")
+    console.print(errors(outside, weights), "")
+    console.print(Markdown(as_markdown(models["moment"])), "")
+    example = {name: values[0] for name, values in outside.table.items()}
+    predicted = models["moment"].predict(example)
+    console.print(f"The model's user predicts for one more person: an income of {predicted:,.0f}.")
+    picture = out / "demo.png"
+    _plot(people, weights, models["moment"], picture)
+    models["moment"].save(out / "model.json")
+    console.print(f"Wrote {picture} and {out / 'model.json'}.")
+
+
+def _collect(console: Console, mechanism: Mechanism, people: Census, quorum: int) -> PublishedModel:
+    """Agree; blur and send in batches, as devices would one by one; learn and publish."""
+    agreement = Agreement.propose(
+        people.schema,
+        epsilon=EPSILON,
+        delta=DELTA,
+        quorum=quorum,
+        mechanism=mechanism,
+        **MECHANISMS[mechanism],
+    )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "collection.db") as store:
+        with Progress(*columns, console=console) as progress:
+            task = progress.add_task(f"{mechanism}: blur and send", total=len(people))
+            for start in range(0, len(people), BATCH):
+                batch = people.take(min(BATCH, len(people) - start), start=start)
+                store.add(agreement, perturb_table(agreement, batch.table))
+                progress.advance(task, len(batch))
+        return store.publish(agreement)
+
+
+def without_privacy(people: Census) -> FloatArray:
+    """The weights of least squares on the records themselves."""
+    x, y = people.schema.encode(people.table)
+    return np.asarray(np.linalg.solve(x.T @ x, x.T @ y))
+
+
+def coefficients(people: Census, weights: dict[str, FloatArray]) -> Table:
+    """Several models side by side, in the units of the target."""
+    table = Table(title="What each answer adds to the income", title_justify="left")
+    table.add_column("coefficient")
+    for name in weights:
+        table.add_column(name, justify="right")
+    found = [people.schema.coefficients(w) for w in weights.values()]
+    table.add_row("(intercept)", *(f"{c.intercept:,.0f}" for c in found))
+    for name in found[0].effects:
+        table.add_row(name, *(f"{c.effects[name]:,.0f}" for c in found))
+    return table
+
+
+def errors(people: Census, weights: dict[str, FloatArray]) -> Table:
+    """How far several models are off on average, and against no privacy."""
+    x, y = people.schema.encode(people.table)
+    found = {name: float(np.sqrt(np.mean((x @ w - y) ** 2))) for name, w in weights.items()}
+    found["always the mean"] = float(y.std())
+    half = _income_range(people) / 2
+    table = Table("model", "error", "over no privacy", title="Error on people who took no part")
+    for name, error in found.items():
+        table.add_row(name, f"{error * half:,.0f}", f"{error / found['no privacy']:.3f}")
+    return table
+
+
+def _income_range(people: Census) -> float:
+    target = people.schema.target
+    assert isinstance(target, Numeric)
+    return target.width
+
+
+def _plot(
+    people: Census, weights: dict[str, FloatArray], model: PublishedModel, path: Path
+) -> None:
+    """Coefficients side by side, in thousands over each answer's whole range, with the noise's
+    reach.
+    """
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = [column for column in people.schema.columns if column != "(intercept)"]
+    scale = _income_range(people) / np.sqrt(len(people.schema.features) + 1) / 1000
+    figure, axis = plt.subplots(figsize=(9, 6))
+    for index, (label, w) in enumerate(weights.items()):
+        places = np.arange(len(names)) + 0.25 * (index - 1)
+        errors = None
+        if label == "moment" and model.uncertainty is not None:
+            errors = 1.96 * scale * np.sqrt(np.diag(model.uncertainty.covariance))[: len(names)]
+        axis.barh(places, scale * w[: len(names)], height=0.24, label=label, xerr=errors)
+    axis.set_yticks(range(len(names)), names)
+    axis.invert_yaxis()
+    axis.set_xlabel("effect of the answer's whole range on income, thousands (95% for the noise)")
+    axis.set_title(f"{people.name}, {model.count:,} people, ε = {EPSILON:g}, δ = {DELTA:g}")
+    axis.legend()
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build/demo"),
+    show_default=True,
+    help="Where the plot and the model are written.",
+)
+def command(out: Path) -> None:
+    """Run the demo."""
+    main(out)
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,197 @@
+"""`blurfit demo --split`: generated people share their blurred records between two databases on
+this machine, which publish one model together. Nothing here is real data.
+"""
+
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import uvicorn
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import ByteArray, FloatArray
+from blurfit.contributor.perturb import perturb_table
+from blurfit.contributor.share import share
+from blurfit.contributor.share_sending import SplitClient
+from blurfit.datasets import Census, make_census
+from blurfit.demo.one_database import (
+    BATCH,
+    CONTRIBUTORS,
+    DELTA,
+    EPSILON,
+    HELD_OUT,
+    QUORUM,
+    coefficients,
+    errors,
+    without_privacy,
+)
+from blurfit.errors import NotCertifiedError
+from blurfit.messages.shares import Role
+from blurfit.model.published import PublishedModel
+from blurfit.model.statement import as_markdown
+from blurfit.protocol import tokens
+from blurfit.service.app import Limits, Service
+from blurfit.service.remote import RemoteDatabase
+from blurfit.store import blocks
+from blurfit.store.store import Store
+
+NAMES = "Statistics Office", "University"
+
+
+def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = None) -> None:
+    """Play contributors, two databases and a model's user, and show what each of them sees."""
+    console = console or Console()
+    people = make_census(contributors + HELD_OUT, seed=2026)
+    inside, outside = people.head(contributors), people.take(HELD_OUT, start=contributors)
+    quorum = min(QUORUM, contributors)
+    promise = {"epsilon": EPSILON, "delta": DELTA, "quorum": quorum}
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
+        token = tokens.new_token()
+        first, second = (
+            running.enter_context(_running(Path(folder), name, token)) for name in NAMES
+        )
+        shared = Agreement.propose(
+            people.schema,
+            trust="split",
+            databases=[(one.name, one.url) for one in (first, second)],
+            **promise,  # type: ignore[arg-type]
+        )
+        console.print(
+            f"[bold]{contributors:,} people of a {people.name}[/bold] share their blurred answers "
+            f"between {first.name} ({first.url}) and {second.name} ({second.url}).\n"
+        )
+        names = _collect(console, shared, inside, first, second)
+        model = _publish(shared, first, second)
+        console.print(f"Both databases serve the same model, from {model.count:,} people.\n")
+        masked, seeds = (_seen(database, shared, names) for database in (first, second))
+    whole = Agreement.propose(people.schema, **promise)  # type: ignore[arg-type]
+    blurred = perturb_table(whole, inside.table)
+    with Store() as store:
+        store.add(whole, blurred)
+        one = store.publish(whole)
+    weights = {"no privacy": without_privacy(inside)}
+    weights |= {"one database": one.weights, "two databases": model.weights}
+    console.print(coefficients(people, weights), "")
+    console.print(errors(outside, weights), "")
+    console.print(Markdown(as_markdown(model)), "")
+    out.mkdir(parents=True, exist_ok=True)
+    _plot(inside, blurred.linear[:, -1], masked, seeds, out / "split.png")
+    model.save(out / "split-model.json")
+    console.print(f"Wrote {out / 'split.png'} and {out / 'split-model.json'}.")
+
+
+@dataclass(frozen=True)
+class Running:
+    """A service on this machine: who runs it, where it is, and its administrator's token."""
+
+    name: str
+    url: str
+    store: Store
+    token: str
+
+    def administer(self) -> RemoteDatabase:
+        """As its administrator sees it."""
+        return RemoteDatabase(self.url, token=self.token)
+
+
+@contextmanager
+def _running(folder: Path, name: str, peer_token: str) -> Iterator[Running]:
+    """A service in a thread, at a free port."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    with Store(folder / f"{name}.db") as store:
+        token = tokens.new_token()
+        store.appoint(tokens.hashed(token))
+        app = Service(store, Limits(requests_per_second=0), peer_token=peer_token)
+        server = uvicorn.Server(uvicorn.Config(app, http="httptools", log_level="critical"))
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        try:
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield Running(name, url, store, token)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def _collect(
+    console: Console, agreement: Agreement, people: Census, first: Running, second: Running
+) -> ByteArray:
+    """Open both, blur, share and send in batches; the names, in the order of the people."""
+    roles: tuple[tuple[Running, Role], ...] = ((first, "first"), (second, "second"))
+    for database, role in roles:
+        with database.administer() as remote:
+            remote.open(agreement, role=role)
+    names = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with SplitClient(agreement) as client, Progress(*columns, console=console) as progress:
+        task = progress.add_task("blur, share and send", total=len(people))
+        for start in range(0, len(people), BATCH):
+            batch = people.take(min(BATCH, len(people) - start), start=start)
+            shared = share(agreement, batch.table)
+            receipt = client.submit(shared)
+            for failure in receipt.failures.values():
+                raise failure
+            names.append(shared.first.identifiers)
+            progress.advance(task, len(batch))
+    return np.concatenate(names)
+
+
+def _publish(agreement: Agreement, first: Running, second: Running) -> PublishedModel:
+    """The administrators of both agree: one closes, the other publishes."""
+    with second.administer() as there, first.administer() as here:
+        there.close_collection(agreement)
+        model = here.publish(agreement)
+        if there.model(agreement).to_json() != model.to_json():
+            raise NotCertifiedError("Expected the same model from both databases.")
+    return model
+
+
+def _seen(database: Running, agreement: Agreement, names: ByteArray) -> FloatArray:
+    """The last number that a database has of each person, as a share of 2⁶⁴."""
+    found: dict[bytes, int] = {}
+    store, collection = database.store, database.store.collection(agreement.fingerprint)
+    for rows, words in store.read(lambda connection: list(blocks.rows(connection, collection))):
+        found |= dict(zip(rows.view("S16").ravel().tolist(), words[:, -1].tolist(), strict=True))
+    return np.array([found[name] for name in names.view("S16").ravel().tolist()]) / 2.0**64
+
+
+def _plot(
+    people: Census, blurred: FloatArray, masked: FloatArray, seeds: FloatArray, path: Path
+) -> None:
+    """The same number of the poorer and the richer half, as one database, and as each of two, has
+    it.
+    """
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    income = np.asarray(people.table[people.schema.target.name], dtype=np.float64)
+    rich = income > np.median(income)
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.8))
+    panels = (
+        ("one database: blurred p̃", blurred),
+        (f"{NAMES[0]}: share / 2⁶⁴", masked),
+        (f"{NAMES[1]}: seed / 2⁶⁴", seeds),
+    )
+    for axis, (title, values) in zip(axes, panels, strict=True):
+        bins = np.linspace(values.min(), values.max(), 41)
+        for label, who in (("lower half of incomes", ~rich), ("upper half", rich)):
+            axis.hist(values[who], bins=bins, density=True, alpha=0.55, label=label)
+        axis.set_title(title)
+        axis.set_yticks([])
+    axes[0].legend()
+    figure.suptitle("What a database holds of the same people, by income (synthetic)")
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)

@@ -1,0 +1,1 @@
+"""Learn from files of submissions, on one machine or many."""

@@ -1,0 +1,25 @@
+"""Who does the work on files: threads of this process, or a Dask cluster. Both do the same."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from blurfit.files.scan import Parts, Records, Task, Words
+
+Progress = Callable[[int], object]  # is told how many more rows have been looked at
+
+
+class Engine(Protocol):
+    """Runs the functions of `blurfit.files.scan` on all tasks."""
+
+    def scan(
+        self, text: str, tasks: Sequence[Task], progress: Progress
+    ) -> tuple[Parts, Words | None]:
+        """The parts of all tasks' sums; and the prefixes of names that occur twice.
+
+        These are None if they are too many to be listed.
+        """
+
+    def records(
+        self, text: str, tasks: Sequence[Task], suspects: Words | None
+    ) -> Iterator[Records]:
+        """The rows whose names begin with one of the suspects, task by task."""

@@ -1,0 +1,158 @@
+"""Learn from files of submissions: a lake that was exported from several databases, or that bulk
+contributors wrote.
+
+    files ─ scan (check, add, names) ─► sums, suspects ─ tell apart ─► N, A, c ─ learn ─► receipts
+
+Every row is checked as the service checks an arrival (`Screen`), every name counts once, and sums
+are exact, so the model is the one that a store would publish of the same submissions, to the last
+bit, whatever the files, their order, and who did the work. And there is one release, as from a
+store (`blurfit.learning.release`, `blurfit.files.receipt`).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.errors import ConflictError
+from blurfit.files.duplicates import tell_apart
+from blurfit.files.engines import Engine, Progress
+from blurfit.files.receipt import Receipts
+from blurfit.files.scan import Task, agreed
+from blurfit.files.sources import find, identify, open_stream
+from blurfit.learning.release import Release
+from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import total
+from blurfit.messages.submission_files import SubmissionFile, rows_at_once
+from blurfit.model.published import PublishedModel
+
+GROUPS_AT_ONCE = 4  # as large as ours are: 32 MiB of rows a task
+
+
+def _nobody_watches(_rows: int) -> None:
+    pass
+
+
+def _nobody_at_all(_done: int, _of: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What there is to do: tasks, how many rows they have, and the marks of earlier releases."""
+
+    tasks: list[Task]
+    rows: int
+    marks: frozenset[str]
+
+    @classmethod
+    def of(cls, agreement: Agreement, places: Sequence[str]) -> "Plan":
+        """Every file is opened, and refused if it is not what it should be."""
+        tasks: list[Task] = []
+        marks = set()
+        for number, place in enumerate(places):
+            with SubmissionFile(place, open_stream(place), agreement.layout) as file:
+                if file.released is not None:
+                    marks.add(file.released)
+                tasks.extend(_tasks(number, place, file, agreement))
+        return cls(tasks, sum(task.rows for task in tasks), frozenset(marks))
+
+
+def _tasks(number: int, place: str, file: SubmissionFile, agreement: Agreement) -> Iterator[Task]:
+    most = GROUPS_AT_ONCE * rows_at_once(agreement.layout)
+    first, rows = 0, 0
+    for group in range(file.groups):
+        here = file.rows(group)
+        if rows and rows + here > most:
+            yield Task(number, place, first, group, rows)
+            first, rows = group, 0
+        rows += here
+    if rows:
+        yield Task(number, place, first, file.groups, rows)
+
+
+def statistics(
+    agreement: Agreement, plan: Plan, engine: Engine, progress: Progress = _nobody_watches
+) -> Statistics:
+    """N, A and c of all submissions in the files, each counted once.
+
+    For `input` they must not be shown: learn one model from them, and record it.
+    """
+    text = agreement.to_json()
+    parts, suspects = engine.scan(text, plan.tasks, progress)
+    if suspects is None or len(suspects):
+        again = tell_apart(engine.records(text, plan.tasks, suspects), plan.tasks, plan.rows)
+        if again:
+            tasks = [
+                replace(
+                    task,
+                    repeated={
+                        group: again[task.file, group]
+                        for group in range(task.first, task.last)
+                        if (task.file, group) in again
+                    },
+                )
+                for task in plan.tasks
+            ]
+            # From the start, without them: nothing is ever subtracted.
+            parts, _ = engine.scan(text, tasks, _nobody_watches)
+    return total(agreement, parts, agreed(text)[2])
+
+
+def learn_files(
+    agreement: Agreement,
+    words: Iterable[str],
+    engine: Engine,
+    *,
+    receipt: Path | None = None,
+    progress: Callable[[int, int], object] = _nobody_at_all,
+) -> PublishedModel:
+    """The one model of some files: learned and recorded now, or what was recorded before.
+
+    Args:
+        agreement: what everyone agreed on; it is verified first.
+        words: paths, folders, patterns and URLs of files.
+        engine: who does the work.
+        receipt: where the release is recorded too, besides in every folder that holds some of the
+            files; needed where all of them are on other machines.
+        progress: is told how many rows of how many have been looked at.
+
+    Below the quorum an error is raised and nothing is recorded: more files may be added.
+    """
+    agreement.verify()
+    places = find(words)
+    with ThreadPoolExecutor(8) as pool:
+        files = list(pool.map(identify, places))
+    receipts = Receipts.of(agreement.fingerprint, places, files, receipt)
+    if (found := receipts.find()) is not None:
+        return PublishedModel.from_json(found.text())
+    plan = Plan.of(agreement, places)
+    done = 0
+
+    def count(rows: int) -> None:
+        nonlocal done
+        done += rows
+        progress(done, plan.rows)
+
+    sums = statistics(agreement, plan, engine, count)
+    for place, before in zip(places, files, strict=True):
+        if identify(place) != before:
+            raise ConflictError(
+                f"Expected {place!r} to stay as it was, but it was written to meanwhile. Nothing "
+                "was published; let whoever writes it finish, and run the same again."
+            )
+    release = Release.of(agreement, sums)
+    _refuse_a_second(release, plan)
+    return PublishedModel.from_json(receipts.record(release).text())
+
+
+def _refuse_a_second(release: Release, plan: Plan) -> None:
+    """From submissions that something was released from, allow that very release alone."""
+    if plan.marks and (release.model is None or plan.marks != {release.mark()}):
+        raise ConflictError(
+            "A model has been published from some of these submissions before they were exported, "
+            "and these files together are not the same people. A second release would give away "
+            "whom the two differ in; learn from exactly the submissions that the published one is "
+            "from, or collect under a new agreement."
+        )

@@ -1,0 +1,219 @@
+"""One release from each set of files, recorded in receipts beside them.
+
+A model from files that are then added to would give away whoever came in between; so a set of files
+has one release, the receipt holds it, and whoever asks again gets the same bytes. A set that has
+changed since is refused (`blurfit.learning.release` has the reasons).
+
+There is a receipt in every folder that holds one of the files, because a later run may name some of
+the folders only; and one more where the caller wants it, which is needed if all files are on other
+machines. The first folder, by the alphabet, decides. In this order, each step atomic:
+
+1. every other place gets a claim: "a model of these files is recorded in that folder";
+2. the first folder gets the receipt, if there is none: then the model is released;
+3. the claims are replaced by copies of that receipt.
+
+A file is created by linking a complete one to its name, which only one of several processes can do,
+on network file systems too; the others find the first one's, and return its model. Killed before
+step 2 nothing was released, and the same run may be repeated; killed afterwards, the next run
+completes step 3. Two sets that share a place meet at its claim or receipt, and the second is
+refused.
+"""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
+
+import msgspec
+
+from blurfit.errors import ConflictError, InvalidValueError
+from blurfit.files.sources import Identity
+from blurfit.learning.release import Release
+
+FORMAT, VERSION = "blurfit-release", 1
+
+
+class ReleaseReceipt(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What is recorded: of which files, and the model's text, or why there will never be one.
+
+    A claim has neither: it says in which folder to look (`decided_in`).
+    """
+
+    format: str
+    version: int
+    fingerprint: str
+    files: list[tuple[str, int, str]]
+    decided_in: str
+    model: str | None = None
+    statistics: str | None = None
+    refusal: str | None = None
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether nothing is released yet, as far as this file says."""
+        return self.model is None and self.refusal is None
+
+    def release(self) -> Release:
+        """What was released."""
+        return Release(self.model, self.statistics, self.refusal)
+
+
+@dataclass(frozen=True)
+class Receipts:
+    """The places where the release of a set of files under an agreement is recorded."""
+
+    fingerprint: str
+    files: tuple[Identity, ...]
+    places: tuple[Path, ...]
+
+    @classmethod
+    def of(
+        cls,
+        fingerprint: str,
+        places: Sequence[str],
+        files: Sequence[Identity],
+        receipt: Path | None = None,
+    ) -> "Receipts":
+        """In every folder of this machine that holds some of the files, and at `receipt` too."""
+        here = [Path(place).resolve() for place in places if "://" not in place]
+        if not here and receipt is None:
+            raise InvalidValueError(
+                f"Expected a place for the receipt, because {places[0]!r} is no file of this "
+                "machine: say --receipt FILE, and use the same one whenever you learn from these "
+                "files."
+            )
+        name = f"{fingerprint[:12]}.release.json"
+        wanted = sorted({file.parent / name for file in here})
+        if receipt is not None and receipt.resolve() not in wanted:
+            wanted.append(receipt.resolve())
+        return cls(fingerprint, tuple(sorted(files)), tuple(wanted))
+
+    def find(self) -> Release | None:
+        """What was released from these files; None if nothing was yet.
+
+        Other files at one of the places are an error.
+        """
+        for place in self.places:
+            self._read(place)
+        decided = self._read(self.places[0])
+        if decided is None or decided.is_claim:
+            return None
+        self._copy(decided)
+        return decided.release()
+
+    def record(self, release: Release) -> Release:
+        """Release something, unless something was released before: then that is returned."""
+        claim = ReleaseReceipt(
+            FORMAT,
+            VERSION,
+            self.fingerprint,
+            [astuple(one) for one in self.files],
+            str(self.places[0]),
+        )
+        complete = msgspec.structs.replace(claim, **asdict(release))
+        claimed: list[Path] = []
+        try:
+            for place in self.places[1:]:
+                if _create(place, claim):
+                    claimed.append(place)
+                else:
+                    self._read(place)
+            if not _create(self.places[0], complete):
+                complete = self._read(self.places[0]) or complete
+        except ConflictError:
+            for place in claimed:
+                place.unlink(missing_ok=True)
+            raise
+        self._copy(complete)
+        return complete.release()
+
+    def _copy(self, decided: ReleaseReceipt) -> None:
+        for place in self.places[1:]:
+            found = self._read(place)
+            if found is None or found.is_claim:
+                unfinished = _written(place, decided)
+                unfinished.replace(place)
+                _sync(place.parent)
+
+    def _read(self, place: Path) -> ReleaseReceipt | None:
+        try:
+            text = place.read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            found = msgspec.json.decode(text, type=ReleaseReceipt)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise InvalidValueError(
+                f"Expected {str(place)!r} to be a receipt that blurfit wrote: {error}. Nothing is "
+                "learned while it cannot be read; restore it from a backup."
+            ) from error
+        if (found.format, found.version, found.fingerprint) != (FORMAT, VERSION, self.fingerprint):
+            raise ConflictError(
+                f"Expected {str(place)!r} to be a receipt of version {VERSION} for the agreement "
+                f"{self.fingerprint}, and it is of version {found.version} for {found.fingerprint}."
+            )
+        if found.files != [astuple(one) for one in self.files]:
+            raise ConflictError(self._changed(place, found))
+        return found
+
+    def _changed(self, place: Path, found: ReleaseReceipt) -> str:
+        before = {name for name, *_ in found.files}
+        now = {one.name for one in self.files}
+        words = [
+            f"{what}: {', '.join(sorted(names))}"
+            for what, names in (("added", now - before), ("missing", before - now))
+            if names
+        ] or ["the same names, other contents"]
+        happened = "has been begun for" if found.is_claim else "has been learned from"
+        remedy = (
+            f"If {found.decided_in!r} does not exist, that was never finished: complete it by "
+            "learning from those files, or remove this claim."
+            if found.is_claim
+            else "Use those files to get it again; for others collect under a new agreement."
+        )
+        return (
+            f"A model {happened} other files ({'; '.join(words)}), as {str(place)!r} says. A "
+            "second one from almost the same people would give away whom they differ in. " + remedy
+        )
+
+
+def _create(place: Path, receipt: ReleaseReceipt) -> bool:
+    """Whether it was created: only one can."""
+    unfinished = _written(place, receipt)
+    try:
+        os.link(unfinished, place)
+    except FileExistsError:
+        return False
+    finally:
+        unfinished.unlink()
+    _sync(place.parent)
+    return True
+
+
+def _written(place: Path, receipt: ReleaseReceipt) -> Path:
+    """The complete text on disk, under a name that nobody else uses."""
+    try:
+        number, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
+    except OSError as error:
+        raise InvalidValueError(
+            f"Expected to be able to write {str(place)!r}, where it is recorded what was released: "
+            f"{error.strerror}. Make the folder writable, or let its owner learn from the files."
+        ) from error
+    with os.fdopen(number, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(receipt), indent=2) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    Path(name).chmod(0o644)
+    return Path(name)
+
+
+def _sync(folder: Path) -> None:
+    """Let the folder's list of names be on disk too, where folders can be opened."""
+    with contextlib.suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

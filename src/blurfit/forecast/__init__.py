@@ -1,0 +1,1 @@
+"""The error to expect, before anything is collected."""

@@ -1,0 +1,125 @@
+"""What a forecast says: the error to expect in one case, and a sweep of cases that can be asked."""
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from blurfit.theory.calibration import Mechanism
+from blurfit.validate import positive
+
+LEVEL = 0.9  # of the band
+DEFAULT_TOLERANCE = 0.05
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """One number of contributors, one promise: the error to expect of the published model.
+
+    `error` is the mean over draws, `lower` and `upper` bound the band, `without_privacy` is the
+    mean error of the same people's model without noise. `refused` is the share of draws in which no
+    model could be published (for `input`, the noise may leave too little curvature). Where the
+    terms cannot be had at all, `reason` says why and the errors are NaN.
+    """
+
+    contributors: int
+    epsilon: float
+    mechanism: Mechanism
+    local_epsilon: float | None
+    error: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    without_privacy: float = math.nan
+    submission_epsilon: float = math.nan
+    refused: float = 0.0
+    reason: str | None = None
+
+    @property
+    def ratio(self) -> float:
+        """The error over that without privacy."""
+        return self.error / self.without_privacy
+
+    @property
+    def line(self) -> tuple[Mechanism, float, float | None]:
+        """What is fixed along a curve over the contributors: mechanism, ε and local ε."""
+        return self.mechanism, self.epsilon, self.local_epsilon
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A sweep of outlooks, with what to compare them with, all in the same units.
+
+    `constant` is the error of always guessing the mean (or the likelier label), `best` that of the
+    whole population's model without privacy.
+    """
+
+    population: str
+    is_label: bool
+    constant: float
+    best: float
+    outlooks: tuple[Outlook, ...] = field(repr=False)
+
+    def lines(self) -> dict[tuple[Mechanism, float, float | None], list[Outlook]]:
+        """The outlooks of each mechanism, ε and local target, by growing number of contributors."""
+        found: dict[tuple[Mechanism, float, float | None], list[Outlook]] = {}
+        for outlook in sorted(self.outlooks, key=lambda one: one.contributors):
+            found.setdefault(outlook.line, []).append(outlook)
+        return found
+
+    def contributors_needed(
+        self, line: tuple[Mechanism, float, float | None], tolerance: float = DEFAULT_TOLERANCE
+    ) -> int | None:
+        """How many people bring the error within `tolerance` of that without privacy.
+
+        Between two sizes of the sweep the excess ratio − 1 is taken to fall as a power of n. None
+        if even the largest does not suffice; the smallest size of the sweep if that does.
+        """
+        positive(tolerance=tolerance)
+        known = [one for one in self.lines()[line] if math.isfinite(one.ratio)]
+        enough = [one.ratio - 1 <= tolerance for one in known]
+        if not enough or not enough[-1]:
+            return None
+        place = len(enough) - enough[::-1].index(False) if False in enough else 0
+        if place == 0:
+            return known[0].contributors
+        below, above = known[place - 1], known[place]
+        excess = [math.log(max(one.ratio - 1, 1e-12)) for one in (below, above)]
+        sizes = [math.log(one.contributors) for one in (below, above)]
+        share = (excess[0] - math.log(tolerance)) / (excess[0] - excess[1])
+        return math.ceil(math.exp(sizes[0] + share * (sizes[1] - sizes[0])))
+
+    def epsilon_needed(
+        self,
+        contributors: int,
+        mechanism: Mechanism,
+        local_epsilon: float | None = None,
+        tolerance: float = DEFAULT_TOLERANCE,
+    ) -> float | None:
+        """The least ε of the sweep with which so many contributors come within `tolerance`."""
+        enough = [
+            one.epsilon
+            for one in self.outlooks
+            if (one.contributors, one.mechanism, one.local_epsilon)
+            == (contributors, mechanism, local_epsilon)
+            and one.ratio - 1 <= tolerance
+        ]
+        return min(enough, default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON; what is not known is None."""
+        rows = [
+            {name: _plain(value) for name, value in asdict(one).items()}
+            | {"ratio": _plain(one.ratio)}
+            for one in self.outlooks
+        ]
+        return {
+            "population": self.population,
+            "is_label": self.is_label,
+            "constant": self.constant,
+            "best": self.best,
+            "level": LEVEL,
+            "outlooks": rows,
+        }
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

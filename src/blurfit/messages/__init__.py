@@ -1,0 +1,1 @@
+"""What travels from contributors to databases, as JSON, bytes and files."""

@@ -1,0 +1,1 @@
+"""What a record is made of, and how any table becomes records."""

@@ -1,0 +1,304 @@
+"""The kinds of columns, each a way from public facts to [−1, 1] and back.
+
+| kind | values | z |
+| --- | --- | --- |
+| `Numeric` | numbers in [lower, upper] | 2(v − lower)/(upper − lower) − 1 |
+| `Binary` | 0 or 1, False or True | 2v − 1 |
+| `Categorical` | one of the levels | one 1 among zeros, a column for each level |
+| `Label` | numbers in [lower, upper] | +1 above the threshold, −1 otherwise; for targets only |
+
+Whatever the data are, a feature adds at most 1 to ‖z‖², which is what privacy rests upon: so scales
+come from what everyone knows beforehand, and never from the records.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from blurfit import validate
+from blurfit.arrays import AnyArray, FloatArray
+from blurfit.errors import InvalidValueError
+from blurfit.schema.table import (
+    codes,
+    numbers,
+    refuse_first,
+    refuse_keys,
+)
+
+Outside = Literal["clip", "refuse"]
+OUTSIDE: tuple[Outside, ...] = get_args(Outside)
+SMALLEST_WIDTH, LARGEST_WIDTH = 1e-300, 1e301  # of bounds: safe to divide by, and to divide
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """z = 2(v − lower)/(upper − lower) − 1, which is exactly −1 and +1 at the two bounds.
+
+    What lies outside of them is put onto the nearer one (`outside="clip"`), or is an error
+    ("refuse"). Rounding keeps order, so that v ≤ upper gives v − lower ≤ upper − lower as computed:
+    |z| ≤ 1 to the last bit.
+
+    >>> Numeric("age", 0, 100).scale(np.array([25, 130])).tolist()
+    [-0.5, 1.0]
+    """
+
+    name: str
+    lower: float
+    upper: float
+    outside: Outside = "clip"
+
+    def __post_init__(self) -> None:
+        name = _text(name=self.name)
+        _set(self, name=name, lower=_number(lower=self.lower), upper=_number(upper=self.upper))
+        validate.one_of(OUTSIDE, outside=self.outside)
+        if not SMALLEST_WIDTH <= self.width <= LARGEST_WIDTH:
+            raise InvalidValueError(
+                f"Expected lower={self.lower!r} < upper={self.upper!r} for {self.name!r}, and not "
+                f"closer than {SMALLEST_WIDTH} nor further apart than {LARGEST_WIDTH}: state the "
+                "bounds that every value is publicly known to keep, if need be in other units."
+            )
+
+    @property
+    def width(self) -> float:
+        """upper − lower."""
+        return self.upper - self.lower
+
+    @property
+    def centre(self) -> float:
+        """(lower + upper)/2: the value at z = 0."""
+        return self.lower / 2 + self.upper / 2
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of the one column that it becomes."""
+        return (self.name,)
+
+    @property
+    def affine(self) -> tuple[float, float]:
+        """The slope and the constant of z = slope·v + constant."""
+        return 2 / self.width, -(self.lower / self.width + self.upper / self.width)
+
+    def above(self, threshold: float) -> "Label":
+        """Whether the value is above the threshold, as a label to be learnt."""
+        return Label(self.name, self.lower, self.upper, threshold, self.outside)
+
+    def inside(self, values: AnyArray) -> FloatArray:
+        """The values, all of them within the bounds."""
+        v = numbers(self.name, values)
+        if self.lower <= v.min() and v.max() <= self.upper:
+            return v
+        if self.outside == "refuse":
+            refuse_first(
+                self.name,
+                values,
+                (v < self.lower) | (v > self.upper),
+                f"which is not within lower={self.lower!r} and upper={self.upper!r}; leave the "
+                'record out, or agree on wider bounds or on outside="clip"',
+            )
+        return np.clip(v, self.lower, self.upper)
+
+    def scale(self, values: AnyArray) -> FloatArray:
+        """Into [−1, 1]."""
+        z = self.inside(values) - self.lower
+        z /= self.width
+        z *= 2
+        z -= 1
+        return z
+
+    def unscale(self, z: FloatArray) -> FloatArray:
+        """The inverse of `scale`: (1 − t)·lower + t·upper, t = (z + 1)/2, exact at the two ends."""
+        t = (np.clip(z, -1, 1) + 1) / 2
+        v: FloatArray = np.clip((1 - t) * self.lower + t * self.upper, self.lower, self.upper)
+        return v
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the file."""
+        bounds = {"lower": self.lower, "upper": self.upper, "outside": self.outside}
+        return {"name": self.name, "kind": "numeric", **bounds}
+
+
+@dataclass(frozen=True)
+class Binary:
+    """z = 2v − 1 for v = 0 or 1, False or True.
+
+    >>> Binary("married").scale(np.array([True, False])).tolist()
+    [1.0, -1.0]
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        _set(self, name=_text(name=self.name))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of the one column that it becomes."""
+        return (self.name,)
+
+    @property
+    def affine(self) -> tuple[float, float]:
+        """The slope and the constant of z = slope·v + constant."""
+        return 2.0, -1.0
+
+    def scale(self, values: AnyArray) -> FloatArray:
+        """To −1 and +1."""
+        remedy = "and a binary column has 0 and 1, or False and True; map the others beforehand"
+        v = numbers(self.name, values, remedy)
+        refuse_first(self.name, values, (v != 0) & (v != 1), remedy)
+        return 2 * v - 1
+
+    def unscale(self, z: FloatArray) -> AnyArray:
+        """The inverse of `scale`, as 0 and 1."""
+        return (z > 0).astype(np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the file."""
+        return {"name": self.name, "kind": "binary"}
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A column of zeros and ones for each level, with one 1 in each row.
+
+    Levels are words. A number in the data stands for the level that writes it as a whole number (7
+    and 7.0 for "7"), and a truth value for "True" or "False".
+
+    >>> Categorical("sex", ["f", "m"]).scale(np.array(["m", "f"])).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+
+    name: str
+    levels: Sequence[str]
+
+    def __post_init__(self) -> None:
+        _set(self, name=_text(name=self.name))
+        is_list = isinstance(self.levels, Sequence) and not isinstance(self.levels, str | bytes)
+        levels = tuple(_level(level) for level in self.levels) if is_list else ()
+        if len(levels) < 2 or len(set(levels)) < len(levels):
+            raise InvalidValueError(
+                f"Expected levels={self.levels!r} of {self.name!r} to be a list of at least two "
+                "words, each of them once."
+            )
+        _set(self, levels=levels)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of each level's column: "sex=f", "sex=m"."""
+        return tuple(f"{self.name}={level}" for level in self.levels)
+
+    @property
+    def affine(self) -> tuple[float, float]:
+        """The slope and the constant of z = slope·v + constant, where v is a level's 0 or 1."""
+        return 1.0, 0.0
+
+    def scale(self, values: AnyArray) -> FloatArray:
+        """To one 1 among zeros."""
+        return np.eye(len(self.levels))[codes(self.name, values, self.levels)]
+
+    def unscale(self, z: FloatArray) -> AnyArray:
+        """The inverse of `scale`: the level whose column is the largest."""
+        words = np.array(self.levels, dtype=object)
+        return np.asarray(words[z.argmax(axis=-1)], dtype=object)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the file."""
+        return {"name": self.name, "kind": "categorical", "levels": list(self.levels)}
+
+
+@dataclass(frozen=True)
+class Label:
+    """+1 where the value is above the threshold, and −1 otherwise: `Numeric(…).above(threshold)`.
+
+    >>> Numeric("income", 0, 200_000).above(37_000).scale(np.array([37_000, 37_001])).tolist()
+    [-1.0, 1.0]
+    """
+
+    name: str
+    lower: float
+    upper: float
+    threshold: float
+    outside: Outside = "clip"
+
+    def __post_init__(self) -> None:
+        value, threshold = self.value, _number(threshold=self.threshold)
+        if not value.lower < threshold < value.upper:
+            raise InvalidValueError(
+                f"Expected threshold={threshold!r} for {value.name!r} strictly between "
+                f"lower={value.lower!r} and upper={value.upper!r}: otherwise all labels are alike."
+            )
+        _set(self, name=value.name, lower=value.lower, upper=value.upper, threshold=threshold)
+
+    @property
+    def value(self) -> Numeric:
+        """The column that the label is made from."""
+        return Numeric(self.name, self.lower, self.upper, self.outside)
+
+    def scale(self, values: AnyArray) -> FloatArray:
+        """To −1 and +1."""
+        return np.where(self.value.inside(values) > self.threshold, 1.0, -1.0)
+
+    def unscale(self, z: FloatArray) -> AnyArray:
+        """Whether the value was above the threshold; the value itself is gone."""
+        return np.asarray(z > 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the file."""
+        return {**self.value.to_dict(), "above": self.threshold}
+
+
+Feature = Numeric | Binary | Categorical
+Target = Numeric | Binary | Label
+
+
+def column_from_dict(where: str, entry: Any, outside: Outside = "clip") -> Feature | Label:
+    """The column that an entry of a file describes; errors say `where` it stands.
+
+    `outside` is for a numeric column that does not say.
+    """
+    try:
+        refuse_keys(entry, ("name", "kind"), None)
+        where = f"{where} ({entry['name']!r})"
+        validate.one_of(("numeric", "binary", "categorical"), kind=entry["kind"])
+        if entry["kind"] == "binary":
+            refuse_keys(entry, ("name", "kind"))
+            return Binary(entry["name"])
+        if entry["kind"] == "categorical":
+            refuse_keys(entry, ("name", "kind", "levels"))
+            return Categorical(entry["name"], entry["levels"])
+        refuse_keys(entry, ("name", "kind", "lower", "upper"), ("outside", "above"))
+        outside = entry.get("outside", outside)
+        numeric = Numeric(entry["name"], entry["lower"], entry["upper"], outside)
+        return numeric.above(entry["above"]) if "above" in entry else numeric
+    except InvalidValueError as error:
+        raise InvalidValueError(f"{where}: {error}") from error
+
+
+def _set(column: Any, **fields: Any) -> None:
+    for name, value in fields.items():
+        object.__setattr__(column, name, value)
+
+
+def _number(**named: Any) -> float:
+    """The one named value as a finite float, and −0 as 0: equal schemas are written alike."""
+    ((name, value),) = named.items()
+    try:
+        validate.finite(**named)
+    except OverflowError as error:
+        raise InvalidValueError(f"Expected {name} to be at most 1.8e308 in size.") from error
+    return float(value) + 0.0
+
+
+def _text(**named: Any) -> str:
+    """The one named value as text that UTF-8 can write down."""
+    ((name, value),) = named.items()
+    if not isinstance(value, str) or not value or any("\ud800" <= c <= "\udfff" for c in value):
+        raise InvalidValueError(f"Expected {name}={value!r} to be a word, in Unicode.")
+    return str(value)
+
+
+def _level(value: Any) -> str:
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return str(int(value)) if is_whole else _text(level=value)

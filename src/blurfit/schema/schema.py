@@ -1,0 +1,318 @@
+"""What a record is made of: columns with public bounds, which put every record into the unit ball.
+
+The same in a file, for `Schema.from_toml`:
+
+    loss = "squared"     # or "logistic"; what suits the target, if left out
+    intercept = true     # if left out
+    outside = "clip"     # if left out; or "refuse". A numeric column may have its own
+    [[features]]
+    name = "age"
+    kind = "numeric"     # numeric (lower, upper), binary, categorical (levels)
+    lower = 0
+    upper = 100
+    [target]
+    name = "income"
+    kind = "numeric"     # numeric or binary
+    lower = 0
+    upper = 200000       # above = 37000 makes it a label
+"""
+
+import math
+import os
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from blurfit import validate
+from blurfit.arrays import AnyArray, FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.schema.columns import (
+    OUTSIDE,
+    Binary,
+    Categorical,
+    Feature,
+    Label,
+    Numeric,
+    Target,
+    column_from_dict,
+)
+from blurfit.schema.table import Table, listed, read, refuse_keys
+
+__all__ = [
+    "Binary",
+    "Categorical",
+    "Coefficients",
+    "Encoded",
+    "Label",
+    "Numeric",
+    "Schema",
+    "SchemaFile",
+]
+
+LossName = Literal["squared", "logistic"]
+INTERCEPT = "(intercept)"
+ROWS_AT_ONCE = 8192  # are encoded at once: few enough to stay in the processor's cache
+
+
+class Encoded(NamedTuple):
+    """Records as the losses take them: x (n, d) and y (n,), or (d,) and () for one record."""
+
+    features: FloatArray
+    target: FloatArray
+
+
+class SchemaFile(NamedTuple):
+    """What stands in one file: a schema, and the name of the loss by which to learn its target."""
+
+    schema: "Schema"
+    loss: LossName
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """intercept + Σ effect·value: the prediction, or for a label the log-odds, in the user's units.
+
+    A numeric column's effect is that of one unit of it, a binary column's that of a 1, and
+    `effects["sex=f"]` is what the level f adds.
+    """
+
+    intercept: float
+    effects: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """x = z/√m with each feature's ‖z‖² ≤ 1 and m features (the intercept is one): so ‖x‖ ≤ 1.
+
+    z is what `blurfit.schema.columns` makes of each feature, and 1 for the intercept, in the
+    last column. A numeric target is scaled in the same way to y in [−1, 1]; a label (a binary
+    target, or a numeric one `above` a threshold) is y = ±1. All of this follows from the schema
+    alone, whatever the data are.
+
+    `records` is, here and below, a dict (of sequences, or of single values for one record), a
+    pandas or polars DataFrame, an Arrow table, a NumPy structured array, or a NumPy array with the
+    `names` of its columns. Columns are found by name, and others are ignored.
+
+    >>> schema = Schema(
+    ...     features=[Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])],
+    ...     target=Numeric("income", 0, 200_000),
+    ... )
+    >>> schema.columns
+    ('age', 'married', 'sex=f', 'sex=m', '(intercept)')
+    >>> encoded = schema.encode({"age": 25, "married": True, "sex": "f", "income": 50_000})
+    >>> encoded.features.round(3).tolist(), encoded.target.tolist()
+    ([-0.25, 0.5, 0.5, 0.0, 0.5], -0.5)
+    >>> schema.decode(encoded)
+    {'age': 25.0, 'married': 1, 'sex': 'f', 'income': 50000.0}
+    """
+
+    features: Sequence[Feature]
+    target: Target
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.features, Sequence) or not self.features:
+            raise InvalidValueError(
+                f"Expected features={self.features!r} to be a list of at least one column."
+            )
+        object.__setattr__(self, "features", tuple(self.features))
+        for feature in self.features:
+            _refuse_unless_kind(Feature, "feature", feature, "a label can only be the target")
+        _refuse_unless_kind(Target, "target", self.target, "make one label for each level")
+        if not isinstance(self.intercept, bool):
+            raise InvalidValueError(f"Expected intercept={self.intercept!r} to be True or False.")
+        names = Counter([self.target.name, *(feature.name for feature in self.features)])
+        columns = Counter([INTERCEPT, *(c for feature in self.features for c in feature.columns)])
+        if repeated := [name for name, count in (names | columns).items() if count > 1]:
+            raise InvalidValueError(
+                f"Expected each name once among features, their levels, target and {INTERCEPT!r}, "
+                f"and got {listed(repeated)} twice; rename one of them."
+            )
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The name of each column of x: "age", "married", "sex=f", "sex=m", "(intercept)"."""
+        of_features = (column for feature in self.features for column in feature.columns)
+        return (*of_features, *([INTERCEPT] if self.intercept else []))
+
+    @property
+    def dimension(self) -> int:
+        """The number of columns of x, and of weights: d."""
+        return len(self.columns)
+
+    @property
+    def is_label(self) -> bool:
+        """Whether the target is y = ±1, to be classified."""
+        return not isinstance(self.target, Numeric)
+
+    def encode(self, records: Any, names: Sequence[str] | None = None) -> Encoded:
+        """x and y of each record."""
+        wanted = [*(feature.name for feature in self.features), self.target.name]
+        table = read(records, wanted, names)
+        x, y = self._x(table), self.target.scale(table.columns[self.target.name])
+        return Encoded(x, y.reshape(()) if table.single else y)
+
+    def encode_features(self, records: Any, names: Sequence[str] | None = None) -> FloatArray:
+        """x of each record, which needs no target."""
+        return self._x(read(records, [feature.name for feature in self.features], names))
+
+    def decode(self, encoded: Encoded) -> dict[str, Any]:
+        """The records that `encode` was given, up to rounding: a dict of arrays, or of values.
+
+        Of a label only the answer is left: whether the value was above its threshold.
+        """
+        x, y = np.asarray(encoded.features), np.asarray(encoded.target)
+        if x.ndim not in (1, 2) or x.shape != (*y.shape, self.dimension):
+            raise InvalidValueError(
+                f"Expected features of shape (n, {self.dimension}) with targets (n,), or "
+                f"({self.dimension},) with (), and got {x.shape} with {y.shape}."
+            )
+        z = x / self.scale
+        values: dict[str, AnyArray] = {
+            feature.name: feature.unscale(z[..., place])
+            for feature, place in zip(self.features, self._places, strict=True)
+        }
+        values[self.target.name] = self.target.unscale(y)
+        return {name: value if y.ndim else value.item() for name, value in values.items()}
+
+    def predict(
+        self, weights: npt.ArrayLike, records: Any, names: Sequence[str] | None = None
+    ) -> FloatArray:
+        """The target in the user's own units; for a label the score w·x, which is its log-odds."""
+        score = np.asarray(self.encode_features(records, names) @ self._weights(weights))
+        if isinstance(self.target, Numeric):
+            return np.asarray(self.target.centre + self.target.width / 2 * score)
+        return score
+
+    def user_units_matrix(self) -> tuple[FloatArray, FloatArray]:
+        """(intercept, effects …) = T·w + t, in the order of `columns` but with the intercept first.
+
+        Each column of x is s·(aⱼ·vⱼ + bⱼ), where s is 1/√m, vⱼ the user's value (a level's is 0 or
+        1), and (aⱼ, bⱼ) the column's (slope, constant); the intercept's is s. Therefore
+
+            w·x = Σ wⱼ·s·(aⱼ·vⱼ + bⱼ) + w₀·s = (w₀·s + Σ wⱼ·s·bⱼ) + Σ (wⱼ·s·aⱼ)·vⱼ
+
+        and the effects are wⱼ·s·aⱼ: T has s·aⱼ on its diagonal, and s·bⱼ and s in its first row. A
+        label's log-odds are w·x, so t = 0. A numeric target is centre + half·y, so all of T is
+        taken `half` times, and t is `centre` for the intercept. The map is affine: a covariance V
+        of the weights becomes T·V·Tᵀ.
+        """
+        d = self.dimension
+        effects = d - self.intercept
+        T, t = np.zeros((1 + effects, d)), np.zeros(1 + effects)
+        affine = [feature.affine for feature in self.features for _ in feature.columns]
+        T[1 + np.arange(effects), np.arange(effects)] = [slope for slope, _ in affine]
+        T[0] = [*(constant for _, constant in affine), *([1.0] if self.intercept else [])]
+        half = 1.0
+        if isinstance(self.target, Numeric):
+            half, t[0] = self.target.width / 2, self.target.centre
+        with np.errstate(over="ignore"):  # refused on the next line
+            T *= self.scale * half
+        if not np.isfinite(T).all():
+            raise InfeasibleError(
+                f"The effect of {self.columns[int((~np.isfinite(T)).any(axis=0).argmax())]!r} on "
+                f"{self.target.name!r} is beyond 1.8e308 in these units; state either in others."
+            )
+        return T, t
+
+    def coefficients(self, weights: npt.ArrayLike) -> Coefficients:
+        """The weights in the user's own units: see `user_units_matrix`."""
+        matrix, offset = self.user_units_matrix()
+        intercept, *effects = (matrix @ self._weights(weights) + offset).tolist()
+        return Coefficients(intercept, dict(zip(self.columns, effects, strict=False)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the file, in plain words, numbers and lists; `from_dict` is the inverse."""
+        return {
+            "features": [feature.to_dict() for feature in self.features],
+            "target": self.target.to_dict(),
+            "intercept": self.intercept,
+        }
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> "Schema":
+        """From what `to_dict` wrote, or what stands in a file (without its loss)."""
+        refuse_keys(description, ("features", "target"), ("intercept", "outside"))
+        outside, entries = description.get("outside", "clip"), description["features"]
+        validate.one_of(OUTSIDE, outside=outside)
+        if not isinstance(entries, list):
+            raise InvalidValueError(f"Expected features={entries!r} to be a list of tables.")
+        features: list[Any] = [
+            column_from_dict(f"features[{i}]", entry, outside) for i, entry in enumerate(entries)
+        ]
+        target: Any = column_from_dict("target", description["target"], outside)
+        return cls(features, target, description.get("intercept", True))
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str]) -> SchemaFile:
+        """The schema in a file, and the loss that it names (or, if none, that suits its target)."""
+        try:
+            description = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            loss = description.pop("loss", None)
+            schema = cls.from_dict(description)
+            if loss is None:
+                loss = "logistic" if schema.is_label else "squared"
+            validate.one_of(get_args(LossName), loss=loss)
+            return SchemaFile(schema, loss)
+        except (OSError, ValueError) as error:  # no such file, not UTF-8, not TOML, no schema
+            raise InvalidValueError(f"{path}: {error}") from error
+
+    @cached_property
+    def scale(self) -> float:
+        """s = 1/√m, less a hair: 1 − (m + 4)·2⁻⁵³ times that.
+
+        |z| ≤ 1 gives |x| ≤ s after rounding too, so ‖x‖² ≤ ms² in exact arithmetic. A computed sum
+        of m such squares, in any order, is at most (1 + u)ᵐ times the exact one, u = 2⁻⁵³, and s
+        itself comes of three roundings. As (1 − (m + 4)u)²(1 + u)⁶ < (1 + u)⁻ᵐ, a norm is at most 1
+        however it is computed.
+        """
+        m = len(self.features) + self.intercept
+        return (1 - (m + 4) * 2.0**-53) / math.sqrt(m)
+
+    @cached_property
+    def _places(self) -> tuple[int | slice, ...]:
+        """Where in x each feature is: in one column, or in as many as it has levels."""
+        stops = accumulate(len(feature.columns) for feature in self.features)
+        return tuple(
+            slice(stop - len(feature.columns), stop)
+            if isinstance(feature, Categorical)
+            else stop - 1
+            for feature, stop in zip(self.features, stops, strict=True)
+        )
+
+    def _x(self, table: Table) -> FloatArray:
+        x = np.ones((table.rows, self.dimension))
+        try:
+            for start in range(0, table.rows, ROWS_AT_ONCE):
+                rows = slice(start, start + ROWS_AT_ONCE)
+                for feature, place in zip(self.features, self._places, strict=True):
+                    x[rows, place] = feature.scale(table.columns[feature.name][rows])
+                x[rows] *= self.scale
+        except InvalidValueError:  # which names a row of its block, so let the whole column do it
+            for feature in self.features:
+                feature.scale(table.columns[feature.name])
+            raise
+        return x[0] if table.single else x
+
+    def _weights(self, weights: npt.ArrayLike) -> FloatArray:
+        w = np.asarray(weights, dtype=np.float64)
+        if w.shape != (self.dimension,) or not np.isfinite(w).all():
+            raise InvalidValueError(
+                f"Expected weights={w.tolist()} to be {self.dimension} finite numbers, one for "
+                f"each of the columns {listed(self.columns)}."
+            )
+        return w
+
+
+def _refuse_unless_kind(kinds: Any, role: str, column: Any, hint: str) -> None:
+    if not isinstance(column, kinds):
+        names = ", ".join(kind.__name__ for kind in get_args(kinds))
+        raise InvalidValueError(f"Expected {role} {column!r} to be one of {names}; {hint}.")

@@ -1,0 +1,276 @@
+"""Any kind of table as named columns, of numbers or of words, or an error that says why not.
+
+Tables are known by what they can do and not by their type, so that no library of tables needs to be
+installed. Columns are found by name: their order does not matter, and others are ignored.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from blurfit.arrays import AnyArray, FloatArray
+from blurfit.errors import InvalidValueError
+
+NOT_A_NUMBER = "which is not a number; convert the column, or declare it categorical"
+
+
+class Table(NamedTuple):
+    """Columns of the same length, at least 1. `single` says that they came as one record."""
+
+    columns: dict[str, AnyArray]
+    rows: int
+    single: bool
+
+
+def read(records: Any, wanted: Sequence[str], names: Sequence[str] | None = None) -> Table:
+    """The wanted columns of a table, or of one record.
+
+    A table is a dict of sequences, a pandas or polars DataFrame, an Arrow table, a NumPy structured
+    array, or a NumPy array (n, k) with its k `names`. One record is a dict of single values, a row
+    of a structured array, or a NumPy array (k,) with its `names`.
+
+    >>> table = read({"age": [30, 41], "pets": [0, 2], "sex": ["f", "m"]}, ["sex", "age"])
+    >>> table.columns["age"].tolist(), table.rows, table.single
+    ([30, 41], 2, False)
+    >>> read({"age": 30}, ["age"]).single
+    True
+    """
+    present, column = _open(records, names)
+    _refuse_unless_present(wanted, present)
+    given = {name: _unmasked(column(name)) for name in wanted}
+    single = {name: _is_single(value) for name, value in given.items()}
+    if any(single.values()) and not all(single.values()):
+        one = next(name for name in wanted if single[name])
+        many = next(name for name in wanted if not single[name])
+        raise InvalidValueError(
+            f"Expected either one record or a table, and {one!r} is a single value where {many!r} "
+            "is a column of them; give all columns the same length."
+        )
+    is_record = all(single.values())
+    columns = {name: _array(name, [value] if is_record else value) for name, value in given.items()}
+    return Table(columns, _rows(columns), is_record)
+
+
+def numbers(name: str, values: AnyArray, remedy: str = NOT_A_NUMBER) -> FloatArray:
+    """The column as finite float64, without a copy where it is that already.
+
+    Numbers of any kind are welcome (decimals and fractions too, and truth values as 0 and 1); words
+    are not, even where they spell a number, nor are dates.
+    """
+    if values.dtype.kind not in "biuf":
+        objects = list(values)
+        refuse_missing(name, values)
+        refuse_first(name, values, [not _is_number(value) for value in objects], remedy)
+        values = np.array([_float(value) for value in objects])
+    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
+        v = values.astype(np.float64, copy=False)
+        bounded = math.isfinite(v.min()) and math.isfinite(v.max())  # NaN is handed on by either
+    if not bounded:
+        refuse_missing(name, values)
+        refuse_first(
+            name,
+            values,
+            ~np.isfinite(v),
+            "which is not finite; put a number within the public bounds in its place, "
+            "or leave the record out",
+        )
+    return v
+
+
+def codes(name: str, values: AnyArray, levels: Sequence[str]) -> npt.NDArray[np.intp]:
+    """The place of each value among the levels; each distinct value is looked up once.
+
+    A level is found by how it writes the value: "7" stands for 7 and 7.0, "True" for True.
+    """
+    place: dict[str | None, int] = {level: i for i, level in enumerate(levels)}
+    objects = values.tolist()
+    try:
+        distinct = set(objects)
+        if values.dtype.kind == "O" and not all(isinstance(value, str) for value in distinct):
+            objects = [_word(value) for value in objects]  # True == 1, but they are two words
+            distinct = set(objects)
+        code = {value: place.get(_word(value), -1) for value in distinct}
+    except (TypeError, ValueError) as error:
+        refuse_missing(name, values)
+        raise InvalidValueError(
+            f"Expected the column {name!r} to contain words or whole numbers: {error}."
+        ) from error
+    found = np.fromiter(map(code.__getitem__, objects), dtype=np.intp, count=len(objects))
+    if found.min() < 0:
+        refuse_missing(name, values)
+        remedy = f"which is none of its levels {listed(levels)}; map it to one of them"
+        refuse_first(name, values, found < 0, remedy)
+    return found
+
+
+def refuse_missing(name: str, values: AnyArray) -> None:
+    """Raise for the first None, NaN, NaT or NA, if any: what is missing cannot be blurred."""
+    if values.dtype.kind == "f":
+        missing = np.isnan(values)
+    else:
+        missing = np.array([_is_missing(value) for value in values])
+    if missing.any():
+        row = int(missing.argmax())
+        raise InvalidValueError(
+            f"Row {row} has {name}={values[row]}, a missing value; fill in a value that does not "
+            "depend on other records, or leave the record out."
+        )
+
+
+def refuse_first(name: str, values: AnyArray, bad: npt.ArrayLike, remedy: str) -> None:
+    """Raise for the first bad row, if any, naming it and its value (one record is row 0)."""
+    culprits = np.asarray(bad)
+    if culprits.any():
+        row = int(culprits.argmax())
+        (value,) = values[row : row + 1].tolist()  # as Python writes it, not as NumPy does
+        raise InvalidValueError(f"Row {row} has {name}={value!r}, {remedy}.")
+
+
+def listed(words: Iterable[object]) -> str:
+    """'a', 'b', 'c': for messages."""
+    return ", ".join(repr(word) for word in words)
+
+
+def refuse_keys(entry: Any, needs: Collection[str], may: Collection[str] | None = ()) -> None:
+    """Refuse what has no keys, lacks one that it needs, or has an unknown one (`may=None`: any)."""
+    if not isinstance(entry, Mapping):
+        raise InvalidValueError(f"Expected a table of keys and values, and got {entry!r}.")
+    if absent := [key for key in needs if key not in entry]:
+        raise InvalidValueError(f"Expected the key {listed(absent)} besides {listed(entry)}.")
+    if may is not None and (unknown := [key for key in entry if key not in (*needs, *may)]):
+        raise InvalidValueError(
+            f"Unknown key {listed(unknown)}; the keys here are {listed((*needs, *may))}."
+        )
+
+
+def _open(records: Any, names: Sequence[str] | None) -> tuple[list[str], Callable[[str], Any]]:
+    """The names of the columns that there are, and the way to one of them."""
+    fields = getattr(getattr(records, "dtype", None), "names", None)
+    if isinstance(records, np.ndarray) and not fields:
+        return _open_array(records, names)
+    if names is not None:
+        raise InvalidValueError(
+            f"Expected names={list(names)!r} only with a plain NumPy array; "
+            f"a {type(records).__name__} has its own, so leave them out."
+        )
+    if isinstance(records, Mapping):
+        return list(records), records.__getitem__
+    if fields:  # a structured array, or a row of one
+        return list(fields), records.__getitem__
+    if hasattr(records, "column_names") and hasattr(records, "column"):  # Arrow
+        return list(records.column_names), records.column
+    if hasattr(records, "shape") and hasattr(records, "columns"):  # pandas, polars
+        return list(records.columns), records.__getitem__
+    raise InvalidValueError(
+        f"Expected records to be a dict, a pandas or polars DataFrame, an Arrow table, a NumPy "
+        f"structured array or a NumPy array with names, and got a {type(records).__name__}."
+    )
+
+
+def _open_array(
+    array: AnyArray, names: Sequence[str] | None
+) -> tuple[list[str], Callable[[str], Any]]:
+    if names is None:
+        raise InvalidValueError(
+            "Expected names=[…] with a plain NumPy array: columns are found by name and never by "
+            "position."
+        )
+    present = list(names)
+    if array.ndim not in (1, 2) or array.shape[-1] != len(present):
+        raise InvalidValueError(
+            f"Expected an array of shape (n, {len(present)}), or ({len(present)},) for one record, "
+            f"because there are {len(present)} names, and got {array.shape}."
+        )
+    return present, lambda name: array[..., present.index(name)]
+
+
+def _refuse_unless_present(wanted: Sequence[str], present: list[str]) -> None:
+    count = Counter(present)
+    if missing := [name for name in wanted if not count[name]]:
+        raise InvalidValueError(
+            f"Expected a column {listed(missing)}, and the columns are {listed(present) or 'none'}."
+        )
+    if repeated := [name for name in wanted if count[name] > 1]:
+        raise InvalidValueError(
+            f"Expected one column {listed(repeated)}, and there are {count[repeated[0]]} of that "
+            "name; rename or drop the others."
+        )
+
+
+def _is_single(value: Any) -> bool:
+    if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
+        return True
+    return getattr(value, "ndim", 1) == 0
+
+
+def _unmasked(values: Any) -> Any:
+    """None in the place of each masked value, because what lies under a mask is no one's."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    objects = np.array(values.data, dtype=object)
+    objects[np.ma.getmaskarray(values)] = None
+    return objects[()]  # one value as itself
+
+
+def _array(name: str, values: Any) -> AnyArray:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InvalidValueError(
+            f"Expected the column {name!r} to have one value for each record: {error}."
+        ) from error
+    if array.ndim != 1:
+        raise InvalidValueError(
+            f"Expected the column {name!r} to have one value for each record, "
+            f"and got a {type(values).__name__} of shape {array.shape}."
+        )
+    if array.dtype.kind in "SU" and isinstance(values, list | tuple):
+        return np.array(values, dtype=object)  # one word would have made words of all numbers
+    return array
+
+
+def _rows(columns: Mapping[str, AnyArray]) -> int:
+    lengths = {name: len(values) for name, values in columns.items()}
+    shortest, longest = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.__getitem__)
+    if lengths[shortest] != lengths[longest]:
+        raise InvalidValueError(
+            f"Expected columns of the same length, and {shortest!r} has {lengths[shortest]} rows "
+            f"where {longest!r} has {lengths[longest]}."
+        )
+    if not lengths[shortest]:
+        raise InvalidValueError("Expected at least one record, and the table has 0 rows.")
+    return lengths[shortest]
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas' own two
+        return True
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return isinstance(value, float | np.generic) and bool(value != value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real | Decimal | np.bool_) and not isinstance(value, np.timedelta64)
+
+
+def _word(value: Any) -> str | None:
+    """How a level writes the value, if it can be one."""
+    if isinstance(value, str | bool | np.bool_):
+        return str(value)
+    if isinstance(value, Integral) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))
+    return None
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number or fraction beyond 1.8e308
+        return math.inf if value > 0 else -math.inf

@@ -1,0 +1,1 @@
+"""The database over HTTP, and its pages."""

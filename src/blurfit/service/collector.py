@@ -1,0 +1,182 @@
+"""Group commit: whoever arrives while one commit is under way goes into the next.
+
+A durable commit costs about the same for one submission as for a thousand, so arrivals wait a
+moment for each other, and each is answered once the commit that holds it has returned. One thread
+writes; meanwhile the event loop reads the next requests.
+"""
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from blurfit.errors import BlurfitError, StorageError
+from blurfit.store.arrivals import Arrival, Outcome
+from blurfit.store.collections import Collection
+from blurfit.store.store import Store
+
+_log = logging.getLogger(__name__)
+
+LINGER = 0.002  # seconds that the first of a group waits for others
+GROUP_BYTES = 2**24  # a group is closed when it holds so much
+TIDY_BYTES = 2**23  # after so much has been written, the store is tidied
+WAITING_BYTES = 2**28  # beyond this much in memory, newcomers are sent away for a while
+
+
+class Waiting(NamedTuple):
+    """An arrival as bytes, and who waits for its outcome."""
+
+    data: bytes | memoryview  # rows, one behind the other
+    rows: int
+    invitations: tuple[bytes, ...]
+    answer: "asyncio.Future[int]"
+
+
+@dataclass
+class Collector:
+    """Takes arrivals from an event loop and commits them in groups."""
+
+    store: Store
+    linger: float = LINGER
+
+    def __post_init__(self) -> None:
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="blurfit-writer")
+        self._tidier = ThreadPoolExecutor(1, thread_name_prefix="blurfit-tidier")
+        self._tidying: asyncio.Future[None] | None = None
+        self._since_tidied = 0
+        self._queues: dict[Collection, list[Waiting]] = {}
+        self._bytes = 0
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
+
+    async def submit(
+        self,
+        collection: Collection,
+        data: bytes | memoryview,
+        count: int,
+        invitations: tuple[bytes, ...] = (),
+    ) -> int:
+        """How many of these rows were new, when they are on disk; else the reason is raised."""
+        if self._bytes > WAITING_BYTES or self._closing:
+            raise StorageError("Too much is waiting to be stored.")
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        waiting = Waiting(data, count, invitations, answer)
+        self._queues.setdefault(collection, []).append(waiting)
+        self._bytes += len(data)
+        self._wake.set()
+        return await answer
+
+    async def between_commits(self, work: "object", *arguments: object) -> object:
+        """Do something else in the thread that writes, when no commit is under way."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writer, work, *arguments)  # type: ignore[arg-type]
+
+    async def close(self) -> None:
+        """Commit what is waiting, and stop."""
+        self._closing = True
+        self._wake.set()
+        if self._task is not None:
+            await self._task
+        self._writer.shutdown()
+        self._tidier.shutdown()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while not (self._closing and not self._queues):
+            if not self._wake.is_set():  # nobody came during the last commit
+                await self._wake.wait()
+                await asyncio.sleep(self.linger)
+            self._wake.clear()
+            for collection, queue in self._take_all().items():
+                for group in _groups(queue):
+                    outcomes = await loop.run_in_executor(
+                        self._writer, self._commit, collection, group
+                    )
+                    self._answer(group, outcomes)
+                    self._tidy(sum(len(waiting.data) for waiting in group))
+
+    def _tidy(self, written: int) -> None:
+        """Let the store put things in their place, when there are enough of them, and meanwhile."""
+        self._since_tidied += written
+        busy = self._tidying is not None and not self._tidying.done()
+        if self._since_tidied >= TIDY_BYTES and not busy:
+            self._since_tidied = 0
+            loop = asyncio.get_running_loop()
+            self._tidying = loop.run_in_executor(self._tidier, self._tidy_quietly)
+
+    def _tidy_quietly(self) -> None:
+        try:
+            self.store.tidy()
+        except Exception:  # nothing depends on it, and the writer will do it at last
+            _log.exception("The store could not be tidied.")
+
+    def _take_all(self) -> dict[Collection, list[Waiting]]:
+        queues, self._queues = self._queues, {}
+        return queues
+
+    def _answer(self, group: list[Waiting], outcomes: list[Outcome] | BlurfitError) -> None:
+        for place, waiting in enumerate(group):
+            self._bytes -= len(waiting.data)
+            if waiting.answer.done():  # whoever asked has gone away
+                continue
+            outcome = outcomes if isinstance(outcomes, BlurfitError) else outcomes[place]
+            if isinstance(outcome, BlurfitError):
+                waiting.answer.set_exception(outcome)
+            else:
+                waiting.answer.set_result(outcome)
+
+    def _commit(self, collection: Collection, group: list[Waiting]) -> list[Outcome] | BlurfitError:
+        try:
+            return commit(self.store, collection, group)
+        except BlurfitError as error:
+            _log.error("A group of %d arrivals was not stored: %s", len(group), error)
+            return error
+        except Exception as error:
+            # Whatever it is, someone waits for an answer, and the others are not to blame for it.
+            if len(group) > 1:
+                apart = [self._commit(collection, [waiting]) for waiting in group]
+                return [one if isinstance(one, BlurfitError) else one[0] for one in apart]
+            _log.exception("An arrival was not stored.")
+            return StorageError(type(error).__name__)
+
+
+def commit(store: Store, collection: Collection, group: list[Waiting]) -> list[Outcome]:
+    """Screen a group and store what passes; what becomes of each."""
+    layout, screen = collection.layout, collection.screen
+    joined = b"".join([waiting.data for waiting in group])
+    rows = np.frombuffer(joined, dtype=np.uint8).reshape(-1, layout.size)
+    names, numbers = layout.names(rows), collection.numbers(rows)
+    passes = np.ones(len(rows), dtype=np.bool_) if screen is None else screen.passes(numbers)
+    outcomes: list[Outcome | None] = []
+    arrivals: list[Arrival] = []
+    stop = 0
+    for waiting in group:
+        start, stop = stop, stop + waiting.rows
+        good = passes[start:stop]
+        if screen is None or good.all():
+            outcomes.append(None)
+            arrivals.append(Arrival(names[start:stop], numbers[start:stop], waiting.invitations))
+        else:
+            place = int(good.argmin())
+            outcomes.append(screen.refuse(numbers[start + place], place))
+    stored = iter(store.receive(collection, arrivals) if arrivals else [])
+    return [next(stored) if outcome is None else outcome for outcome in outcomes]
+
+
+def _groups(queue: list[Waiting]) -> list[list[Waiting]]:
+    """The queue in parts of bounded size, in order."""
+    groups: list[list[Waiting]] = [[]]
+    size = 0
+    for waiting in queue:
+        if groups[-1] and size + len(waiting.data) > GROUP_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(waiting)
+        size += len(waiting.data)
+    return groups

@@ -1,0 +1,184 @@
+// Send once. What was blurred is put into the browser's storage before the first byte leaves, and
+// from then on only these bytes are ever sent: a reload, a second tab, a double click or a lost
+// answer cannot make a second blurred copy, from which two together would tell more than agreed.
+// The service counts a name once, so sending again is always safe.
+//
+// With two databases there are two messages, one for each. Both are kept before either is sent, and
+// each is sent until its database has it: the seed first, and the share once the seed has arrived.
+//
+//   (nothing) ─ keep ─► sending ─► received
+//                          └─────► refused      with the service's reason; may be tried again
+
+import { sha256 } from "./canonical.js";
+import { MEDIA_TYPE, identifierOf } from "./submission.js";
+
+const FIRST_PAUSE = 500;
+const LONGEST_PAUSE = 30_000;
+const PATIENCE = 20_000; // milliseconds for one attempt
+const TEMPORARY = new Set([408, 425, 429, 500, 502, 503, 504]);
+
+const NO_STORAGE =
+  "This browser does not let the page keep anything, so a reload could blur and send your answers a " +
+  "second time. Allow site data, or leave private browsing; then try again.";
+
+const keyOf = (fingerprint) => `blurfit:submission:${fingerprint}`;
+
+/** What is kept for an agreement, if anything. */
+export function kept(fingerprint) {
+  const text = storage().getItem(keyOf(fingerprint));
+  return text === null ? null : JSON.parse(text);
+}
+
+/** Keep the bytes, unless some are kept already (by another tab, say): then those stand. `further`
+ * are {origin, name, bytes} for each database, if there are two. */
+export async function keep(fingerprint, bytes, invitation, further = []) {
+  return alone(fingerprint, async () => {
+    const before = kept(fingerprint);
+    if (before) return before;
+    const record = {
+      fingerprint,
+      identifier: identifierOf(bytes),
+      digest: await sha256(further.length ? joined(further) : bytes),
+      body: asText(bytes),
+      invitation,
+      state: "sending",
+    };
+    if (further.length) {
+      delete record.body;
+      record.shares = further.map(({ origin, name, bytes: share }) => ({
+        origin,
+        name,
+        body: asText(share),
+      }));
+    }
+    return store(record);
+  });
+}
+
+/** Only when another person uses this device, or after the receipt was saved. */
+export function forget(fingerprint) {
+  storage().removeItem(keyOf(fingerprint));
+}
+
+export function withInvitation(fingerprint, invitation) {
+  return store({ ...kept(fingerprint), invitation, state: "sending" });
+}
+
+/** Send what is kept until the service has it or refuses it; `tell` hears what happens. One tab
+ * at a time, and each attempt the same bytes. */
+export async function deliver(fingerprint, tell) {
+  return alone(`${fingerprint}:delivery`, async () => {
+    for (let attempt = 1; ; attempt++) {
+      const record = kept(fingerprint);
+      if (!record || record.state === "received") return record;
+      if (!navigator.onLine) {
+        tell({ waiting: "offline" });
+        await pause(LONGEST_PAUSE);
+        continue;
+      }
+      tell({ attempt });
+      const answer = await (record.shares ? sendShares(record) : attemptToSend(record));
+      if (answer.ok) {
+        const { body: _sent, invitation: _spent, ...rest } = record;
+        return store({
+          ...rest,
+          state: "received",
+          at: new Date().toISOString(),
+          answer: answer.content,
+        });
+      }
+      if (answer.problem) return store({ ...record, state: "refused", problem: answer.problem });
+      const wait = Math.max(
+        answer.retryAfter,
+        Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1)),
+      );
+      tell({ waiting: "retry", wait });
+      const [drawn] = crypto.getRandomValues(new Uint8Array(1));
+      await pause(wait * (0.75 + drawn / 512)); // so that not all come back at once
+    }
+  });
+}
+
+/** Each share that its database does not have yet; which have it is kept at once. No share is sent
+ * before its seed has arrived: whoever gives up half-way leaves a seed behind, and no share. */
+async function sendShares(record) {
+  const invitations = record.invitation?.split(",") ?? [];
+  for (const [place, share] of [...record.shares.entries()].reverse()) {
+    if (share.received) continue;
+    const answer = await attemptToSend({
+      fingerprint: record.fingerprint,
+      body: share.body,
+      invitation: invitations[place],
+      origin: share.origin,
+    });
+    if (!answer.ok) return answer;
+    delete share.body;
+    share.received = new Date().toISOString();
+    store(record);
+  }
+  return { ok: true, content: null };
+}
+
+function joined(shares) {
+  return Uint8Array.from(shares.flatMap(({ bytes }) => [...bytes]));
+}
+
+function asText(bytes) {
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+}
+
+async function attemptToSend({ fingerprint, body, invitation, origin = "" }) {
+  const headers = { "content-type": MEDIA_TYPE };
+  if (invitation) headers["blurfit-invitation"] = invitation;
+  try {
+    const response = await fetch(`${origin}/collections/${fingerprint}/submissions`, {
+      method: "POST",
+      headers,
+      body: Uint8Array.from(atob(body), (letter) => letter.charCodeAt(0)),
+      credentials: "omit",
+      referrerPolicy: "no-referrer",
+      signal: AbortSignal.timeout(PATIENCE),
+    });
+    const content = await response.json();
+    if (response.ok) return { ok: true, content };
+    if (!TEMPORARY.has(response.status)) return { problem: content };
+    return { retryAfter: 1000 * Number(response.headers.get("retry-after") ?? 0) };
+  } catch {
+    return { retryAfter: 0 }; // no connection, or no answer: whether it arrived is not known
+  }
+}
+
+function store(record) {
+  try {
+    storage().setItem(keyOf(record.fingerprint), JSON.stringify(record));
+  } catch {
+    throw new Error(NO_STORAGE);
+  }
+  return record;
+}
+
+function storage() {
+  try {
+    return localStorage;
+  } catch {
+    throw new Error(NO_STORAGE);
+  }
+}
+
+/** One tab at a time. */
+function alone(name, work) {
+  return navigator.locks.request(`blurfit:${name}`, work);
+}
+
+/** So many milliseconds, or less if the connection comes back. */
+function pause(milliseconds) {
+  return new Promise((resolve) => {
+    const finish = () => {
+      clearTimeout(timer);
+      removeEventListener("online", finish);
+      resolve();
+    };
+    const timer = setTimeout(finish, milliseconds);
+    addEventListener("online", finish);
+  });
+}

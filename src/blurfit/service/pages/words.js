@@ -1,0 +1,162 @@
+// Promises in plain words. Words must not say more than the numbers: mirrors
+// `blurfit.agreement.promises` and the statement of a model.
+
+import { logDelta } from "./gaussian.js";
+import { LATTICE_SHARE } from "./grid.js";
+import { columnsOf, isLabel } from "./schema.js";
+
+const YARDSTICK = Math.log(1e-6);
+
+/** What a database could learn from a single submission, by its ε at δ = 10⁻⁶. */
+export function localInWords(mu) {
+  if (logDelta(mu, 1) <= YARDSTICK) {
+    return {
+      strength: "strong",
+      words: "The database could learn very little from a single submission.",
+    };
+  }
+  if (logDelta(mu, 10) <= YARDSTICK) {
+    return {
+      strength: "some",
+      words:
+        "The database could learn something from a single submission, but could not be sure of it.",
+    };
+  }
+  return {
+    strength: "weak",
+    words: "The database could learn a great deal from a single submission.",
+  };
+}
+
+/** What one of two databases learns, where trust is split. */
+export function eitherInWords(agreement) {
+  const [first, second] = agreement.databases;
+  return (
+    `Your blurred numbers are shared between ${first.name} and ${second.name}. Either share alone is random ` +
+    `numbers that say nothing about you: neither learns more than ${modelInShort(agreement)}, from the model.`
+  );
+}
+
+/** ε and δ of the published model, what is kept back for the grid included. */
+export function promiseOf({ calibration }) {
+  const epsilon = calibration.model.epsilon / (1 - LATTICE_SHARE[calibration.mechanism]);
+  const delta = calibration.model.delta / (1 - 1e-3);
+  return { epsilon: Number(epsilon.toPrecision(12)), delta: Number(delta.toPrecision(12)) };
+}
+
+/** What the published model could tell about one person, no stronger than its ε. */
+export function modelInShort(agreement) {
+  const { epsilon } = promiseOf(agreement);
+  if (epsilon <= 1) return "next to nothing";
+  if (epsilon <= 10) return "only a limited amount";
+  return "a lot, in the worst case,";
+}
+
+export function modelInWords(agreement) {
+  const { epsilon, delta } = promiseOf(agreement);
+  if (epsilon > 20)
+    return "An ε as large as this gives no useful bound on what an attacker could infer.";
+  const change =
+    agreement.calibration.setting.neighbours === "replace"
+      ? "Had you answered anything else"
+      : "Had your record been blank";
+  return (
+    `${change}, nothing that anyone makes of the model would be more than ${number(Math.exp(epsilon), 3)} ` +
+    `times as likely as it is now, but for a probability of ${number(delta)} added to it.`
+  );
+}
+
+/** How many there are, and how many there must be. */
+export function countInWords({ count, quorum }) {
+  if (count < quorum) return `${number(count)} of at least ${number(quorum)} people`;
+  return `${number(count)} people; at least ${number(quorum)} are needed`;
+}
+
+/** “income”, or “income above 37,000”. */
+export function targetInWords({ target }) {
+  return "above" in target ? `${target.name} above ${number(target.above)}` : target.name;
+}
+
+/** The agreement as rows [what, words]. */
+export function agreementInWords(agreement, mu) {
+  const { schema, calibration } = agreement;
+  const { quorum } = calibration.setting;
+  const { epsilon, delta } = promiseOf(agreement);
+  const local = calibration.local;
+  const kind = isLabel(schema) ? "whether someone’s answer is" : "";
+  const count = columnsOf(schema).length;
+  const sent = calibration.mechanism === "moment" ? (count * (count + 3)) / 2 : 2 * count;
+  return [
+    ["Learned is", `${kind} ${targetInWords(schema)}`.trim()],
+    ["From", schema.features.map(describeColumn).join("; ")],
+    ["Nothing is published", `below ${number(quorum)} contributors`],
+    ["Each sends", `${number(sent)} blurred numbers, once`],
+    ["Promise to everyone in the model", `ε = ${number(epsilon)}, δ = ${number(delta)}`],
+    [
+      "One submission, seen by the database",
+      `at most ε = ${number(local.epsilon, 4)} at δ = ${number(local.delta, 3)}. ${localInWords(mu).words}`,
+    ],
+    [
+      "Published may be",
+      calibration.model.releases === "any"
+        ? "any number of models from one final collection"
+        : "one model, once",
+    ],
+  ];
+}
+
+function describeColumn(column) {
+  if (column.kind === "categorical") return `${column.name} (${column.levels.join(", ")})`;
+  if (column.kind === "binary") return `${column.name} (yes or no)`;
+  return `${column.name} (${number(column.lower)} to ${number(column.upper)})`;
+}
+
+/**
+ * What the certified bound means for a reader: how much larger the model's typical error may be
+ * than that of the best model. A mean of ½(y − ŷ)² that is larger by r makes the root of the mean
+ * square larger by √(2r) at most, in units of half the target's range.
+ */
+export function errorInWords(agreement) {
+  const risk = agreement.calibration.excess_risk;
+  if (risk === null) {
+    return "No bound on the error is certified, because the agreement sets no bound on the weights.";
+  }
+  const { schema } = agreement;
+  const likely = "with a probability of 90 %, once the quorum is reached";
+  if (isLabel(schema)) {
+    return `The model’s average loss exceeds that of the best one by at most ${number(risk, 3)}, ${likely}.`;
+  }
+  const { lower, upper, name } = schema.target;
+  const bound = (Math.sqrt(2 * risk) * (upper - lower)) / 2;
+  if (bound >= upper - lower) {
+    return "At this quorum the certified bound says nothing: the error may be as large as the whole range.";
+  }
+  return (
+    `Over its contributors the model’s typical error in ${name} exceeds that of the best one by ` +
+    `at most ${number(bound, 3)}, ${likely}. That is a worst case.`
+  );
+}
+
+/** How blurred the averages over a quorum are, from which the model is made. */
+export function noiseInWords({ calibration }) {
+  const { mechanism, setting } = calibration;
+  const isMoment = mechanism === "moment";
+  const noise = isMoment ? Math.max(calibration.sigma_m, calibration.sigma_p) : calibration.sigma_b;
+  return (
+    `Averaged over ${number(setting.quorum)} people, the blur is ${isMoment ? "" : "at least "}` +
+    `± ${number(noise / setting.quorum, 2)} on numbers that lie between −1 and 1. Twice the quorum halves it.`
+  );
+}
+
+export function number(value, digits = 6) {
+  if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e12)) {
+    const [mantissa, exponent] = value.toExponential(Math.min(digits, 4) - 1).split("e");
+    const power = String(Number(exponent)).replace(
+      /./g,
+      (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)],
+    );
+    const short = String(Number(mantissa));
+    return short === "1" ? `10${power}` : `${short}·10${power}`;
+  }
+  return new Intl.NumberFormat("en", { maximumSignificantDigits: digits }).format(value);
+}

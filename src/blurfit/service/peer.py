@@ -1,0 +1,168 @@
+"""The first of two databases publishes with the second: `blurfit.store.joint_publication`, step by
+step, over a wire that may break at any of them.
+
+The wire is HTTP with a token that both services were started with, and TLS where it leaves the
+machine (the agreement allows no other address). Whatever gets no answer is asked again; whoever
+drives may be killed anywhere, and be driven again.
+"""
+
+from typing import Any, Protocol, Self
+
+import httpx2 as httpx
+import msgspec
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.errors import (
+    InfeasibleError,
+    NotCertifiedError,
+    ServiceError,
+)
+from blurfit.protocol.http import PATIENCE, Exchange
+from blurfit.store import commitment, joint_publication
+from blurfit.store.collections import Collection
+from blurfit.store.commitment import ByteArray
+from blurfit.store.joint_publication import Result, WordArray
+from blurfit.store.store import Store
+
+OCTETS = "application/octet-stream"
+NAMES_AT_ONCE = 2**18
+_SECONDS_AT_MOST = 15.0  # an administrator waits for the answer, and may ask again
+
+
+class Sums(msgspec.Struct, forbid_unknown_fields=True):
+    """Σ mask mod 2⁶⁴ over a set; whole numbers as texts, since JSON's are too short."""
+
+    digest: str
+    count: int
+    sums: list[str]
+
+
+class Published(msgspec.Struct, forbid_unknown_fields=True):
+    """What the first database found: the texts of the model and of the sums."""
+
+    model: str
+    statistics: str
+
+
+class Peer(Protocol):
+    """The second database, as the first sees it."""
+
+    def names(self) -> ByteArray:
+        """Everyone whose share it has, in order."""
+
+    def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
+        """Σ mask over the set that is left without these, which it commits to."""
+
+    def deliver(self, model: str, statistics: str) -> None:
+        """Give it the result, to be stored and served."""
+
+
+def publish(store: Store, fingerprint: str, peer: Peer) -> str:
+    """The model's text, now or from before; the second database has it too when this returns."""
+    collection = store.collection(fingerprint)
+    found = store.read(joint_publication.result, collection)
+    if found is None:
+        chosen, left_out = store.write(joint_publication.fix, collection, peer.names())
+        masks = peer.masks(chosen.digest, chosen.count, left_out)
+        found = _learn(store, collection, masks)
+    model, sums = found.release.text(), found.release.statistics
+    if not found.delivered:
+        assert sums is not None  # two databases publish moments alone
+        peer.deliver(model, sums)
+        store.write(joint_publication.deliver, collection)
+    return model
+
+
+def _learn(store: Store, collection: Collection, masks: WordArray) -> Result:
+    """From the sums of shares and masks to what is written down, once."""
+    chosen, shares = store.read(joint_publication.sums_over, collection)
+    if masks.shape != shares.shape:
+        raise NotCertifiedError(
+            f"Expected {shares.size} sums from the other database, and got {masks.size}."
+        )
+    release = joint_publication.release_of(collection, chosen.count, shares - masks)
+    return store.write(joint_publication.keep, collection, release)
+
+
+class RemotePeer:
+    """The second database over HTTP; arguments as for `blurfit.protocol.http.Exchange`."""
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        token: str,
+        *,
+        patience: float = min(PATIENCE, _SECONDS_AT_MOST),
+        transport: httpx.BaseTransport | None = None,
+        **options: Any,
+    ) -> None:
+        url = agreement.databases[1].url
+        self._exchange = Exchange(
+            url, token=token, patience=patience, transport=transport, **options
+        )
+        self._path = f"/collections/{agreement.fingerprint}/shares"
+
+    def names(self) -> ByteArray:
+        """Everyone whose share it has, in order."""
+        parts, after = [], ""
+        while True:
+            part = self._exchange.get(f"{self._path}/names?after={after}")
+            parts.append(commitment.as_names(part))
+            if len(parts[-1]) < NAMES_AT_ONCE:
+                return np.concatenate(parts)
+            after = parts[-1][-1].tobytes().hex()
+
+    def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
+        """Σ mask over the set that is left without these, which it commits to."""
+        answer = self._exchange.post(
+            f"{self._path}/sum?digest={digest.hex()}&count={count}",
+            left_out.tobytes(),
+            content_type=OCTETS,
+        )
+        try:
+            found = msgspec.json.decode(answer, type=Sums)
+            words = np.array([int(one) for one in found.sums], dtype=np.uint64)
+        except (msgspec.MsgspecError, OverflowError, ValueError) as error:
+            raise ServiceError(f"Expected sums from {self._exchange.url}: {error}.") from error
+        if (found.digest, found.count) != (digest.hex(), count):
+            raise NotCertifiedError(
+                f"Expected sums over the set {digest.hex()} of {count}, and got some over "
+                f"{found.digest} of {found.count}."
+            )
+        return words
+
+    def deliver(self, model: str, statistics: str) -> None:
+        """Give it the result, to be stored and served."""
+        body = msgspec.json.encode(Published(model, statistics))
+        self._exchange.post(f"{self._path}/result", body)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._exchange.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+def publish_remotely(store: Store, fingerprint: str, token: str | None, **options: Any) -> str:
+    """`publish` with the second database of the agreement, at its address."""
+    agreement = store.collection(fingerprint).agreement
+    if token is None:
+        raise InfeasibleError(
+            "Expected a token that both databases share: start both services with "
+            "`blurfit serve --peer-token-file peer.txt`, and the same file."
+        )
+    with RemotePeer(agreement, token, **options) as peer:
+        try:
+            return publish(store, fingerprint, peer)
+        except ServiceError as error:
+            # Nothing that was done is lost: whoever asked may ask again.
+            name = agreement.databases[1].name
+            remedy = "Ask for the same again when it is back; nothing is done twice."
+            if error.status == 401:
+                remedy = "Start both services with the same --peer-token-file."
+            raise ServiceError(f"{name} did not help: {error} {remedy}", error.status) from error

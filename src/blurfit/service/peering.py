@@ -1,0 +1,129 @@
+"""What a database answers to the other one, over HTTP, to whoever has the token that both share.
+
+| request | what |
+| --- | --- |
+| GET …/shares/names?after= | the names here, 2¹⁸ at a time, once the collection is closed |
+| POST …/shares/sum?digest=&count= | Σ mask over the set without those in the body; one set, ever |
+| POST …/shares/result | the model and the sums, to be stored and served |
+
+The service keeps a hash of the token, and compares in constant time.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from blurfit.errors import InvalidValueError
+from blurfit.protocol import tokens
+from blurfit.service import problems
+from blurfit.service.peer import NAMES_AT_ONCE, OCTETS, Published, Sums
+from blurfit.service.problems import RequestError
+from blurfit.store import commitment, joint_publication
+from blurfit.store.store import Store
+
+Body = Callable[[Request, int], Awaitable[bytes]]
+JSON = "application/json"
+_RESULT_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Peering:
+    """The answers of a second database; `token_hash` is None where nobody may ask."""
+
+    store: Store
+    token_hash: bytes | None
+    body: Body
+
+    async def names(self, request: Request) -> Response:
+        """The names here, in order, after a given one."""
+        fingerprint = self._admit(request)
+        after = _hexadecimal(request, "after", (0, 32))
+        found = await run_in_threadpool(
+            lambda: self.store.read(
+                joint_publication.shown_names,
+                self.store.collection(fingerprint),
+                after,
+                NAMES_AT_ONCE,
+            )
+        )
+        return Response(found, media_type=OCTETS)
+
+    async def sum(self, request: Request) -> Response:
+        """Commit to a set, and then tell the sum over it."""
+        fingerprint = self._admit(request)
+        digest = _hexadecimal(request, "digest", (64,))
+        count = request.query_params.get("count", "")
+        if not (count.isascii() and count.isdigit() and len(count) <= 18):
+            raise InvalidValueError(f"Expected count={count!r} to be how many are in the set.")
+        _require_type(request, OCTETS)
+        left_out = commitment.as_names(await self.body(request, _RESULT_BYTES))
+
+        def commit_and_sum() -> Sums:
+            collection = self.store.collection(fingerprint)
+            self.store.write(joint_publication.accept, collection, digest, int(count), left_out)
+            chosen, words = self.store.read(joint_publication.sums_over, collection)
+            return Sums(chosen.digest.hex(), chosen.count, [str(int(word)) for word in words])
+
+        return _json(await run_in_threadpool(commit_and_sum))
+
+    async def result(self, request: Request) -> Response:
+        """Check the result against the set, store it, and serve it from now on."""
+        fingerprint = self._admit(request)
+        _require_type(request, JSON)
+        data = await self.body(request, _RESULT_BYTES)
+        try:
+            found = msgspec.json.decode(data, type=Published)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise InvalidValueError(f"Expected a model and statistics: {error}.") from error
+
+        def take() -> None:
+            collection = self.store.collection(fingerprint)
+            commitment.require_role(collection, "second")
+            chosen = self.store.read(commitment.recorded, collection)
+            joint_publication.check_result(collection, chosen, found.model, found.statistics)
+            self.store.write(
+                joint_publication.take_result, collection, found.model, found.statistics
+            )
+
+        await run_in_threadpool(take)
+        return _json(await run_in_threadpool(self.store.status, fingerprint))
+
+    def _admit(self, request: Request) -> str:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        known = self.token_hash
+        # Something is compared in any case, so that one cannot tell by time whether there is one.
+        right = tokens.matches(token, known or hashlib.sha256(b"").digest())
+        if scheme.lower() != "bearer" or known is None or not right:
+            raise RequestError(
+                problems.UNAUTHORISED,
+                "This is for the agreement's other database. Start both services with "
+                "`blurfit serve --peer-token-file`, and the same token.",
+            )
+        return str(request.path_params["fingerprint"])
+
+
+def _hexadecimal(request: Request, name: str, lengths: tuple[int, ...]) -> bytes:
+    text = request.query_params.get(name, "")
+    try:
+        if len(text) in lengths and text.isascii() and text.isalnum() | (not text):
+            return bytes.fromhex(text)
+    except ValueError:
+        pass
+    raise InvalidValueError(
+        f"Expected {name}={text!r} to be {' or '.join(map(str, lengths))} hexadecimal digits."
+    )
+
+
+def _require_type(request: Request, expected: str) -> None:
+    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    if kind != expected:
+        raise RequestError(problems.WRONG_TYPE, f"Expected content-type {kind!r} to be {expected}.")
+
+
+def _json(content: object) -> Response:
+    return Response(msgspec.json.encode(content), media_type=JSON)

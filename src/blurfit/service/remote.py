@@ -1,0 +1,88 @@
+"""A database from afar, as its administrator and the model's users see it."""
+
+from typing import Any, Self
+
+import httpx2 as httpx
+import msgspec
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.learning.statistics import Statistics
+from blurfit.messages.shares import Role
+from blurfit.model.published import PublishedModel
+from blurfit.protocol import tokens
+from blurfit.protocol.http import PATIENCE, Exchange, decoded
+
+HASHES_AT_ONCE = 5000
+
+
+class RemoteDatabase:
+    """A service; arguments as for `blurfit.protocol.http.Exchange`."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        patience: float = PATIENCE,
+        transport: httpx.BaseTransport | None = None,
+        **options: Any,
+    ) -> None:
+        self._exchange = Exchange(
+            url, token=token, patience=patience, transport=transport, **options
+        )
+
+    def open(
+        self, agreement: Agreement, *, invited: bool = False, role: Role = "whole"
+    ) -> dict[str, Any]:
+        """Start collecting; the collection's state is returned."""
+        path = f"/collections?invited={'true' if invited else 'false'}"
+        if role != "whole":
+            path += f"&role={role}"
+        return self._state(self._exchange.post(path, agreement.to_json().encode()))
+
+    def invite(self, agreement: Agreement, count: int) -> list[str]:
+        """New one-time invitations. They are made here, and the service gets their hashes alone."""
+        made = [tokens.new_token() for _ in range(count)]
+        for start in range(0, count, HASHES_AT_ONCE):
+            part = made[start : start + HASHES_AT_ONCE]
+            body = {"hashes": [tokens.hashed(token).hex() for token in part]}
+            self._exchange.post(f"{_path(agreement)}/invitations", msgspec.json.encode(body))
+        return made
+
+    def status(self, agreement: Agreement) -> dict[str, Any]:
+        """State, count and quorum."""
+        return self._state(self._exchange.get(_path(agreement)))
+
+    def close_collection(self, agreement: Agreement) -> dict[str, Any]:
+        """Close the collection without publishing anything."""
+        return self._state(self._exchange.post(f"{_path(agreement)}/close"))
+
+    def publish(self, agreement: Agreement) -> PublishedModel:
+        """Close the collection, and publish its model, once; again, the same is returned."""
+        return PublishedModel.from_json(self._exchange.post(f"{_path(agreement)}/publish").decode())
+
+    def model(self, agreement: Agreement) -> PublishedModel:
+        """The published model."""
+        return PublishedModel.from_json(self._exchange.get(f"{_path(agreement)}/model").decode())
+
+    def statistics(self, agreement: Agreement) -> Statistics:
+        """The blurred sums of a published `moment` collection."""
+        return Statistics.from_json(self._exchange.get(f"{_path(agreement)}/statistics"))
+
+    def _state(self, answer: bytes) -> dict[str, Any]:
+        found: dict[str, Any] = decoded(answer)
+        return found
+
+    def close(self) -> None:
+        """Hang up."""
+        self._exchange.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+def _path(agreement: Agreement) -> str:
+    return f"/collections/{agreement.fingerprint}"

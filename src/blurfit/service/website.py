@@ -1,0 +1,154 @@
+"""The pages: static files, read once, served with headers under which they can ask nobody else.
+
+| page | address |
+| --- | --- |
+| all collections | / |
+| contribute | /c/{fingerprint}, an invitation behind # |
+| a collection | /collections/{fingerprint}, where a browser asks for a page |
+| a model | /m/{fingerprint} |
+| administration | /admin |
+
+There is no build step, and nothing is put together here: a page reads its address and asks the
+service for the rest, as any other program would. Its policy allows scripts, styles and requests of
+this service alone, none of them inline, and no text may become HTML.
+"""
+
+import gzip
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+Origins = Callable[[str], Awaitable[Sequence[str]]]
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+    )
+)
+PAGE_HEADERS = {
+    "content-security-policy": POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+PAGES = {
+    "/": "home.html",
+    "/c/{fingerprint}": "contribute.html",
+    "/m/{fingerprint}": "model.html",
+    "/admin": "administration.html",
+}
+COLLECTION = "collection.html"
+MEDIA_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True)
+class File:
+    """A file as it is sent: plain and compressed, and a name for its content."""
+
+    plain: bytes
+    compressed: bytes
+    tag: str
+    media_type: str
+
+
+@cache
+def all_files() -> Mapping[str, File]:
+    """Every file of the pages by its name."""
+    found = {}
+    for entry in files("blurfit.service").joinpath("pages").iterdir():
+        plain = entry.read_bytes()
+        found[entry.name] = File(
+            plain,
+            gzip.compress(plain, 9, mtime=0),
+            f'"{hashlib.sha256(plain).hexdigest()[:32]}"',
+            MEDIA_TYPES[entry.name.rpartition(".")[2]],
+        )
+    return found
+
+
+def routes(origins: Origins | None = None) -> list[Route]:
+    """The pages' addresses, for the service to put beside its own.
+
+    `origins` tells which others the page of a collection may send to: where trust is split, those
+    of the agreement's databases.
+    """
+    return [
+        *(Route(path, _page_route(name, origins), methods=["GET"]) for path, name in PAGES.items()),
+        Route("/pages/{name}", _file, methods=["GET"]),
+    ]
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a browser asks on behalf of a person; programs ask for JSON, or for anything."""
+    accepted = request.headers.get("accept", "")
+    return "text/html" in accepted and "application/json" not in accepted
+
+
+def collection_page(request: Request) -> Response:
+    """The page of a collection, at the address where programs find its state."""
+    response = _page(request, COLLECTION)
+    response.headers["vary"] = "accept, accept-encoding"
+    return response
+
+
+def _page_route(
+    name: str, origins: Origins | None = None
+) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        response = _page(request, name)
+        if name == PAGES["/c/{fingerprint}"] and origins is not None:
+            others = " ".join(("'self'", *await origins(request.path_params["fingerprint"])))
+            policy = POLICY.replace("connect-src 'self'", f"connect-src {others}")
+            response.headers["content-security-policy"] = policy
+        return response
+
+    return endpoint
+
+
+def _page(request: Request, name: str) -> Response:
+    """The page, which says itself what is wrong with its address; for programs it is a 404."""
+    fingerprint = request.path_params.get("fingerprint")
+    is_address = fingerprint is None or re.fullmatch("[0-9a-f]{64}", fingerprint)
+    return _answer(request, all_files()[name], 200 if is_address else 404)
+
+
+async def _file(request: Request) -> Response:
+    found = all_files().get(request.path_params["name"])
+    if found is None or found.media_type == MEDIA_TYPES["html"]:
+        raise HTTPException(404)
+    return _answer(request, found)
+
+
+def _answer(request: Request, file: File, status: int = 200) -> Response:
+    headers = {
+        "content-type": file.media_type,
+        "cache-control": "no-cache",  # kept, but asked after: a page and its scripts are of one age
+        "etag": file.tag,
+        "vary": "accept-encoding",
+    }
+    if file.media_type == MEDIA_TYPES["html"]:
+        headers |= PAGE_HEADERS
+    if status == 200 and file.tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(file.compressed, status, headers | {"content-encoding": "gzip"})
+    return Response(file.plain, status, headers)

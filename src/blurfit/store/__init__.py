@@ -1,0 +1,1 @@
+"""The database's memory: durable, and one release from each collection."""

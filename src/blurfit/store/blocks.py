@@ -1,0 +1,178 @@
+"""Submissions as they came, some hundreds in a row, each block with its sums.
+
+A block is written once, in the transaction that takes its names, so it neither loses nor doubles
+anything that the names do not. Its checksum covers count and sums: whoever learns from the sums
+checks them and need not read the numbers again.
+
+Where people come one at a time the blocks would be as many as the people. So whenever there are
+many small ones they are put together into one, in one transaction that removes exactly what it
+read. Two services that try it at once get different blocks, because a row can be removed only once.
+"""
+
+import hashlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blurfit.errors import InfeasibleError, NotCertifiedError
+from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import total
+from blurfit.messages.submissions import Submissions
+from blurfit.store.collections import ByteArray, Collection, Numbers
+from blurfit.store.tables import blocks
+
+SMALL, MANY = 256, 256  # blocks below so many rows are put together when there are so many of them
+
+
+def append(
+    connection: Connection, collection: Collection, names: ByteArray, numbers: Numbers
+) -> int:
+    """Keep some rows, and tell how many of the blocks they became are small."""
+    return _write(connection, collection, int(time.time() // 3600), names, numbers)
+
+
+def put_together(connection: Connection, collection: Collection) -> None:
+    """Make large blocks of the small ones."""
+    small = (blocks.c.collection == collection.key) & (blocks.c.count < SMALL)
+    chosen = sa.select(blocks.c.key).where(small).with_for_update(skip_locked=True)
+    removed = connection.execute(
+        sa.delete(blocks).where(blocks.c.key.in_(chosen)).returning(blocks.c.hour, blocks.c.rows)
+    )
+    by_hour: dict[int, list[bytes]] = {}
+    for hour, rows in removed:
+        by_hour.setdefault(hour, []).append(rows)
+    for hour, parts in by_hour.items():
+        _write(connection, collection, hour, *_apart(collection, b"".join(parts)))
+
+
+def count(connection: Connection, collection: Collection) -> int:
+    """How many submissions a collection holds."""
+    query = sa.select(sa.func.coalesce(sa.func.sum(blocks.c.count), 0))
+    return int(connection.scalar(query.where(blocks.c.collection == collection.key)) or 0)
+
+
+def history(connection: Connection, collection: Collection) -> list[tuple[int, int]]:
+    """How many came in which hour since 1970."""
+    here = blocks.c.collection == collection.key
+    query = sa.select(blocks.c.hour, sa.func.sum(blocks.c.count)).where(here)
+    return [
+        (hour, int(come))
+        for hour, come in connection.execute(query.group_by(blocks.c.hour).order_by(blocks.c.hour))
+    ]
+
+
+def statistics(connection: Connection, collection: Collection) -> Statistics:
+    """N, A and c of everything that a collection holds, each counted once."""
+    found = ((rows, np.frombuffer(sums, "<f8")) for rows, sums in parts(connection, collection))
+    return total(collection.agreement, found, collection.exact_rows)
+
+
+def parts(connection: Connection, collection: Collection) -> Iterator[tuple[int, bytes]]:
+    """Count and sums of every block, as they were written."""
+    query = sa.select(blocks.c.key, blocks.c.count, blocks.c.checksum, blocks.c.sums)
+    for key, rows, checksum, sums in connection.execute(
+        query.where(blocks.c.collection == collection.key)
+    ):
+        if _checksum(collection, rows, sums) != checksum:
+            raise NotCertifiedError(
+                f"Expected block {key} of collection {collection.agreement.fingerprint} to be "
+                "as it was written, but its sums do not match their checksum: the storage is "
+                "damaged. Restore it from a backup."
+            )
+        yield rows, sums
+
+
+def submissions(connection: Connection, collection: Collection) -> Iterator[Submissions]:
+    """Everything that a collection holds, block by block, each compared with its sums."""
+    if collection.role != "whole":
+        raise InfeasibleError(
+            "Expected a collection of whole submissions: this one holds shares, of which nothing "
+            "can be told without the other database."
+        )
+    for names, numbers in rows(connection, collection):
+        yield collection.agreement.layout.table(names, numbers)
+
+
+def rows(connection: Connection, collection: Collection) -> Iterator[tuple[ByteArray, Numbers]]:
+    """Names and numbers, or names and shares, block by block; each compared with its sums.
+
+    But for seeds, whose masks would take long to add up.
+    """
+    for key, sums, block in _stored(connection, collection):
+        names, numbers = _apart(collection, block)
+        if collection.role == "second":
+            yield names, numbers
+            continue
+        with np.errstate(over="ignore", invalid="ignore"):  # whatever damage made of them
+            again = collection.sums(numbers)
+        stated = np.frombuffer(sums, again.dtype.newbyteorder("<"))
+        if collection.exact_rows > 1 and not np.array_equal(again, stated):
+            raise NotCertifiedError(
+                f"Expected the numbers of block {key} of collection "
+                f"{collection.agreement.fingerprint} to add up to its sums, and they do not: the "
+                "storage is damaged. Restore it from a backup."
+            )
+        yield names, numbers
+
+
+def _stored(connection: Connection, collection: Collection) -> Iterator[Any]:
+    """Key, sums and rows of every block, in order, as they are at one moment."""
+    c = blocks.c
+    wanted, here = sa.select(c.key, c.sums, c.rows), c.collection == collection.key
+    if connection.dialect.name == "postgresql":
+        query = wanted.where(here).order_by(c.key)
+        yield from connection.execution_options(yield_per=16).execute(query)
+        return
+    # SQLite would sort whole rows, which takes four times as long. What a transaction reads there
+    # is of one moment however many statements it takes.
+    for key in connection.scalars(sa.select(c.key).where(here).order_by(c.key)).all():
+        yield connection.execute(wanted.where(c.key == key)).one()
+
+
+def _write(
+    connection: Connection,
+    collection: Collection,
+    hour: int,
+    names: ByteArray,
+    numbers: Numbers,
+) -> int:
+    """Rows as blocks; how many of these are small is returned."""
+    size = collection.block_rows
+    starts = range(0, len(names), size)
+    written = []
+    for start in starts:
+        part = slice(start, start + size)
+        found = collection.sums(numbers[part])
+        sums = found.astype(found.dtype.newbyteorder("<")).tobytes()
+        count = len(names[part])
+        written.append(
+            {
+                "collection": collection.key,
+                "hour": hour,
+                "count": count,
+                "checksum": _checksum(collection, count, sums),
+                "sums": sums,
+                "rows": np.hstack([names[part], numbers[part].view(np.uint8)]).tobytes(),
+            }
+        )
+    connection.execute(sa.insert(blocks), written)
+    return sum(len(names) - start < SMALL for start in starts)
+
+
+def _apart(collection: Collection, rows: bytes) -> tuple[ByteArray, Numbers]:
+    width = 16 + 8 * sum(collection.layout.widths)
+    table = np.frombuffer(rows, dtype=np.uint8).reshape(-1, width)
+    kind = "<f8" if collection.role == "whole" else "<u8"
+    return np.ascontiguousarray(table[:, :16]), np.ascontiguousarray(table[:, 16:]).view(kind)
+
+
+def _checksum(collection: Collection, rows: int, sums: bytes) -> bytes:
+    whole = hashlib.blake2b(digest_size=16)
+    whole.update(collection.agreement.fingerprint.encode())
+    whole.update(rows.to_bytes(8, "little"))
+    whole.update(sums)
+    return whole.digest()

@@ -1,0 +1,206 @@
+r"""The one set of contributors that two databases sum over, fixed once and never changed.
+
+Two sums over sets that differ in one person differ by that person's blurred record. So each of the
+two databases commits to one set of names for each collection: it writes the set's digest down,
+durably, before it gives away anything that depends on the set, and from then on answers for this
+set alone. Written down are the digest, how many are in it, and which of the names that are here are
+*not* in it: names cannot be added once a collection is closed, so that says who is.
+
+    digest = SHA-256("blurfit common set\n" ‖ fingerprint ‖ the identifiers in order, 16 bytes each)
+
+**How many a set may leave out.** The other database says whose shares it holds, and so could leave
+out honest people until a victim is alone among contributors whom it invented, whose noise it knows.
+Let a database hold N shares, H of them of honest people, and let a set leave out L ≤ ϱN of them.
+Then at least H − L ≥ H − ϱN honest people are in the set, whoever they are. So the quorum n of
+honest people is kept, whatever the other side claims, if
+
+    H ≥ n + ϱN,    or: it invented f = N − H ≤ ((1 − ϱ)H − n)/ϱ contributors at most.
+
+Without such a limit (ϱ = 1) f = n − 1 would do, however many honest people there are.
+The first database takes ϱ = 1/10. Contributors send the seed first, so that every honest share here
+has its seed at the second, and honest losses are next to none; ϱ = 0 would let whoever sends a
+single share without a seed end the collection. With H = 2n that is f ≤ 8n. The second takes
+ϱ = 1/2: it also holds the seeds of people who gave up half-way, or came while the first was away.
+With H = 3n that is f ≤ n. Keeping f small is what invitations are for.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, InvalidValueError
+from blurfit.messages.shares import ROLES, Role
+from blurfit.store.collections import Collection
+from blurfit.store.tables import identifiers, insert_if_absent, recent, splits
+from blurfit.validate import one_of
+
+ByteArray = npt.NDArray[np.uint8]
+
+# 1/ϱ: a set may leave out at most one in so many of those whom a database holds.
+LEFT_OUT_ONE_IN: dict[Role, int] = {"first": 10, "second": 2}
+_WIDTH = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Commitment:
+    """A set by its digest, its size, and the names that are in this database and not in it."""
+
+    digest: bytes
+    count: int
+    left_out: ByteArray
+
+
+def refuse_unless_fitting(agreement: Agreement, role: Role) -> None:
+    """Refuse to collect whole submissions where trust is split, and shares where it is not."""
+    one_of(ROLES, role=role)
+    if (role == "whole") == bool(agreement.databases):
+        one, *_ = wanted = ("first", "second") if agreement.databases else ("whole",)
+        raise InvalidValueError(
+            f"Expected role={role!r} to be {' or '.join(wanted)}, because the agreement's trust is "
+            f"{agreement.trust!r}: say which of its databases this is, like `--as {one}`."
+            if agreement.databases
+            else f"Expected role={role!r} to be 'whole', because the agreement's trust is 'one'."
+        )
+
+
+def take_role(connection: Connection, key: int, role: Role) -> None:
+    """Write down which of the two databases this is; another role than before is a conflict."""
+    values = {"collection": key, "role": role, "delivered": False}
+    connection.execute(insert_if_absent(connection, splits).values(values))
+    before = connection.scalar(sa.select(splits.c.role).where(splits.c.collection == key))
+    if before != role:
+        raise ConflictError(
+            f"Expected role={role!r} to be {before!r}, as when the collection was opened: that "
+            "cannot be changed afterwards."
+        )
+
+
+def names(connection: Connection, collection: Collection) -> ByteArray:
+    """Everyone whose share is here, in order."""
+    return as_names(b"".join(connection.scalars(_names(collection))))
+
+
+def page(connection: Connection, collection: Collection, after: bytes, most: int) -> bytes:
+    """The same a part at a time: the next names after one, one behind the other."""
+    return b"".join(connection.scalars(_names(collection, after).limit(most)))
+
+
+def recorded(connection: Connection, collection: Collection) -> Commitment | None:
+    """The set that was fixed, if one was."""
+    query = sa.select(splits.c.digest, splits.c.count, splits.c.left_out)
+    here = splits.c.collection == collection.key
+    digest, count, left_out = connection.execute(query.where(here)).one()
+    return None if digest is None else Commitment(bytes(digest), count, as_names(left_out))
+
+
+def record(connection: Connection, collection: Collection, left_out: ByteArray) -> Commitment:
+    """Fix the set of all who are here but these; below the quorum nothing is fixed.
+
+    The caller holds the collection's row, and has closed it. A set that was fixed before stays: if
+    it is another one, this is a conflict, for ever.
+    """
+    here = names(connection, collection)
+    common = minus(here, left_out)
+    if len(common) + len(left_out) != len(here):
+        raise InvalidValueError(
+            f"Expected the {len(left_out)} names that are left out to be among the {len(here)} "
+            "here, each once: a set must be of contributors whose shares both databases have."
+        )
+    if len(common) < collection.agreement.quorum:
+        raise BelowQuorumError(
+            f"Expected at least the quorum {collection.agreement.quorum} of contributors whose "
+            f"shares both databases have, and there are {len(common)}. With fewer the noise is too "
+            "small to protect anyone."
+        )
+    most = len(here) // LEFT_OUT_ONE_IN[collection.role]
+    if len(left_out) > most:
+        raise InfeasibleError(
+            f"Expected a set of almost all whose shares are here, and this one leaves out "
+            f"{len(left_out)} of the {len(here)}, where at most {most} may be missing: the other "
+            "database has lost shares, or names only some, so that those who are left could stand "
+            "among contributors that were made up. Find out which; if it is honest, let those who "
+            "are missing send again, or collect again."
+        )
+    chosen = Commitment(digest_of(collection, common), len(common), in_order(left_out))
+    before = recorded(connection, collection)
+    if before is not None:
+        if before.digest != chosen.digest:
+            raise ConflictError(
+                f"Expected the set {chosen.digest.hex()} to be {before.digest.hex()}, which was "
+                "fixed before: two sums over different sets would give away whoever is in one of "
+                "them alone. There will never be another."
+            )
+        return before
+    connection.execute(
+        sa.update(splits)
+        .where((splits.c.collection == collection.key) & splits.c.digest.is_(None))
+        .values(digest=chosen.digest, count=chosen.count, left_out=chosen.left_out.tobytes())
+    )
+    return chosen
+
+
+def require_role(collection: Collection, role: Role) -> None:
+    """Refuse what is for the other database."""
+    if collection.role != role:
+        raise InfeasibleError(
+            f"Expected the {role} of an agreement's two databases, and this one was opened as "
+            f"{collection.role!r}. Is the address right?"
+        )
+
+
+def digest_of(collection: Collection, common: ByteArray) -> bytes:
+    """What stands for a set of names, which are in order."""
+    whole = hashlib.sha256(b"blurfit common set\n")
+    whole.update(bytes.fromhex(collection.agreement.fingerprint))
+    whole.update(common.tobytes())
+    return whole.digest()
+
+
+def as_names(data: bytes) -> ByteArray:
+    """Names, one behind the other, as rows of 16 bytes."""
+    if len(data) % _WIDTH:
+        raise InvalidValueError(
+            f"Expected names of {_WIDTH} bytes, and got {len(data)} bytes: it was cut short."
+        )
+    return np.frombuffer(data, dtype=np.uint8).reshape(-1, _WIDTH)
+
+
+def in_order(some: ByteArray) -> ByteArray:
+    """Each name once, sorted."""
+    return np.unique(_keys(some)).view(np.uint8).reshape(-1, _WIDTH)
+
+
+def minus(some: ByteArray, others: ByteArray) -> ByteArray:
+    """Those of the first that are not among the second, in the order of the first."""
+    if not len(others):
+        return some
+    return some[~np.isin(_keys(some), _keys(others))]
+
+
+def among(some: ByteArray, others: ByteArray) -> npt.NDArray[np.bool_]:
+    """Which of the first are among the second, which are in order."""
+    if not len(others):
+        return np.zeros(len(some), dtype=np.bool_)
+    wanted, known = _keys(some), _keys(others)
+    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.asarray(known[places] == wanted)
+
+
+def _keys(some: ByteArray) -> npt.NDArray[np.bytes_]:
+    # All are of 16 bytes, so zeros at the end, which NumPy does not tell from nothing, do no harm.
+    return np.ascontiguousarray(some).view("S16").ravel()
+
+
+def _names(collection: Collection, after: bytes | None = None) -> sa.Select[tuple[bytes]]:
+    parts = []
+    for table in (identifiers, recent):
+        here = table.c.collection == collection.key
+        later = sa.true() if after is None else table.c.identifier > after
+        parts.append(sa.select(table.c.identifier).where(here & later))
+    both = sa.union_all(*parts).subquery()
+    return sa.select(both.c.identifier).order_by(both.c.identifier)

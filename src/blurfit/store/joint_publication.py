@@ -1,0 +1,287 @@
+"""Two databases publish one model: what each of them does, and in which order.
+
+::
+
+    first                                            second
+    ─────                                            ──────
+                                                     is closed by its administrator
+    asks for its names                        ─────► gives them, once it is closed
+    closes, fixes C = common names, writes it down
+    sends C                                   ─────► C ⊆ its names, |C| ≥ quorum, never another C:
+                                              ◄───── writes it down, then gives Σ mask over C
+    Σ shares over C − Σ mask = Σ v, learns,
+    writes sums and model down, publishes
+    sends both                                ─────► checks them against C, writes them down,
+                                                     publishes the same bytes
+
+Every step may be repeated: it finds what was written down and gives the same answer. Killed between
+two steps, either database goes on where it was; killed within one, the step never happened, since
+it is one transaction. Two results cannot come out, because the set is written down before the sum
+over it is given away, the model before anyone sees it, and neither is ever written a second time.
+
+**What the first learns** is Σ mask over one set of at least n, which with its shares gives Σv over
+that set: the blurred sums that are published anyway. **What the second learns** is the same sums,
+and which of the names it holds the first does not. (`blurfit.contributor.share` has the proof.)
+
+**A side that lies.** Another set than the one that was fixed is refused for ever, by either. A set
+that leaves people out is a set of at least n; what protects its members is that n of them are
+honest, so people whom a database invents must be kept out by invitations. A wrong sum spoils the
+model, as a lie of one database would: it gives nothing away, since the sums of shares and of masks
+over C are all that anyone ever gets.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blurfit.agreement.databases import largest_steps
+from blurfit.errors import (
+    ConflictError,
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+    NotPublishedError,
+)
+from blurfit.learning.learner import learn
+from blurfit.learning.release import Release
+from blurfit.learning.statistics import Statistics, unpack
+from blurfit.model.published import PublishedModel
+from blurfit.store import blocks, commitment, publication
+from blurfit.store.collections import Collection
+from blurfit.store.commitment import ByteArray, Commitment, require_role
+from blurfit.store.tables import collections, splits
+from blurfit.theory.calibration import MomentCalibration
+
+WordArray = npt.NDArray[np.uint64]
+
+
+class Result(NamedTuple):
+    """What a first database has come to, and whether the second has it too."""
+
+    release: Release
+    delivered: bool
+
+
+# ---- the first database
+
+
+def result(connection: Connection, collection: Collection) -> Result | None:
+    """What was found, if anything was."""
+    require_role(collection, "first")
+    c = collections.c
+    query = sa.select(c.model, c.statistics, c.refusal, splits.c.delivered)
+    row = connection.execute(
+        query.join(splits, splits.c.collection == c.key).where(c.key == collection.key)
+    ).one()
+    if row.model is None and row.refusal is None:
+        return None
+    return Result(Release(row.model, row.statistics, row.refusal), row.delivered)
+
+
+def fix(
+    connection: Connection, collection: Collection, theirs: ByteArray
+) -> tuple[Commitment, ByteArray]:
+    """Close the collection and fix the common set; the set, and whom the second must leave out.
+
+    Below the quorum an error is raised, nothing is fixed, and the collection goes on.
+    """
+    require_role(collection, "first")
+    _hold(connection, collection)
+    theirs = commitment.in_order(theirs)
+    here = commitment.names(connection, collection)
+    chosen = commitment.recorded(connection, collection)
+    if chosen is None:
+        publication.close(connection, collection)
+        chosen = commitment.record(connection, collection, commitment.minus(here, theirs))
+    common = commitment.minus(here, chosen.left_out)
+    if not commitment.among(common, theirs).all():
+        raise ConflictError(
+            f"Expected the other database to hold all of the {chosen.count} contributors that were "
+            "fixed, and it has fewer now: it lost some, or it is another one. Restore it."
+        )
+    return chosen, commitment.minus(theirs, common)
+
+
+def keep(connection: Connection, collection: Collection, release: Release) -> Result:
+    """Write down what was found; what was written before stays."""
+    _hold(connection, collection)
+    if (before := result(connection, collection)) is not None:
+        return before
+    return Result(publication.record(connection, collection, release), delivered=False)
+
+
+def deliver(connection: Connection, collection: Collection) -> None:
+    """Write down that the second database has the result."""
+    here = splits.c.collection == collection.key
+    connection.execute(sa.update(splits).where(here).values(delivered=True))
+
+
+def release_of(collection: Collection, count: int, words: WordArray) -> Release:
+    """What comes of Σv mod 2⁶⁴ over the set that was fixed: a model, or none for ever."""
+    try:
+        sums = statistics_of(collection, count, words)
+    except InfeasibleError as error:
+        return Release(refusal=str(error))
+    return Release.of(collection.agreement, sums)
+
+
+def statistics_of(collection: Collection, count: int, words: WordArray) -> Statistics:
+    """N, A and c from Σv mod 2⁶⁴, exactly: the sums that one database would have found.
+
+    Signed, since |Σv| < 2⁶³. An honest sum is at most N·B steps (`blurfit.agreement.databases`),
+    so a larger one is refused: then somebody has sent what is no share of a blurred record.
+    """
+    agreement = collection.agreement
+    assert isinstance(agreement.calibration, MomentCalibration)
+    steps, grid, d = words.view(np.int64), agreement.grid, agreement.dimension
+    k = d * (d + 1) // 2
+    limits = largest_steps(agreement.calibration, grid)
+    for part, limit in zip((steps[:k], steps[k:]), limits, strict=True):
+        if (np.abs(part.astype(np.float64)) > count * limit).any():
+            raise InfeasibleError(
+                f"The sums are larger than {count:,} blurred records can add up to: somebody sent "
+                "shares that are no shares of a blurred record. Shares cannot be screened; collect "
+                "again, by invitation."
+            )
+    # One rounding each, as in `blurfit.learning.sums`; to multiply by a power of two is exact.
+    gram = steps[:k].astype(np.float64) * grid.quadratic
+    moment = steps[k:].astype(np.float64) * grid.linear
+    return Statistics(count, unpack(gram, d), moment, agreement.fingerprint)
+
+
+# ---- the second database
+
+
+def shown_names(connection: Connection, collection: Collection, after: bytes, most: int) -> bytes:
+    """The names here, a part at a time, once the administrator has closed the collection."""
+    require_role(collection, "second")
+    _require_closed(connection, collection)
+    return commitment.page(connection, collection, after, most)
+
+
+def accept(
+    connection: Connection,
+    collection: Collection,
+    digest: bytes,
+    count: int,
+    left_out: ByteArray,
+) -> Commitment:
+    """Fix the set that the first database has fixed, if it is one that may be summed over."""
+    require_role(collection, "second")
+    _hold(connection, collection)
+    _require_closed(connection, collection)
+    before = commitment.recorded(connection, collection)
+    if before is not None and before.digest == digest:
+        return before
+    chosen = commitment.record(connection, collection, left_out)
+    if (chosen.digest, chosen.count) != (digest, count):
+        raise InvalidValueError(
+            f"Expected the set {digest.hex()} of {count} names to be {chosen.digest.hex()} of "
+            f"{chosen.count}, which is what is left here: it names somebody whose share is not "
+            "here, or was damaged on its way."
+        )
+    return chosen
+
+
+def take_result(connection: Connection, collection: Collection, model: str, sums: str) -> None:
+    """Write down the result and publish it; another one than before is a conflict, for ever."""
+    require_role(collection, "second")
+    _hold(connection, collection)
+    c = collections.c
+    query = sa.select(c.model, c.statistics).where(c.key == collection.key)
+    before = connection.execute(query).one()
+    if before.model is not None:
+        if (before.model, before.statistics) != (model, sums):
+            raise ConflictError(
+                "Expected the model that was published before: there is one for each collection."
+            )
+        return
+    publication.record(connection, collection, Release(model, sums))
+
+
+def check_result(collection: Collection, chosen: Commitment | None, model: str, sums: str) -> None:
+    """Refuse a result that is not the model of these sums over the set that was fixed.
+
+    That the sums are right cannot be seen from here; that the model follows from them can.
+    """
+    if chosen is None:
+        raise InfeasibleError(
+            "Expected a set to be fixed before there is a result: begin by asking for the names."
+        )
+    found, statistics = PublishedModel.from_json(model), Statistics.from_json(sums)
+    again = learn(collection.agreement, statistics)
+    same = (
+        (found.fingerprint, found.count, found.caveat, found.to_json())
+        == (again.fingerprint, chosen.count, None, model)
+        and (statistics.fingerprint, statistics.count) == (again.fingerprint, chosen.count)
+        and np.allclose(found.weights, again.weights, rtol=1e-6, atol=1e-9)
+        and np.isclose(found.ridge, again.ridge, rtol=1e-6)
+    )
+    if not same:
+        raise InvalidValueError(
+            f"Expected the model of these sums, from the {chosen.count} contributors that were "
+            "fixed: this one is of others, or does not follow. Let both databases use the same "
+            "release of blurfit."
+        )
+
+
+def consent(connection: Connection, collection: Collection) -> str | None:
+    """Close a second database's collection; its model, if the first has sent it already."""
+    require_role(collection, "second")
+    publication.close(connection, collection)
+    try:
+        return publication.model(connection, collection)
+    except NotPublishedError:
+        return None
+
+
+# ---- both
+
+
+def sums_over(connection: Connection, collection: Collection) -> tuple[Commitment, WordArray]:
+    """The set that was fixed, and Σ over exactly this set, of shares or of masks, mod 2⁶⁴.
+
+    The sums of the blocks, minus those of the rows that are left out. Where nobody is left out no
+    row is read: so it is at the first database, whose shares are the long ones, as long as
+    contributors send the seed before the share (`blurfit.contributor.share_sending`).
+    """
+    chosen = commitment.recorded(connection, collection)
+    if chosen is None:
+        raise InfeasibleError("Expected a set to be fixed before anything is summed over it.")
+    count, total = 0, np.zeros(1, dtype=np.uint64)
+    for rows, sums in blocks.parts(connection, collection):
+        count += rows
+        total = total + np.frombuffer(sums, dtype="<u8")
+    if len(chosen.left_out):
+        for names, words in blocks.rows(connection, collection):
+            excluded = commitment.among(names, chosen.left_out)
+            if excluded.any():
+                count -= int(excluded.sum())
+                total = total - collection.sums(words[excluded])
+    if count != chosen.count:
+        raise NotCertifiedError(
+            f"Expected {chosen.count} shares in the set that was fixed, and found {count}: the "
+            "storage is damaged. Restore it from a backup."
+        )
+    return chosen, total
+
+
+def _hold(connection: Connection, collection: Collection) -> None:
+    """Let everyone else who would change this collection wait."""
+    here = collections.c.key == collection.key
+    connection.execute(sa.select(collections.c.key).where(here).with_for_update())
+
+
+def _require_closed(connection: Connection, collection: Collection) -> None:
+    state = connection.scalar(
+        sa.select(collections.c.state).where(collections.c.key == collection.key)
+    )
+    if state == "collecting":
+        raise InfeasibleError(
+            f"Expected the collection to be closed by {collection.agreement.databases[1].name}, "
+            "too: the administrators of both databases must agree. Ask that one to run "
+            "`blurfit close`."
+        )

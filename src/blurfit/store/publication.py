@@ -1,0 +1,142 @@
+"""One release from each collection: closed, learned and stored in one transaction.
+
+    collecting ─► closed ─► published          and never back
+                    └────► handed over
+
+A model from a collection that goes on growing would give away whoever came in between, so nothing
+is learned before it is closed, and nothing is accepted afterwards. Whoever publishes holds the
+collection's row from the first look to the end: groups of arrivals wait, and so does a second
+publisher, who then finds the first one's model. Killed in the middle, the transaction never
+happened.
+
+A collection that is exported before it is published is handed over: its one release comes from the
+exported file, together with other files or alone (`blurfit.learning.release` has the proof that
+there is only one). That is written down before the file is, with the place where it is written:
+killed in between, the export may be repeated to the same place.
+"""
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blurfit.errors import ConflictError, InfeasibleError, NotPublishedError
+from blurfit.learning.release import Release
+from blurfit.store import blocks
+from blurfit.store.collections import Collection
+from blurfit.store.tables import collections
+
+
+def close(connection: Connection, collection: Collection) -> None:
+    """Close a collection, if it is not: nothing more is accepted, and nothing is published yet."""
+    c = collections.c
+    connection.execute(
+        sa.update(collections)
+        .where((c.key == collection.key) & (c.state == "collecting"))
+        .values(state="closed")
+    )
+
+
+def publish(connection: Connection, collection: Collection) -> Release:
+    """Learn the model, or find that there is none; what was found before stays.
+
+    Below the quorum an error is raised, and the collection goes on. Shares are not for this: their
+    sums mean nothing without the other database (`blurfit.store.joint_publication`).
+    """
+    _require_whole(collection)
+    row = _held(connection, collection)
+    if row.model is not None or row.refusal is not None:
+        return Release(row.model, row.statistics, row.refusal)
+    if row.handed_over is not None:
+        raise InfeasibleError(
+            f"This collection was exported to {row.handed_over!r}, and its model is learned from "
+            "that file (`blurfit learn`). Another one from here could be of other people, and the "
+            "two would give away whom they differ in."
+        )
+    return record(
+        connection,
+        collection,
+        Release.of(collection.agreement, blocks.statistics(connection, collection)),
+    )
+
+
+def record(connection: Connection, collection: Collection, release: Release) -> Release:
+    """Write down what a collection has come to, in the transaction that holds its row."""
+    connection.execute(
+        sa.update(collections)
+        .where(collections.c.key == collection.key)
+        .values(
+            state="closed" if release.model is None else "published",
+            model=release.model,
+            statistics=release.statistics,
+            refusal=release.refusal,
+        )
+    )
+    return release
+
+
+def hand_over(connection: Connection, collection: Collection, place: str) -> Release | None:
+    """What was published, to be told in the exported file; None if the release is left to it.
+
+    Refused while more may come; where a model was tried and could not be, which is for good; and
+    where it was left to a file at another place.
+    """
+    _require_whole(collection)
+    row = _held(connection, collection)
+    if row.state == "collecting":
+        raise NotPublishedError(
+            f"Expected a collection that is closed, and {collection.fingerprint} is still "
+            "collecting. Close it first (`blurfit close`); that cannot be undone."
+        )
+    if row.refusal is not None:
+        raise InfeasibleError(row.refusal)
+    if row.model is not None:
+        return Release(row.model, row.statistics)
+    if row.handed_over not in (None, place):
+        raise ConflictError(
+            f"Expected {place!r} to be {row.handed_over!r}, where this collection was exported "
+            "before: models learned from two exports, each with other files, would give away whom "
+            "they differ in. Learn from that file, or export to the same place again."
+        )
+    here = collections.c.key == collection.key
+    connection.execute(sa.update(collections).where(here).values(handed_over=place))
+    return None
+
+
+def model(connection: Connection, collection: Collection) -> str:
+    """The published model, always the same text."""
+    return _published(connection, collection, collections.c.model)
+
+
+def statistics(connection: Connection, collection: Collection) -> str:
+    """The blurred sums that were published with a `moment` model; further models are free."""
+    if collection.agreement.mechanism != "moment":
+        raise NotPublishedError(
+            "The sums of an 'input' collection are never shown: a second model from them would "
+            "undo the noise of the first. Use mechanism='moment' where they are needed."
+        )
+    return _published(connection, collection, collections.c.statistics)
+
+
+def _published(connection: Connection, collection: Collection, column: sa.Column[Any]) -> str:
+    text = connection.scalar(sa.select(column).where(collections.c.key == collection.key))
+    if text is None:
+        raise NotPublishedError(
+            "The model of this collection has not been published. Its administrator does that, "
+            f"once, when at least {collection.agreement.quorum:,} have contributed."
+        )
+    return str(text)
+
+
+def _held(connection: Connection, collection: Collection) -> Any:
+    """The collection's row, for which everyone else who would change it waits."""
+    here = collections.c.key == collection.key
+    return connection.execute(sa.select(collections).where(here).with_for_update()).one()
+
+
+def _require_whole(collection: Collection) -> None:
+    if collection.role != "whole":
+        raise InfeasibleError(
+            "Expected a collection of whole submissions: this one holds shares, and is published "
+            "together with the agreement's other database, through the service."
+        )

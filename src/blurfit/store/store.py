@@ -1,0 +1,327 @@
+"""The store: submissions in SQLite or PostgreSQL, each counted once, and one model from each
+collection.
+
+A submission is stored under its random identifier. What comes again under it is acknowledged and
+counted once, so a sender who is not sure may simply send again; the first one stays, whatever the
+numbers of a later one are. What was accepted is on disk.
+
+What must happen together is one transaction: names, numbers, sums and used invitations of a group
+of arrivals; the closing of a collection, its model, and the sums that are published with it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+from sqlalchemy.engine import Connection
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.errors import BlurfitError, InvalidValueError, StorageError, UnknownCollectionError
+from blurfit.learning.statistics import Statistics
+from blurfit.messages.shares import Role
+from blurfit.messages.submissions import Submission, Submissions
+from blurfit.model.published import PublishedModel
+from blurfit.store import blocks, collections, commitment, credentials, publication, tables
+from blurfit.store.arrivals import (
+    Arrival,
+    Outcome,
+    SomeAreKnownError,
+    receive_new,
+    receive_one_by_one,
+    settle,
+)
+from blurfit.store.collections import Collection, State
+
+Receiver = Callable[[Connection, Collection, Sequence[Arrival]], tuple[list[Outcome], int]]
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
+_AWAY = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
+_MOST_RECENT = 2**15  # names that wait to be put in order
+
+
+@dataclass(frozen=True)
+class Status:
+    """What anyone may know of a collection."""
+
+    fingerprint: str
+    state: State
+    count: int
+    quorum: int
+    invited: bool
+
+
+class Store:
+    """Any number of collections, each under its agreement's fingerprint.
+
+    Args:
+        place: a file for SQLite, a URL (sqlite:///collection.db, postgresql://user@host/name), or
+            ":memory:" for one that lasts as long as this object.
+    """
+
+    def __init__(self, place: str | Path = ":memory:") -> None:
+        self._engine = tables.connect(place)
+        self._lock = RLock() if str(place) in (":memory:", "sqlite://") else None
+        self._collections: dict[str, Collection] = {}
+        # How much has come since it was last put in order; what came before this process waits.
+        self._small: dict[int, int] = {}
+        self._recent = 0
+        try:
+            with self._writing() as connection:
+                tables.migrate(connection)
+        except (StorageError, exc.DatabaseError) as error:
+            self._engine.dispose()
+            raise InvalidValueError(
+                f"Expected {str(self._engine.url)!r} to be a store that can be opened: {error} "
+                "Does its folder exist, and is the server running?"
+            ) from error
+        except BaseException:
+            self._engine.dispose()
+            raise
+
+    # ---- collections
+
+    def open(
+        self,
+        agreement: Agreement,
+        *,
+        invited: bool = False,
+        role: Role = "whole",
+        allow_unproved: bool = False,
+    ) -> bool:
+        """Start collecting under an agreement, which is verified; whether it is new is returned.
+
+        To open it again changes nothing. `invited` says that each submission needs an invitation,
+        `role` which of the two databases this is, where trust is split;
+        `allow_unproved` is as in `Agreement.verify`.
+        """
+        agreement.verify(allow_unproved=allow_unproved)
+        commitment.refuse_unless_fitting(agreement, role)
+        with self._writing() as connection:
+            key, new = collections.begin(connection, agreement, invited=invited)
+            if role != "whole":
+                commitment.take_role(connection, key, role)
+        return new
+
+    def collection(self, fingerprint: str) -> Collection:
+        """What never changes about a collection, read once."""
+        if found := self._collections.get(fingerprint):
+            return found
+        with self._reading() as connection:
+            found = collections.find(connection, fingerprint)
+        self._collections[fingerprint] = found
+        return found
+
+    def known(self, fingerprint: str) -> Collection | None:
+        """A collection that was read before, without a wait; None if it was not."""
+        return self._collections.get(fingerprint)
+
+    def status(self, fingerprint: str) -> Status:
+        """State, count and quorum of a collection."""
+        return self.read(_status, self.collection(fingerprint))
+
+    def statuses(self) -> list[Status]:
+        """Those of all collections, in the order of their opening."""
+        return [self.status(one) for one in self.read(collections.fingerprints)]
+
+    def history(self, fingerprint: str) -> list[tuple[int, int]]:
+        """How many came in which hour since 1970."""
+        return self.read(blocks.history, self.collection(fingerprint))
+
+    # ---- submissions
+
+    def receive(self, collection: Collection, arrivals: Sequence[Arrival]) -> list[Outcome]:
+        """Take a group of arrivals in one transaction; each succeeds or fails for itself.
+
+        Raises StorageError if the transaction as a whole failed: then nothing was kept, or, if the
+        connection broke at the very end, the same arrivals may be given again and count once.
+        """
+        if not collection.invited:
+            try:
+                return self._receive(receive_new, collection, arrivals)
+            except SomeAreKnownError:
+                pass
+        return self._receive(receive_one_by_one, collection, arrivals)
+
+    def _receive(
+        self, take: Receiver, collection: Collection, arrivals: Sequence[Arrival]
+    ) -> list[Outcome]:
+        with self._writing() as connection:
+            outcomes, small = take(connection, collection, arrivals)
+            waiting = self._small.get(collection.key, 0) + small
+            if waiting >= blocks.MANY:
+                blocks.put_together(connection, collection)
+                waiting = 0
+            recent = self._recent + sum(one for one in outcomes if isinstance(one, int))
+            if recent >= _MOST_RECENT and connection.dialect.name == "sqlite":
+                settle(connection)
+                recent = 0
+        self._small[collection.key], self._recent = waiting, recent
+        return outcomes
+
+    def add(self, agreement: Agreement, received: Submission | Submissions) -> int:
+        """Keep what was received, all of it or nothing; how many were new is returned.
+
+        The collection is opened if it is not there yet.
+        """
+        if not isinstance(received, Submission | Submissions):
+            raise InvalidValueError(
+                f"Expected a Submission or Submissions, and got {type(received).__name__}: "
+                "records are blurred by their contributors, with perturb."
+            )
+        batch = received if isinstance(received, Submissions) else Submissions.gather([received])
+        layout = agreement.layout
+        rows = layout.rows_of(batch)
+        try:
+            collection = self.collection(agreement.fingerprint)
+        except UnknownCollectionError:
+            self.open(agreement)
+            collection = self.collection(agreement.fingerprint)
+        names, numbers = layout.names(rows), layout.numbers(rows)
+        if collection.screen is not None:
+            collection.screen.require(numbers)
+        (outcome,) = self.receive(collection, [Arrival(names, numbers)])
+        if isinstance(outcome, BlurfitError):
+            raise outcome
+        return outcome
+
+    def count(self, agreement: Agreement) -> int:
+        """How many different submissions there are under the agreement."""
+        try:
+            return self.status(agreement.fingerprint).count
+        except UnknownCollectionError:
+            return 0
+
+    def submissions(self, fingerprint: str) -> Iterator[Submissions]:
+        """Everything that a collection holds: for a backup, or to check its sums."""
+        collection = self.collection(fingerprint)
+        with self._reading() as connection:
+            yield from blocks.submissions(connection, collection)
+
+    # ---- publication
+
+    def close_collection(self, fingerprint: str) -> Status:
+        """Accept nothing more, and publish nothing yet."""
+        collection = self.collection(fingerprint)
+        self.write(publication.close, collection)
+        return self.read(_status, collection)
+
+    def publish(self, agreement: Agreement | str) -> PublishedModel:
+        """Learn the model, once: it closes the collection, and is the same for ever."""
+        fingerprint = agreement if isinstance(agreement, str) else agreement.fingerprint
+        return PublishedModel.from_json(self.publish_text(fingerprint))
+
+    def publish_text(self, fingerprint: str) -> str:
+        """Learn the model, once, as a text that is always the same bytes."""
+        return self.write(publication.publish, self.collection(fingerprint)).text()
+
+    def model(self, fingerprint: str) -> str:
+        """The published model, always the same text."""
+        return self.read(publication.model, self.collection(fingerprint))
+
+    def statistics(self, agreement: Agreement | str) -> Statistics:
+        """The blurred sums that were published with a `moment` model; further models are free."""
+        fingerprint = agreement if isinstance(agreement, str) else agreement.fingerprint
+        return Statistics.from_json(self.statistics_text(fingerprint))
+
+    def statistics_text(self, fingerprint: str) -> str:
+        """The blurred sums as they were stored."""
+        return self.read(publication.statistics, self.collection(fingerprint))
+
+    # ---- keys
+
+    def invite(self, fingerprint: str, hashes: Iterable[bytes]) -> int:
+        """Keep the hashes of new invitations; how many were new is returned."""
+        return self.write(credentials.invite, self.collection(fingerprint), hashes)
+
+    def invitations(self, fingerprint: str) -> int:
+        """How many invitations nobody has used yet."""
+        return self.read(credentials.unused, self.collection(fingerprint))
+
+    def administrator(self) -> bytes | None:
+        """The hash of the administrator's token, if there is one."""
+        return self.read(credentials.administrator)
+
+    def appoint(self, token_hash: bytes, *, replace: bool = False) -> bool:
+        """Keep the hash of the administrator's token, if there is none or it shall be replaced."""
+        return self.write(credentials.appoint, token_hash, replace=replace)
+
+    # ---- transactions
+
+    def write(
+        self,
+        what: Callable[Concatenate[Connection, _Given], _Found],
+        *arguments: _Given.args,
+        **named: _Given.kwargs,
+    ) -> _Found:
+        """Do something in one transaction, all of it or nothing."""
+        with self._writing() as connection:
+            return what(connection, *arguments, **named)
+
+    def read(
+        self,
+        what: Callable[Concatenate[Connection, _Given], _Found],
+        *arguments: _Given.args,
+        **named: _Given.kwargs,
+    ) -> _Found:
+        """Find something out in one transaction that only reads."""
+        with self._reading() as connection:
+            return what(connection, *arguments, **named)
+
+    def tidy(self) -> None:
+        """Move what SQLite has logged to its place, beside whoever writes; else nothing to do.
+
+        Left to the writer, a commit now and then would take half a second.
+        """
+        if self._engine.dialect.name == "sqlite" and self._lock is None:
+            connection = self._engine.raw_connection()
+            try:
+                connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)")
+            finally:
+                connection.close()
+
+    def close(self) -> None:
+        """Close the file, or the connections."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """All or nothing: committed at the end of the block, rolled back if it fails."""
+        with self._transaction(self._engine.execution_options(writes=True)) as connection:
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._transaction(self._engine) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, engine: sa.Engine) -> Iterator[Connection]:
+        if self._lock is not None:
+            self._lock.acquire()  # one connection, so one at a time
+        try:
+            with engine.begin() as connection:
+                yield connection
+        except _AWAY as error:
+            original = getattr(error, "orig", None) or error
+            raise StorageError(f"The store cannot be used now: {original}".strip() + ".") from error
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+
+def _status(connection: Connection, collection: Collection) -> Status:
+    state = collections.state(connection, collection)
+    count = blocks.count(connection, collection)
+    quorum, invited = collection.agreement.quorum, collection.invited
+    return Status(collection.fingerprint, state, count, quorum, invited)

@@ -1,0 +1,229 @@
+"""The store's tables, how they came about, and how a database is opened so that a commit is
+durable.
+
+| table | what is in it |
+| --- | --- |
+| `migrations` | which of the steps below have been taken |
+| `settings` | the hash of the administrator's token |
+| `collections` | an agreement, its state, and once published its model, for ever |
+| `recent`, `identifiers` | the identifiers that were taken |
+| `blocks` | submissions as they came, some hundreds in a row, with their sums and a checksum |
+| `invitations` | hashes of those that nobody has used; using one removes it |
+| `splits` | which of two databases this is for a collection, and the set that both sum over |
+
+`identifiers` and `blocks` are apart because they are asked for apart: a name on every arrival,
+numbers hardly ever. The sums of a block let a model be learned without reading its numbers again.
+
+Names are random, so each lands on another page of an index, and SQLite's log holds whole pages.
+That is why they first go to `recent`, which is small, and are moved to `identifiers` in order, some
+thirty thousand at a time: half of the time per submission. PostgreSQL logs rows, and there they
+stay.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import StaticPool
+
+from blurfit.errors import InvalidValueError, StorageError
+
+metadata = sa.MetaData()
+_Key = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite counts up only in INTEGER
+
+migrations = sa.Table(
+    "migrations",
+    metadata,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.Text, nullable=False),
+)
+settings = sa.Table(
+    "settings",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.LargeBinary, nullable=False),
+)
+collections = sa.Table(
+    "collections",
+    metadata,
+    sa.Column("key", _Key, primary_key=True),
+    sa.Column("fingerprint", sa.Text, nullable=False, unique=True),
+    sa.Column("agreement", sa.Text, nullable=False),
+    sa.Column("invited", sa.Boolean, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("model", sa.Text),
+    sa.Column("statistics", sa.Text),
+    sa.Column("refusal", sa.Text),  # why there will never be a model
+    sa.Column("handed_over", sa.Text),  # the file that its release was left to
+    sa.CheckConstraint("state IN ('collecting', 'closed', 'published')", name="known_state"),
+    sa.CheckConstraint("(state = 'published') = (model IS NOT NULL)", name="published_has_model"),
+)
+
+
+def _names(table: str) -> sa.Table:
+    return sa.Table(
+        table,
+        metadata,
+        sa.Column("collection", _Key, primary_key=True),
+        sa.Column("identifier", sa.LargeBinary, primary_key=True),
+        sqlite_with_rowid=False,
+    )
+
+
+identifiers, recent = _names("identifiers"), _names("recent")
+blocks = sa.Table(
+    "blocks",
+    metadata,
+    sa.Column("key", _Key, primary_key=True),
+    sa.Column("collection", _Key, nullable=False),
+    sa.Column("hour", sa.Integer, nullable=False),  # since 1970: when, to the hour
+    sa.Column("count", sa.Integer, nullable=False),
+    sa.Column("checksum", sa.LargeBinary, nullable=False),
+    sa.Column("sums", sa.LargeBinary, nullable=False),
+    sa.Column("rows", sa.LargeBinary, nullable=False),
+    sa.Index("blocks_by_collection", "collection", "hour", "count"),
+)
+invitations = sa.Table(
+    "invitations",
+    metadata,
+    sa.Column("collection", _Key, primary_key=True),
+    sa.Column("hash", sa.LargeBinary, primary_key=True),
+    sqlite_with_rowid=False,
+)
+splits = sa.Table(
+    "splits",
+    metadata,
+    sa.Column("collection", _Key, primary_key=True, autoincrement=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("digest", sa.LargeBinary),  # of the common set; written once, never changed
+    sa.Column("count", sa.BigInteger),  # how many are in it
+    sa.Column("left_out", sa.LargeBinary),  # the names that are here and not in it, in order
+    sa.Column("delivered", sa.Boolean, nullable=False),  # to the other database: the result
+    sa.CheckConstraint("role IN ('first', 'second')", name="known_role"),
+)
+
+
+def _create_tables(connection: Connection) -> None:
+    metadata.create_all(connection, [t for t in metadata.sorted_tables if t is not migrations])
+    if connection.dialect.name == "postgresql":
+        # Noise cannot be compressed: do not try.
+        for column in ("rows", "sums"):
+            connection.exec_driver_sql(f'ALTER TABLE blocks ALTER "{column}" SET STORAGE EXTERNAL')
+
+
+MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
+    ("create the tables", _create_tables),
+    ("share between two databases", lambda connection: splits.create(connection, checkfirst=True)),
+)
+_ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
+
+
+def migrate(connection: Connection) -> None:
+    """Take the steps that are missing, each recorded in the transaction that takes it."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ONE_MIGRATOR)))
+    migrations.create(connection, checkfirst=True)
+    taken = set(connection.scalars(sa.select(migrations.c.number)))
+    if taken - set(range(len(MIGRATIONS))):
+        raise InvalidValueError(
+            f"Expected a store of at most version {len(MIGRATIONS)}, and this one is of version "
+            f"{max(taken) + 1}: a newer blurfit wrote it. Use that one."
+        )
+    for number, (name, step) in enumerate(MIGRATIONS):
+        if number not in taken:
+            step(connection)
+            connection.execute(sa.insert(migrations).values(number=number, name=name))
+
+
+def connect(place: str | Path) -> Engine:
+    """An engine whose commits are on disk when they return.
+
+    `place` is a path, a URL (sqlite:///collection.db, postgresql://user@host/name), or ":memory:".
+    """
+    url = _url(place)
+    try:
+        if url.get_backend_name() == "sqlite":
+            return _sqlite(url)
+        engine = sa.create_engine(url, pool_pre_ping=True, pool_size=4, max_overflow=28)
+    except (NoSuchModuleError, ModuleNotFoundError) as error:
+        raise InvalidValueError(
+            f"Expected a driver for {url.get_backend_name()!r}: {error}. For PostgreSQL run "
+            "`pip install 'blurfit[postgresql]'`."
+        ) from error
+    event.listen(engine, "connect", _durable_postgresql)
+    return engine
+
+
+def insert_if_absent(connection: Connection, table: sa.Table) -> Any:
+    """An INSERT that leaves alone what is there already."""
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    return dialect.insert(table).on_conflict_do_nothing()
+
+
+def _url(place: str | Path) -> URL:
+    text = str(place)
+    if "://" not in text:
+        return URL.create("sqlite", database=text)
+    try:
+        url = sa.make_url(text)
+        backend = url.get_backend_name()
+    except (ArgumentError, ValueError, SQLAlchemyError) as error:
+        raise InvalidValueError(f"Expected a store's URL: {error}") from error
+    if backend == "postgres":
+        backend = "postgresql"
+    if backend not in ("sqlite", "postgresql"):
+        raise InvalidValueError(
+            f"Expected a store like sqlite:///collection.db or postgresql://user@host/name, and "
+            f"got one for {backend!r}."
+        )
+    return url.set(drivername="sqlite" if backend == "sqlite" else "postgresql+psycopg")
+
+
+def _sqlite(url: URL) -> Engine:
+    in_memory = url.database in (None, "", ":memory:")
+    arguments = {"check_same_thread": False, "timeout": 10.0}
+    engine = (
+        sa.create_engine(url, poolclass=StaticPool, connect_args=arguments)
+        if in_memory
+        else sa.create_engine(url, connect_args=arguments, pool_size=4, max_overflow=28)
+    )
+    event.listen(engine, "connect", _durable_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _durable_sqlite(connection: object, _record: object) -> None:
+    connection.isolation_level = None  # type: ignore[attr-defined]  # transactions are begun below
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "secure_delete = FAST",  # a used invitation is overwritten with zeros
+        "cache_size = -65536",
+        "wal_autocheckpoint = 65536",  # a last resort: `Store.tidy` does it beside the writer
+    ):
+        connection.execute(f"PRAGMA {pragma}")  # type: ignore[attr-defined]
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """Writers wait for each other at the start, so none finds in the middle that it came too
+    late.
+    """
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _durable_postgresql(connection: object, _record: object) -> None:
+    with connection.cursor() as cursor:  # type: ignore[attr-defined]
+        cursor.execute("SET synchronous_commit = on")
+        (fsync,) = cursor.execute("SHOW fsync").fetchone()
+    connection.commit()  # type: ignore[attr-defined]
+    if fsync != "on":
+        raise StorageError(
+            f"Expected PostgreSQL with fsync = on, and it is {fsync!r}: what is acknowledged could "
+            "be lost with the power. Set fsync = on in postgresql.conf."
+        )

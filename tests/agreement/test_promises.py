@@ -1,0 +1,25 @@
+import pytest
+
+from blurfit import LocalGuarantee, ModelGuarantee
+from blurfit.agreement.promises import local_in_words, relation_in_words, releases_in_words
+from blurfit.theory.gaussian import mu_of
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words"), [(0.5, "very little"), (5, "not be sure"), (11, "a great deal")]
+)
+def test_local_privacy(epsilon: float, words: str) -> None:
+    mu = mu_of(epsilon, 1e-6)
+    assert words in local_in_words(LocalGuarantee(mu=mu, epsilon=epsilon, delta=1e-6))
+
+
+def test_no_delta_makes_a_telling_submission_sound_private() -> None:
+    told = local_in_words(LocalGuarantee(mu=4.73, epsilon=0.0, delta=0.99))
+    assert "a great deal" in told
+
+
+def test_releases_and_relations() -> None:
+    assert releases_in_words(ModelGuarantee(1, 1e-6, "replace", 1)) == "one model, once"
+    assert "any number" in releases_in_words(ModelGuarantee(1, 1e-6, "replace", "any"))
+    assert "replace her record" in relation_in_words("replace")
+    assert "blanked out" in relation_in_words("zero-out")

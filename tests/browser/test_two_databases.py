@@ -1,0 +1,197 @@
+"""The page shares a record between two databases: two requests, to two origins, and to no other."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, expect
+
+from blurfit import Agreement, Store
+from blurfit.agreement.databases import largest_steps
+from blurfit.contributor.perturb import _on_grid
+from blurfit.messages.masks import expand
+from blurfit.service.app import Service
+
+VECTORS = json.loads(Path(__file__).parents[1].joinpath("vectors", "shares.json").read_text())
+RECORD = {"age": 42.625, "married": True, "region": "south", "income": 61234.5}
+
+
+@contextmanager
+def serving(place: Path) -> Iterator[tuple[Store, str]]:
+    with Store(place) as store:
+        config = uvicorn.Config(Service(store), port=0, log_level="critical", lifespan="on")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield store, f"http://127.0.0.1:{port}"
+        server.should_exit = True
+        thread.join(30)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory, survey):
+    """Two services, and an agreement that names both."""
+    folder = tmp_path_factory.mktemp("two")
+    with ExitStack() as running:
+        first, second = (
+            running.enter_context(serving(folder / name)) for name in ("first.db", "second.db")
+        )
+        agreement = Agreement.propose(
+            survey(),
+            epsilon=1,
+            delta=1e-6,
+            quorum=1000,
+            trust="split",
+            databases=[("Office", first[1]), ("University", second[1])],
+        )
+        first[0].open(agreement, role="first")
+        second[0].open(agreement, role="second")
+        yield agreement, first, second
+
+
+def test_two_requests_to_two_origins_and_neither_tells_the_record(
+    chromium: Browser, two, fill_in
+) -> None:
+    agreement, (here, first), (there, second) = two
+    context = chromium.new_context()
+    page = context.new_page()
+    requests, complaints = [], []
+    context.on("request", lambda request: requests.append(request))
+    context.on("console", lambda one: complaints.append(one.text) if one.type == "error" else None)
+    page.goto(f"{first}/c/{agreement.fingerprint}")
+    fill_in(page, "income")
+    page.get_by_role("button", name="Blur my answers").click()
+    expect(page.get_by_text("Either share alone is random")).to_be_visible()
+    page.get_by_role("button", name="Send the blurred numbers").click()
+    expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
+    expect(page.get_by_text("Share of Office")).to_be_visible()
+    expect(page.get_by_text("Share of University")).to_be_visible()
+    kept = page.evaluate("JSON.stringify({...localStorage})")
+    context.close()
+
+    assert complaints == []
+    assert {url.url.split("/")[2] for url in requests} == {first[7:], second[7:]}
+    sent = {one.url: one.post_data_buffer for one in requests if one.method == "POST"}
+    path = f"/collections/{agreement.fingerprint}/submissions"
+    assert list(sent) == [second + path, first + path], "each once, and nobody else"
+    assert [one.url for one in requests if one.url.startswith(second)] == [second + path] * (
+        sum(one.url.startswith(second) for one in requests)
+    ), "the other database is asked for nothing else"
+
+    words, names = [], []
+    for body, part in zip(reversed(sent.values()), ("masked", "seed"), strict=True):
+        layout = agreement.share_layout(part)
+        rows = layout.rows(body)  # which refuses any byte too many
+        names.append(layout.names(rows).tobytes())
+        words.append(layout.words(rows))
+    assert names[0] == names[1]
+    assert [store.count(agreement) for store in (here, there)] == [1, 1]
+    assert kept.count("body") == 0, "what was received is not kept"
+
+    # Together they are the blurred record, on its grid and near the truth; neither is alone.
+    steps = (words[0] - expand(words[1], words[0].shape[1])).view(np.int64)[0]
+    q, p, _ = agreement.loss.terms(*agreement.schema.encode(RECORD))
+    truth = np.concatenate(_on_grid(agreement, q, p))
+    k = agreement.layout.widths[0]
+    grid, noise = agreement.grid, agreement.calibration
+    units = np.array([grid.quadratic] * k + [grid.linear] * (len(steps) - k))
+    scales = np.array([noise.m_noise] * k + [noise.p_noise] * (len(steps) - k))
+    assert (np.abs(steps * units - truth) < 8 * scales).all()
+    largest = max(largest_steps(agreement.calibration, grid))
+    for some in words:  # as random words are: hardly one of them as small as a blurred number
+        assert (np.abs(some.view(np.int64)) < largest).mean() < 0.1
+
+
+def test_one_database_away_for_a_while(chromium: Browser, two, fill_in) -> None:
+    """The seed comes first: without it no share is sent, and after a reload both are, once."""
+    agreement, (here, first), (there, second) = two
+    before = [store.count(agreement) for store in (here, there)]
+    context = chromium.new_context()
+    page = context.new_page()
+    away = f"{second}/**"
+    context.route(away, lambda route: route.abort())
+    page.goto(f"{first}/c/{agreement.fingerprint}")
+    fill_in(page, "income")
+    page.get_by_role("button", name="Blur my answers").click()
+    page.get_by_role("button", name="Send the blurred numbers").click()
+    expect(page.get_by_text("could not be reached")).to_be_visible()
+    assert [store.count(agreement) for store in (here, there)] == before
+    context.unroute(away)
+    posts = []
+    context.on("request", lambda one: posts.append(one.url) if one.method == "POST" else None)
+    page.reload()
+    expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
+    context.close()
+    assert [url.split("/collections")[0] for url in posts] == [second, first]
+    assert [store.count(agreement) for store in (here, there)] == [one + 1 for one in before]
+
+
+@pytest.fixture
+def run(chromium: Browser, two):
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(two[1][1] + "/")
+    yield page.evaluate
+    context.close()
+
+
+def test_vectors(run) -> None:
+    """The same masks, shares and messages as Python's, from the file that both read."""
+    found = run(
+        """async (given) => {
+            const { maskOf, shareWith } = await import("/pages/shares.js");
+            const bytes = (text) => Uint8Array.from(text.match(/../g), (two) => parseInt(two, 16));
+            const hex = (some) => Array.from(some, (b) => b.toString(16).padStart(2, "0")).join("");
+            const masks = await Promise.all(given.masks.map(async ({ seed, mask }) =>
+                (await maskOf(bytes(seed), mask.length)).map(String)));
+            const { identifier, fingerprint } = given.messages[0];
+            const steps = given.shared.steps.map(Number);
+            const sent = { identifier: bytes(identifier), quadratic: steps.slice(0, 3),
+                           linear: steps.slice(3) };
+            const grid = { quadratic: 1, linear: 1 };
+            const both = await shareWith(grid, fingerprint, sent, bytes(given.shared.seed));
+            return { masks, messages: both.map(hex) };
+        }""",
+        VECTORS,
+    )
+    assert found["masks"] == [one["mask"] for one in VECTORS["masks"]]
+    assert found["messages"] == [one["message"] for one in VECTORS["messages"]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {
+            "databases": [
+                {"name": "A", "url": "http://a.example"},
+                {"name": "B", "url": "https://b"},
+            ]
+        },
+        {"databases": [{"name": "A", "url": "https://a.example"}] * 2},
+        {"databases": [{"name": "A", "url": "https://a.example"}]},
+        {"databases": [{"name": "A", "url": "https://a/x"}, {"name": "B", "url": "https://b"}]},
+        {"trust": "one"},
+        {"version": 1},
+        {"version": 3},
+        {"grid": {"quadratic": 2.0**-8, "linear": 2.0**-8, "dither": 2.0**-8}},
+    ],
+)
+def test_other_agreements_are_refused(run, two, change) -> None:
+    given = json.loads(two[0].to_json())
+    script = """async (given) => {
+        const { verify } = await import("/pages/verify.js");
+        const { fingerprintOf } = await import("/pages/canonical.js");
+        given.fingerprint = await fingerprintOf(given);
+        try { await verify(given, given.fingerprint); return null; } catch (e) { return e.message; }
+    }"""
+    assert run(script, given) is None
+    assert "nothing has left this device" in (run(script, given | change) or "").lower()

@@ -1,0 +1,92 @@
+"""A real cluster of two worker processes, one of which is killed in the middle."""
+
+import os
+import signal
+import sys
+
+import dask
+import numpy as np
+import pytest
+
+from blurfit import Agreement, BlurfitError, Numeric, Schema, ServiceError, perturb_table
+from blurfit.files import learn
+from blurfit.files.engines import cluster as module
+from blurfit.files.engines.cluster import Cluster
+from blurfit.files.engines.threads import Threads
+from blurfit.files.learn import Plan, statistics
+from blurfit.messages import submission_files
+from blurfit.messages.submission_files import Writer
+
+SCHEMA = Schema(
+    features=[Numeric(f"x{i}", 0, 1) for i in range(13)], target=Numeric("income", 0, 1)
+)
+AGREEMENT = Agreement.propose(
+    SCHEMA, epsilon=1, delta=1e-6, quorum=2_000, mechanism="input", weight_bound=2.0
+)
+ROWS = 8_000
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch) -> Plan:
+    """Two files that share a quarter of their rows, in 20 tasks."""
+    monkeypatch.setattr(submission_files, "MOST_ROWS", 250)
+    monkeypatch.setattr(learn, "GROUPS_AT_ONCE", 2)
+    generator = np.random.default_rng(2)
+    people = {c.name: generator.random(ROWS) for c in (*SCHEMA.features, SCHEMA.target)}
+    table = perturb_table(AGREEMENT, people)
+    numbers = np.hstack([table.quadratic, table.linear])
+    for name, rows in (("a", slice(0, 5_000)), ("b", slice(3_000, ROWS))):
+        with Writer(tmp_path / f"{name}.parquet", AGREEMENT.layout) as writer:
+            writer.append(table.identifiers[rows], numbers[rows])
+    found = Plan.of(AGREEMENT, [str(tmp_path / f"{name}.parquet") for name in "ab"])
+    assert len(found.tasks) == 20
+    return found
+
+
+def test_a_worker_that_dies_changes_nothing(plan) -> None:
+    expected = statistics(AGREEMENT, plan, Threads(2))
+    assert expected.count == ROWS
+    seen: list[int] = []
+    with Cluster(workers=2) as cluster:
+        before = cluster._client.run(os.getpid)
+        assert len(before) == 2
+
+        def kill_one(rows: int) -> None:
+            seen.append(rows)
+            if len(seen) == 5:
+                os.kill(next(iter(before.values())), signal.SIGKILL)
+
+        assert cluster.processor_seconds() > 0
+        found = statistics(AGREEMENT, plan, cluster, kill_one)
+        cluster._client.wait_for_workers(2, timeout=30)
+        after = cluster._client.run(os.getpid)
+    assert set(after.values()) != set(before.values()), "one was killed, and replaced"
+    assert len(seen) >= 5
+    assert found == expected
+
+
+def test_workers_that_die_again_and_again_are_an_error(plan, monkeypatch) -> None:
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        Cluster(workers=1) as cluster,
+    ):
+        monkeypatch.setattr(module, "scan", _die)
+        with pytest.raises(ServiceError, match="Nothing was published"):
+            cluster.scan(AGREEMENT.to_json(), plan.tasks[:1], lambda _rows: None)
+
+
+def _die(_text, _task):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_scheduler_that_is_not_there(monkeypatch) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.5)
+    away = Cluster("tcp://127.0.0.1:1")
+    with pytest.raises(ServiceError, match=r"127\.0\.0\.1:1.*dask\s+scheduler"), away:
+        pass
+
+
+def test_without_the_package(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(BlurfitError, match=r"blurfit\[cluster\]"), Cluster():
+        pass

@@ -1,0 +1,179 @@
+"""The same model from stores and files, whatever the files and who did the work."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blurfit import (
+    BelowQuorumError,
+    ConflictError,
+    InvalidValueError,
+    Store,
+    Submissions,
+    perturb_table,
+)
+from blurfit.files import duplicates, learn
+from blurfit.files.engines.cluster import Cluster
+from blurfit.files.engines.threads import Threads
+from blurfit.files.handover import export
+from blurfit.files.learn import Plan, learn_files, statistics
+from blurfit.messages import submission_files
+from blurfit.messages.submission_files import Writer
+from support.stores import propose
+
+ROWS = 1000
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(workers=2) as running:
+        yield running
+
+
+@pytest.fixture
+def table(agreement) -> Submissions:
+    generator = np.random.default_rng(5)
+    return perturb_table(agreement, {c: generator.uniform(0, 100, ROWS) for c in ("age", "income")})
+
+
+def part(table: Submissions, rows) -> Submissions:
+    return replace(
+        table,
+        identifiers=table.identifiers[rows],
+        quadratic=table.quadratic[rows],
+        linear=table.linear[rows],
+    )
+
+
+def write(path: Path, agreement, table: Submissions) -> str:
+    path.parent.mkdir(exist_ok=True)
+    with Writer(path, agreement.layout) as writer:
+        writer.add(table)
+    return str(path)
+
+
+@pytest.fixture
+def small(monkeypatch) -> None:
+    """Row groups, tasks and partitions of a few rows: many of each."""
+    monkeypatch.setattr(submission_files, "MOST_ROWS", 37)
+    monkeypatch.setattr(learn, "GROUPS_AT_ONCE", 2)
+    monkeypatch.setattr(duplicates, "AT_ONCE", 100)
+
+
+def test_the_same_model_from_everywhere(place, agreement, table, tmp_path, small, cluster) -> None:
+    """SQLite or PostgreSQL, one file or many that overlap, threads or a cluster: the same bytes."""
+    with Store(place) as store:
+        store.open(agreement)
+        for rows in np.array_split(np.arange(ROWS), 7):
+            store.add(agreement, part(table, rows))
+        published = store.publish_text(agreement.fingerprint)
+        whole = tmp_path / "whole" / "all.parquet"
+        whole.parent.mkdir()
+        assert export(store, agreement.fingerprint, whole) == ROWS
+    shuffled = np.random.default_rng(1).permutation(ROWS)
+    pieces = tmp_path / "pieces"
+    for number, rows in enumerate(np.array_split(shuffled, 3)):
+        write(pieces / f"{number}.parquet", agreement, part(table, rows))
+    write(pieces / "again.arrow", agreement, part(table, np.arange(100, 400)))
+    for number, engine in enumerate((Threads(1), Threads(2), cluster)):
+        for source, pattern in ((whole.parent, "*"), (pieces, "*"), (pieces, "*.parquet")):
+            copy = tmp_path / f"{number}-{source.name}-{len(pattern)}"
+            shutil.copytree(source, copy)
+            model = learn_files(agreement, [f"{copy}/{pattern}"], engine)
+            assert model.to_json() == published
+
+
+def test_a_second_run_does_not_look_again(agreement, table, tmp_path) -> None:
+    file = write(tmp_path / "a.parquet", agreement, table)
+    looked: list[tuple[int, int]] = []
+
+    def progress(done: int, of: int) -> None:
+        looked.append((done, of))
+
+    first = learn_files(agreement, [file], Threads(2), progress=progress)
+    assert looked[-1] == (ROWS, ROWS)
+    looked.clear()
+    second = learn_files(agreement, [str(tmp_path)], Threads(2), progress=progress)
+    assert first.to_json() == second.to_json()
+    assert not looked
+    write(tmp_path / "b.parquet", agreement, part(table, slice(0, 5)))
+    with pytest.raises(ConflictError, match=r"added: b\.parquet"):
+        learn_files(agreement, [str(tmp_path)], Threads(2))
+
+
+def test_below_the_quorum_nothing_is_recorded(agreement, table, tmp_path) -> None:
+    write(tmp_path / "a.parquet", agreement, part(table, slice(0, 19)))
+    write(tmp_path / "b.parquet", agreement, part(table, slice(0, 19)))
+    with pytest.raises(BelowQuorumError, match=r"count=19 .*1 more"):
+        learn_files(agreement, [str(tmp_path)], Threads(2))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
+    write(tmp_path / "c.parquet", agreement, part(table, slice(18, 20)))
+    assert learn_files(agreement, [str(tmp_path)], Threads(2)).count == 20
+
+
+@pytest.mark.parametrize("engine", ["threads", "cluster"])
+def test_the_same_name_with_other_numbers_is_a_conflict(
+    agreement, table, tmp_path, small, engine, request
+) -> None:
+    chosen = Threads(2) if engine == "threads" else request.getfixturevalue("cluster")
+    write(tmp_path / "a.parquet", agreement, table)
+    changed = part(table, np.arange(500, 600))
+    numbers = changed.linear.copy()
+    numbers[50] = changed.linear[51]
+    write(tmp_path / "b.parquet", agreement, replace(changed, linear=numbers))
+    with pytest.raises(ConflictError, match=r"row 13 of row group 1 .*b\.parquet.*a\.parquet"):
+        learn_files(agreement, [str(tmp_path)], chosen)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_many_repeats_are_told_without_a_list_of_them(
+    agreement, table, tmp_path, small, monkeypatch
+) -> None:
+    monkeypatch.setattr(duplicates, "MOST_SUSPECTS", 10)
+    files = [write(tmp_path / name / "a.parquet", agreement, table) for name in ("x", "y", "z")]
+    once = statistics(agreement, Plan.of(agreement, files[:1]), Threads(2))
+    assert once.count == ROWS
+    assert statistics(agreement, Plan.of(agreement, files), Threads(2)) == once
+
+
+@pytest.mark.parametrize("engine", ["threads", "cluster"])
+def test_wrong_files_are_named_and_nothing_is_published(
+    agreement, table, tmp_path, small, engine, request
+) -> None:
+    chosen = Threads(2) if engine == "threads" else request.getfixturevalue("cluster")
+    write(tmp_path / "a.parquet", agreement, table)
+    bad = tmp_path / "b.parquet"
+    numbers = table.linear.copy()
+    numbers[100, 0] += 1e-30 if agreement.mechanism == "moment" else 2.0**-80
+    numbers[100, 0] = 2.0**-90
+    write(bad, agreement, replace(table, linear=numbers))
+    with pytest.raises(InvalidValueError, match=r"row group 2 of .*b\.parquet.*no multiple"):
+        learn_files(agreement, [str(tmp_path)], chosen)
+    bad.write_bytes(bad.read_bytes()[:-1000])
+    with pytest.raises(InvalidValueError, match=r"b\.parquet.*cut short"):
+        learn_files(agreement, [str(tmp_path)], chosen)
+    other = propose(epsilon=3, mechanism=agreement.mechanism)
+    people = {c: np.linspace(0, 100, 30) for c in ("age", "income")}
+    write(bad, other, perturb_table(other, people))
+    with pytest.raises(InvalidValueError, match=r"b\.parquet.*another agreement"):
+        learn_files(agreement, [str(tmp_path)], chosen)
+    bad.write_bytes(b"PAR1")
+    with pytest.raises(InvalidValueError, match=r"b\.parquet.*cut short"):
+        learn_files(agreement, [str(tmp_path)], chosen)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
+
+
+def test_a_file_that_is_written_to_meanwhile(agreement, table, tmp_path) -> None:
+    path = tmp_path / "a.parquet"
+    write(path, agreement, table)
+    with pytest.raises(ConflictError, match=r"a\.parquet.*written to meanwhile"):
+        learn_files(
+            agreement,
+            [str(path)],
+            Threads(1),
+            progress=lambda _done, _of: write(path, agreement, part(table, slice(0, 50))) and None,
+        )
+    assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]

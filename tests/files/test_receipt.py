@@ -1,0 +1,179 @@
+"""One release of a set of files, whoever asks, however often, and killed wherever."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from blurfit import ConflictError, InfeasibleError, InvalidValueError
+from blurfit.files import receipt as module
+from blurfit.files.receipt import Receipts, ReleaseReceipt
+from blurfit.files.sources import Identity
+from blurfit.learning.release import Release
+
+FILES = [Identity("a.parquet", 10, "aa"), Identity("b.parquet", 20, "bb")]
+PRINT = "f0" * 32
+FIRST, SECOND = Release("first", "sums"), Release("second")
+
+
+@pytest.fixture
+def places(tmp_path) -> list[str]:
+    """Files in two folders."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    return [str(tmp_path / "one" / "a.parquet"), str(tmp_path / "two" / "b.parquet")]
+
+
+def of(places, files=FILES, **options) -> Receipts:
+    return Receipts.of(PRINT, places, files, **options)
+
+
+def test_a_second_run_gets_the_first_model(places) -> None:
+    assert of(places).find() is None
+    assert of(places).record(FIRST) == FIRST
+    assert of(places[::-1], FILES[::-1]).find() == FIRST, "the order does not matter"
+    assert of(places).record(SECOND) == FIRST
+    texts = {Path(place).with_name(f"{PRINT[:12]}.release.json").read_text() for place in places}
+    assert len(texts) == 1, "a copy in each folder"
+    receipt = msgspec.json.decode(texts.pop(), type=ReleaseReceipt)
+    assert (receipt.model, receipt.statistics, receipt.is_claim) == ("first", "sums", False)
+    for place in places:
+        assert len(list(Path(place).parent.iterdir())) == 1, "and nothing else"
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ([*FILES, Identity("c.parquet", 1, "cc")], "added: c.parquet"),
+        (FILES[:1], "missing: b.parquet"),
+        ([FILES[0], Identity("b.parquet", 20, "xx")], "the same names, other contents"),
+    ],
+)
+def test_a_changed_set_is_refused(places, files, words) -> None:
+    of(places).record(FIRST)
+    for folders in (places, places[:1], places[1:]):
+        with pytest.raises(ConflictError, match=words):
+            of(folders, files).find()
+        with pytest.raises(ConflictError, match="give away whom they differ in"):
+            of(folders, files).record(SECOND)
+    assert of(places).find() == FIRST
+
+
+def test_sets_that_share_a_folder_exclude_each_other(places, tmp_path) -> None:
+    (tmp_path / "three").mkdir()
+    other = [places[1], str(tmp_path / "three" / "c.parquet")]
+    of(places).record(FIRST)
+    with pytest.raises(ConflictError):
+        of(other, FILES[1:]).record(SECOND)
+    assert not list((tmp_path / "three").iterdir()), "its claim is gone"
+
+
+def test_that_there_is_no_model_is_recorded_too(places) -> None:
+    for _ in range(2):
+        with pytest.raises(InfeasibleError, match="without curvature"):
+            of(places).record(Release(refusal="without curvature")).text()
+    with pytest.raises(InfeasibleError, match="without curvature"):
+        of(places).find().text()
+    with pytest.raises(InfeasibleError, match="without curvature"):
+        of(places).record(SECOND).text()
+
+
+@pytest.mark.parametrize("step", range(1, 5))
+def test_killed_after_each_step(places, step) -> None:
+    """Either nothing was released and the same run may be repeated, or the first model stays."""
+    script = f"""
+import os, sys
+from blurfit.files import receipt as module
+from blurfit.files.sources import Identity
+from blurfit.learning.release import Release
+steps = 0
+def counted(function):
+    def run(*arguments):
+        global steps
+        result = function(*arguments)
+        steps += 1
+        if steps == {step}:
+            os._exit(9)
+        return result
+    return run
+module._written = counted(module._written)
+module._create = counted(module._create)
+from blurfit.learning.release import Release
+files = [Identity(*one) for one in {[(f.name, f.size, f.digest) for f in FILES]!r}]
+module.Receipts.of({PRINT!r}, {places!r}, files).record(Release("first", "sums"))
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
+    found = of(places).find()
+    assert found == (None if step < 4 else FIRST)
+    if found is None:
+        for folders, files in ((places[:1], FILES[:1]), (places[1:], FILES[1:])):
+            try:
+                assert of(folders, files).find() is None
+            except ConflictError as error:
+                claim = str(error)
+                assert "that was never finished" in claim
+    assert of(places).record(SECOND) == (found or SECOND)
+    assert of(places).find() == (found or SECOND)
+
+
+def test_of_many_at_once_one_wins(places) -> None:
+    told: list[Release] = []
+    start = threading.Barrier(12)
+
+    def run(number: int) -> None:
+        start.wait()
+        told.append(of(places).record(Release(f"model {number}")))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(told) == 12
+    assert set(told) == {of(places).find()}
+
+
+def test_a_receipt_elsewhere(places, tmp_path) -> None:
+    far = ["http://127.0.0.1/a.parquet"]
+    with pytest.raises(InvalidValueError, match="--receipt"):
+        of(far)
+    kept = tmp_path / "receipt.json"
+    assert of(far, receipt=kept).record(FIRST) == FIRST
+    assert of(far, receipt=kept).find() == FIRST
+
+
+def test_a_receipt_elsewhere_is_one_more(places, tmp_path) -> None:
+    """It never stands in for those beside the files, which decide."""
+    kept, other = tmp_path / "kept.json", tmp_path / "other.json"
+    assert of(places, receipt=kept).record(FIRST) == FIRST
+    assert of(places).find() == FIRST
+    assert of(places, receipt=other).record(SECOND) == FIRST
+    beside = of(places).places
+    assert len({place.read_text() for place in (*beside, kept, other)}) == 1
+    assert of(places, receipt=beside[1]).places == beside
+    with pytest.raises(ConflictError, match=r"missing: b\.parquet"):
+        of(["http://127.0.0.1/a.parquet"], FILES[:1], receipt=kept).find()
+
+
+def test_a_receipt_that_is_none_is_refused(places) -> None:
+    place = of(places).places[0]
+    place.write_text("{}")
+    with pytest.raises(InvalidValueError, match="restore it from a backup"):
+        of(places).find()
+    place.write_bytes(
+        msgspec.json.encode(ReleaseReceipt(module.FORMAT, 2, PRINT, [], str(place), model="x"))
+    )
+    with pytest.raises(ConflictError, match="version 2"):
+        of(places).find()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(places, tmp_path) -> None:
+    (tmp_path / "one").chmod(0o500)
+    with pytest.raises(InvalidValueError, match="Make the folder writable"):
+        of(places).record(FIRST)
+    assert of(places).find() is None

@@ -1,0 +1,79 @@
+"""What is done with rows, beside plain ways of doing it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blurfit import InvalidValueError, Statistics, perturb_table
+from blurfit.files.scan import Task, agreed, apart, merge, records, repeated, scan
+from blurfit.learning.sums import total
+from blurfit.messages.submission_files import Writer
+from support.stores import PEOPLE
+
+
+@pytest.fixture
+def written(agreement, tmp_path):
+    table = perturb_table(agreement, PEOPLE)
+    with Writer(tmp_path / "a.parquet", agreement.layout) as writer:
+        writer.add(table)
+    return table, Task(0, str(tmp_path / "a.parquet"), 0, 1, 40)
+
+
+def test_a_look_adds_and_keeps_prefixes(agreement, written) -> None:
+    table, task = written
+    text = agreement.to_json()
+    found = scan(text, task)
+    of = Statistics.of_moments if agreement.mechanism == "moment" else Statistics.of_records
+    sums = total(agreement, merge(text, [found.parts, []]), agreed(text)[2])
+    assert sums == of(table.quadratic, table.linear).under(agreement.fingerprint)
+    assert found.prefixes.tobytes() == table.identifiers[:, :8].tobytes()
+
+
+def test_what_came_before_is_left_out(agreement, written) -> None:
+    table, task = written
+    text = agreement.to_json()
+    bits = np.array([0b00000101, 0b10], dtype=np.uint8)  # rows 0, 2 and 9 of 40
+    found = scan(text, Task(**vars(task) | {"repeated": {0: bits}}))
+    rest = [row for row in range(40) if row not in (0, 2, 9)]
+    of = Statistics.of_moments if agreement.mechanism == "moment" else Statistics.of_records
+    sums = total(agreement, found.parts, agreed(text)[2])
+    expected = of(table.quadratic[rest], table.linear[rest])
+    assert sums == expected.under(agreement.fingerprint)
+
+
+def test_rows_that_nobody_honest_sends_are_refused_by_place(agreement, tmp_path) -> None:
+    table = perturb_table(agreement, PEOPLE)
+    numbers = np.hstack([table.quadratic, table.linear])
+    for wrong, why in ((np.nan, "blurring never makes"), (1e9, "norm"), (1e-30, "no multiple")):
+        changed = numbers.copy()
+        changed[17, 0] = wrong
+        with Writer(tmp_path / "a.parquet", agreement.layout) as writer:
+            writer.append(table.identifiers, changed)
+        with pytest.raises(InvalidValueError, match=rf"row group 0 .*a\.parquet.*17.*{why}"):
+            scan(agreement.to_json(), Task(0, str(tmp_path / "a.parquet"), 0, 1, 40))
+
+
+@given(
+    words=st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 5), max_size=60),
+    partitions=st.integers(1, 7),
+)
+def test_repeated_words_are_found_in_their_partitions(words, partitions) -> None:
+    array = np.array(words, dtype="<u8")
+    parts = apart(array, array, partitions)
+    assert len(parts) == partitions
+    assert sorted(np.concatenate(parts).tolist()) == sorted(words)
+    found = [int(word) for part in parts for word in repeated([part])]
+    assert sorted(found) == sorted({word for word in words if words.count(word) > 1})
+
+
+def test_records_are_those_of_the_suspects(agreement, written) -> None:
+    table, task = written
+    text = agreement.to_json()
+    everyone = records(text, task, None)
+    assert everyone["name"].tobytes() == table.identifiers.tobytes()
+    assert len({one.tobytes() for one in everyone["digest"]}) == 40
+    assert everyone["place"].tolist() == [[0, 0, row] for row in range(40)]
+    wanted = np.sort(np.ascontiguousarray(table.identifiers[[3, 30], :8]).view("<u8").ravel())
+    assert records(text, task, wanted)["place"].tolist() == [[0, 0, 3], [0, 0, 30]]
+    assert len(records(text, task, wanted[:0])) == 0

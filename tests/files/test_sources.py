@@ -1,0 +1,100 @@
+"""Paths, patterns and URLs; the last over a real HTTP server."""
+
+import socket
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from blurfit import InvalidValueError
+from blurfit.files.sources import find, identify, open_stream
+
+
+@contextmanager
+def web(folder: Path):
+    """The files of a folder over HTTP; /all gives everything, whatever range is asked for."""
+    routes = [
+        Route("/all", lambda _request: PlainTextResponse("x" * 1000)),
+        Mount("/", StaticFiles(directory=folder)),
+    ]
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_words_stand_for_files(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lake").mkdir()
+    for name in ("b.parquet", "a.parquet", "c.arrow", "d.txt"):
+        (tmp_path / "lake" / name).touch()
+    full = [str(tmp_path / "lake" / name) for name in ("a.parquet", "b.parquet", "c.arrow")]
+    assert find(["lake"]) == full
+    assert find(["lake/*.parquet"]) == full[:2]
+    assert find([full[1], "lake/b.parquet", "lake/*.parquet"]) == [full[1], full[0]], "each once"
+    assert find(["s3://bucket/a.parquet"]) == ["s3://bucket/a.parquet"]
+    for wrong in ("nowhere.parquet", "lake/*.csv"):
+        with pytest.raises(InvalidValueError, match="a pattern that some match"):
+            find([wrong])
+
+
+def test_the_same_bytes_from_everywhere(tmp_path) -> None:
+    data = np.random.default_rng(0).bytes(3_000_000)
+    path = tmp_path / "a.bin"
+    path.write_bytes(data)
+    with web(tmp_path) as url:
+        places = (str(path), path.as_uri(), f"{url}/a.bin")
+        for place in places:
+            with open_stream(place) as stream:
+                stream.seek(1_234_567)
+                assert stream.read(1000) == data[1_234_567:1_235_567]
+                stream.seek(0)
+                assert stream.read() == data
+        assert len({identify(place) for place in places}) == 1
+
+
+@pytest.mark.parametrize("at", [0, 65_535, 3_000_000 - 2**20, 2_999_999])
+def test_identities_differ(tmp_path, at) -> None:
+    data = bytearray(np.random.default_rng(0).bytes(3_000_000))
+    (tmp_path / "a").write_bytes(data)
+    before = identify(str(tmp_path / "a"))
+    data[at] ^= 1
+    (tmp_path / "a").write_bytes(data)
+    assert identify(str(tmp_path / "a")) != before
+    assert before.size == 3_000_000
+
+
+def test_what_cannot_be_opened_is_named(tmp_path) -> None:
+    with web(tmp_path) as url:
+        for place in (
+            str(tmp_path / "nothing"),
+            f"{url}/nothing",
+            f"{url}/all",
+            "ftp://host/file",
+            "http://127.0.0.1:1/a",
+        ):
+            with pytest.raises(InvalidValueError, match="Cannot open"):
+                open_stream(place)

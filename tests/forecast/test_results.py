@@ -1,0 +1,45 @@
+"""A sweep that can be asked: how many contributors, which ε."""
+
+import json
+import math
+
+from blurfit.forecast.results import Forecast, Outlook
+
+
+def outlook(n: int, ratio: float, epsilon: float = 1.0) -> Outlook:
+    return Outlook(n, epsilon, "moment", None, error=ratio, lower=0, upper=9, without_privacy=1.0)
+
+
+def test_contributors_needed_between_two_sizes() -> None:
+    """ratio − 1 = 100/n, so 5% is reached at n = 2000."""
+    cells = tuple(outlook(n, 1 + 100 / n) for n in (100, 1000, 10_000))
+    found = Forecast("made up", False, 2.0, 1.0, cells)
+    line = ("moment", 1.0, None)
+    assert found.contributors_needed(line, 0.05) in (2000, 2001)
+    assert found.contributors_needed(line, 5) == 100
+    assert found.contributors_needed(line, 1e-3) is None
+
+
+def test_a_lucky_small_size_does_not_count_as_enough() -> None:
+    cells = tuple(outlook(n, r) for n, r in ((10, 1.01), (100, 1.2), (1000, 1.02)))
+    found = Forecast("made up", False, 2.0, 1.0, cells)
+    needed = found.contributors_needed(("moment", 1.0, None), 0.05)
+    assert needed is not None
+    assert 100 < needed < 1000
+
+
+def test_epsilon_needed() -> None:
+    cells = (outlook(100, 1.2, 0.1), outlook(100, 1.04, 1.0), outlook(100, 1.01, 10.0))
+    found = Forecast("made up", False, 2.0, 1.0, cells)
+    assert found.epsilon_needed(100, "moment") == 1.0
+    assert found.epsilon_needed(100, "moment", tolerance=0.001) is None
+
+
+def test_what_is_not_known_is_none_in_json() -> None:
+    unknown = Outlook(10, 1.0, "input", 2.0, reason="too few")
+    document = Forecast("made up", True, 2.0, 1.0, (unknown,)).to_dict()
+    (row,) = json.loads(json.dumps(document))["outlooks"]
+    assert row["error"] is None
+    assert row["ratio"] is None
+    assert row["reason"] == "too few"
+    assert math.isnan(unknown.ratio)

@@ -1,0 +1,166 @@
+"""The forecast against what it forecasts: real collections, blurred record by record."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import betabinom
+
+from blurfit import (
+    Agreement,
+    InvalidValueError,
+    Numeric,
+    Schema,
+    Statistics,
+    learn,
+    perturb_table,
+)
+from blurfit.datasets import make_census
+from blurfit.forecast.population import Population
+from blurfit.forecast.sweep import (
+    band,
+    forecast,
+    forecast_agreement,
+    propose_terms,
+    whole_numbers,
+)
+
+RUNS = 200
+
+
+@pytest.fixture(scope="module")
+def census():
+    return make_census(100_000, seed=1)
+
+
+@pytest.fixture(scope="module")
+def people(census) -> Population:
+    return Population.of_table(census.schema, census.table, census.name)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+@pytest.mark.parametrize("n", [500, 1500, 5000])
+def test_real_collections_lie_in_the_band_as_often_as_promised(
+    census, people, mechanism, n: int
+) -> None:
+    """200 collections of fresh people, each person blurred by the contributor's own code, each
+    model learned by the database's: 90% of the errors lie in the forecast's band. (Contributors
+    take no seed, so the limits are one in 10⁵.)"""
+    epsilon, draws = 3.0, 400
+    agreement = Agreement.propose(
+        census.schema, quorum=n, **propose_terms(census.schema, mechanism, epsilon, None, {})
+    )
+    cell = forecast(
+        census.schema,
+        people,
+        contributors=[n],
+        epsilons=[epsilon],
+        mechanisms=[mechanism],
+        draws=draws,
+    ).outlooks[0]
+    total = Statistics.of_moments if mechanism == "moment" else Statistics.of_records
+    crowd = make_census(RUNS * n, seed=99)
+    errors = []
+    for run in range(RUNS):
+        sent = perturb_table(agreement, crowd.take(n, start=run * n).table)
+        sums = total(sent.quadratic, sent.linear).under(agreement.fingerprint)
+        errors.append(people.error(learn(agreement, sums).weights)[0])
+    inside = int(((errors >= np.array(cell.lower)) & (errors <= np.array(cell.upper))).sum())
+    # The band lies between two order statistics of 400 draws, so how many of 200 new ones it holds
+    # is beta-binomial, whatever the distribution is.
+    held = betabinom(RUNS, 0.9 * (draws + 1), 0.1 * (draws + 1))
+    assert held.cdf(inside) > 1e-5
+    assert held.sf(inside - 1) > 1e-5
+    spread = np.std(errors) / math.sqrt(RUNS) + (cell.upper - cell.lower) / 3 / math.sqrt(draws)
+    assert abs(np.mean(errors) - cell.error) < 5 * spread
+
+
+def test_a_billion_contributors_cost_no_more_than_a_thousand(census, people) -> None:
+    found = forecast(
+        census.schema, people, contributors=[1000, 10**9], epsilons=[1.0], draws=8, seed=2
+    )
+    for outlooks in found.lines().values():
+        small, large = outlooks
+        assert small.ratio > 1.05
+        assert large.ratio == pytest.approx(1, abs=1e-6)
+        assert large.without_privacy == pytest.approx(found.best, rel=1e-6)
+    assert found.best < found.constant
+
+
+def test_more_contributors_or_a_weaker_promise_help(census, people) -> None:
+    found = forecast(
+        census.schema,
+        people,
+        contributors=[2000, 20_000, 200_000],
+        epsilons=[0.3, 3.0],
+        local_epsilons=[None, 8.0],
+        draws=24,
+    )
+    for (mechanism, epsilon, local), outlooks in found.lines().items():
+        errors = [one.error for one in outlooks]
+        assert errors == sorted(errors, reverse=True), (mechanism, epsilon, local)
+        assert all(one.lower <= one.error <= one.upper for one in outlooks)
+    strict, loose = found.lines()["moment", 0.3, None], found.lines()["moment", 3.0, None]
+    assert all(a.error > b.error for a, b in zip(strict, loose, strict=True))
+    private = found.lines()["moment", 3.0, 8.0]
+    assert all(a.error < b.error for a, b in zip(loose, private, strict=True))
+    assert all(one.submission_epsilon == pytest.approx(8) for one in private)
+
+
+def test_the_same_seed_gives_the_same_forecast(census, people) -> None:
+    one, other = (
+        forecast(census.schema, people, contributors=[1000], draws=8, seed=4) for _ in range(2)
+    )
+    assert one == other
+
+
+def test_labels_are_forecast_by_their_share_of_mistakes(census) -> None:
+    schema = census.label_schema
+    people = Population.of_table(schema, census.table)
+    found = forecast(schema, people, contributors=[20_000], epsilons=[1.0], draws=8)
+    for one in found.outlooks:
+        assert found.best <= one.error < found.constant
+
+
+def test_too_few_contributors_are_told_why(census, people) -> None:
+    found = forecast(census.schema, people, contributors=[10], mechanisms=["input"], draws=4)
+    assert math.isnan(found.outlooks[0].error)
+    assert "least quorum" in (found.outlooks[0].reason or "")
+    assert found.contributors_needed(found.outlooks[0].line) is None
+    document = json.loads(json.dumps(found.to_dict()))
+    assert document["outlooks"][0]["error"] is None
+
+
+def test_an_agreement_is_forecast_from_its_quorum_on(census, people) -> None:
+    agreement = Agreement.propose(census.schema, epsilon=1, delta=1e-6, quorum=5000)
+    found = forecast_agreement(agreement, people, contributors=[1000, 5000, 50_000], draws=16)
+    below, at, above = found.outlooks
+    assert below.reason == "below the quorum 5,000"
+    assert above.error < at.error
+    # more people than the quorum bring more noise, so fewer would do under a larger quorum
+    fresh = forecast(
+        census.schema, people, contributors=[50_000], mechanisms=["moment"], draws=16
+    ).outlooks[0]
+    assert fresh.error < above.error
+
+
+def test_band_holds_a_new_draw_with_its_probability() -> None:
+    generator = np.random.default_rng(0)
+    hits = 0
+    for _ in range(4000):
+        lower, upper = band(generator.exponential(size=40))
+        hits += lower <= generator.exponential() <= upper
+    assert abs(hits / 4000 - 0.9) < 4 * math.sqrt(0.09 / 4000)
+
+
+def test_mistakes_are_named(census, people) -> None:
+    other = Schema([Numeric("a", 0, 1)], Numeric("y", 0, 1))
+    with pytest.raises(InvalidValueError, match="dimension=2"):
+        forecast(other, people, contributors=[100])
+    with pytest.raises(InvalidValueError, match="epsilon=-1"):
+        forecast(census.schema, people, contributors=[100], epsilons=[-1.0], draws=2)
+    with pytest.raises(InvalidValueError, match="contributors"):
+        whole_numbers([0.2])
+    assert whole_numbers([1e3, 1000.2, 5]) == [5, 1000]

@@ -1,0 +1,68 @@
+"""Terms that public knowledge chooses: they help, on luck that the choice has not seen."""
+
+import pytest
+
+from blurfit import Agreement, InfeasibleError, InvalidValueError
+from blurfit.datasets import make_census
+from blurfit.forecast import tuning as module
+from blurfit.forecast.population import Population
+from blurfit.forecast.sweep import propose_terms
+from blurfit.forecast.tuning import advise
+
+
+@pytest.fixture(scope="module")
+def census():
+    return make_census(40_000, seed=1)
+
+
+@pytest.fixture(scope="module")
+def people(census) -> Population:
+    return Population.of_table(census.schema, census.table, census.name)
+
+
+@pytest.mark.parametrize(("mechanism", "gain"), [("moment", 1.001), ("input", 1.02)])
+def test_chosen_terms_lower_the_error(census, people, mechanism, gain: float) -> None:
+    found = advise(
+        census.schema, people, contributors=8192, epsilon=1.0, mechanism=mechanism, seed=3
+    )
+    assert found.before.error / found.after.error > gain
+    assert "l2" in found.terms
+    asked = propose_terms(census.schema, mechanism, 1.0, None, found.terms)
+    Agreement.propose(census.schema, quorum=8192, **asked).verify()  # they are terms as any
+
+
+def test_a_local_target_shares_its_budget_by_the_forecast(census, people) -> None:
+    found = advise(
+        census.schema,
+        people,
+        contributors=2**21,
+        epsilon=10.0,
+        mechanism="input",
+        local_epsilon=8.0,
+        terms={"weight_bound": 3.7},
+        seed=3,
+    )
+    assert found.after.error <= found.before.error
+    assert set(found.terms) <= {"l2", "split", "local_share"}
+    assert found.after.submission_epsilon == pytest.approx(8)
+
+
+def test_defaults_that_are_not_beaten_are_kept(census, people, monkeypatch) -> None:
+    monkeypatch.setattr(module, "_descend", lambda function, start: start + 5.0)
+    found = advise(census.schema, people, contributors=4000, epsilon=1.0, mechanism="moment")
+    assert found.terms == {}
+    assert found.before == found.after
+
+
+def test_mistakes_are_named(census, people) -> None:
+    with pytest.raises(InvalidValueError, match="goal='best'"):
+        advise(
+            census.schema,
+            people,
+            contributors=4000,
+            epsilon=1.0,
+            mechanism="moment",
+            goal="best",
+        )
+    with pytest.raises(InfeasibleError, match="quorum=10"):
+        advise(census.schema, people, contributors=10, epsilon=1.0, mechanism="input")

@@ -1,0 +1,44 @@
+"""The reading follows from public facts, and nothing else."""
+
+import math
+
+import numpy as np
+import pytest
+from joint_people import collected
+
+from blurfit.learning.joint_sums import JointColumn, JointSums, clean_sums
+from blurfit.learning.linear_bayes import linear_bayes
+from blurfit.learning.posterior_mean import posterior_mean
+from blurfit.learning.shrinkage import information, reading, shrink
+
+
+def test_psi_is_read_off_the_noise() -> None:
+    sums = collected(1000, 0.3, np.random.default_rng(1)).submodel("y")
+    assert information(sums) == pytest.approx(1000 * 0.3 / 7**1.5, rel=1e-6)
+
+
+def test_much_noise_is_sampled_and_little_is_solved() -> None:
+    noisy = collected(500, 0.3, np.random.default_rng(2)).submodel("y")
+    assert reading(noisy) == "posterior-mean"
+    assert np.array_equal(shrink(noisy).theta, posterior_mean(noisy).theta)
+    quiet = collected(50_000, 1.0, np.random.default_rng(3)).submodel("y")
+    assert reading(quiet) == "linear-bayes"
+    assert np.array_equal(shrink(quiet).theta, linear_bayes(quiet).theta)
+
+
+def test_many_columns_are_never_sampled() -> None:
+    columns = tuple(JointColumn(f"x{j}", 0.1) for j in range(41))
+    values = np.random.default_rng(4).uniform(-1, 1, (60, 41))
+    sums = JointSums(columns, 0.5, 60, clean_sums(columns, 0.5, values), 10.0)
+    assert reading(sums.submodel("x40")) == "linear-bayes"
+    assert math.isfinite(shrink(sums.submodel("x40")).coefficients.sum())
+
+
+def test_without_noise_psi_is_infinite() -> None:
+    columns = (JointColumn("a", 0.5), JointColumn("y", 0.5))
+    values = np.random.default_rng(5).uniform(-1, 1, (60, 2))
+    sums = JointSums(columns, 0.5, 60, clean_sums(columns, 0.5, values), 0.0).submodel("y")
+    assert information(sums) == math.inf
+    np.testing.assert_allclose(
+        shrink(sums).theta, np.linalg.solve(sums.gram, sums.cross), rtol=0.3, atol=0.05
+    )

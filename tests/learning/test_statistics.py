@@ -1,0 +1,274 @@
+import pickle
+from functools import reduce
+from operator import add
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blurfit.errors import InvalidValueError
+from blurfit.learning.statistics import Statistics, pack, symmetrised, unpack
+
+
+def records(count, dimension, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(count, dimension)), rng.normal(size=(count, dimension))
+
+
+def whole_records(count, dimension, seed=0):
+    """Records of small whole numbers, whose sums are exact in any order."""
+    rng = np.random.default_rng(seed)
+    return tuple(rng.integers(-9, 10, size=(count, dimension)).astype(float) for _ in range(2))
+
+
+def symmetric(dimension, seed=0):
+    root = np.random.default_rng(seed).normal(size=(dimension, dimension))
+    return root + root.T
+
+
+@st.composite
+def exact_statistics(draw, dimension=3):
+    seed, count = draw(st.integers(0, 10**6)), draw(st.integers(0, 5))
+    return Statistics.of_records(*whole_records(count, dimension, seed))
+
+
+class TestMonoid:
+    @given(exact_statistics(), exact_statistics(), exact_statistics())
+    def test_addition_is_associative_and_commutative_with_zero(self, a, b, c):
+        assert (a + b) + c == a + (b + c)
+        assert a + b == b + a
+        assert a + Statistics.empty(3) == a == Statistics.empty(3) + a
+
+    @given(st.lists(exact_statistics(), min_size=1, max_size=6), st.randoms(use_true_random=False))
+    def test_sum_in_any_order_is_a_fold(self, parts, order):
+        shuffled = order.sample(parts, len(parts))
+        assert sum(shuffled) == reduce(add, parts, Statistics.empty(3))
+
+    def test_sum_of_one_is_itself(self):
+        one = Statistics.of_records([1.0, 2.0], [0.0, 1.0])
+        assert sum([one]) is one
+
+    def test_addition_is_a_homomorphism_from_concatenation(self):
+        q, p = whole_records(50, 4)
+        parts = Statistics.of_records(q[:20], p[:20]) + Statistics.of_records(q[20:], p[20:])
+        assert parts == Statistics.of_records(q, p)
+
+    def test_there_is_no_subtraction(self):
+        one = Statistics.of_records([1.0], [1.0])
+        with pytest.raises(TypeError):
+            one - one
+        assert not hasattr(one, "__neg__")
+        assert "submission" in (Statistics.__doc__ or "")
+
+    def test_counts_are_exact_beyond_float64(self):
+        many = Statistics(2**60, np.eye(1), np.zeros(1))
+        assert (many + Statistics.of_records([1.0], [1.0])).count == 2**60 + 1
+
+    def test_different_dimensions_do_not_add(self):
+        with pytest.raises(InvalidValueError, match=r"dimension=3 to be 2"):
+            Statistics.empty(2) + Statistics.empty(3)
+
+    @pytest.mark.parametrize("other", [1, 0.5, "0", None])
+    def test_nothing_else_adds(self, other):
+        with pytest.raises(TypeError):
+            other + Statistics.empty(2)
+        with pytest.raises(TypeError):
+            Statistics.empty(2) + other
+
+
+class TestOfRecords:
+    @pytest.mark.parametrize(("count", "dimension"), [(1, 1), (7, 1), (40, 5), (700, 300)])
+    def test_sums_outer_products(self, count, dimension):
+        q, p = records(count, dimension)
+        found = Statistics.of_records(q, p)
+        assert found.count == count
+        assert found.dimension == dimension
+        np.testing.assert_allclose(found.gram, np.einsum("ki,kj->ij", q, q), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(found.moment, [sum(column) for column in p.T], atol=1e-12)
+
+    @pytest.mark.parametrize("dimension", [1, 14, 300])
+    @pytest.mark.parametrize("order", ["C", "F"])
+    def test_gram_is_symmetric_to_the_last_bit(self, dimension, order):
+        q, p = records(500, dimension)
+        gram = Statistics.of_records(np.asarray(q, order=order)[::2], p[::2], chunk=37).gram
+        assert np.array_equal(gram, gram.T)
+
+    @pytest.mark.parametrize("chunk", [1, 2, 7, 99, 100, 101])
+    def test_chunks_equal_the_whole(self, chunk):
+        q, p = whole_records(100, 6)
+        assert Statistics.of_records(q, p, chunk=chunk) == Statistics.of_records(q, p)
+
+    def test_one_record_or_a_row_of_many(self):
+        q, p = records(1, 4)
+        assert Statistics.of_records(q[0], p[0]) == Statistics.of_records(q, p)
+        assert Statistics.of_records(q[0], p[0]).count == 1
+
+    def test_no_records(self):
+        assert Statistics.of_records(np.empty((0, 3)), np.empty((0, 3))) == Statistics.empty(3)
+
+    def test_small_numbers_are_summed_as_float64(self):
+        q, p = records(2000, 3)
+        single = Statistics.of_records(q.astype(np.float32), p.astype(np.float32))
+        double = Statistics.of_records(
+            q.astype(np.float32).astype(float), p.astype(np.float32).astype(float)
+        )
+        assert single == double
+
+    def test_a_stream_of_chunks(self):
+        q, p = whole_records(100, 3)
+        stream = ((q[i : i + 30], p[i : i + 30]) for i in range(0, 100, 30))
+        assert Statistics.of_chunks(stream) == Statistics.of_records(q, p)
+
+    def test_an_empty_stream_has_no_dimension(self):
+        with pytest.raises(InvalidValueError, match=r"Statistics.empty\(dimension\)"):
+            Statistics.of_chunks([])
+
+    @pytest.mark.parametrize(
+        ("q", "p"),
+        [
+            (np.zeros((2, 3)), np.zeros((2, 4))),
+            (np.zeros((2, 3)), np.zeros((3, 3))),
+            (np.zeros((2, 3)), np.zeros(3)),
+            (np.zeros((2, 2, 2)), np.zeros((2, 2, 2))),
+            (np.zeros((2, 0)), np.zeros((2, 0))),
+        ],
+    )
+    def test_shapes_have_to_agree(self, q, p):
+        with pytest.raises(InvalidValueError, match=r"q.shape=.* and p.shape="):
+            Statistics.of_records(q, p)
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+    @pytest.mark.parametrize("name", ["q", "p"])
+    def test_every_number_is_finite(self, name, bad):
+        arrays = dict(zip("qp", records(5, 2), strict=True))
+        arrays[name][3, 1] = bad
+        with pytest.raises(InvalidValueError, match=rf"{name} to be finite, but it contains"):
+            Statistics.of_records(**arrays)
+
+    def test_a_sum_that_overflows_is_refused(self):
+        with pytest.raises(InvalidValueError, match="gram to be finite"):
+            Statistics.of_records([1e200, 0.0], [0.0, 0.0])
+
+    def test_chunk_is_whole(self):
+        with pytest.raises(InvalidValueError, match="chunk=0"):
+            Statistics.of_records([1.0], [1.0], chunk=0)
+
+
+class TestOfMoments:
+    @given(st.integers(1, 8), st.integers(0, 10**6))
+    def test_unpack_inverts_pack(self, dimension, seed):
+        M = symmetric(dimension, seed)
+        assert pack(M).shape == (dimension * (dimension + 1) // 2,)
+        assert np.array_equal(unpack(pack(M), dimension), M)
+
+    def test_order_is_row_by_row(self):
+        M = [[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]]
+        assert pack(M).tolist() == [1, 2, 3, 4, 5, 6]
+
+    def test_stacks(self):
+        stack = np.array([symmetric(4, seed) for seed in range(6)])
+        assert pack(stack).shape == (6, 10)
+        assert np.array_equal(unpack(pack(stack), 4), stack)
+
+    def test_agrees_with_records_where_nothing_is_blurred(self):
+        q, p = whole_records(30, 4)
+        packed = pack(q[:, :, None] * q[:, None, :])
+        assert Statistics.of_moments(packed, p) == Statistics.of_records(q, p)
+
+    @pytest.mark.parametrize("dimension", [1, 5])
+    def test_one_moment_or_a_row_of_many(self, dimension):
+        M, p = symmetric(dimension), np.arange(dimension, dtype=float)
+        one = Statistics.of_moments(pack(M), p)
+        assert one == Statistics.of_moments(pack(M)[None], p[None])
+        assert one == Statistics(1, M, p)
+
+    @pytest.mark.parametrize(
+        ("packed", "p"),
+        [
+            (np.zeros((2, 5)), np.zeros((2, 3))),
+            (np.zeros((3, 6)), np.zeros((2, 3))),
+            (np.zeros((2, 3, 3)), np.zeros((2, 3))),
+        ],
+    )
+    def test_shapes_have_to_agree(self, packed, p):
+        with pytest.raises(InvalidValueError, match=r"packed.shape="):
+            Statistics.of_moments(packed, p)
+
+    def test_every_number_is_finite(self):
+        with pytest.raises(InvalidValueError, match="packed to be finite"):
+            Statistics.of_moments([np.nan], [0.0])
+
+    def test_pack_refuses_what_is_not_symmetric(self):
+        with pytest.raises(InvalidValueError, match="transpose"):
+            pack([[1.0, 2.0], [2.1, 1.0]])
+
+    def test_unpack_refuses_a_wrong_length(self):
+        with pytest.raises(InvalidValueError, match=r"end in 6"):
+            unpack(np.zeros(5), 3)
+
+
+class TestValue:
+    def test_arrays_are_copied_and_read_only(self):
+        A, c = np.eye(2), np.zeros(2)
+        found = Statistics(1, A, c)
+        A[0, 0], c[0] = 7.0, 7.0
+        assert found == Statistics(1, np.eye(2), np.zeros(2))
+        for array in (found.gram, found.moment):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1.0
+
+    def test_fields_cannot_be_set(self):
+        with pytest.raises(AttributeError):
+            Statistics.empty(1).count = 5
+
+    def test_pickling_keeps_the_value_and_the_promise(self):
+        found = Statistics.of_records(*records(5, 3))
+        again = pickle.loads(pickle.dumps(found))
+        assert again == found
+        assert not again.gram.flags.writeable
+
+    def test_equality_sees_every_part(self):
+        base = Statistics(1, np.eye(2), np.zeros(2))
+        assert base != Statistics(2, np.eye(2), np.zeros(2))
+        assert base != Statistics(1, 2 * np.eye(2), np.zeros(2))
+        assert base != Statistics(1, np.eye(2), np.ones(2))
+        assert base != Statistics.empty(3)
+        assert base != "base"
+
+    @pytest.mark.parametrize("count", [-1, 1.0, True, "1", None])
+    def test_count_is_a_whole_number(self, count):
+        with pytest.raises(InvalidValueError, match="count="):
+            Statistics(count, np.eye(1), np.zeros(1))
+
+    def test_a_numpy_count_becomes_exact(self):
+        assert type(Statistics(np.int64(3), np.eye(1), np.zeros(1)).count) is int
+
+    @pytest.mark.parametrize(
+        ("gram", "moment", "named"),
+        [
+            (np.zeros((2, 3)), np.zeros(2), "gram.shape"),
+            (np.zeros(2), np.zeros(2), "gram.shape"),
+            (np.zeros((0, 0)), np.zeros(0), "gram.shape"),
+            (np.eye(2), np.zeros(3), "moment.shape"),
+            (np.eye(2), np.zeros((2, 1)), "moment.shape"),
+            ([[1.0, 2.0], [3.0, 1.0]], np.zeros(2), "symmetric"),
+            (np.full((2, 2), np.nan), np.zeros(2), "gram to be finite"),
+            (np.eye(2), [np.inf, 0.0], "moment to be finite"),
+        ],
+    )
+    def test_bad_parts_are_named(self, gram, moment, named):
+        with pytest.raises(InvalidValueError, match=named):
+            Statistics(1, gram, moment)
+
+    @pytest.mark.parametrize("dimension", [0, -1, 1.5])
+    def test_empty_needs_a_dimension(self, dimension):
+        with pytest.raises(InvalidValueError, match="dimension="):
+            Statistics.empty(dimension)
+
+    def test_rounding_is_taken_out_of_an_almost_symmetric_matrix(self):
+        M = symmetric(5)
+        M[0, 1] *= 1 + 1e-15
+        found = symmetrised(matrix=M)
+        assert np.array_equal(found, found.T)
+        assert np.abs(found - M).max() <= 1e-14

@@ -1,0 +1,187 @@
+"""Files of submissions: what was written is read, and what is wrong is refused by name."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from blurfit import Agreement, InvalidValueError, Numeric, Schema, perturb_table
+from blurfit.messages import submission_files
+from blurfit.messages.submission_files import Writer, open_submissions
+
+SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+
+
+def propose(**changes) -> Agreement:
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "weight_bound": 2.0}
+    return Agreement.propose(SCHEMA, **promise | changes)
+
+
+AGREEMENT = propose()
+TABLE = perturb_table(AGREEMENT, {c: np.linspace(0, 100, 50) for c in ("age", "income")})
+
+
+@pytest.fixture(params=[".parquet", ".arrow"])
+def path(request, tmp_path):
+    return tmp_path / f"blurred{request.param}"
+
+
+def write(path, table=TABLE, agreement=AGREEMENT, **options) -> None:
+    with Writer(path, agreement.layout, **options) as writer:
+        writer.add(table)
+
+
+def read(path, agreement=AGREEMENT):
+    with open_submissions(path, agreement.layout) as file:
+        parts = [part for group in range(file.groups) for part in file.parts(group)]
+        assert sum(file.rows(group) for group in range(file.groups)) == file.all_rows()
+        return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+@pytest.mark.parametrize("mechanism", ["input", "moment"])
+def test_what_was_written_is_read(path, mechanism, monkeypatch) -> None:
+    monkeypatch.setattr(submission_files, "MOST_ROWS", 16)
+    agreement = propose(mechanism=mechanism)
+    table = perturb_table(agreement, {c: np.linspace(0, 100, 50) for c in ("age", "income")})
+    with Writer(path, agreement.layout, released="ab") as writer:
+        numbers = np.hstack([table.quadratic, table.linear])
+        for cut in (slice(0, 3), slice(3, 40), slice(40, 50)):
+            writer.append(table.identifiers[cut], numbers[cut])
+    assert writer.rows == 50
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    names, found = read(path, agreement)
+    np.testing.assert_array_equal(names, table.identifiers)
+    np.testing.assert_array_equal(found, numbers)
+    with open_submissions(path, agreement.layout) as file:
+        assert [file.rows(group) for group in range(file.groups)] == [16, 16, 16, 2]
+        assert file.released == "ab"
+
+
+def test_numbers_are_read_in_place(tmp_path) -> None:
+    write(tmp_path / "blurred.arrow")
+    with open_submissions(tmp_path / "blurred.arrow", AGREEMENT.layout) as file:
+        ((_, numbers),) = file.parts(0)
+        assert not numbers.flags.owndata
+        assert numbers.flags.c_contiguous
+
+
+def test_large_row_groups_of_others_are_read_in_parts(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "blurred.parquet"
+    write(path)
+    monkeypatch.setattr(submission_files, "MOST_ROWS", 16)
+    with open_submissions(path, AGREEMENT.layout) as file:
+        assert file.groups == 1
+        assert max(len(names) for names, _ in file.parts(0)) <= 16
+    np.testing.assert_array_equal(read(path)[0], TABLE.identifiers)
+
+
+def test_an_error_leaves_nothing(path) -> None:
+    with pytest.raises(KeyError), Writer(path, AGREEMENT.layout) as writer:
+        writer.add(TABLE)
+        raise KeyError
+    assert not list(path.parent.iterdir())
+
+
+def test_other_kinds_of_file_are_refused(tmp_path) -> None:
+    with (
+        pytest.raises(InvalidValueError, match=r"end in one of \.parquet, \.arrow"),
+        Writer(tmp_path / "blurred.csv", AGREEMENT.layout),
+    ):
+        pass
+    (tmp_path / "x.parquet").write_text("age,income\n")
+    with pytest.raises(InvalidValueError, match=r"x\.parquet.*begins with b'age,in'"):
+        read(tmp_path / "x.parquet")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "y.parquet")
+    with pytest.raises(InvalidValueError, match=r"format=None.*y\.parquet"):
+        read(tmp_path / "y.parquet")
+
+
+def test_another_agreement_is_refused(path) -> None:
+    write(path)
+    with pytest.raises(InvalidValueError, match="made for another agreement"):
+        read(path, propose(epsilon=2))
+
+
+def test_other_columns_are_refused(tmp_path) -> None:
+    path = tmp_path / "blurred.parquet"
+    write(path)
+    table = pq.read_table(path)
+    wrong = table.set_column(1, "numbers", pa.array([[1.0, 2.0]] * 50, pa.list_(pa.float64(), 2)))
+    pq.write_table(wrong.replace_schema_metadata(table.schema.metadata), path)
+    with pytest.raises(InvalidValueError, match=r"moment submissions of dimension 2.*\[2\]"):
+        read(path)
+
+
+def test_empty_values_are_refused(tmp_path) -> None:
+    path = tmp_path / "blurred.parquet"
+    write(path)
+    table = pq.read_table(path)
+    names = pa.array([None, *table["identifier"].to_pylist()[1:]], pa.binary(16))
+    pq.write_table(
+        table.set_column(0, "identifier", names).replace_schema_metadata(table.schema.metadata),
+        path,
+    )
+    with pytest.raises(InvalidValueError, match=r"no empty values in row group 0"):
+        read(path)
+
+
+def test_files_of_other_writers_are_read(tmp_path) -> None:
+    """Compressed, with a dictionary, and with fields that may be missing: all the same."""
+    path = tmp_path / "blurred.parquet"
+    write(path)
+    table = pq.read_table(path)
+    loose = pa.schema(
+        [("identifier", pa.binary(16)), ("numbers", pa.list_(pa.float64(), 5)), ("x", pa.int8())],
+        metadata=table.schema.metadata,
+    )
+    columns = [*(c.combine_chunks() for c in table.columns), pa.array([1] * 50, pa.int8())]
+    pq.write_table(
+        pa.table([columns[0], columns[1].cast(loose.field(1).type), columns[2]], schema=loose),
+        path,
+        compression="zstd",
+        row_group_size=20,
+    )
+    np.testing.assert_array_equal(read(path)[0], TABLE.identifiers)
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.9, 0.999])
+def test_a_file_that_was_cut_short_is_refused(path, keep) -> None:
+    write(path)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(keep * len(data))])
+    with pytest.raises(
+        InvalidValueError, match=rf"(?s)blurred\{path.suffix}.*cut short or damaged"
+    ):
+        read(path)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_flipped_bit_in_parquet_is_noticed(tmp_path, seed) -> None:
+    """Anywhere: in a page, whose checksum tells, or in what describes the file."""
+    path = tmp_path / "blurred.parquet"
+    write(path)
+    data = bytearray(path.read_bytes())
+    place = int(np.random.default_rng(seed).integers(len(data)))
+    data[place] ^= 1 << (seed % 8)
+    path.write_bytes(data)
+    try:
+        names, numbers = read(path)
+    except InvalidValueError as error:
+        refusal = str(error)
+    else:  # in words that say nothing about the rows, such as who wrote the file
+        np.testing.assert_array_equal(names, TABLE.identifiers)
+        np.testing.assert_array_equal(numbers, np.hstack([TABLE.quadratic, TABLE.linear]))
+        return
+    assert "blurred.parquet" in refusal
+
+
+def test_the_row_group_is_named(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(submission_files, "MOST_ROWS", 16)
+    path = tmp_path / "blurred.parquet"
+    write(path)
+    data = bytearray(path.read_bytes())
+    place = pq.read_metadata(path).row_group(2).column(1).data_page_offset + 100
+    data[place] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InvalidValueError, match=r"Cannot read row group 2, in .*blurred\.parquet"):
+        read(path)

@@ -1,0 +1,308 @@
+"""A bad network: whatever gets no answer is sent again, whatever is refused is not."""
+
+import itertools
+import json
+import socket
+
+import httpx2 as httpx
+import pytest
+
+from blurfit import errors
+from blurfit.errors import BlurfitError, InvalidValueError, ServiceError
+from blurfit.protocol import http
+from blurfit.protocol.http import ERRORS, FIRST_PAUSE, LONGEST_PAUSE, TRY_AGAIN, Exchange, decoded
+from blurfit.service import problems
+
+URL = "http://127.0.0.1:8000"
+OK = httpx.Response(200, content=b"fine")
+# Errors that are no problem of their own: the last resort, and what never crosses the network.
+PARTICULAR = [(cause, kind) for cause, kind in problems._KINDS if cause is not BlurfitError]
+
+
+class Network:
+    """Answers requests in turn, the last answer for ever; an exception is no answer."""
+
+    def __init__(self, *answers: httpx.Response | Exception) -> None:
+        self.requests: list[httpx.Request] = []
+        self._answers = itertools.chain(answers, itertools.repeat(answers[-1]))
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        answer = next(self._answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+
+
+class Clock:
+    """Time that passes only while somebody waits."""
+
+    def __init__(self) -> None:
+        self.now, self.waits = 0.0, []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def pause(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(http, "time", clock)
+    return clock
+
+
+def over(network: Network, clock: Clock, **options) -> Exchange:
+    return Exchange(URL, transport=httpx.MockTransport(network), pause=clock.pause, **options)
+
+
+def problem(kind: problems.Kind, detail: str = "Expected less.") -> httpx.Response:
+    body = {"type": f"urn:blurfit:problem:{kind.name}", "title": kind.title, "detail": detail}
+    return httpx.Response(kind.status, json=body | {"status": kind.status})
+
+
+# ---- again and again
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        httpx.ConnectError("refused"),
+        httpx.ConnectTimeout("nobody"),
+        httpx.ReadTimeout("slow"),
+        httpx.ReadError("reset"),
+        httpx.WriteError("broken pipe"),
+        httpx.RemoteProtocolError("cut off"),
+    ],
+    ids=lambda failure: type(failure).__name__,
+)
+def test_what_got_no_answer_is_sent_again_to_the_letter(clock, failure: Exception) -> None:
+    network = Network(failure, failure, failure, OK)
+    with over(network, clock) as service:
+        answer = service.post("/x", b"body", content_type="a/b", headers={"c": "d"})
+    assert answer == b"fine"
+    assert len(network.requests) == 4
+    assert len(clock.waits) == 3
+    for sent in network.requests:
+        assert (sent.method, str(sent.url), sent.content) == ("POST", f"{URL}/x", b"body")
+        assert (sent.headers["content-type"], sent.headers["c"]) == ("a/b", "d")
+
+
+@pytest.mark.parametrize("status", sorted(TRY_AGAIN))
+def test_a_service_that_is_busy_is_asked_again(clock, status: int) -> None:
+    network = Network(httpx.Response(status), httpx.Response(status), OK)
+    with over(network, clock) as service:
+        assert service.get("/x") == b"fine"
+    assert len(network.requests) == 3
+
+
+def test_pauses_double_up_to_the_longest_and_are_spread_out(clock) -> None:
+    network = Network(*[httpx.ConnectError("refused")] * 12, OK)
+    with over(network, clock, patience=1000.0) as service:
+        service.get("/x")
+    ideal = [min(FIRST_PAUSE * 2**n, LONGEST_PAUSE) for n in range(12)]
+    shares = [wait / pause for wait, pause in zip(clock.waits, ideal, strict=True)]
+    assert all(0.5 <= share < 1.5 for share in shares)
+    assert len(set(shares)) > 6  # not everyone at the same moment
+
+
+def test_retry_after_is_obeyed_but_not_for_ever(clock) -> None:
+    answers = [httpx.Response(503, headers={"retry-after": s}) for s in ("2", "7", "86400")]
+    answers.append(httpx.Response(429, headers={"retry-after": "3"}))
+    with over(Network(*answers, OK), clock) as service:
+        service.get("/x")
+    assert clock.waits[0] == 2
+    assert clock.waits[1] == 7
+    assert clock.waits[2] == LONGEST_PAUSE
+    assert clock.waits[3] == 3
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5", "1e9", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_retry_after_that_is_no_number_of_seconds_changes_nothing(clock, text: str) -> None:
+    with over(Network(httpx.Response(503, headers={"retry-after": text}), OK), clock) as service:
+        assert service.get("/x") == b"fine"
+    assert FIRST_PAUSE / 2 <= clock.waits[0] < FIRST_PAUSE * 1.5
+
+
+def test_retry_after_in_other_digits_changes_nothing(clock) -> None:
+    strange = httpx.Response(503, headers=[(b"retry-after", "²".encode())])
+    with over(Network(strange, OK), clock) as service:
+        assert service.get("/x") == b"fine"
+
+
+# ---- and then no more
+
+
+def test_who_never_answers_is_given_up_after_the_patience_and_named(clock) -> None:
+    network = Network(httpx.ConnectError("Connection refused"))
+    with (
+        over(network, clock, patience=60.0) as service,
+        pytest.raises(ServiceError, match="ConnectError: Connection refused") as failure,
+    ):
+        service.get("/x")
+    assert URL in str(failure.value)
+    assert failure.value.status == 0
+    assert 60 - 1.5 * LONGEST_PAUSE <= clock.now <= 60  # patient to the end, and not beyond it
+    assert len(network.requests) == len(clock.waits) + 1
+
+
+def test_without_patience_there_is_one_attempt(clock) -> None:
+    network = Network(httpx.ConnectError("refused"))
+    with over(network, clock, patience=0.0) as service, pytest.raises(ServiceError, match=URL):
+        service.post("/x", b"body")
+    assert len(network.requests) == 1
+    assert not clock.waits
+
+
+def test_who_is_busy_for_ever_is_given_up_with_what_it_said(clock) -> None:
+    busy = problem(problems.TOO_MANY, "Wait a second.")
+    with (
+        over(Network(busy), clock, patience=20.0) as service,
+        pytest.raises(ServiceError, match="Wait a second") as failure,
+    ):
+        service.get("/x")
+    assert failure.value.status == 429
+    assert clock.now <= 20
+
+
+def test_patience_is_for_each_request_and_not_for_all_of_them(clock) -> None:
+    down = httpx.ConnectError("refused")
+    network = Network(*[down] * 7, OK, *[down] * 7, OK)
+    with over(network, clock, patience=30.0) as service:
+        assert service.get("/x") == service.get("/x") == b"fine"
+    assert len(network.requests) == 16
+
+
+def test_a_port_where_nobody_listens_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with Exchange(url, patience=0.0) as service, pytest.raises(ServiceError) as failure:
+            service.get("/healthz")
+    assert url in str(failure.value)
+    assert failure.value.status == 0
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 413, 415, 422, 500, 501])
+def test_a_refusal_is_not_sent_again(clock, status: int) -> None:
+    network = Network(httpx.Response(status, content=b"<html>no</html>"))
+    with (
+        over(network, clock) as service,
+        pytest.raises(ServiceError, match=f"answered {status}") as refusal,
+    ):
+        service.post("/x", b"body")
+    assert refusal.value.status == status
+    assert len(network.requests) == 1
+    assert not clock.waits
+
+
+def test_a_redirection_is_not_followed_with_the_token(clock) -> None:
+    network = Network(httpx.Response(307, headers={"location": "http://elsewhere/"}))
+    with (
+        over(network, clock, token="secret") as service,
+        pytest.raises(ServiceError, match="307"),
+    ):
+        service.post("/x")
+    assert [str(sent.url) for sent in network.requests] == [f"{URL}/x"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind"), PARTICULAR, ids=lambda x: getattr(x, "name", x.__class__.__name__)
+)
+def test_a_refusal_is_the_same_error_here_as_it_was_there(clock, cause, kind) -> None:
+    said, document = problems.of_error(cause("Expected less."))
+    assert said is kind
+    with over(Network(problem(kind, document.detail)), clock, patience=0.0) as service:
+        with pytest.raises(cause) as refusal:
+            service.get("/x")
+        assert type(refusal.value) is cause
+        assert str(refusal.value) == document.detail
+
+
+def test_every_kind_of_error_that_is_known_here_is_said_there() -> None:
+    # What another service refused to a service arrives as it is anyway: an error with a status.
+    said = {cause: kind.name for cause, kind in PARTICULAR if cause is not ServiceError}
+    assert said == {cause: name for name, cause in ERRORS.items()}
+    for name, cause in ERRORS.items():
+        assert problems.of_error(cause("Expected less."))[0].name == name
+
+
+def test_every_error_has_a_problem_of_its_own_or_never_leaves_a_service() -> None:
+    classes = {c for c in vars(errors).values() if isinstance(c, type)} - {BlurfitError}
+    local = {errors.NotCertifiedError}
+    assert {cause for cause, _ in PARTICULAR} == classes - local
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [problems.UNAUTHORISED, problems.NOT_FOUND, problems.TOO_LARGE, problems.WRONG_TYPE],
+    ids=lambda kind: kind.name,
+)
+def test_what_is_about_the_request_keeps_its_words_and_status(clock, kind) -> None:
+    with (
+        over(Network(problem(kind, "Send less.")), clock) as service,
+        pytest.raises(ServiceError, match=r"^Send less\.$") as refusal,
+    ):
+        service.get("/x")
+    assert refusal.value.status == kind.status
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff\xfe", b"[]", b'{"type": 3}', b'{"type": "urn:other:closed-not"}', b"{"]
+)
+def test_a_refusal_in_another_form_is_an_error_with_its_status(clock, body: bytes) -> None:
+    answer = httpx.Response(409, content=body)
+    with over(Network(answer), clock) as service, pytest.raises(ServiceError) as refusal:
+        service.get("/x")
+    assert (refusal.value.status, str(refusal.value)) == (409, "The service answered 409.")
+
+
+# ---- what is sent
+
+
+def test_the_token_is_sent_to_those_who_have_one(clock) -> None:
+    network = Network(OK)
+    with over(network, clock, token="secret") as service:
+        service.get("/x")
+    with over(network, clock) as service:
+        service.get("/x")
+    first, second = network.requests
+    assert first.headers["authorization"] == "Bearer secret"
+    assert "authorization" not in second.headers
+
+
+def test_what_is_posted_is_json_unless_said_otherwise(clock) -> None:
+    network = Network(OK)
+    with Exchange(URL + "/", transport=httpx.MockTransport(network)) as service:
+        service.post("/x", b"{}")
+    assert network.requests[0].headers["content-type"] == "application/json"
+    assert str(network.requests[0].url) == f"{URL}/x"
+    assert service.url == URL
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://here", "", "localhost", "//here"])
+def test_what_is_no_address_is_refused_before_anything_is_sent(url: str) -> None:
+    with pytest.raises(InvalidValueError, match="address of a service"):
+        Exchange(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:port", "http://127.0.0.1:99999", "http://[::1", "http://"]
+)
+def test_an_address_that_cannot_be_is_refused_and_not_asked_again(clock, url: str) -> None:
+    with pytest.raises(InvalidValueError), Exchange(url, pause=clock.pause) as service:
+        service.get("/x")
+    assert not clock.waits
+
+
+def test_an_answer_is_json_or_an_error() -> None:
+    assert decoded(json.dumps({"new": 3}).encode()) == {"new": 3}
+    for answer in (b"", b"<html>", b"\xff", b"{"):
+        with pytest.raises(ServiceError, match="Is it blurfit's"):
+            decoded(answer)

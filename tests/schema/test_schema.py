@@ -1,0 +1,564 @@
+import json
+import math
+import pickle
+import time
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.schema import schema as module
+from blurfit.schema.schema import Binary, Categorical, Encoded, Label, Numeric, Schema
+from blurfit.theory.losses import LogisticLoss, SquaredLoss
+
+FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
+INCOME = Numeric("income", 0, 200_000)
+SCHEMA = Schema(FEATURES, INCOME)
+RICH = Schema(FEATURES, INCOME.above(37_000))
+RECORDS = {
+    "age": [25.0, 100.0, 61.5],
+    "married": [True, False, True],
+    "sex": ["f", "m", "m"],
+    "income": [50_000.0, 0.0, 123_456.0],
+}
+RECORD = {name: values[0] for name, values in RECORDS.items()}
+
+TOML = """
+loss = "squared"                     # or "logistic"
+[[features]]
+name = "age"
+kind = "numeric"                     # numeric (lower, upper), binary, categorical (levels)
+lower = 0
+upper = 100
+[[features]]
+name = "married"
+kind = "binary"
+[[features]]
+name = "sex"
+kind = "categorical"
+levels = ["f", "m"]
+[target]
+name = "income"
+kind = "numeric"
+lower = 0
+upper = 200000                       # above = 37000 makes it a label
+"""
+
+
+def refusal(call, *arguments, **named) -> str:
+    with pytest.raises(InvalidValueError) as refused:
+        call(*arguments, **named)
+    return str(refused.value)
+
+
+ANY_FLOAT = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def numerics(draw, name, largest=1e300):
+    lower = draw(st.floats(-largest, largest))
+    near = lower + draw(st.integers(1, 9)) * max(math.ulp(lower), 1e-300)
+    upper = draw(st.one_of(st.floats(-largest, largest), st.just(near)))
+    lower, upper = min(lower, upper), max(lower, upper)
+    if upper - lower < 1e-300:
+        upper = near
+    return Numeric(name, lower, upper)
+
+
+@st.composite
+def schemas(draw, numeric=numerics, most=12):
+    features = []
+    for i in range(draw(st.integers(1, most))):
+        kind = draw(st.sampled_from(["numeric", "binary", "categorical"]))
+        if kind == "numeric":
+            features.append(draw(numeric(f"v{i}")))
+        elif kind == "binary":
+            features.append(Binary(f"v{i}"))
+        else:
+            levels = st.lists(st.text("abc=,é ", min_size=1, max_size=4), min_size=2, unique=True)
+            features.append(Categorical(f"v{i}", draw(levels.map(lambda found: found[:6]))))
+    target = draw(st.one_of(numeric("y"), st.just(Binary("y")), numeric("y").map(label)))
+    return Schema(features, target, draw(st.booleans()))
+
+
+def label(column):
+    inside = column.lower < column.centre < column.upper
+    return column.above(column.centre) if inside else column
+
+
+@st.composite
+def tables(draw, schema, anywhere=True):
+    rows = draw(st.integers(1, 5))
+    return {
+        column.name: [draw(values(column, anywhere)) for _ in range(rows)]
+        for column in (*schema.features, schema.target)
+    }
+
+
+def values(column, anywhere):
+    if isinstance(column, Binary):
+        return st.sampled_from([0, 1, True, False, 1.0])
+    if isinstance(column, Categorical):
+        return st.sampled_from(column.levels)
+    ends = st.sampled_from([column.lower, column.upper])
+    inside = st.floats(column.lower, column.upper)
+    return st.one_of(ends, inside, ANY_FLOAT) if anywhere else st.one_of(ends, inside)
+
+
+def exact_norm_squared(x):
+    return sum(Fraction(value) ** 2 for value in x.tolist())
+
+
+def norms(x):
+    """‖x‖ of each row, computed in as many ways as anybody might."""
+    yield np.linalg.norm(x, axis=1)
+    yield np.sqrt(np.einsum("ij,ij->i", x, x))
+    yield np.sqrt(np.diag(x @ x.T))
+    yield np.sqrt(np.cumsum(x**2, axis=1)[:, -1])
+    yield np.sqrt(np.cumsum(x[:, ::-1] ** 2, axis=1)[:, -1])
+
+
+class TestTheBall:
+    @given(st.data(), schemas())
+    def test_encoding_stays_in_it_whatever_the_data_are(self, data, schema):
+        x, y = schema.encode(data.draw(tables(schema)))
+        assert all(exact_norm_squared(row) <= 1 for row in x)
+        assert all((norm <= 1).all() for norm in norms(x))
+        assert np.abs(y).max() <= 1
+        assert schema.is_label == (not isinstance(schema.target, Numeric))
+        if schema.is_label:
+            assert set(y.tolist()) <= {-1.0, 1.0}
+
+    @pytest.mark.parametrize("intercept", [True, False])
+    def test_also_at_every_corner_and_dimension(self, intercept):
+        for count in range(1, 51):
+            schema = Schema([Numeric(f"v{i}", -3, 7) for i in range(count)], Binary("y"), intercept)
+            corners = np.random.default_rng(count).choice([-3.0, 7.0], size=(20, count))
+            x = schema.encode_features(corners, names=[f"v{i}" for i in range(count)])
+            assert all(exact_norm_squared(row) <= 1 for row in x)
+            assert all((norm <= 1).all() for norm in norms(x))
+            assert np.linalg.norm(x, axis=1).min() >= 1 - 1e-13
+
+    def test_one_hundred_levels_count_once(self):
+        levels = [str(i) for i in range(100)]
+        schema = Schema([Categorical("c", levels)], Binary("y"), intercept=False)
+        x = schema.encode_features({"c": levels})
+        assert np.linalg.norm(x, axis=1) == pytest.approx(np.ones(100), abs=1e-14)
+        assert np.count_nonzero(x) == 100
+
+    @given(st.data(), schemas(most=4))
+    def test_the_losses_take_it(self, data, schema):
+        loss = LogisticLoss() if schema.is_label else SquaredLoss()
+        encoded = schema.encode(data.draw(tables(schema)))
+        quadratic = loss.terms(*encoded)
+        assert np.linalg.norm(quadratic.q, axis=1).max() <= loss.q_bound
+
+    def test_it_does_not_look_at_other_records(self):
+        alone = SCHEMA.encode(RECORD)
+        among = SCHEMA.encode({name: [values[0], *values] for name, values in RECORDS.items()})
+        assert np.array_equal(alone.features, among.features[0])
+
+
+class TestEncode:
+    def test_by_hand(self):
+        x, y = SCHEMA.encode(RECORDS)
+        z = [[-0.5, 1, 1, 0, 1], [1, -1, 0, 1, 1], [0.23, 1, 0, 1, 1]]
+        assert x == pytest.approx(np.array(z) / 2, rel=1e-14)
+        assert y.tolist() == pytest.approx([-0.5, -1, 0.23456], rel=1e-14)
+        assert RICH.encode(RECORDS).target.tolist() == [1, -1, 1]
+        assert SCHEMA.columns == ("age", "married", "sex=f", "sex=m", "(intercept)")
+        assert SCHEMA.dimension == 5
+        assert (SCHEMA.is_label, RICH.is_label) == (False, True)
+
+    def test_without_intercept(self):
+        schema = Schema(FEATURES, Binary("rich"), intercept=False)
+        assert schema.columns == ("age", "married", "sex=f", "sex=m")
+        x, y = schema.encode({**RECORD, "rich": False})
+        assert x == pytest.approx(np.array([-0.5, 1, 1, 0]) / math.sqrt(3))
+        assert (y.shape, float(y)) == ((), -1)
+        assert schema.is_label
+
+    def test_shapes(self):
+        assert [part.shape for part in SCHEMA.encode(RECORDS)] == [(3, 5), (3,)]
+        assert [part.shape for part in SCHEMA.encode(RECORD)] == [(5,), ()]
+        assert all(part.dtype == np.float64 for part in SCHEMA.encode(RECORD))
+        assert SCHEMA.encode(RECORDS).features.flags.c_contiguous
+
+    @given(st.data(), schemas())
+    def test_one_record_is_a_row_of_the_table(self, data, schema):
+        table = data.draw(tables(schema))
+        x, y = schema.encode(table)
+        for row in range(len(y)):
+            one = schema.encode({name: column[row] for name, column in table.items()})
+            assert one.features.tolist() == x[row].tolist()
+            assert one.target.tolist() == y[row]
+
+    @given(st.data(), schemas(), st.randoms(use_true_random=False))
+    def test_the_order_of_columns_does_not_matter(self, data, schema, order):
+        table = data.draw(tables(schema))
+        names = order.sample([*table, "other"], len(table) + 1)
+        shuffled = {name: table.get(name, ["?"]) for name in names}
+        assert all(map(np.array_equal, schema.encode(table), schema.encode(shuffled)))
+
+    @given(st.data(), schemas())
+    def test_all_kinds_of_tables_agree(self, data, schema):
+        table = data.draw(tables(schema))
+        names = list(table)
+        for column in schema.features:
+            if isinstance(column, Binary):  # these libraries want one type in each column
+                table[column.name] = [bool(value) for value in table[column.name]]
+        table["y"] = [float(value) for value in table["y"]]
+        arrays = {name: np.array(values) for name, values in table.items()}
+        objects = np.array([np.array(values, dtype=object) for values in table.values()]).T
+        expected = schema.encode(table)
+        others = [
+            schema.encode(pd.DataFrame(table)),
+            schema.encode(pl.DataFrame(table)),
+            schema.encode(pa.table(table)),
+            schema.encode(np.rec.fromarrays(list(arrays.values()), names=names)),
+            schema.encode(arrays),
+            schema.encode(objects, names),
+        ]
+        for other in others:
+            assert all(map(np.array_equal, expected, other))
+
+    def test_features_need_no_target(self):
+        records = {name: values for name, values in RECORDS.items() if name != "income"}
+        expected = SCHEMA.encode(RECORDS).features
+        assert np.array_equal(SCHEMA.encode_features(records), expected)
+        array = np.array([records[name] for name in records], dtype=object).T
+        assert np.array_equal(SCHEMA.encode_features(array, names=list(records)), expected)
+        assert "'income'" in refusal(SCHEMA.encode, records)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"age": [1, None, 2]}, "Row 1 has age=None, a missing value"),
+            ({"age": [1, math.inf, 2]}, "Row 1 has age=inf, which is not finite"),
+            ({"age": [1, "x", 2]}, "Row 1 has age='x', which is not a number"),
+            ({"married": [0, 2, 1]}, "Row 1 has married=2, and a binary column has 0 and 1"),
+            ({"sex": ["f", "x", "m"]}, "Row 1 has sex='x', which is none of its levels 'f', 'm'"),
+            ({"income": [1, 2, math.nan]}, "Row 2 has income=nan, a missing value"),
+        ],
+    )
+    def test_each_mistake_has_its_own_error(self, change, message):
+        assert refusal(SCHEMA.encode, RECORDS | change).startswith(message)
+        assert refusal(SCHEMA.encode, pd.DataFrame(RECORDS | change)).startswith(
+            message.replace("None", "nan")
+        )
+
+    def test_errors_name_the_row_of_the_table_and_not_of_a_block(self):
+        rows = 2 * module.ROWS_AT_ONCE + 100
+        ages = np.full(rows, 30.0)
+        ages[rows - 7] = np.nan
+        table = {"age": ages, "married": np.ones(rows), "sex": np.full(rows, "f")}
+        assert f"Row {rows - 7} has age=nan" in refusal(SCHEMA.encode_features, table)
+        table["sex"] = np.where(np.arange(rows) == 3, "x", "m")  # an earlier row, a later column
+        assert f"Row {rows - 7} has age=nan" in refusal(SCHEMA.encode_features, table)
+
+    def test_blocks_do_not_show(self):
+        rows = 2 * module.ROWS_AT_ONCE + 100
+        rng = np.random.default_rng(5)
+        table = {
+            "age": rng.uniform(-20, 120, rows),
+            "married": rng.integers(0, 2, rows),
+            "sex": rng.choice(["f", "m"], rows),
+        }
+        x = SCHEMA.encode_features(table)
+        some = rng.integers(0, rows, 50)
+        few = SCHEMA.encode_features({name: column[some] for name, column in table.items()})
+        assert np.array_equal(x[some], few)
+
+    def test_faster_than_touching_every_number_once_in_python(self):
+        names = [f"v{i}" for i in range(13)]
+        schema = Schema([Numeric(name, -1, 1) for name in names], Numeric("y", -1, 1))
+        records = np.random.default_rng(0).uniform(-2, 2, size=(2**17, 14))
+
+        def seconds(work):
+            best = math.inf
+            for _ in range(3):
+                start = time.perf_counter()
+                work()
+                best = min(best, time.perf_counter() - start)
+            return best
+
+        touch = seconds(lambda: [value + 1.0 for value in records.ravel().tolist()])
+        assert seconds(lambda: schema.encode(records, [*names, "y"])) < touch
+
+
+class TestDecode:
+    @given(st.data(), schemas())
+    def test_is_the_inverse_of_encode(self, data, schema):
+        table = data.draw(tables(schema))
+        back = schema.decode(schema.encode(table))
+        assert list(back) == list(table)
+        for column in (*schema.features, schema.target):
+            given_, got = table[column.name], back[column.name].tolist()
+            if isinstance(column, Numeric):
+                inside = np.clip(given_, column.lower, column.upper)
+                size = max(abs(column.lower), abs(column.upper))
+                assert np.abs(inside - got).max() <= 16 * np.finfo(float).eps * size
+            elif isinstance(column, Label):
+                assert got == [value > column.threshold for value in given_]
+            else:
+                assert got == given_
+
+    def test_encoding_what_was_decoded_gives_the_same(self):
+        encoded = SCHEMA.encode(RECORDS)
+        again = SCHEMA.encode(SCHEMA.decode(encoded))
+        assert again.features == pytest.approx(encoded.features, rel=1e-13)
+        assert again.target == pytest.approx(encoded.target, rel=1e-13)
+
+    def test_one_record(self):
+        back = SCHEMA.decode(SCHEMA.encode(RECORD))
+        assert back == {"age": pytest.approx(25), "married": 1, "sex": "f", "income": 50_000}
+        assert [type(value) for value in back.values()] == [float, int, str, float]
+        assert RICH.decode(RICH.encode(RECORD))["income"] is True
+
+    @pytest.mark.parametrize(
+        ("x", "y"),
+        [((3, 4), (3,)), ((5,), (1,)), ((3, 5), ()), ((3, 5), (2,)), ((1, 1, 5), (1, 1))],
+    )
+    def test_shapes(self, x, y):
+        message = refusal(SCHEMA.decode, Encoded(np.zeros(x), np.zeros(y)))
+        assert f"got {x} with {y}" in message
+
+
+def moderate(name):
+    """Bounds in which a unit of the column is neither lost beside its values nor beyond them."""
+    return st.tuples(st.integers(-1000, 1000), st.integers(1, 1000)).map(
+        lambda found: Numeric(name, found[0] / 8, (found[0] + found[1]) / 8)
+    )
+
+
+def weights_for(schema):
+    size = schema.dimension
+    return st.lists(st.floats(-100, 100), min_size=size, max_size=size).map(np.array)
+
+
+def by_coefficients(coefficients, schema, record):
+    """(intercept + Σ effect·value, the sum of the sizes of what was added)."""
+    terms = [coefficients.intercept]
+    for column in schema.features:
+        if isinstance(column, Categorical):
+            terms.append(coefficients.effects[f"{column.name}={record[column.name]}"])
+        else:
+            terms.append(coefficients.effects[column.name] * record[column.name])
+    return math.fsum(terms), math.fsum(abs(term) for term in terms)
+
+
+class TestUsersUnits:
+    def test_by_hand(self):
+        # m = 4, so x = z/2: age (v − 50)/100, married (2v − 1)/2, each level ½, intercept ½;
+        # income is 100 000 + 100 000·y.
+        coefficients = SCHEMA.coefficients([0.4, 0.1, -0.2, 0.3, 0.6])
+        assert coefficients.effects == pytest.approx(
+            {"age": 400, "married": 10_000, "sex=f": -10_000, "sex=m": 15_000}
+        )
+        assert coefficients.intercept == pytest.approx(100_000 - 20_000 - 5_000 + 30_000)
+        assert list(coefficients.effects) == list(SCHEMA.columns[:-1])
+
+    def test_log_odds_by_hand(self):
+        coefficients = RICH.coefficients([0.4, 0.1, -0.2, 0.3, 0.6])
+        assert coefficients.effects == pytest.approx(
+            {"age": 0.004, "married": 0.1, "sex=f": -0.1, "sex=m": 0.15}
+        )
+        assert coefficients.intercept == pytest.approx(-0.2 - 0.05 + 0.3)
+
+    @given(st.data(), schemas(numeric=moderate, most=8))
+    def test_two_routes_to_a_prediction(self, data, schema):
+        w = data.draw(weights_for(schema))
+        table = data.draw(tables(schema, anywhere=False))
+        coefficients = schema.coefficients(w)
+        assert list(coefficients.effects) == [c for c in schema.columns if c != "(intercept)"]
+        for row, predicted in enumerate(schema.predict(w, table)):
+            record = {name: column[row] for name, column in table.items()}
+            other, size = by_coefficients(coefficients, schema, record)
+            # beside its own size, each route may lose that of the weights in the target's units
+            unit = schema.target.width / 2 if isinstance(schema.target, Numeric) else 1.0
+            assert abs(predicted - other) <= 1e-12 * (size + unit * np.abs(w).sum())
+
+    @given(st.data(), schemas(numeric=moderate, most=8))
+    def test_the_matrix_is_the_map(self, data, schema):
+        T, t = schema.user_units_matrix()
+        assert T.shape == (1 + schema.dimension - schema.intercept, schema.dimension)
+        assert t.shape == T.shape[:1]
+        w = data.draw(weights_for(schema))
+        coefficients = schema.coefficients(w)
+        found = [coefficients.intercept, *coefficients.effects.values()]
+        assert (T @ w + t).tolist() == found
+        zero = schema.coefficients(np.zeros(schema.dimension))
+        assert [zero.intercept, *zero.effects.values()] == t.tolist()
+
+    def test_variances_are_those_of_sampled_coefficients(self):
+        rng = np.random.default_rng(8)
+        root = rng.normal(size=(5, 5))
+        T, _ = SCHEMA.user_units_matrix()
+        samples = rng.normal(size=(40_000, 5)) @ root.T
+        units = [SCHEMA.coefficients(w) for w in samples[:4000]]
+        found = np.std([[c.intercept, *c.effects.values()] for c in units], axis=0)
+        assert found == pytest.approx(np.sqrt(np.diag(T @ root @ root.T @ T.T)), rel=0.06)
+
+    def test_predictions(self):
+        w = [0.4, 0.1, -0.2, 0.3, 0.6]
+        x = SCHEMA.encode(RECORDS).features
+        assert SCHEMA.predict(w, RECORDS) == pytest.approx(100_000 * (1 + x @ w), rel=1e-13)
+        assert np.array_equal(RICH.predict(w, RECORDS), x @ w)
+        assert SCHEMA.predict(w, RECORD).shape == ()
+        assert float(SCHEMA.predict(w, RECORD)) == pytest.approx(SCHEMA.predict(w, RECORDS)[0])
+        array = np.array([RECORDS[name] for name in RECORDS], dtype=object).T
+        assert np.array_equal(
+            SCHEMA.predict(w, array, names=list(RECORDS)), SCHEMA.predict(w, RECORDS)
+        )
+
+    def test_a_perfect_model_gives_back_the_target(self):
+        # income = 1000·age + 20 000·married, exactly linear in the user's units
+        w = np.linalg.solve(
+            SCHEMA.user_units_matrix()[0],
+            np.array([0.0, 1000, 20_000, 0, 0]) - SCHEMA.user_units_matrix()[1],
+        )
+        records = {"age": [0, 33.3, 90], "married": [1, 0, 1], "sex": ["f", "m", "f"]}
+        assert SCHEMA.predict(w, records) == pytest.approx([20_000, 33_300, 110_000])
+
+    @pytest.mark.parametrize("weights", [[1.0] * 4, [1.0] * 6, [[1.0] * 5], [math.nan] * 5, 1.0])
+    def test_weights_are_one_for_each_column(self, weights):
+        for use in (SCHEMA.coefficients, lambda w: SCHEMA.predict(w, RECORDS)):
+            assert "5 finite numbers, one for each of the columns 'age'" in refusal(use, weights)
+
+    def test_effects_beyond_floats(self):
+        schema = Schema([Binary("b"), Numeric("v", 0, 1e-300)], Numeric("y", 0, 1e300))
+        with pytest.raises(InfeasibleError, match=r"effect of 'v' on 'y' is beyond 1\.8e308"):
+            schema.coefficients(np.ones(3))
+        assert schema.predict(np.zeros(3), {"b": 1, "v": 0}) == pytest.approx(5e299)
+
+
+class TestConstruction:
+    def test_lists_become_tuples_and_equal_schemas_are_equal(self):
+        again = Schema(tuple(FEATURES), INCOME, intercept=True)
+        assert again == SCHEMA
+        assert hash(again) == hash(SCHEMA)
+        assert SCHEMA.features == tuple(FEATURES)
+        assert Schema(FEATURES, INCOME, intercept=False) != SCHEMA
+        assert pickle.loads(pickle.dumps(SCHEMA)) == SCHEMA
+
+    @pytest.mark.parametrize("features", [[], (), None, Binary("a"), {Binary("a")}])
+    def test_at_least_one_feature(self, features):
+        assert "list of at least one column" in refusal(Schema, features, INCOME)
+
+    @pytest.mark.parametrize("feature", ["age", None, INCOME.above(3), Numeric])
+    def test_features_are_columns(self, feature):
+        message = refusal(Schema, [feature], Binary("y"))
+        assert "to be one of Numeric, Binary, Categorical" in message
+
+    @pytest.mark.parametrize("target", ["y", None, Categorical("y", ["a", "b"])])
+    def test_targets_are_columns_with_one_value(self, target):
+        assert "to be one of Numeric, Binary, Label" in refusal(Schema, FEATURES, target)
+
+    @pytest.mark.parametrize(
+        ("features", "target", "name"),
+        [
+            ([Binary("a"), Numeric("a", 0, 1)], "y", "a"),
+            ([Binary("a"), Binary("b")], "b", "b"),
+            ([Categorical("a", ["b", "c"]), Binary("a=c")], "y", "a=c"),
+            ([Categorical("a", ["b=c", "d"]), Categorical("a=b", ["c", "d"])], "y", "a=b=c"),
+            ([Binary("(intercept)")], "y", "(intercept)"),
+        ],
+    )
+    def test_each_name_once(self, features, target, name):
+        for intercept in (True, False):
+            message = refusal(Schema, features, Binary(target), intercept)
+            assert f"got {name!r} twice" in message
+
+    @pytest.mark.parametrize("intercept", [1, None, "true"])
+    def test_intercept_or_not(self, intercept):
+        assert f"intercept={intercept!r}" in refusal(Schema, FEATURES, INCOME, intercept)
+
+
+class TestDictAndFile:
+    @given(schemas())
+    def test_written_and_read(self, schema):
+        written = schema.to_dict()
+        assert json.loads(json.dumps(written)) == written
+        assert Schema.from_dict(written) == schema
+        assert json.dumps(Schema.from_dict(written).to_dict()) == json.dumps(written)
+
+    def test_the_issues_example(self, tmp_path):
+        path = tmp_path / "schema.toml"
+        path.write_text(TOML, encoding="utf-8")
+        schema, loss = Schema.from_toml(path)
+        assert (schema, loss) == (SCHEMA, "squared")
+        path.write_text(TOML.replace("squared", "logistic", 1) + "above = 37_000", encoding="utf-8")
+        found = Schema.from_toml(str(path))
+        assert (found.schema, found.loss) == (RICH, "logistic")
+
+    def test_the_files_shape_is_the_dicts(self, tmp_path):
+        path = tmp_path / "schema.toml"
+        path.write_text(TOML, encoding="utf-8")
+        assert Schema.from_dict(SCHEMA.to_dict()) == Schema.from_toml(path).schema
+
+    def test_top_level_keys(self, tmp_path):
+        path = tmp_path / "schema.toml"
+        text = 'intercept = false\noutside = "refuse"\n' + TOML.replace('loss = "squared"', "")
+        path.write_text(text, encoding="utf-8")
+        schema, loss = Schema.from_toml(path)
+        assert not schema.intercept
+        assert loss == "squared"
+        assert schema.features[0].outside == schema.target.outside == "refuse"
+        path.write_text(text + "above = 5", encoding="utf-8")
+        assert Schema.from_toml(path).loss == "logistic"
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message"),
+        [
+            ('loss = "squared"', 'loss = "hinge"', "loss='hinge' to be one of 'squared', 'log"),
+            ('loss = "squared"', "loss = false", "loss=False to be one of"),
+            ('loss = "squared"', "epsilon = 1", "Unknown key 'epsilon'; the keys here are"),
+            ('loss = "squared"', 'outside = "keep"', "outside='keep' to be one of 'clip', 'ref"),
+            ('loss = "squared"', "intercept = 1", "intercept=1 to be True or False"),
+            (
+                "lower = 0\nupper = 100\n",
+                "lower = 0\n",
+                "features[0] ('age'): Expected the key 'up",
+            ),
+            ("upper = 100\n", "upper = nan\n", "features[0] ('age'): Expected upper=nan to be fin"),
+            ("upper = 100\n", "upper = 2020-01-01\n", "features[0] ('age'): Expected upper="),
+            ("upper = 100\n", "upper = 0\n", "features[0] ('age'): Expected lower=0.0 < upper=0"),
+            ("upper = 100\n", "upper = 9\nabove = 3\n", "feature Label(name='age'"),
+            ('levels = ["f", "m"]', 'levels = ["f"]', "features[2] ('sex'): Expected levels=['f']"),
+            ('levels = ["f", "m"]', 'levles = ["f"]', "features[2] ('sex'): Expected the key 'lev"),
+            ('"married"', '"age"', "got 'age' twice"),
+            ('"income"', '"age"', "got 'age' twice"),
+            ("upper = 200000", "upper = 200000\nabov = 3", "target ('income'): Unknown key 'abov'"),
+            ("[target]", "[goal]", "Expected the key 'target'"),
+            ("[[features]]", "[[columns]]", "Expected the key 'features'"),
+            ("[target]", "[target", "line"),
+        ],
+    )
+    def test_errors_say_which_file_and_entry(self, tmp_path, old, new, message):
+        path = tmp_path / "schema.toml"
+        assert old in TOML
+        path.write_text(TOML.replace(old, new), encoding="utf-8")
+        refused = refusal(Schema.from_toml, path)
+        assert refused.startswith(f"{path}: ")
+        assert message in refused
+
+    def test_files_that_cannot_be_read(self, tmp_path):
+        path = tmp_path / "none.toml"
+        assert "none.toml" in refusal(Schema.from_toml, path)
+        path.write_bytes(b'loss = "\xff"')
+        assert "utf-8" in refusal(Schema.from_toml, path)
+
+    @pytest.mark.parametrize("features", [{}, "age", None, {"name": "age"}])
+    def test_features_are_a_list(self, features):
+        message = refusal(Schema.from_dict, {"features": features, "target": INCOME.to_dict()})
+        assert "to be a list of tables" in message
+
+    @pytest.mark.parametrize("description", [None, [], "schema"])
+    def test_a_description_has_keys(self, description):
+        assert "table of keys and values" in refusal(Schema.from_dict, description)

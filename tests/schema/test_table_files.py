@@ -1,0 +1,277 @@
+"""Tables as people have them: what is meant is read, and what is wrong is named."""
+
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from blurfit.errors import InvalidValueError
+from blurfit.schema.columns import Binary, Categorical, Numeric
+from blurfit.schema.schema import Schema
+from blurfit.schema.table_files import _ROWS_AT_ONCE, TableFile
+
+SCHEMA = Schema(
+    features=[Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])],
+    target=Numeric("income", 0, 1000),
+)
+PEOPLE = {
+    "age": [31.0, 42.5, 53.0, 64.0, 75.0],
+    "married": [0, 1, 1, 0, 1],
+    "sex": ["f", "m", "m", "f", "f"],
+    "income": [100.0, 200.0, 300.0, 400.0, 500.0],
+}
+NAMES = list(PEOPLE)
+TEXT = "age,married,sex,income\n31,0,f,100\n42.5,1,m,200\n53,1,m,300\n64,0,f,400\n75,1,f,500\n"
+
+
+def csv_file(folder, content: str | bytes) -> TableFile:
+    path = folder / "people.csv"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return TableFile(path, SCHEMA)
+
+
+def parquet_file(folder, columns: dict, **options) -> TableFile:
+    path = folder / "people.parquet"
+    parquet.write_table(pa.table(columns), path, **options)
+    return TableFile(path, SCHEMA)
+
+
+@pytest.fixture(params=["csv", "parquet"])
+def people(request, tmp_path) -> TableFile:
+    if request.param == "csv":
+        return csv_file(tmp_path, TEXT)
+    return parquet_file(tmp_path, PEOPLE, row_group_size=2)
+
+
+def joined(file: TableFile, rows: int = 10, *, skip: int = 0) -> dict[str, list]:
+    """All chunks as one table of plain values."""
+    whole: dict[str, list] = {name: [] for name in file.names}
+    for part in file.chunks(rows, skip=skip):
+        lengths = {len(column) for column in part.values()}
+        assert len(lengths) == 1
+        assert 0 < lengths.pop() <= rows
+        for name, column in part.items():
+            whole[name].extend(np.asarray(column).tolist())
+    return whole
+
+
+# ---- both kinds
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 100])
+def test_chunks_are_the_table_in_order(people, rows: int) -> None:
+    assert joined(people, rows) == PEOPLE
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 100])
+@pytest.mark.parametrize("skip", range(7))
+def test_skipped_rows_are_the_first_and_no_others(people, rows: int, skip: int) -> None:
+    assert joined(people, rows, skip=skip) == {name: v[skip:] for name, v in PEOPLE.items()}
+
+
+def test_a_good_file_is_counted_and_encodes_as_the_values_do(people) -> None:
+    assert people.check() == 5
+    (part,) = people.chunks()
+    read, expected = SCHEMA.encode(part), SCHEMA.encode(PEOPLE)
+    np.testing.assert_array_equal(read.features, expected.features)
+    np.testing.assert_array_equal(read.target, expected.target)
+
+
+def test_those_who_predict_need_no_target(tmp_path) -> None:
+    without = {name: column for name, column in PEOPLE.items() if name != "income"}
+    for file in (
+        csv_file(tmp_path, "age,married,sex\n31,0,f\n"),
+        parquet_file(tmp_path, without),
+    ):
+        with pytest.raises(InvalidValueError, match="income"):
+            file.check()
+        asked = TableFile(file.path, SCHEMA, target=False)
+        assert asked.names == ["age", "married", "sex"]
+        assert joined(asked)["sex"][0] == "f"
+
+
+def test_order_does_not_matter_and_other_columns_are_left_alone(tmp_path) -> None:
+    text = "name,income,sex,married,age\nAnn,100,f,0,31\n"
+    assert joined(csv_file(tmp_path, text)) == {name: v[:1] for name, v in PEOPLE.items()}
+    more = {"name": ["Ann"], **{name: PEOPLE[name][:1] for name in reversed(NAMES)}}
+    assert joined(parquet_file(tmp_path, more)) == {name: v[:1] for name, v in PEOPLE.items()}
+
+
+def test_a_missing_column_is_named_beside_those_that_there_are(tmp_path) -> None:
+    for file in (
+        csv_file(tmp_path, "age,sex,Income\n31,f,100\n"),
+        parquet_file(tmp_path, {"age": [31.0], "sex": ["f"], "Income": [100.0]}),
+    ):
+        with pytest.raises(InvalidValueError, match="married, income in 'people") as refusal:
+            file.check()
+        assert "it has age, sex, Income" in str(refusal.value)
+
+
+def test_no_rows_are_refused(tmp_path) -> None:
+    empty = {name: pa.array(column[:0], pa.array(column).type) for name, column in PEOPLE.items()}
+    for file in (csv_file(tmp_path, TEXT.splitlines()[0] + "\n"), parquet_file(tmp_path, empty)):
+        with pytest.raises(InvalidValueError, match="at least one row"):
+            file.check()
+
+
+def test_what_is_no_file_is_refused_with_the_columns_that_it_should_have(tmp_path) -> None:
+    for path in (tmp_path / "nowhere.csv", tmp_path):
+        with pytest.raises(InvalidValueError, match="age, married, sex, income") as refusal:
+            TableFile(path, SCHEMA)
+        assert str(path) in str(refusal.value)
+
+
+def test_the_digest_is_that_of_the_bytes(people) -> None:
+    assert people.digest() == hashlib.sha256(people.path.read_bytes()).hexdigest()
+
+
+# ---- CSV
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbf" + TEXT.encode(),
+        TEXT.replace("\n", "\r\n"),
+        TEXT.replace("\n", "\r"),
+        TEXT.replace("\n", "\n\n\n"),
+        TEXT.rstrip("\n"),
+        "\n".join(",".join(f'"{w}"' for w in line.split(",")) for line in TEXT.splitlines()),
+        TEXT.replace(",m,", ", m ,").replace("42.5", " 42.5"),
+        TEXT.replace("42.5", "4.25e1"),
+        TEXT.replace(",1,", ",True,").replace(",0,", ",FALSE,"),
+    ],
+    ids=[
+        "byte order mark",
+        "Windows",
+        "old Macintosh",
+        "blank lines",
+        "no end of line",
+        "quotes",
+        "spaces",
+        "exponent",
+        "words for binary",
+    ],
+)
+def test_what_a_spreadsheet_writes_is_read(tmp_path, content: str | bytes) -> None:
+    file = csv_file(tmp_path, content)
+    assert file.check() == 5
+    assert joined(file) == PEOPLE
+
+
+def test_quotes_may_hold_commas_quotes_and_lines(tmp_path) -> None:
+    text = 'note,age,married,sex,income\n"one, ""two""\nthree",31,0,f,100\n,42.5,1,m,200\n'
+    assert joined(csv_file(tmp_path, text)) == {name: v[:2] for name, v in PEOPLE.items()}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("53,1,m", "Expected 4 values in each row of 'people.csv', as in its heading, and row 2"),
+        ("53,1,m,300,", "row 2 has 5"),
+        ("53,1,,300", "Row 2 has sex=None, a missing value"),
+        (",1,m,300", "Row 2 has age=None, a missing value"),
+        ("53, ,m,300", "Row 2 has married=None, a missing value"),
+        ("old,1,m,300", "Row 2 has age='old', which is not a number"),
+        ("5 3,1,m,300", "Row 2 has age='5 3', which is not a number"),
+        ('"53,0",1,m,300', "Row 2 has age='53,0', which is not a number"),
+        ("nan,1,m,300", "Row 2 has age=nan"),
+        ("53,1,m,inf", "Row 2 has income=inf, which is not finite"),
+        ("53,yes,m,300", "Row 2 has married='yes', and a binary column has 0 and 1"),
+        ("53,2,m,300", "Row 2 has married='2'"),
+        ("53,1,x,300", "Row 2 has sex='x', which is none of its levels 'f', 'm'"),
+    ],
+)
+def test_a_bad_row_is_named_with_its_value(tmp_path, line: str, message: str) -> None:
+    file = csv_file(tmp_path, TEXT.replace("53,1,m,300", line))
+    with pytest.raises(InvalidValueError) as refusal:
+        file.check()
+    assert message in str(refusal.value)
+    assert "people.csv" in str(refusal.value)
+
+
+def test_a_bad_value_far_down_is_found_where_it_is(tmp_path) -> None:
+    lines = ["31,0,f,100"] * _ROWS_AT_ONCE + ["42,1,m,200"] * 7 + ["bad,1,m,200"]
+    file = csv_file(tmp_path, "\n".join(["age,married,sex,income", *lines]))
+    with pytest.raises(InvalidValueError, match=f"counting from row {_ROWS_AT_ONCE} .* Row 7 has"):
+        file.check()
+
+
+def test_a_ragged_row_far_down_is_found_where_it_is(tmp_path) -> None:
+    lines = ["31,0,f,100"] * _ROWS_AT_ONCE + ["42,1,m,200"] * 7 + ["42,1,m"]
+    file = csv_file(tmp_path, "\n".join(["age,married,sex,income", *lines]))
+    # Either counted from the first row of the file, or said to be counted from another one.
+    with pytest.raises(InvalidValueError, match=f"{_ROWS_AT_ONCE + 7}|from row {_ROWS_AT_ONCE} "):
+        file.check()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "it has none"),
+        (b"\xef\xbb\xbf", "it has none"),
+        (b"\n\n", "it has none"),
+        (TEXT.replace("f", "\xfc").encode("latin-1"), "CSV file in UTF-8"),
+        (TEXT.encode("utf-16"), "people.csv"),
+        (TEXT.encode() + b"1,\x00,f,3\n", "people.csv"),
+        (TEXT.encode() + b'1,"' + b"x" * 200_000 + b'",f,3\n', "people.csv"),
+        (b"PAR1" + bytes(range(256)), "people.csv"),
+    ],
+    ids=["empty", "mark alone", "blank", "Latin-1", "UTF-16", "zero", "endless", "binary"],
+)
+def test_what_is_no_csv_file_is_refused(tmp_path, content: bytes, message: str) -> None:
+    file = csv_file(tmp_path, content)
+    with pytest.raises(InvalidValueError) as refusal:
+        file.check()
+    assert message in str(refusal.value)
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path) -> None:
+    text = "age,age,married,sex,income\n31,99,0,f,100\n"
+    with pytest.raises(InvalidValueError, match="age"):
+        csv_file(tmp_path, text).check()
+
+
+# ---- Parquet
+
+
+def test_kinds_of_parquet_columns_that_mean_the_same_are_read_alike(tmp_path) -> None:
+    other = {
+        "age": pa.array(PEOPLE["age"], pa.float32()),
+        "married": pa.array([bool(one) for one in PEOPLE["married"]]),
+        "sex": pa.array(PEOPLE["sex"]).dictionary_encode(),
+        "income": pa.array([int(one) for one in PEOPLE["income"]], pa.int16()),
+    }
+    file = parquet_file(tmp_path, other)
+    assert file.check() == 5
+    (part,) = file.chunks()
+    read, expected = SCHEMA.encode(part), SCHEMA.encode(PEOPLE)
+    np.testing.assert_array_equal(read.features, expected.features)
+    np.testing.assert_array_equal(read.target, expected.target)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("age", None, "a missing value"),
+        ("sex", None, "a missing value"),
+        ("married", 3, "Row 2 has married=3"),
+        ("sex", "x", "Row 2 has sex='x'"),
+        ("income", float("inf"), "Row 2 has income=inf"),
+    ],
+)
+def test_a_bad_row_of_parquet_is_named(tmp_path, column: str, value, message: str) -> None:
+    bad = {**PEOPLE, column: [*PEOPLE[column][:2], value, *PEOPLE[column][3:]]}
+    with pytest.raises(InvalidValueError, match=r"In 'people\.parquet'.*Row 2 has") as refusal:
+        parquet_file(tmp_path, bad).check()
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"age,married\n", b"PAR1" * 10, b"PAR1\0\0\0\0PAR1"])
+def test_what_is_no_parquet_file_is_refused(tmp_path, content: bytes) -> None:
+    path = tmp_path / "people.parquet"
+    path.write_bytes(content)
+    with pytest.raises(InvalidValueError, match="to be a Parquet file"):
+        TableFile(path, SCHEMA).check()

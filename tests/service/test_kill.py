@@ -1,0 +1,121 @@
+"""Killed at random moments, the service loses nothing that it acknowledged and doubles nothing."""
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blurfit import PublishedModel, learn
+from blurfit.contributor.perturb import perturb_table
+from blurfit.learning.statistics import Statistics
+from blurfit.messages.submissions import Submissions
+from blurfit.store.store import Store
+from support import sender
+from support.sender import read
+from support.serving import Serving
+from support.stores import PEOPLE, propose
+
+KILLS, SENDERS = 20, 3
+
+
+def by_name(*parts: Submissions) -> dict[bytes, bytes]:
+    return {
+        name.tobytes(): quadratic.tobytes() + linear.tobytes()
+        for part in parts
+        for name, quadratic, linear in zip(
+            part.identifiers, part.quadratic, part.linear, strict=True
+        )
+    }
+
+
+def test_killed_while_collecting(place, tmp_path) -> None:
+    agreement = propose(mechanism="moment", quorum=50)
+    agreement.save(tmp_path / "agreement.json")
+    generator = np.random.default_rng(7)
+    service = Serving(place, tmp_path)
+    service.start()
+    assert service.post("/collections", content=agreement.to_json()).status_code == 201
+    script = str(Path(sender.__file__))
+    arguments = [service.url, str(tmp_path / "agreement.json"), str(tmp_path)]
+    senders = [
+        subprocess.Popen([sys.executable, script, *arguments, str(number)])
+        for number in range(SENDERS)
+    ]
+    try:
+        for _ in range(KILLS):
+            time.sleep(float(generator.uniform(0.05, 0.5)))
+            service.kill()
+            service.start()
+        (tmp_path / "stop").touch()
+        for sender in senders:
+            assert sender.wait(120) == 0
+    finally:
+        for sender in senders:
+            sender.kill()
+            sender.wait()
+        service.stop()
+    acknowledged = [read(tmp_path / f"{n}.done", agreement) for n in range(SENDERS)]
+    sent = by_name(*(read(tmp_path / f"{n}.sent", agreement) for n in range(SENDERS)))
+    with Store(place) as store:
+        parts = list(store.submissions(agreement.fingerprint))
+        stored = by_name(*parts)
+        assert sum(len(part) for part in parts) == len(stored) == store.count(agreement)
+        expected = by_name(*acknowledged)
+        assert len(expected) > 10 * KILLS / 2, "the senders hardly got anywhere"
+        assert expected == stored, "every one that was acknowledged, and each once"
+        assert expected.items() <= sent.items()
+        model = store.publish(agreement)
+        sums = Statistics.of_moments(
+            np.concatenate([part.quadratic for part in acknowledged]),
+            np.concatenate([part.linear for part in acknowledged]),
+        )
+        np.testing.assert_array_equal(store.statistics(agreement).gram, sums.gram)
+        np.testing.assert_array_equal(store.statistics(agreement).moment, sums.moment)
+        assert model.weights.tolist() == learn(agreement, sums).weights.tolist()
+
+
+@pytest.mark.parametrize("mechanism", ["input", "moment"])
+def test_killed_while_publishing(place, tmp_path, mechanism) -> None:
+    """Either it never happened, or it happened once: the first model that anyone saw stays."""
+    agreement = propose(mechanism=mechanism)
+    generator = np.random.default_rng(3)
+    service = Serving(place, tmp_path)
+    service.start()
+    service.post("/collections", content=agreement.to_json())
+    path = f"/collections/{agreement.fingerprint}"
+    batch = perturb_table(agreement, {name: np.resize(v, 5000) for name, v in PEOPLE.items()})
+    with Store(place) as store:
+        store.add(agreement, batch)
+    seen: set[bytes] = set()
+    states: list[str] = []
+
+    def publish() -> None:
+        try:
+            answer = service.post(f"{path}/publish")
+        except Exception:  # killed: no answer
+            return
+        if answer.status_code == 200:
+            seen.add(answer.content)
+
+    for _ in range(6):
+        asking = [threading.Thread(target=publish) for _ in range(2)]
+        for thread in asking:
+            thread.start()
+        time.sleep(float(generator.uniform(0.0, 0.03)))
+        service.kill()
+        for thread in asking:
+            thread.join()
+        with Store(place) as store:
+            states.append(store.status(agreement.fingerprint).state)
+        service.start()
+    publish()
+    service.stop()
+    assert len(seen) == 1
+    assert sorted(states, key=["collecting", "published"].index) == states, "and never back"
+    with Store(place) as store:
+        assert {store.model(agreement.fingerprint).encode()} == seen
+        assert PublishedModel.from_json(seen.pop().decode()).count == 5000

@@ -1,0 +1,30 @@
+"""Text that Prometheus's own parser reads."""
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from blurfit.service.metrics import Metrics
+from blurfit.store.store import Status
+
+
+def samples(text: bytes) -> dict:
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+def test_counters_and_gauges() -> None:
+    metrics = Metrics()
+    metrics.accepted(10, 7)
+    metrics.accepted(1, 0)
+    metrics.refused("conflict")
+    found = samples(metrics.text([Status("ab", "collecting", 7, 20, invited=False)]))
+    assert found["blurfit_submissions_total", "new"] == 7
+    assert found["blurfit_submissions_total", "again"] == 4
+    assert found["blurfit_refusals_total", "conflict"] == 1
+    assert found["blurfit_collection_submissions", "ab", "collecting"] == 7
+    assert found["blurfit_collection_quorum", "ab"] == 20
+    later = samples(metrics.text([Status("ab", "published", 9, 20, invited=False)]))
+    assert ("blurfit_collection_submissions", "ab", "collecting") not in later
+    assert later["blurfit_collection_submissions", "ab", "published"] == 9

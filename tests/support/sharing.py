@@ -1,0 +1,130 @@
+"""What the tests of split trust share: an agreement, marked contributors, and two stores."""
+
+import itertools
+
+import numpy as np
+
+from blurfit import Agreement, Numeric, Schema
+from blurfit.contributor.share import SharedRecords, shared_with
+from blurfit.messages.submissions import Submissions
+from blurfit.service.peer import Peer
+from blurfit.store import commitment, joint_publication
+from blurfit.store.arrivals import Arrival
+from blurfit.store.commitment import ByteArray
+from blurfit.store.joint_publication import WordArray
+from blurfit.store.store import Store
+
+SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+TWO = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:8002"))
+WIDTH = 5  # d = 2: three numbers of M̃, and two of p̃
+MOST = 60  # marks that stay in the range of honest numbers, in five columns
+_fresh = itertools.count()
+
+
+def propose(databases=TWO, **changes) -> Agreement:
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3}
+    return Agreement.propose(SCHEMA, trust="split", databases=databases, **promise | changes)
+
+
+def new_agreement() -> Agreement:
+    """One that no other test has used, so that all of them can use one store."""
+    return propose(epsilon=1 + next(_fresh) * 1e-6)
+
+
+def marked(agreement: Agreement, *senders: int, marks: tuple[int, ...] = ()) -> SharedRecords:
+    """Submissions that say who sent them: each has one bit of its own in one of five numbers."""
+    steps = np.zeros((len(senders), WIDTH))
+    for row, mark in enumerate(marks or senders):
+        steps[row, mark % WIDTH] = 2.0 ** (mark // WIDTH)
+    grid = agreement.grid
+    names, seeds = zip(*(_fixed(sender) for sender in senders), strict=True)
+    table = Submissions(
+        np.array(names),
+        agreement.fingerprint,
+        "moment",
+        steps[:, :3] * grid.quadratic,
+        steps[:, 3:] * grid.linear,
+    )
+    return shared_with(agreement, table, np.array(seeds))
+
+
+def _fixed(sender: int) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(1000 + sender)
+    return (
+        generator.integers(0, 256, 16, dtype=np.uint8),
+        generator.integers(0, 2**64, 4, dtype=np.uint64),
+    )
+
+
+def name_of(sender: int) -> bytes:
+    return _fixed(sender)[0].tobytes()
+
+
+def arrival(shares) -> Arrival:
+    return Arrival(shares.identifiers, shares.words)
+
+
+def counted(store: Store, agreement: Agreement) -> set[int]:
+    """Who is in the published sums; somebody who were in them twice would show as another."""
+    sums, grid = store.statistics(agreement), agreement.grid
+    gram = [sums.gram[0, 0], sums.gram[0, 1], sums.gram[1, 1]]
+    steps = [round(one / grid.quadratic) for one in gram]
+    steps += [round(one / grid.linear) for one in sums.moment]
+    found = {
+        WIDTH * bit + place
+        for place, number in enumerate(steps)
+        for bit in range(number.bit_length())
+        if number >> bit & 1
+    }
+    assert len(found) == sums.count, "each once"
+    return found
+
+
+class Direct(Peer):
+    """The second database without a wire between: what its service does with its store."""
+
+    def __init__(self, store: Store, fingerprint: str) -> None:
+        self.store, self.fingerprint = store, fingerprint
+
+    def names(self) -> ByteArray:
+        found = self.store.read(
+            joint_publication.shown_names, self.store.collection(self.fingerprint), b"", 2**18
+        )
+        return commitment.as_names(found)
+
+    def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
+        self.store.write(
+            joint_publication.accept,
+            self.store.collection(self.fingerprint),
+            digest,
+            count,
+            left_out,
+        )
+        return self.store.read(
+            joint_publication.sums_over, self.store.collection(self.fingerprint)
+        )[1]
+
+    def deliver(self, model: str, statistics: str) -> None:
+        collection = self.store.collection(self.fingerprint)
+        chosen = self.store.read(commitment.recorded, self.store.collection(self.fingerprint))
+        joint_publication.check_result(collection, chosen, model, statistics)
+        self.store.write(
+            joint_publication.take_result,
+            self.store.collection(self.fingerprint),
+            model,
+            statistics,
+        )
+
+
+def opened(agreement: Agreement, first: Store, second: Store) -> Direct:
+    first.open(agreement, role="first")
+    second.open(agreement, role="second")
+    return Direct(second, agreement.fingerprint)
+
+
+def send(agreement: Agreement, first: Store | None, second: Store | None, *senders: int) -> None:
+    shared = marked(agreement, *senders)
+    for store, shares in ((first, shared.first), (second, shared.second)):
+        if store is not None:
+            (outcome,) = store.receive(store.collection(agreement.fingerprint), [arrival(shares)])
+            assert outcome == len(senders)

@@ -1,0 +1,37 @@
+"""Stores of both kinds: a SQLite file, and a database on a real PostgreSQL server."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.schema.schema import Numeric, Schema
+from support import postgres
+
+SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+PEOPLE = {"age": np.linspace(0, 100, 40), "income": np.linspace(0, 100, 40)}
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    with postgres.server() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request, tmp_path) -> str:
+    """Where a store can be opened, again and again."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'collection.db'}"
+    return postgres.fresh_database(request.getfixturevalue("postgresql"))
+
+
+@pytest.fixture(params=["moment", "input"])
+def agreement(request) -> Agreement:
+    return propose(mechanism=request.param)
+
+
+def propose(**changes) -> Agreement:
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "weight_bound": 2.0}
+    return Agreement.propose(SCHEMA, **promise | changes)
