@@ -15,19 +15,17 @@ from typing import Any
 
 import click
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from blurfit.arrays import FloatArray
 from blurfit.datasets import Census, load_acs, load_adult, make_census
 from blurfit.simulation.waves import collect_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.newton import LogisticNewton
 from blurfit.theory.public_weights import Kind, information
 from blurfit.theory.waves import Task, choose_plan
-
-FloatArray = npt.NDArray[np.float64]
 
 DELTA, TEST_ROWS, GENERATED_ROWS = 0.01, 2**16, 2**19
 SIZES = tuple(2**k for k in (9, 11, 13, 15, 17))

@@ -28,12 +28,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.learning.denoise import soft_floor
 from blurfit.learning.joint_sums import Noise
-
-FloatArray = npt.NDArray[np.float64]
 
 _FACTORS = np.geomspace(1 / 16, 16, 9)
 _PASSES = 3

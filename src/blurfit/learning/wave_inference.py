@@ -25,15 +25,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.waves import Belief, WaveSums, coordinates, on_curve, step_sums
 from blurfit.theory.maps import NewtonMap, WaveMap
 from blurfit.validate import inside_unit_interval
-
-FloatArray = npt.NDArray[np.float64]
 
 MOST_NOISE = 0.3  # κ
 LONGEST_STEP = 0.5  # standard deviation of the change of scores

@@ -29,9 +29,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.learning.denoise import soft_floor
 from blurfit.learning.joint_sums import Noise, Submodel
@@ -42,7 +42,6 @@ from blurfit.theory.newton import LogisticNewton, PoissonNewton
 from blurfit.theory.waves import TASKS, StageKind, Task, radius_of, residual_bound_of
 from blurfit.validate import one_of, positive, whole
 
-FloatArray = npt.NDArray[np.float64]
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
 
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import InvalidValueError
 from blurfit.learning.joint_sums import (
     ColumnKind,
@@ -21,6 +21,7 @@ from blurfit.learning.joint_sums import (
     draw_joint_sums,
 )
 from blurfit.learning.linear_bayes import linear_bayes
+from blurfit.learning.shrinkage import shrink
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map
 from blurfit.theory import joint
 from blurfit.theory.maps import ResidualMap, WaveMap
@@ -28,9 +29,6 @@ from blurfit.theory.public_weights import Kind, public_weights
 from blurfit.theory.setting import Neighbours
 from blurfit.theory.waves import Plan
 from blurfit.validate import positive
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 TARGET = "target"
 
@@ -117,7 +115,10 @@ def collect_in_waves(
         generator,
     )
     sums = first.submodel(TARGET, [names[place] for place in kept])
-    beliefs = [first_belief(sums, linear_bayes(sums), task, count_bound)]
+    # The last wave's model is published, so it is read as well as can be; a first wave among
+    # several is only a start, for which linear Bayes is quick and good enough.
+    model = shrink(sums) if len(waves) == 1 else linear_bayes(sums)
+    beliefs = [first_belief(sums, model, task, count_bound)]
     maps: list[WaveMap] = []
     later: list[WaveSums] = []
     for rows, kind in zip(waves[1:], plan.kinds[1:], strict=True):
@@ -138,12 +139,11 @@ def draw_wave(
     neighbours: Neighbours = "replace",
 ) -> WaveSums:
     """A later wave's blurred sums, μ-GDP for its records whatever the chart is."""
+    deviation = chart.sensitivity(neighbours) / mu
     if isinstance(chart, ResidualMap):
         z = chart.vectors(values, target)
-        deviation = joint.sensitivity(chart.constant, 1.0, neighbours) / mu
         return WaveSums(len(z), _blurred(z.T @ z, deviation, generator), None, deviation)
     matrix, linear = chart.sums(values, target)
-    deviation = chart.loss.sensitivity(neighbours) / mu
     noise = generator.normal(size=len(linear)) * deviation * chart.loss.balance
     return WaveSums(len(values), _blurred(matrix, deviation, generator), linear + noise, deviation)
 

@@ -34,16 +34,17 @@ Rows that are public to everyone may be mapped by whoever likes: `ResidualMap.mo
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.theory.newton import LogisticNewton, NewtonLoss, PoissonNewton
+from blurfit.theory import joint
+from blurfit.theory.newton import LogisticNewton, PoissonNewton
+from blurfit.theory.setting import Neighbours
 from blurfit.validate import finite, one_of, positive
-
-FloatArray = NDArray[np.float64]
 
 LARGEST_NUMBER = 1e6  # of means, coefficients and scales: records lie in [−1, 1]
 LARGEST_WHITENING = 1e12
@@ -191,6 +192,10 @@ class ResidualMap:
         """b/bound: the weight of the residual in z."""
         return self.target_weight / self.bound
 
+    def sensitivity(self, neighbours: Neighbours = "replace") -> float:
+        """Δ of Σzzᵀ, whatever the map is: the joint form's, with ρ = 1."""
+        return joint.sensitivity(self.constant, 1.0, neighbours)
+
     def vectors(self, v: ArrayLike, y: ArrayLike) -> FloatArray:
         """z of each record."""
         f = self.whitening.features(v)
@@ -240,6 +245,10 @@ class NewtonMap:
         length = math.hypot(1.0, self.constant)
         return 1 / (math.sqrt(self.whitening.dimension) * length), self.constant / length
 
+    def sensitivity(self, neighbours: Neighbours = "replace") -> float:
+        """Δ of (ΣM, Σp), whatever the map is: the loss's own."""
+        return self.loss.sensitivity(neighbours)
+
     def vectors(self, v: ArrayLike) -> FloatArray:
         """x of each record, divided by max(1, ‖x‖): inside of the unit ball."""
         f = self.whitening.features(v)
@@ -287,7 +296,6 @@ class NewtonMap:
 
 
 WaveMap = ResidualMap | NewtonMap
-Kind = Literal["residual", "logistic", "poisson"]
 
 
 def map_from_dict(entry: Mapping[str, Any]) -> WaveMap:
@@ -358,15 +366,3 @@ def _within(low: float, high: float, **values: float) -> None:
     for name, value in values.items():
         if not low <= value <= high:
             raise InvalidValueError(f"Expected {name}={value!r} between {low:g} and {high:g}.")
-
-
-__all__ = [
-    "NewtonLoss",
-    "NewtonMap",
-    "ResidualMap",
-    "WaveMap",
-    "Whitening",
-    "into_ball",
-    "map_from_dict",
-    "norms",
-]

@@ -67,39 +67,20 @@ Whoever sees a single submission compares any two records: `replace`, always.
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.theory.joint import sensitivity_of_multiples
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
 from blurfit.validate import one_of, positive
 
-FloatArray = NDArray[np.float64]
-
 _NUDGE = 1 + 1e-12  # far above what rounding can take from a handful of operations
 FREE_CURVATURE = math.sqrt((37 + 14 * math.sqrt(7)) / 3)  # τ*, up to which Δ = 2/τ
 LARGEST_SCORE = 30.0  # of a Poisson loss: rates from 1e-13 to 1e13
-
-
-class NewtonLoss(Protocol):
-    """What a wave of Newton's quadratics needs to know of a loss."""
-
-    @property
-    def balance(self) -> float:
-        """τ: p carries τ times the noise of M."""
-        ...
-
-    def slopes(self, score: ArrayLike, target: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """(g, h): first and second derivative in the score, inside their bounds for every input."""
-        ...
-
-    def sensitivity(self, neighbours: Neighbours = "replace") -> float:
-        """Δ: how far one person can move (ΣM, Σp)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -135,7 +116,7 @@ class PoissonNewton:
     Args:
         count_bound: Y, public; larger counts are put onto it.
         score_bound: B; None for max(1, ln Y): no rate is above the largest count.
-        balance: τ; None for G/H, at which the noise of p is within 12 % of its least, 2G/μ.
+        balance_of_noise: τ; None for G/H, at which the noise of p is within 12 % of its least, 2G/μ.
     """
 
     count_bound: float
