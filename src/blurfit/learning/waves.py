@@ -16,8 +16,9 @@ probabilities.
 * **Labels** y = ±1. If the two classes are Gaussian with one covariance Σ and means m₊, m₋, the
   log-odds are linear with slope β = Σ⁻¹δ, δ = m₊ − m₋, exactly. Least squares gives β_LS =
   C⁻¹Cov(v, y) with C = Σ + (V_y/4)δδᵀ, Cov(v, y) = (V_y/2)δ and V_y = 1 − ȳ². So β = 2β_LS/(V_y(1 −
-  R²)), and at the mean record, which is ȳδ/2 from the middle of m₊ and m₋, the log-odds are
-  2·atanh(ȳ) + 2ȳR²/(V_y(1 − R²)).
+  R²)). The intercept makes the mean probability what it is: for scores of spread s around t the
+  mean of the curve is close to that at t/√(1 + πs²/8) (MacKay 1992), so t = 2·atanh(ȳ)·√(1 +
+  πs²/8).
 * **Counts** of rate e^{β·v+β₀}. For Gaussian features Cov(v, y) = ȳ·Cβ (Stein), so β = β_LS/ȳ, and
   E[y] = exp(β₀ + β·m + ½βᵀCβ) gives β₀ = ln ȳ − β·m − ½βᵀCβ.
 
@@ -93,19 +94,12 @@ class Belief:
         return np.asarray(np.clip((score + 1) / 2, 0, 1) * self.count_bound)
 
     def predict_proba(self, values: FloatArray) -> FloatArray:
-        """The probability of +1: the logistic curve of the score, averaged over the model's error.
-
-        With a score of variance s² the mean of the curve is close to that at score/√(1 + πs²/8)
-        (MacKay 1992): without it a noisy model would be too sure of itself.
-        """
+        """The probability of +1: the logistic curve of the score (of `on_curve` for a line)."""
         if self.task != "label":
             raise InvalidValueError(
                 f"Expected a model of labels for probabilities, got task={self.task!r}."
             )
-        model = on_curve(self)
-        rows = np.column_stack([np.ones(len(values)), values])
-        variance = np.einsum("ij,jk,ik->i", rows, model.covariance, rows)
-        return np.asarray(expit(model.score(values) / np.sqrt(1 + math.pi * variance / 8)))
+        return np.asarray(expit(on_curve(self).score(values)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,13 +154,15 @@ def on_curve(belief: Belief) -> Belief:
         variance = 1 - average**2
         left = max(variance - explained, 0.2 * variance)  # V_y(1 − R²)
         factor = 2 / left
-        at_mean = 2 * math.atanh(average) + average * factor * (1 - left / variance)
+        factor *= _caution(belief, factor, explained)
+        spread = factor**2 * explained
+        at_mean = 2 * math.atanh(average) * math.sqrt(1 + math.pi * spread / 8)
     else:
         assert belief.count_bound is not None
         rate = max((average + 1) / 2, 1e-3)
         factor = min(0.5 / rate, 1.5 / math.sqrt(max(explained, 1e-12)))
+        factor *= _caution(belief, factor, explained)
         at_mean = math.log(rate * belief.count_bound) - factor**2 * explained / 2
-    factor *= _caution(belief, factor, explained)
     slope = factor * beta
     misfit = _misfit(belief.mean, belief.spread, float(slope @ belief.spread @ slope))
     return replace(

@@ -116,7 +116,7 @@ class PoissonNewton:
     Args:
         count_bound: Y, public; larger counts are put onto it.
         score_bound: B; None for max(1, ln Y): no rate is above the largest count.
-        balance_of_noise: τ; None for G/H, at which the noise of p is within 12 % of its least, 2G/μ.
+        balance_of_noise: τ; None for G/H: the noise of p is then within 12 % of its least, 2G/μ.
     """
 
     count_bound: float
