@@ -44,11 +44,11 @@ derivation.
 | 30 to 200 | 0.3, then residuals | 0.2, residuals 0.3, Newton | 0.3, then residuals |
 | from 200 on | 0.3, then residuals | 0.2, residuals 0.3, Newton | 0.2, residuals 0.3, Newton |
 
-Also one wave where nμ < 100, and with up to four columns: for labels and counts at every ψ, for
-numbers from 250 on. There one wave knows the line well already, and what waves add, the cut and
-the weights of far-out records, costs more than it saves (2 columns, labels: 0.004 of accuracy).
-Newton's wave needs nμ ≥ 1400 as well. Ask for more waves where the exact curve is wanted all the
-same.
+Also one wave where nμ < 100, and with few columns: up to three for labels and counts, and up to
+four for numbers from ψ = 250 on. There one wave knows the line well already, and what waves add,
+the cut and the weights of far-out records, costs more than it saves (2 columns, labels: 0.004 of
+accuracy). Newton's wave needs nμ ≥ 1400 as well. Ask for more waves where the exact curve is wanted
+all the same.
 
 **How far out.** A residual wave cuts white features to ‖f‖ ≤ r√p and residuals to ±R standard
 deviations. The noise then adds about 4.5p²r²R²/(nμ)² to the relative squared error, which is
@@ -79,8 +79,9 @@ ENOUGH_FOR_MEANS = 100.0  # nμ, from which a first part of the people can teach
 ENOUGH_FOR_NEWTON = 30.0  # ψ from which the exact curve is worth its noise,
 ENOUGH_FOR_CURVE = 1400.0  # if nμ is at least this
 ENOUGH_FOR_COUNTS = 200.0  # ψ for counts, whose noise is sized for the largest count
-FEW = 4  # columns, up to which one wave is enough: for labels and counts always,
-ENOUGH_FOR_ONE = 250.0  # for numbers from this ψ on
+# Columns up to which one wave is enough: for labels and counts always, for numbers from this ψ on.
+FEW: dict[Task, int] = {"number": 4, "label": 3, "count": 3}
+ENOUGH_FOR_ONE = 250.0
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def choose_plan(
     curve = task != "number" and psi >= least and reach >= ENOUGH_FOR_CURVE
     if waves is None:
         enough = psi >= ENOUGH_FOR_TWO and reach >= ENOUGH_FOR_MEANS
-        plain = coefficients <= FEW and (task != "number" or psi >= ENOUGH_FOR_ONE)
+        plain = coefficients <= FEW[task] and (task != "number" or psi >= ENOUGH_FOR_ONE)
         waves = 1 if plain or not enough else 3 if curve else 2
     whole(waves=waves)
     if waves == 1:
