@@ -234,17 +234,26 @@ def populations(names: tuple[str, ...]) -> Iterator[People]:
     help="Which people; 'columns' are 2, 4 and 7 columns of ACS.",
 )
 @click.option(
+    "--task",
+    "tasks",
+    type=click.Choice(["number", "label"]),
+    multiple=True,
+    default=("number", "label"),
+    show_default=True,
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("build/waves"),
     show_default=True,
 )
-def main(trials: int, names: tuple[str, ...], out: Path) -> None:
+def main(trials: int, names: tuple[str, ...], tasks: tuple[str, ...], out: Path) -> None:
     """Measure all cells, and write them as CSV and as a table in Markdown."""
     out.mkdir(parents=True, exist_ok=True)
     lines: list[list[Any]] = []
     for people in populations(names):
-        for task, epsilon, n in track(list(cells(people)), description=people.name):
+        wanted = [cell for cell in cells(people) if cell[0] in tasks]
+        for task, epsilon, n in track(wanted, description=people.name):
             lines.append(measure(people, task, epsilon, n, trials))
             _write(out, lines, trials)
     table = Table(*HEADER, title=f"{trials} trials, δ = {DELTA}, replace")
