@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
 
-.PHONY: help setup chromium demo test check format docs bench figures errata clean
+.PHONY: help setup chromium demo test coverage check format docs bench figures errata clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,6 +38,9 @@ demo: $(RUNTIME)  ## Let 50,000 generated people agree, blur, send, and get a mo
 
 test: $(DEVELOPMENT) chromium  ## Run all tests, the documentation's examples included
 	$(BIN)/python -m pytest --numprocesses auto
+
+coverage: $(DEVELOPMENT) chromium  ## Run all tests, and print which lines and branches none of them takes
+	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=term
 
 check: $(DEVELOPMENT)  ## Format, lint, types, import rules, documentation and its examples
 	$(BIN)/ruff format --check .

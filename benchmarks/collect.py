@@ -26,7 +26,8 @@ from rich.console import Console
 from rich.table import Table
 
 from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
-from blurfit.service.app import BINARY, JSON, Limits, Service
+from blurfit.protocol.wire import BINARY, JSON
+from blurfit.service.app import Limits, Service
 from blurfit.store.arrivals import Arrival, Outcome
 
 SCHEMA = Schema(features=[Numeric(f"x{i}", 0, 1) for i in range(13)], target=Numeric("y", 0, 1))

@@ -30,7 +30,8 @@ from blurfit import Agreement, Store, perturb_table
 from blurfit.contributor.share import share
 from blurfit.messages.masks import sum_of_masks
 from blurfit.messages.shares import Role, Shares
-from blurfit.service.app import BINARY, Limits, Service
+from blurfit.protocol.wire import BINARY
+from blurfit.service.app import Limits, Service
 from blurfit.store import commitment, joint_publication
 from blurfit.store.arrivals import Arrival
 
@@ -41,7 +42,7 @@ WIDTH = 119
 
 def agreement(role: Role) -> Agreement:
     """What everything here is collected under: one database, or two."""
-    split_trust: dict[str, Any] = {"trust": "split", "databases": DATABASES}
+    split_trust: dict[str, Any] = {"trust": "shared", "databases": DATABASES}
     return Agreement.propose(
         SCHEMA,
         epsilon=1,

@@ -34,10 +34,10 @@ from blurfit.learning.joint_sums import (
     JointSums,
     Submodel,
     clean_sums,
-    draw_joint_sums,
 )
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.shrinkage import information, reading, shrink
+from blurfit.simulation.joint_sampler import draw_joint_sums
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.joint import sensitivity
 from blurfit.theory.public_weights import Kind, public_weights

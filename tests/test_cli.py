@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from blurfit import __version__, cli
 from blurfit.agreement.agreement import Agreement
@@ -67,9 +68,7 @@ def serving(*arguments: str, folder: Path) -> Iterator[str]:
 
 
 def command_of(name: str) -> click.Command:
-    command = cli.main.get_command(click.Context(cli.main), name)
-    assert command is not None
-    return command
+    return cli.read(name)
 
 
 def example(name: str) -> list[str]:
@@ -84,12 +83,57 @@ def test_commands_are_listed_in_the_order_in_which_they_are_used() -> None:
     result = blurfit("--help")
     assert result.returncode == 0
     listed = re.findall(r"^  (\w+)", result.stdout.split("Commands:")[1], re.MULTILINE)
-    assert listed == list(cli.HOMES)
+    assert listed == list(cli.COMMANDS)
     assert [name for name in listed if name not in BESIDES] == IN_ORDER
     assert set(listed) == {*IN_ORDER, *BESIDES}
     assert "0 done; 2 wrong usage or value; 3 nobody answers; 4 refused" in " ".join(
         result.stdout.split()
     )
+
+
+@pytest.mark.parametrize("name", list(cli.COMMANDS))
+def test_what_is_listed_is_what_the_command_says_of_itself(name: str) -> None:
+    listed = cli.main.commands[name]
+    assert listed.get_short_help_str(200) == cli.read(name).get_short_help_str(200)
+    assert cli.read(name).name == name
+
+
+HEAVY = "numpy", "scipy", "sklearn", "rich", "httpx2", "msgspec"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (["--help"], {}),
+        (["--version"], {}),
+        ([], {"_BLURFIT_COMPLETE": "bash_complete", "COMP_WORDS": "blurfit p", "COMP_CWORD": "1"}),
+        (["reproduce", "--help"], {}),
+        (["predict", "--help"], {}),
+        (["audit", "--help"], {}),
+    ],
+)
+def test_help_and_completion_wait_for_nothing(arguments, environment) -> None:
+    """Seconds of imports, were a command read for its one line of help."""
+    script = f"""
+import sys
+from blurfit.cli import main
+try:
+    main({arguments!r}, prog_name="blurfit")
+finally:
+    loaded = [name for name in {HEAVY!r} if name in sys.modules]
+    assert not loaded, loaded
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        env=ENVIRONMENT | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout
+    if environment:
+        assert "plain,publish" in result.stdout
 
 
 @pytest.mark.parametrize("name", [*IN_ORDER, *BESIDES])
@@ -121,6 +165,7 @@ def test_version_and_an_unknown_command() -> None:
     unknown = blurfit("guess")
     assert unknown.returncode == 2
     assert "No such command 'guess'" in unknown.stderr
+    assert "Did you mean 'publish'" in blurfit("publsh").stderr
 
 
 def test_the_examples_work_one_after_the_other(tmp_path) -> None:
@@ -172,3 +217,9 @@ def test_the_examples_work_one_after_the_other(tmp_path) -> None:
     assert len(predictions) == PEOPLE + 1
     for name in ("collection.db", "token.txt"):
         assert (tmp_path / name).exists()
+
+
+def test_every_option_can_be_given_in_the_environment() -> None:
+    asked = CliRunner().invoke(cli.main, ["serve"], env={"BLURFIT_SERVE_PORT": "harbour"})
+    assert asked.exit_code == 2
+    assert "'harbour' is not a valid integer range" in asked.output

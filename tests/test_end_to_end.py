@@ -1,41 +1,20 @@
 """All three parties as processes of their own: 5,000 contributors, a service, a model's user."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from blurfit import Agreement, Binary, Categorical, Numeric, PublishedModel, Schema
+from support import contributor, processes
 from support.serving import Serving
 
 CONTRIBUTORS, PROCESSES = 5000, 4
-# What runs on a contributor's own machine: fetch by fingerprint, verify, blur exactly, send once.
-CONTRIBUTOR = """
-import sys
-import numpy as np
-from blurfit.contributor.client import Client
-
-url, fingerprint, seed, count = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-generator = np.random.default_rng(seed)
-with Client(url) as client:
-    agreement = client.agreement(fingerprint)
-    for _ in range(count):
-        age, married = generator.uniform(18, 80), int(generator.integers(0, 2))
-        record = {"age": age, "married": married, "sex": generator.choice(["f", "m"])}
-        record["income"] = 20_000 + 900 * age + 10_000 * married
-        receipt = client.contribute(agreement, record)
-        assert len(receipt.identifier) == 32
-"""
 
 
 def blurfit(folder: Path, *arguments: str) -> str:
-    command = [sys.executable, "-c", "from blurfit.cli import main; main()", *arguments]
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False, timeout=120
-    )
+    done = processes.run(arguments, folder=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -54,9 +33,9 @@ def test_five_thousand_contributors(tmp_path) -> None:
         to = ["--to", service.url]
         administrator = ["--admin-token-file", str(service.token_file)]
         blurfit(tmp_path, "open", "agreement.json", *to, *administrator)
-        contributor = [sys.executable, "-c", CONTRIBUTOR, service.url, agreement.fingerprint]
+        to_send = service.url, agreement.fingerprint
         contributors = [
-            subprocess.Popen([*contributor, str(seed), str(CONTRIBUTORS // PROCESSES)])
+            processes.start(contributor.main, *to_send, seed, CONTRIBUTORS // PROCESSES)
             for seed in range(PROCESSES)
         ]
         assert [one.wait(300) for one in contributors] == [0] * PROCESSES

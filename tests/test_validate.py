@@ -36,3 +36,14 @@ def test_whole_numbers(value) -> None:
     validate.whole(quorum=np.int64(3))
     with pytest.raises(InvalidValueError, match=r"quorum=.* to be a whole number >= 1"):
         validate.whole(quorum=value)
+
+
+@pytest.mark.parametrize("value", [0, 7, np.int64(3)])
+def test_whole_from_zero_takes(value) -> None:
+    validate.whole_from_zero(count=value)
+
+
+@pytest.mark.parametrize("value", [-1, 1.0, "1", True, None, np.True_])
+def test_whole_from_zero_refuses(value) -> None:
+    with pytest.raises(InvalidValueError, match="whole number >= 0"):
+        validate.whole_from_zero(count=value)

@@ -1,14 +1,23 @@
 """blurfit: blur your own record, then fit together.
 
-Contributors perturb their records themselves; a database that nobody has to trust learns a linear
-or logistic model from what they send; the published model is (ε, δ)-differentially private.
+Contributors perturb their records themselves; a database learns a linear or logistic model from
+what they send; the published model is (ε, δ)-differentially private. With two databases neither has
+to be trusted with a record, as long as they do not collude and follow the protocol.
+
+The public interface is `__all__` of this package and of `blurfit.estimators`, `blurfit.baselines`
+and `blurfit.datasets`, and the command `blurfit`. All other modules are internal: they may change
+from one version to the next.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from blurfit.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
+    from blurfit.agreement.terms import Terms
+    from blurfit.budget import Budget, BudgetExceededError
     from blurfit.contributor.perturb import perturb, perturb_table
     from blurfit.errors import (
         BelowQuorumError,
@@ -25,24 +34,24 @@ if TYPE_CHECKING:
         StorageError,
         UnknownCollectionError,
     )
-    from blurfit.learning.learner import learn
-    from blurfit.learning.statistics import Statistics
     from blurfit.messages.submissions import Submission, Submissions
+    from blurfit.model.learner import learn
+    from blurfit.model.moments import PublishedMoments
     from blurfit.model.published import PublishedModel
     from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
     from blurfit.store.store import Store
     from blurfit.theory.calibrate import calibrate, guarantee
-    from blurfit.theory.calibration import Calibration, InputCalibration, MomentCalibration
+    from blurfit.theory.input_calibration import InputCalibration
+    from blurfit.theory.moment_calibration import MomentCalibration, calibrate_moment
     from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Agreement",
     "BelowQuorumError",
     "Binary",
     "BlurfitError",
-    "Calibration",
+    "Budget",
+    "BudgetExceededError",
     "Categorical",
     "ClosedError",
     "ConflictError",
@@ -58,16 +67,18 @@ __all__ = [
     "NotPublishedError",
     "Numeric",
     "PublishedModel",
+    "PublishedMoments",
     "Schema",
     "ServiceError",
     "Setting",
-    "Statistics",
     "StorageError",
     "Store",
     "Submission",
     "Submissions",
+    "Terms",
     "UnknownCollectionError",
     "calibrate",
+    "calibrate_moment",
     "guarantee",
     "learn",
     "perturb",
@@ -80,8 +91,10 @@ _HOMES = {
     "blurfit.schema.schema": ("Binary", "Categorical", "Numeric", "Schema"),
     "blurfit.messages.submissions": ("Submission", "Submissions"),
     "blurfit.contributor.perturb": ("perturb", "perturb_table"),
-    "blurfit.learning.learner": ("learn",),
-    "blurfit.learning.statistics": ("Statistics",),
+    "blurfit.agreement.terms": ("Terms",),
+    "blurfit.budget": ("Budget", "BudgetExceededError"),
+    "blurfit.model.learner": ("learn",),
+    "blurfit.model.moments": ("PublishedMoments",),
     "blurfit.store.store": ("Store",),
     "blurfit.errors": (
         "BelowQuorumError",
@@ -99,7 +112,8 @@ _HOMES = {
         "UnknownCollectionError",
     ),
     "blurfit.model.published": ("PublishedModel",),
-    "blurfit.theory.calibration": ("Calibration", "InputCalibration", "MomentCalibration"),
+    "blurfit.theory.input_calibration": ("InputCalibration",),
+    "blurfit.theory.moment_calibration": ("MomentCalibration", "calibrate_moment"),
     "blurfit.theory.calibrate": ("calibrate", "guarantee"),
     "blurfit.theory.setting": ("LocalGuarantee", "ModelGuarantee", "Setting"),
 }

@@ -10,50 +10,103 @@ import click
 import blurfit
 from blurfit.commands.common import Commands
 
-# Where each command lives. It is read when it is called, so that none waits for what others need.
-HOMES = {
-    "calibrate": "calibrate:calibrate",
-    "guarantee": "calibrate:guarantee",
-    "forecast": "forecast:forecast_command",
-    "agree": "agree:agree",
-    "serve": "serve:serve",
-    "open": "administer:open_collection",
-    "invite": "administer:invite",
-    "contribute": "contribute:contribute",
-    "status": "administer:status",
-    "close": "administer:close",
-    "publish": "administer:publish",
-    "export": "learn:export",
-    "learn": "learn:learn",
-    "predict": "use:predict",
-    "statement": "use:statement",
-    "audit": "audit:audit_command",
-    "reproduce": "reproduce:reproduce",
-    "demo": "demo:demo",
+# Where each command lives, and what `--help` and completion say of it. A command is read when it is
+# called, so that none waits for what others need.
+COMMANDS = {
+    "calibrate": (
+        "calibrate:calibrate",
+        "Turn a promise (ε, δ) and public bounds into noise scales.",
+    ),
+    "guarantee": ("calibrate:guarantee", "Tell what given noise keeps: the inverse of calibrate."),
+    "forecast": (
+        "forecast:forecast_command",
+        "Forecast a collection's error: FILE is a plan (.toml) or an agreement (.json).",
+    ),
+    "agree": (
+        "agree:agree",
+        "Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.",
+    ),
+    "serve": ("serve:serve", "Collect submissions over HTTP, lose nothing, publish once."),
+    "open": ("administer:open_collection", "Start collecting under an AGREEMENT."),
+    "invite": (
+        "administer:invite",
+        "Make one-time invitations for a collection that was opened with --invited.",
+    ),
+    "contribute": (
+        "contribute:contribute",
+        "Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file "
+        "(--out).",
+    ),
+    "status": ("administer:status", "Tell how many have contributed under an AGREEMENT."),
+    "close": ("administer:close", "Stop collecting, without publishing anything yet."),
+    "publish": ("administer:publish", "Close the collection, learn its model and publish it."),
+    "export": (
+        "learn:export",
+        "Write the submissions of a closed collection to a file, for `blurfit learn`.",
+    ),
+    "learn": (
+        "learn:learn",
+        "Learn the one model of FILES of submissions: paths, folders, patterns or URLs.",
+    ),
+    "predict": (
+        "use:predict",
+        "Predict for each row of a TABLE (.csv, .parquet) with a published MODEL.",
+    ),
+    "statement": (
+        "use:statement",
+        "Print the privacy statement of a published MODEL: what is promised to whom.",
+    ),
+    "audit": (
+        "audit:audit_command",
+        "Attack what the agreement in FILE (.json) promises, or an estimator that you name with "
+        "--of.",
+    ),
+    "reproduce": (
+        "reproduce:reproduce",
+        "Run the paper's experiments and ours: config → CSV → plot.",
+    ),
+    "demo": ("demo:demo", "Let generated people agree, blur, send, and get a model."),
 }
 
 
-class _InOrder(Commands):
-    """Lists commands in the order in which they are used, not by the alphabet."""
+def read(name: str) -> click.Command:
+    """The command itself."""
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    found: click.Command = getattr(import_module(f"blurfit.commands.{module}"), attribute)
+    return found
+
+
+class _ReadWhenCalled(Commands):
+    """Knows commands by name and summary, in the order in which they are used, until one is called.
+
+    Click then asks `resolve_command`, for running a command and for completing its options.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx  # all commands, whatever the context
-        return list(HOMES)
+        return list(self.commands)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
-        if cmd_name not in HOMES:
-            return None
-        module, _, name = HOMES[cmd_name].partition(":")
-        found: click.Command = getattr(import_module(f"blurfit.commands.{module}"), name)
-        return found
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else read(name), rest
 
 
-@click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_ReadWhenCalled,
+    commands=[click.Command(name, short_help=summary) for name, (_, summary) in COMMANDS.items()],
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "auto_envvar_prefix": "BLURFIT",  # `serve --store` is also BLURFIT_SERVE_STORE
+    },
+)
 @click.version_option(blurfit.__version__, prog_name="blurfit")
 def main() -> None:
     """Blur your own record, then fit together: differentially private models without a pile of raw
     records.
+
+    Every option can be given in the environment too: `serve --store` as BLURFIT_SERVE_STORE.
 
     Exit codes: 0 done; 2 wrong usage or value; 3 nobody answers; 4 refused as things stand.
     """

@@ -8,12 +8,19 @@ from blurfit.errors import BlurfitError
 # Which extra of blurfit brings which package. An extra that is not here, `pip` does not know.
 EXTRAS = {
     "dask": "cluster",
+    "formulaic": "formulas",
     "distributed": "cluster",
     "dp_accounting": "rivals",
+    "httptools": "service",
+    "matplotlib": "experiments",
     "pandas": "tables",
+    "prometheus_client": "service",
     "psycopg": "postgresql",
     "pyarrow": "tables",
     "skl2onnx": "onnx",
+    "sqlalchemy": "service",
+    "starlette": "service",
+    "uvicorn": "service",
 }
 
 
@@ -27,7 +34,12 @@ def optional(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise BlurfitError(
-            f"Expected the package {package.replace('_', '-')} to be installed: run `pip install "
-            f"'blurfit[{EXTRAS[package]}]'`."
-        ) from error
+        raise missing(package) from error
+
+
+def missing(package: str) -> BlurfitError:
+    """Says that one of `EXTRAS` is not installed, and what to run."""
+    return BlurfitError(
+        f"Expected the package {package.replace('_', '-')} to be installed: run `pip install "
+        f"'blurfit[{EXTRAS[package]}]'`."
+    )

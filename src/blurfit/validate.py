@@ -53,6 +53,17 @@ def whole(**values: Any) -> None:
             raise InvalidValueError(f"Expected {name}={value!r} to be a whole number >= 1.")
 
 
+def whole_from_zero(**values: Any) -> None:
+    """Refuse what is not a whole number of at least zero."""
+    for name, value in values.items():
+        try:
+            number = operator.index(value)
+        except TypeError:
+            number = -1
+        if isinstance(value, bool | np.bool_) or number < 0:
+            raise InvalidValueError(f"Expected {name}={value!r} to be a whole number >= 0.")
+
+
 def one_of(allowed: Collection[str], **values: Any) -> None:
     """Refuse what is not among the allowed words."""
     for name, value in values.items():

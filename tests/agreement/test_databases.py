@@ -17,7 +17,7 @@ TWO = [("Office", "https://first.example"), ("University", "https://second.examp
 
 
 def propose(**changes) -> Agreement:
-    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "trust": "split", "databases": TWO}
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "trust": "shared", "databases": TWO}
     return Agreement.propose(SCHEMA, **promise | changes)
 
 
@@ -75,7 +75,7 @@ def test_two_different_databases_are_needed(databases) -> None:
 
 
 def test_trust_and_databases_belong_together() -> None:
-    with pytest.raises(InvalidValueError, match="trust='split'"):
+    with pytest.raises(InvalidValueError, match="trust='shared'"):
         propose(trust="one")
     with pytest.raises(InvalidValueError, match="trust="):
         propose(trust="two")
@@ -85,7 +85,7 @@ def test_trust_and_databases_belong_together() -> None:
 
 def test_the_databases_are_part_of_the_contract() -> None:
     agreement = propose()
-    assert agreement.trust == "split"
+    assert agreement.trust == "shared"
     assert agreement.databases == tuple(Database(*one) for one in TWO)
     document = agreement.to_dict()
     assert document["version"] == 2

@@ -1,7 +1,14 @@
 import pytest
 
 from blurfit import LocalGuarantee, ModelGuarantee
-from blurfit.agreement.promises import local_in_words, relation_in_words, releases_in_words
+from blurfit.agreement.promises import (
+    condition_in_words,
+    either_in_words,
+    local_in_words,
+    relation_in_words,
+    releases_in_words,
+    together_in_words,
+)
 from blurfit.theory.gaussian import mu_of
 
 
@@ -16,6 +23,17 @@ def test_local_privacy(epsilon: float, words: str) -> None:
 def test_no_delta_makes_a_telling_submission_sound_private() -> None:
     told = local_in_words(LocalGuarantee(mu=4.73, epsilon=0.0, delta=0.99))
     assert "a great deal" in told
+
+
+def test_two_databases_never_hide_the_condition() -> None:
+    told = either_in_words(["Office", "Clinic"], 1, 1e-6, 5000)
+    assert "ε = 1, δ = 1e-06, holds against each of the two" in told
+    assert told.endswith(condition_in_words(5000))
+    for condition in ("do not put their shares together", "follows the protocol", "5,000"):
+        assert condition in told
+    together = together_in_words(LocalGuarantee(mu=9.0, epsilon=80.0, delta=1e-6))
+    assert "Together they could learn a great deal" in together
+    assert "The database" not in together
 
 
 def test_releases_and_relations() -> None:

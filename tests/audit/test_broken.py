@@ -3,7 +3,7 @@
 import pytest
 
 from blurfit import NotCertifiedError
-from blurfit.audit.broken import broken_mechanisms, louder, small_agreement
+from support.broken import broken_mechanisms, louder, small_agreement
 
 BROKEN = broken_mechanisms()
 

@@ -9,12 +9,12 @@ from sklearn.linear_model import LinearRegression
 from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Schema
 from blurfit.audit import findings as module
 from blurfit.audit import releases
-from blurfit.audit.broken import louder
 from blurfit.audit.examination import examine
 from blurfit.audit.findings import audit, audit_agreement, number_of_attacks
 from blurfit.audit.pairs import collection_pairs, submission_pairs
 from blurfit.estimators import MomentPerturbationRegressor
 from blurfit.theory.gaussian import epsilon_of
+from support.broken import louder
 
 TARGET = Numeric("y", -1, 1)
 

@@ -6,8 +6,6 @@ installs it from the system's packages where it can.
 
 import os
 import shutil
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Schema, Store
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
+from blurfit.service.serving import in_a_thread
 
 PATIENCE = 30_000  # milliseconds: the machine may be busy
 expect.set_options(timeout=PATIENCE)
@@ -44,24 +42,11 @@ class Running:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Running]:
-    store, token = Store(folder / "collection.db"), tokens.new_token()
-    store.appoint(tokens.hashed(token))
-    config = uvicorn.Config(
-        Service(store), host="127.0.0.1", port=0, log_level="warning", ws="none", lifespan="on"
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    deadline = time.monotonic() + 30
-    while not server.started:
-        assert thread.is_alive()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    (socket,) = server.servers[0].sockets
-    yield Running(f"http://127.0.0.1:{socket.getsockname()[1]}", store, token)
-    server.should_exit = True
-    thread.join(30)
-    store.close()
+    token = tokens.new_token()
+    with Store(folder / "collection.db") as store:
+        store.appoint(tokens.hashed(token))
+        with in_a_thread(Service(store)) as url:
+            yield Running(url, store, token)
 
 
 @pytest.fixture(scope="session")

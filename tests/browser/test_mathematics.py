@@ -26,6 +26,7 @@ from blurfit.agreement.grid import Grid
 from blurfit.agreement.promises import local_in_words
 from blurfit.contributor.perturb import _on_grid, _scales
 from blurfit.theory import certified, excess_risk, gaussian
+from blurfit.theory.gradient import log_gradient_delta
 from blurfit.theory.setting import LocalGuarantee, Setting
 
 Run = Callable[..., Any]
@@ -209,7 +210,7 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
     forge("gram")["shares"]["gram"] *= 0.99
     forge("record")["shares"]["record"] *= 0.99
     forge("rule")["rule"] = "published"
-    for name in ("record_energy", "gram_floor", "gradient_sensitivity"):
+    for name in ("record_energy", "gram_floor", "moving_sensitivity"):
         fields = forge(name)
         loss = fields["loss"]
         loss[name] *= 1 + 1e-6 if name == "gram_floor" else 1 - 1e-6
@@ -507,10 +508,17 @@ def test_chi_square_tails(run) -> None:
 
 
 def test_the_gradients_share(run) -> None:
-    points = [(h, m, d) for h in (0.01, 0.8, 5.0) for m in (0.01, 0.2, 2.0) for d in (1, 2, 3, 9)]
-    got = run("certified", "return given.map((one) => certified.logGradientDelta(...one));", points)
-    expected = [certified.log_gradient_delta(*one) for one in points]
-    assert got == pytest.approx(expected, abs=1e-11)
+    """Line, plane, space, angles, and no room at all: the page's number is Python's."""
+    points = [
+        (headroom, share * m, (1 - share) * m, d)
+        for headroom in (0.01, 0.8, 5.0)
+        for m in (0.01, 0.2, 0.7, 2.0, 30.0)
+        for share in (0.0, 0.001, 0.4, 0.67, 0.999)
+        for d in (1, 2, 3, 9)
+    ]
+    got = run("gradient", "return given.map((one) => gradient.logGradientDelta(...one));", points)
+    expected = [log_gradient_delta(*one) for one in points]
+    assert got == pytest.approx(expected, abs=1e-10, rel=1e-12)
 
 
 def test_words_say_what_pythons_say(run) -> None:

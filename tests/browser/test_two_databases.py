@@ -1,22 +1,21 @@
 """The page shares a record between two databases: two requests, to two origins, and to no other."""
 
 import json
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, expect
 
 from blurfit import Agreement, Store
 from blurfit.agreement.databases import largest_steps
+from blurfit.agreement.promises import condition_in_words
 from blurfit.contributor.perturb import _on_grid
 from blurfit.messages.masks import expand
 from blurfit.service.app import Service
+from blurfit.service.serving import in_a_thread
 
 VECTORS = json.loads(Path(__file__).parents[1].joinpath("vectors", "shares.json").read_text())
 RECORD = {"age": 42.625, "married": True, "region": "south", "income": 61234.5}
@@ -24,17 +23,8 @@ RECORD = {"age": 42.625, "married": True, "region": "south", "income": 61234.5}
 
 @contextmanager
 def serving(place: Path) -> Iterator[tuple[Store, str]]:
-    with Store(place) as store:
-        config = uvicorn.Config(Service(store), port=0, log_level="critical", lifespan="on")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield store, f"http://127.0.0.1:{port}"
-        server.should_exit = True
-        thread.join(30)
+    with Store(place) as store, in_a_thread(Service(store)) as url:
+        yield store, url
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +40,7 @@ def two(tmp_path_factory, survey):
             epsilon=1,
             delta=1e-6,
             quorum=1000,
-            trust="split",
+            trust="shared",
             databases=[("Office", first[1]), ("University", second[1])],
         )
         first[0].open(agreement, role="first")
@@ -133,6 +123,29 @@ def test_one_database_away_for_a_while(chromium: Browser, two, fill_in) -> None:
     context.close()
     assert [url.split("/collections")[0] for url in posts] == [second, first]
     assert [store.count(agreement) for store in (here, there)] == [one + 1 for one in before]
+
+
+def test_every_page_names_both_and_states_the_condition(chromium: Browser, two, fill_in) -> None:
+    """Not that "the database" sees a submission: no database does."""
+    agreement, (_, first), (_, second) = two
+    context = chromium.new_context()
+    page = context.new_page()
+    condition = condition_in_words(agreement.quorum)
+    for path in (f"/collections/{agreement.fingerprint}", f"/c/{agreement.fingerprint}"):
+        page.goto(first + path)
+        told = page.locator("#agreement")
+        expect(told).to_contain_text(
+            f"Office ({first}) and University ({second})", use_inner_text=False
+        )
+        expect(told).to_contain_text("Promise against either of them")
+        expect(told).to_contain_text(condition)
+        expect(told).to_contain_text("Together they could learn")
+        assert "seen by the database" not in told.inner_text()
+    fill_in(page, "income")
+    page.get_by_role("button", name="Blur my answers").click()
+    expect(page.locator("#preview")).to_contain_text("shared between Office and University")
+    expect(page.locator("#preview")).to_contain_text(condition)
+    context.close()
 
 
 @pytest.fixture

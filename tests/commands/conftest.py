@@ -16,6 +16,7 @@ import pytest
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.schema.schema import Numeric, Schema
+from support import processes
 
 COMMAND = [sys.executable, "-c", "from blurfit.cli import main; main()"]
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 1000))
@@ -30,14 +31,8 @@ class Blurfit:
     folder: Path
 
     def __call__(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*COMMAND, *arguments],
-            cwd=self.folder,
-            env=ENVIRONMENT | environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
+        return processes.run(
+            arguments, folder=self.folder, environment=ENVIRONMENT | environment, seconds=60
         )
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

@@ -53,7 +53,7 @@ def test_every_option_reaches_the_agreement(agree, tmp_path) -> None:
     result = agree(
         LABEL,
         *["--epsilon", "2", "--delta", "1e-5", "--quorum", "3000", "--loss", "logistic"],
-        *["--mechanism", "input", "--rule", "certified", "--neighbours", "zero-out"],
+        *["--mechanism", "input", "--neighbours", "zero-out"],
         *["--weight-bound", "2.5", "--l1", "0.5", "--l2", "0.25"],
         *["--local-epsilon", "9", "--local-delta", "1e-4", "--out", "other.json", "--json"],
     )

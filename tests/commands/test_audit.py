@@ -6,9 +6,9 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from blurfit import Agreement
+from blurfit.audit import findings as attacks
 from blurfit.audit.examination import Finding
 from blurfit.cli import main
-from blurfit.commands import audit as module
 
 SURVEY = Path(__file__).parents[2] / "docs" / "examples" / "survey.json"
 
@@ -33,7 +33,7 @@ def test_json_has_every_finding() -> None:
 
 def test_a_broken_promise_is_exit_code_1(monkeypatch) -> None:
     broken = Finding("model", "zero and extreme", "linear", 1000, 1.0, 1e-6, 2.5)
-    monkeypatch.setattr(module, "audit_agreement", lambda *_, **__: [broken])
+    monkeypatch.setattr(attacks, "audit_agreement", lambda *_, **__: [broken])
     result = run(str(SURVEY))
     assert result.exit_code == 1
     assert "BROKEN" in result.output
@@ -47,3 +47,43 @@ def test_mistakes_are_one_line_and_exit_code_2() -> None:
     result = run(str(SURVEY), "--trials", "10")
     assert result.exit_code == 2
     assert "trials=" in result.output
+
+
+def test_anybodys_estimator(tmp_path: Path) -> None:
+    bounds = ("--set", "bounds=[-1, 1]", "--set", "target_bounds=[-1, 1]", "--set", "delta=0.001")
+    what = ("--of", "blurfit.baselines:BoostedAdaSSPRegressor", "--set", "rounds=5", *bounds)
+    honest = run(*what, "--pair", "target", "--trials", "200")
+    assert honest.exit_code == 0, honest.output
+    assert "all together with confidence 0.999" in honest.output
+    assert "proves nothing." in honest.output
+    broken = run(
+        *what, "--set", "calibration=code", "--pair", "target", "--trials", "200", "--json"
+    )
+    assert broken.exit_code == 1
+    (found,) = json.loads(broken.stdout)
+    assert found["broken"]
+    assert found["pair"] == "target"
+
+
+def test_a_pair_of_your_own(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("first.csv", "second.csv")]
+    for file, last in zip(files, (1, -1), strict=True):
+        file.write_text(f"x,y\n0,0\n0.5,0.1\n1,{last}\n", encoding="utf-8")
+    pair = ",".join(map(str, files))
+    where = ("--of", "blurfit.baselines:AdaSSPRegressor", "--pair", pair, "--trials", "100")
+    settings = ("--set", "bounds=[-1, 1]", "--set", "target_bounds=[-1, 1]")
+    assert run(*where, *settings).exit_code == 0
+    files[1].write_text("x,y\n1,1\n1,1\n1,1\n", encoding="utf-8")
+    refused = run(*where, *settings)
+    assert refused.exit_code == 2
+    assert "differ in one row" in " ".join(refused.output.split())
+
+
+def test_an_agreement_or_an_estimator_and_not_both() -> None:
+    for arguments in ((), (str(SURVEY), "--of", "blurfit.baselines:AdaSSPRegressor")):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert "--of module:Estimator" in result.output
+    result = run("--of", "blurfit.baselines:AdaSSPRegressor", "--set", "epsilon")
+    assert result.exit_code == 2
+    assert "name=value" in result.output

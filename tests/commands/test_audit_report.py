@@ -19,12 +19,24 @@ def test_verdicts_say_no_more_than_was_found() -> None:
 
 
 def test_table_has_every_number() -> None:
-    console = Console(width=160)
+    console = Console(width=80)
     with console.capture() as capture:
         console.print(report([KEPT, BROKEN], 0.999))
     text = capture.get()
-    for piece in ("opposite records", "0.95", "2.50", "–", "0.999"):
+    for piece in ("opposite records", "0.95", "2.50", "–", "0.999", "sums: ε = 1 is promised"):
         assert piece in text
+
+
+def test_eighty_columns_break_no_word() -> None:
+    seen = Finding(
+        "submission", "beside a colluder's noise", "known direction", 9, 5.2141, 1e-6, 1.234, 2.345
+    )
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(report([seen, KEPT, BROKEN], 0.999))
+    words = set(capture.get().replace("│", " ").split())
+    wanted = "submission: beside colluder's noise known direction counted Gaussian exact ratio"
+    assert set(wanted.split()) <= words
 
 
 @pytest.mark.parametrize("findings", [[KEPT], [KEPT, BROKEN]])

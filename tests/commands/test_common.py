@@ -40,7 +40,11 @@ def raising(error: Exception) -> click.Group:
 
 
 def test_every_error_has_an_exit_code() -> None:
-    classes = {c.__name__ for c in vars(errors).values() if inspect.isclass(c)}
+    classes = {
+        c.__name__
+        for c in vars(errors).values()
+        if inspect.isclass(c) and not issubclass(c, Warning)
+    }
     assert set(CODES) == classes
 
 
@@ -147,3 +151,16 @@ def test_what_is_typed_wrongly_is_exit_code_2(blurfit, propose, arguments, messa
     assert result.returncode == 2
     assert message in result.stderr
     assert not result.stdout
+
+
+def test_a_package_that_is_not_installed_is_a_line_that_names_its_extra() -> None:
+    error = ModuleNotFoundError("No module named 'starlette.routing'", name="starlette.routing")
+    result = CliRunner().invoke(raising(error), ["fail"])
+    assert result.exit_code == 2
+    assert "pip install 'blurfit[service]'" in result.output
+
+
+def test_a_module_of_our_own_that_is_not_there_is_a_bug() -> None:
+    error = ModuleNotFoundError("No module named 'blurfit.nothing'", name="blurfit.nothing")
+    result = CliRunner().invoke(raising(error), ["fail"])
+    assert result.exception is error

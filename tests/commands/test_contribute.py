@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from blurfit.contributor.client import default_journal
+from blurfit.contributor.sending import default_journal
 from blurfit.protocol import tokens
 from blurfit.service.remote import RemoteDatabase
 

@@ -4,13 +4,13 @@ from blurfit import PublishedModel
 
 
 def test_the_example(blurfit) -> None:
-    result = blurfit("demo", "--split", "--contributors", "2000", "--out", "demo", "--json")
+    result = blurfit("demo", "--two-databases", "--contributors", "2000", "--out", "demo", "--json")
     assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout) == {"contributors": 2000, "split": True, "out": "demo"}
+    assert json.loads(result.stdout) == {"contributors": 2000, "two_databases": True, "out": "demo"}
     assert "Both databases serve the same model" in " ".join(result.stderr.split())
-    assert (blurfit.folder / "demo" / "split.png").stat().st_size > 10_000
-    model = PublishedModel.load(blurfit.folder / "demo" / "split-model.json")
-    assert (model.count, model.agreement.trust) == (2000, "split")
+    assert (blurfit.folder / "demo" / "two-databases.png").stat().st_size > 10_000
+    model = PublishedModel.load(blurfit.folder / "demo" / "two-databases-model.json")
+    assert (model.count, model.agreement.trust) == (2000, "shared")
 
 
 def test_too_few_people_are_refused(blurfit) -> None:

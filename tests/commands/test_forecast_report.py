@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from blurfit.commands.forecast_report import advice_in_words, plot, report
+from blurfit.commands.forecast_report import advice_in_words, number, plot, report
 from blurfit.forecast.results import Forecast, Outlook
 from blurfit.forecast.tuning import Advice
 
@@ -30,8 +30,15 @@ def words(renderable) -> str:
     return " ".join(capture.get().split())
 
 
+def test_numbers_have_one_format() -> None:
+    assert [number(x) for x in (26478.3, 9673.4, 12.34567, 0.314159, 1.0, 0.0, 999.96)] == [
+        *("26,480", "9,673", "12.35", "0.3142", "1.000", "0", "1,000.0"),
+    ]
+
+
 def test_report_answers_what_people_ask(found) -> None:
     text = words(report(found, 0.05))
+    assert text.startswith("Contributors needed for an error within 5%")
     assert "within 5% of no privacy" in text
     assert "2,000" in text  # moment
     assert "4,000" in text  # input
@@ -59,7 +66,7 @@ def test_refusals_and_gaps_are_shown() -> None:
 def test_advice_in_words(found) -> None:
     before, after = found.outlooks[0], found.outlooks[1]
     text = advice_in_words(Advice({"l2": 3.0, "balance": 1.5}, before, after))
-    assert "l2 = 3, balance = 1.5 brings the error from 2 to 1.1" in text
+    assert "l2 = 3, balance = 1.5 brings the error from 2.000 to 1.100" in text
     assert "as good as any" in advice_in_words(Advice({}, before, before))
 
 

@@ -22,9 +22,9 @@ def agreed(blurfit, propose):
 
 def test_hospitals_blur_and_somebody_learns(blurfit, agreed) -> None:
     (blurfit.folder / "lake").mkdir()
-    for name in "ab":
+    for first, name in enumerate("ab"):
         (blurfit.folder / f"{name}.csv").write_text(
-            "age,income\n" + "".join(f"{age},{10 * age}\n" for age in range(15))
+            "age,income\n" + "".join(f"{age},{10 * age}\n" for age in range(first, first + 15))
         )
         typed = ["contribute", "agreement.json", f"{name}.csv", "--out", f"lake/{name}.parquet"]
         done = blurfit(*typed)

@@ -42,7 +42,7 @@ def test_the_first_start_on_a_fresh_machine_shows_the_token_once(blurfit) -> Non
         assert httpx.get(f"{served.url}/healthz", trust_env=False).json() == {"status": "ok"}
         code, out, err = served.stop()
         assert (code, out, err) == (0, "Stopped; what was acknowledged is stored.\n", "")
-    assert (blurfit.folder / "blurfit.db").exists()
+    assert (blurfit.folder / "blurfit.db").stat().st_mode & 0o777 == 0o600
     for file in blurfit.folder.iterdir():
         assert token.encode() not in file.read_bytes()  # the store keeps its hash alone
     with blurfit.serving() as served:  # the second start does not show it, and it holds

@@ -1,9 +1,10 @@
-"""Split trust as it is typed: agree, serve twice, open, contribute, close, publish."""
+"""Two databases as they are typed: agree, serve twice, open, invite, contribute, publish."""
 
 import json
-import socket
 
 import pytest
+
+from support.serving import Port
 
 SCHEMA = """
 [[features]]
@@ -18,12 +19,6 @@ lower = 0
 upper = 1000
 """
 PROMISE = ["--epsilon", "1", "--delta", "1e-6", "--quorum", "20"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture
@@ -42,8 +37,9 @@ def done(blurfit):
 
 
 def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
-    urls = [f"http://127.0.0.1:{free_port()}" for _ in range(2)]
-    split = ["--split", "Office", urls[0], "--split", "University", urls[1]]
+    ports = Port(), Port()
+    urls = [port.url for port in ports]
+    split = ["--database", "Office", urls[0], "--database", "University", urls[1]]
     said = " ".join(done("agree", "schema.toml", *PROMISE, *split).split())
     assert "holds against each of the two as well" in said
     assert "Together they could" in said
@@ -63,13 +59,20 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
             for name, url in zip(("first", "second"), urls, strict=True)
         )
         assert "--as first" in done("open", *as_first, code=2)
-        done("open", *as_first, "--as", "first")
-        done("open", *as_second, "--as", "second")
+        for role, options in (("first", as_first), ("second", as_second)):
+            opened = done("open", *options, "--as", role)
+            assert "Collecting from those who are invited" in opened
+            assert "The other database gives out its own" in opened
+            done("invite", *options, "--count", "30", "--out", f"{role}-invitations.txt")
+        assert "invitation" in done("contribute", "agreement.json", "people.csv", code=4)
         refused = done("contribute", "agreement.json", "people.csv", "--to", urls[0], code=2)
         assert "Expected no --to" in refused
         file = done("contribute", "agreement.json", "people.csv", "--out", "x.parquet", code=2)
         assert "shared between two databases" in " ".join(file.split())
-        assert "30 rows" in done("contribute", "agreement.json", "people.csv")
+        invitations = ["--invitations", "first-invitations.txt"]
+        invitations += ["--invitations", "second-invitations.txt"]
+        sent = done("contribute", "agreement.json", "people.csv", *invitations)
+        assert "30 rows" in sent
         assert "closed by University" in done("publish", *as_first, code=2)
         assert "Now Office publishes" in done("publish", *as_second, code=4)
         done("publish", *as_first, "--out", "one.json")
@@ -93,7 +96,7 @@ def test_a_peer_token_must_be_a_good_one(blurfit, done) -> None:
 
 
 def test_two_files_of_invitations(blurfit, done) -> None:
-    split = ["--split", "A", "https://a.example", "--split", "B", "https://b.example"]
+    split = ["--database", "A", "https://a.example", "--database", "B", "https://b.example"]
     done("agree", "schema.toml", *PROMISE, *split)
     (blurfit.folder / "some.txt").write_text("x\n")
     told = done("contribute", "agreement.json", "people.csv", "--invitations", "some.txt", code=2)

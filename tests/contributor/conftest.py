@@ -1,16 +1,14 @@
 """A real service in this process, over a real connection that can be broken on purpose."""
 
-import socket
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import httpx2 as httpx
 import pytest
-import uvicorn
 
 from blurfit.service.app import Service
+from blurfit.service.serving import in_a_thread
 from blurfit.store.store import Store
 
 Fate = str | Callable[[httpx.Request], httpx.Response]
@@ -54,22 +52,6 @@ class BadNetwork(httpx.BaseTransport):
         self._wire.close()
 
 
-@contextmanager
-def serving(app: Service) -> Iterator[str]:
-    """Answer at a free port of this machine for as long as the block lasts."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(timeout=30)
-        listening.close()
-
-
 @pytest.fixture
 def store(tmp_path) -> Iterator[Store]:
     with Store(tmp_path / "collection.db") as store:
@@ -78,7 +60,7 @@ def store(tmp_path) -> Iterator[Store]:
 
 @pytest.fixture
 def url(store) -> Iterator[str]:
-    with serving(Service(store)) as url:
+    with in_a_thread(Service(store)) as url:
         yield url
 
 
@@ -89,4 +71,4 @@ def network() -> BadNetwork:
 
 @pytest.fixture(name="serving")
 def serving_fixture() -> Callable[[Service], AbstractContextManager[str]]:
-    return serving
+    return in_a_thread

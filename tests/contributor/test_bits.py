@@ -10,6 +10,11 @@ from blurfit.contributor import bits
 from blurfit.messages.masks import expand
 
 
+@pytest.fixture(autouse=True)
+def replayed() -> None:
+    """Here the operating system draws."""
+
+
 def test_words_are_the_key_stream_that_masks_use_too(monkeypatch) -> None:
     """Checked there against the vectors that Python and JavaScript share."""
     key = np.arange(4, dtype=np.uint64) * np.uint64(0x0123456789ABCDEF)

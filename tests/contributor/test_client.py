@@ -15,9 +15,10 @@ import pytest
 from pyarrow import parquet
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.contributor import client as module
-from blurfit.contributor.client import Client, default_journal
+from blurfit.contributor import sending as module
+from blurfit.contributor.client import Client
 from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.contributor.sending import default_journal
 from blurfit.errors import (
     BlurfitError,
     ClosedError,
@@ -355,9 +356,9 @@ def test_a_run_that_ends_between_writing_down_and_sending_goes_on(
 ) -> None:
     record = module.Journal.record
 
-    def record_and_die(journal, start, *rest) -> None:
-        record(journal, start, *rest)
-        if start == 2 * AT_ONCE:
+    def record_and_die(journal, part) -> None:
+        record(journal, part)
+        if part.start == 2 * AT_ONCE:
             raise PowerCut
 
     with monkeypatch.context() as patch:

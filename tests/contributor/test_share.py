@@ -13,18 +13,18 @@ from blurfit.contributor import perturb as blurring
 from blurfit.contributor import share as module
 from blurfit.contributor.share import in_steps, share, shared_with
 from blurfit.errors import NotCertifiedError
-from blurfit.learning.statistics import unpack
 from blurfit.learning.sums import block_sums, total
 from blurfit.messages.masks import expand
 from blurfit.messages.submissions import Submissions
 from blurfit.store.collections import Collection
 from blurfit.store.joint_publication import statistics_of
+from blurfit.theory.triangle import unpack
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]
 VECTORS = json.loads(Path(__file__).parents[1].joinpath("vectors", "shares.json").read_text())
 PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 20}
-AGREEMENT = Agreement.propose(SCHEMA, trust="split", databases=TWO, **PROMISE)
+AGREEMENT = Agreement.propose(SCHEMA, trust="shared", databases=TWO, **PROMISE)
 LIMITS = [int(limit) for limit in largest_steps(AGREEMENT.calibration, AGREEMENT.grid)]
 WIDTH, K = 5, 3
 
@@ -145,7 +145,7 @@ def test_nothing_whole_is_made_where_trust_is_split() -> None:
         with pytest.raises(InfeasibleError, match="shared between two databases"):
             make(AGREEMENT, record)
     one = Agreement.propose(SCHEMA, **PROMISE)
-    with pytest.raises(InvalidValueError, match="trust='split'"):
+    with pytest.raises(InvalidValueError, match="trust='shared'"):
         share(one, record)
 
 

@@ -104,7 +104,7 @@ def test_frame_has_the_columns(census: Census) -> None:
 
 def test_frame_without_pandas(census: Census, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(BlurfitError, match="pip install pandas"):
+    with pytest.raises(BlurfitError, match=r"pip install .blurfit\[tables\]"):
         census.frame()
 
 

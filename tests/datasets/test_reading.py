@@ -34,17 +34,13 @@ def test_without_a_path_the_variable_tells_the_folder(parquet: Path, monkeypatch
 
 
 @pytest.mark.parametrize("empty", [True, False])
-def test_without_the_variable_the_default_folder(tmp_path, monkeypatch, empty: bool) -> None:
+def test_without_a_path_and_the_variable_nothing_is_guessed(monkeypatch, empty: bool) -> None:
     if empty:
         monkeypatch.setenv("BLURFIT_DATA", "")
     else:
         monkeypatch.delenv("BLURFIT_DATA", raising=False)
-    here, shared = tmp_path / "repository", tmp_path / "shared" / "data"
-    here.mkdir()
-    shared.mkdir(parents=True)
-    (shared / "people.parquet").touch()
-    monkeypatch.chdir(here)
-    assert reading.locate("people.parquet").samefile(shared / "people.parquet")
+    with pytest.raises(InvalidValueError, match=r"say where 'people.parquet' is.*BLURFIT_DATA"):
+        reading.locate("people.parquet")
 
 
 @pytest.mark.parametrize("by", ["variable", "folder", "file"])
@@ -103,5 +99,5 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, name: str, kind: str)
 def test_without_pyarrow_the_error_says_what_to_install(parquet, monkeypatch, module: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     file = parquet if module.endswith("parquet") else parquet.with_suffix(".csv")
-    with pytest.raises(BlurfitError, match=r"package pyarrow .* `pip install pyarrow`"):
+    with pytest.raises(BlurfitError, match=r"package pyarrow .* `pip install 'blurfit\[tables\]'`"):
         reading.read(file, ["n"])

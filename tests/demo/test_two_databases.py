@@ -9,8 +9,8 @@ def test_two_databases_and_one_model(capsys, tmp_path) -> None:
     told = " ".join(capsys.readouterr().out.split())
     for words in ("synthetic", "one database", "two databases", "Either of the two databases"):
         assert words in told
-    assert (tmp_path / "split.png").stat().st_size > 10_000
-    model = PublishedModel.load(tmp_path / "split-model.json")
+    assert (tmp_path / "two-databases.png").stat().st_size > 10_000
+    model = PublishedModel.load(tmp_path / "two-databases-model.json")
     assert model.count == 3000
     assert [one.name for one in model.agreement.databases] == list(two_databases.NAMES)
     assert np.isfinite(model.weights).all()

@@ -1,7 +1,6 @@
 """What all four estimators keep: scikit-learn's contract, and ours."""
 
 import os
-import random
 import subprocess
 import sys
 
@@ -365,10 +364,8 @@ def test_agreements_are_remembered() -> None:
 def test_each_row_by_itself_gives_the_same_distribution(monkeypatch, kind) -> None:
     """Weights, and the sums that they come from, by the long way round and at once.
 
-    For this test alone the operating system is a seed. The local target makes the noise large
-    enough to be seen in every number.
+    The local target makes the noise large enough to be seen in every number.
     """
-    monkeypatch.setattr("blurfit.contributor.bits.os.urandom", random.Random(0).randbytes)
     seen = []
 
     def learn_and_tell(agreement, statistics):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blurfit.experiments.catalogue import EXPERIMENTS
+from blurfit.experiments.catalogue import ONE_PAGE
 from blurfit.experiments.methods import INPUT, MOMENT, NO_PRIVACY, PUBLISHED_INPUT
 from blurfit.experiments.plots import draw
 from blurfit.experiments.trials import Row
@@ -16,7 +16,7 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", ONE_PAGE)
 def test_pictures(name, tmp_path) -> None:
     rows = [
         Row(line, variant, epsilon, n, trial, 0.2 + 0.01 * trial + 1 / n)

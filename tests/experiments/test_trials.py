@@ -2,7 +2,7 @@
 
 import pytest
 
-from blurfit.experiments.trials import Journal, Row, read_csv, write_csv
+from blurfit.experiments.trials import Row, TrialLog, read_csv, write_csv
 
 ROWS = [Row("moment", "default", 0.1, 128, 0, 1 / 3), Row("moment", "default", 0.1, 128, 1, 2e-17)]
 
@@ -13,7 +13,7 @@ def test_csv_keeps_every_digit(tmp_path) -> None:
 
 
 def test_what_was_added_is_read_again(tmp_path) -> None:
-    journal = Journal(tmp_path / "a.journal", {"trials": 3})
+    journal = TrialLog(tmp_path / "a.journal", {"trials": 3})
     assert journal.read() == {}
     journal.start({})
     journal.add("128:0:2", ROWS)
@@ -22,7 +22,7 @@ def test_what_was_added_is_read_again(tmp_path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 20, 60])
 def test_a_line_that_was_cut_off_is_left_out(tmp_path, cut) -> None:
-    journal = Journal(tmp_path / "a.journal", {"trials": 3})
+    journal = TrialLog(tmp_path / "a.journal", {"trials": 3})
     journal.start({"one": ROWS})
     journal.add("two", ROWS)
     text = journal.path.read_text()
@@ -31,5 +31,5 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path, cut) -> None:
 
 
 def test_another_question_starts_anew(tmp_path) -> None:
-    Journal(tmp_path / "a.journal", {"trials": 3}).start({"one": ROWS})
-    assert Journal(tmp_path / "a.journal", {"trials": 4}).read() == {}
+    TrialLog(tmp_path / "a.journal", {"trials": 3}).start({"one": ROWS})
+    assert TrialLog(tmp_path / "a.journal", {"trials": 4}).read() == {}

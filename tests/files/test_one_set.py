@@ -15,8 +15,9 @@ from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
 from blurfit.files.learn import Plan, learn_files, statistics
 from blurfit.files.receipt import ReleaseReceipt
-from blurfit.learning.statistics import Statistics, pack
+from blurfit.learning.statistics import Statistics
 from blurfit.messages.submission_files import Writer
+from blurfit.theory.triangle import pack
 from support.stores import PEOPLE
 
 LATE = {"age": np.array([55.0]), "income": np.array([44.0])}

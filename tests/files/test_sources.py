@@ -1,14 +1,10 @@
 """Paths, patterns and URLs; the last over a real HTTP server."""
 
-import socket
-import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
@@ -16,6 +12,7 @@ from starlette.staticfiles import StaticFiles
 
 from blurfit import InvalidValueError
 from blurfit.files.sources import find, identify, open_stream
+from blurfit.service.serving import in_a_thread
 
 
 @contextmanager
@@ -25,19 +22,8 @@ def web(folder: Path):
         Route("/all", lambda _request: PlainTextResponse("x" * 1000)),
         Mount("/", StaticFiles(directory=folder)),
     ]
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_level="error"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
+    with in_a_thread(Starlette(routes=routes)) as url:
+        yield url
 
 
 @pytest.fixture(autouse=True)

@@ -28,13 +28,6 @@ def test_a_lucky_small_size_does_not_count_as_enough() -> None:
     assert 100 < needed < 1000
 
 
-def test_epsilon_needed() -> None:
-    cells = (outlook(100, 1.2, 0.1), outlook(100, 1.04, 1.0), outlook(100, 1.01, 10.0))
-    found = Forecast("made up", False, 2.0, 1.0, cells)
-    assert found.epsilon_needed(100, "moment") == 1.0
-    assert found.epsilon_needed(100, "moment", tolerance=0.001) is None
-
-
 def test_what_is_not_known_is_none_in_json() -> None:
     unknown = Outlook(10, 1.0, "input", 2.0, reason="too few")
     document = Forecast("made up", True, 2.0, 1.0, (unknown,)).to_dict()

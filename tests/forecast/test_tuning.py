@@ -20,7 +20,7 @@ def people(census) -> Population:
     return Population.of_table(census.schema, census.table, census.name)
 
 
-@pytest.mark.parametrize(("mechanism", "gain"), [("moment", 1.001), ("input", 1.02)])
+@pytest.mark.parametrize(("mechanism", "gain"), [("moment", 1.001), ("input", 1.01)])
 def test_chosen_terms_lower_the_error(census, people, mechanism, gain: float) -> None:
     found = advise(
         census.schema, people, contributors=8192, epsilon=1.0, mechanism=mechanism, seed=3
@@ -48,7 +48,7 @@ def test_a_local_target_shares_its_budget_by_the_forecast(census, people) -> Non
 
 
 def test_defaults_that_are_not_beaten_are_kept(census, people, monkeypatch) -> None:
-    monkeypatch.setattr(module, "_descend", lambda function, start: start + 5.0)
+    monkeypatch.setattr(module, "descend", lambda function, start, **_: start + 5.0)
     found = advise(census.schema, people, contributors=4000, epsilon=1.0, mechanism="moment")
     assert found.terms == {}
     assert found.before == found.after

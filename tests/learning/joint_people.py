@@ -2,12 +2,8 @@
 
 import numpy as np
 
-from blurfit.learning.joint_sums import (
-    JointColumn,
-    JointSums,
-    clean_sums,
-    draw_joint_sums,
-)
+from blurfit.learning.joint_sums import JointColumn, JointSums, clean_sums
+from blurfit.simulation.joint_sampler import draw_joint_sums
 from blurfit.theory.joint import sensitivity
 from blurfit.theory.public_weights import Kind, public_weights
 

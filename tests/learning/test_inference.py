@@ -5,7 +5,7 @@ import pytest
 from joint_people import NAMES, NOISE, TRUTH, collected, people
 
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.learning.inference import Refusal, bootstrap, condition, infer, refusal
+from blurfit.learning.inference import Refusal, condition, infer, refusal
 from blurfit.learning.joint_sums import JointColumn, JointSums, clean_sums
 
 
@@ -84,15 +84,6 @@ def test_the_correction_removes_bias() -> None:
     assert bias[1] < bias[0] * 0.7
 
 
-def test_the_bootstrap_agrees_with_the_covariance() -> None:
-    sums = collected(5000, 1.0, np.random.default_rng(5)).submodel("y")
-    found = infer(sums)
-    drawn = bootstrap(sums, 600, np.random.default_rng(6))
-    errors = np.sqrt(np.diag(found.covariance))
-    np.testing.assert_allclose(drawn.std(axis=0), errors, rtol=0.15)
-    assert np.all(np.abs(drawn.mean(axis=0) - found.coefficients) < 0.25 * errors)
-
-
 def test_the_condition_of_isotropic_noise_has_its_closed_form() -> None:
     columns = tuple(JointColumn(name, 0.4) for name in "ab")
     values = np.random.default_rng(7).uniform(-1, 1, (1000, 3))
@@ -111,8 +102,6 @@ def test_what_cannot_be_told_is_refused_with_the_reason() -> None:
     assert refusal(few) in (Refusal.NOT_DEFINITE, Refusal.TOO_NOISY)
     with pytest.raises(InfeasibleError, match="collect more records"):
         infer(few)
-    with pytest.raises(InfeasibleError, match="collect more records"):
-        bootstrap(few, 10, np.random.default_rng(9))
     tiny = collected(7, 100.0, np.random.default_rng(8)).submodel("y")
     assert refusal(tiny) is Refusal.TOO_FEW
 

@@ -9,8 +9,8 @@ from blurfit.learning.joint_sums import (
     JointSums,
     Noise,
     clean_sums,
-    draw_joint_sums,
 )
+from blurfit.simulation.joint_sampler import draw_joint_sums
 
 COLUMNS = (
     JointColumn("age", 0.4),

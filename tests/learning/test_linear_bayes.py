@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from joint_people import NOISE, TRUTH, collected, people
 
-from blurfit.learning.denoise import denoise, soft_floor
-from blurfit.learning.joint_sums import JointColumn, clean_sums, draw_joint_sums
+from blurfit.learning.joint_sums import JointColumn, clean_sums
 from blurfit.learning.linear_bayes import linear_bayes
+from blurfit.simulation.joint_sampler import draw_joint_sums
 from blurfit.theory.joint import sensitivity
 from blurfit.theory.public_weights import public_weights
 
@@ -68,30 +68,6 @@ def test_labels_are_told_apart() -> None:
 def test_the_same_release_gives_the_same_model() -> None:
     sums = collected(1000, 0.5, np.random.default_rng(5)).submodel("y")
     assert np.array_equal(linear_bayes(sums).theta, linear_bayes(sums).theta)
-
-
-def test_denoised_moments_are_nearer_to_the_truth_than_the_blurred_ones() -> None:
-    generator = np.random.default_rng(6)
-    clean = np.cov(people(100_000, generator)[:, :7].T)
-    blurred_error, denoised_error = 0.0, 0.0
-    for _ in range(10):
-        sums = collected(150, 0.5, generator).submodel("y")
-        weights = sums.scale[1:]
-        found = denoise(sums)
-        gram, mean = sums.gram / sums.count, sums.gram[0, 1:] / (sums.count * sums.constant)
-        blurred = gram[1:, 1:] - np.outer(mean, mean)
-        units = np.outer(weights, weights)
-        blurred_error += float(np.linalg.norm(blurred / units - clean))
-        denoised_error += float(np.linalg.norm(found.covariance / units - clean))
-        assert np.linalg.eigvalsh(found.covariance).min() > 0
-    assert denoised_error < blurred_error * 0.7
-
-
-def test_the_soft_floor_solves_its_problem() -> None:
-    """(λ + √(λ² + 4α))/2 maximises α·log x − (x − λ)²/2, by its derivative."""
-    matrix = np.diag([-2.0, 0.0, 0.1, 5.0])
-    found = np.diag(soft_floor(matrix, 0.7))
-    np.testing.assert_allclose(0.7 / found - (found - np.diag(matrix)), 0, atol=1e-12)
 
 
 def test_all_classes_come_from_one_release() -> None:

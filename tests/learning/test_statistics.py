@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit.errors import InvalidValueError
-from blurfit.learning.statistics import Statistics, pack, symmetrised, unpack
+from blurfit.learning.statistics import Statistics, symmetrised
+from blurfit.theory.triangle import pack
 
 
 def records(count, dimension, seed=0):
@@ -115,15 +116,6 @@ class TestOfRecords:
         )
         assert single == double
 
-    def test_a_stream_of_chunks(self):
-        q, p = whole_records(100, 3)
-        stream = ((q[i : i + 30], p[i : i + 30]) for i in range(0, 100, 30))
-        assert Statistics.of_chunks(stream) == Statistics.of_records(q, p)
-
-    def test_an_empty_stream_has_no_dimension(self):
-        with pytest.raises(InvalidValueError, match=r"Statistics.empty\(dimension\)"):
-            Statistics.of_chunks([])
-
     @pytest.mark.parametrize(
         ("q", "p"),
         [
@@ -156,21 +148,6 @@ class TestOfRecords:
 
 
 class TestOfMoments:
-    @given(st.integers(1, 8), st.integers(0, 10**6))
-    def test_unpack_inverts_pack(self, dimension, seed):
-        M = symmetric(dimension, seed)
-        assert pack(M).shape == (dimension * (dimension + 1) // 2,)
-        assert np.array_equal(unpack(pack(M), dimension), M)
-
-    def test_order_is_row_by_row(self):
-        M = [[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]]
-        assert pack(M).tolist() == [1, 2, 3, 4, 5, 6]
-
-    def test_stacks(self):
-        stack = np.array([symmetric(4, seed) for seed in range(6)])
-        assert pack(stack).shape == (6, 10)
-        assert np.array_equal(unpack(pack(stack), 4), stack)
-
     def test_agrees_with_records_where_nothing_is_blurred(self):
         q, p = whole_records(30, 4)
         packed = pack(q[:, :, None] * q[:, None, :])
@@ -198,14 +175,6 @@ class TestOfMoments:
     def test_every_number_is_finite(self):
         with pytest.raises(InvalidValueError, match="packed to be finite"):
             Statistics.of_moments([np.nan], [0.0])
-
-    def test_pack_refuses_what_is_not_symmetric(self):
-        with pytest.raises(InvalidValueError, match="transpose"):
-            pack([[1.0, 2.0], [2.1, 1.0]])
-
-    def test_unpack_refuses_a_wrong_length(self):
-        with pytest.raises(InvalidValueError, match=r"end in 6"):
-            unpack(np.zeros(5), 3)
 
 
 class TestValue:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from blurfit import Agreement, Numeric, Schema, perturb_table
 from blurfit.learning.admission import Screen
-from blurfit.learning.sums import EXACT, block_sums, merged, rows_that_add_exactly, total, width
+from blurfit.learning.sums import EXACT, block_sums, merged, rows_that_add_exactly, total
 
 SCHEMA = Schema(features=[Numeric("a", 0, 1), Numeric("b", 0, 1)], target=Numeric("y", 0, 1))
 AGREEMENTS = {
@@ -103,9 +103,3 @@ def test_nothing_at_all() -> None:
     empty = total(agreement, [], exact_rows=10)
     assert empty.count == 0
     assert empty.fingerprint == agreement.fingerprint
-
-
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
-def test_width(mechanism) -> None:
-    agreement = AGREEMENTS[mechanism]
-    assert len(block_sums(agreement, NUMBERS[mechanism])) == width(agreement)

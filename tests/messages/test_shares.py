@@ -13,7 +13,7 @@ VECTORS = json.loads(Path(__file__).parents[1].joinpath("vectors", "shares.json"
 
 
 def propose(**changes) -> Agreement:
-    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "trust": "split", "databases": TWO}
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "trust": "shared", "databases": TWO}
     return Agreement.propose(SCHEMA, **promise | changes)
 
 
@@ -54,7 +54,7 @@ def test_what_is_not_for_this_database_is_refused(part) -> None:
 
 
 def test_only_split_agreements_have_shares() -> None:
-    with pytest.raises(InvalidValueError, match="trust='split'"):
+    with pytest.raises(InvalidValueError, match="trust='shared'"):
         propose(trust="one", databases=None).share_layout("masked")
     with pytest.raises(InvalidValueError, match="part="):
         propose().share_layout("whole")  # type: ignore[arg-type]

@@ -1,5 +1,7 @@
 """The statement must say what is promised, and when it protects little."""
 
+import html
+
 import numpy as np
 import pytest
 import yaml
@@ -84,14 +86,34 @@ def test_yaml_has_the_registrys_fields() -> None:
     }
 
 
-def test_split_trust_says_what_holds_against_whom() -> None:
+NASTY = "![x](http://evil.example/i.png) <b>*y*</b> `z` | # \\\\ _u_ [l](//e.example) &lt;"
+
+
+def test_no_name_becomes_markup() -> None:
+    """A name that somebody chose is shown as it is: no image, no link, no emphasis, no entity."""
+    agreement = Agreement.propose(
+        Schema(features=[Numeric("age", 0, 100)], target=Numeric(NASTY, 0, 100)),
+        epsilon=1,
+        delta=1e-6,
+        quorum=20_000,
+        trust="split",
+        databases=[(NASTY, "https://first.example"), ("B", "https://second.example")],
+    )
+    found = as_html(PublishedModel(agreement, np.zeros(2), 20_001, 0.0, None, "blurfit"))
+    assert found.count(f"<strong>{html.escape(NASTY)}</strong>") == 1
+    assert found.count(html.escape(NASTY)) == 3
+    for markup in ("<img", "<a ", "<em>", "<b>"):
+        assert markup not in found
+
+
+def test_two_databases_say_what_holds_against_whom() -> None:
     databases = [("Office", "https://first.example"), ("University", "https://second.example")]
     agreement = Agreement.propose(
         Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100)),
         epsilon=0.5,
         delta=1e-7,
         quorum=20_000,
-        trust="split",
+        trust="shared",
         databases=databases,
     )
     model = PublishedModel(agreement, np.zeros(2), 20_001, 0.0, None, "blurfit")
@@ -102,7 +124,10 @@ def test_split_trust_says_what_holds_against_whom() -> None:
     assert f"μ = {local.mu:.4g} Gaussian" in told
     assert f"ε = {local.epsilon:.4g} at δ" in told
     assert "Together they could learn a great deal from a single submission." in told
-    assert "do not pool what they got" in told
+    assert "do not put their shares together" in told
+    assert "if neither invents contributors: at least 20,000 of those who are counted" in told
+    assert "follow the protocol" in told
+    assert "invents contributors" in as_yaml(model)
     assert "The database that collected" not in told
     assert "second.example" in as_yaml(model)
     assert "<strong>Either" in as_html(model)

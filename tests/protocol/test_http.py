@@ -9,14 +9,20 @@ import pytest
 
 from blurfit import errors
 from blurfit.errors import BlurfitError, InvalidValueError, ServiceError
-from blurfit.protocol import http
-from blurfit.protocol.http import ERRORS, FIRST_PAUSE, LONGEST_PAUSE, TRY_AGAIN, Exchange, decoded
-from blurfit.service import problems
+from blurfit.protocol import http, problems
+from blurfit.protocol.http import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    TRY_AGAIN,
+    Exchange,
+    acknowledged,
+    decoded,
+)
 
 URL = "http://127.0.0.1:8000"
 OK = httpx.Response(200, content=b"fine")
 # Errors that are no problem of their own: the last resort, and what never crosses the network.
-PARTICULAR = [(cause, kind) for cause, kind in problems._KINDS if cause is not BlurfitError]
+PARTICULAR = [(cause, kind) for cause, kind in problems.KINDS if cause is not BlurfitError]
 
 
 class Network:
@@ -225,14 +231,6 @@ def test_a_refusal_is_the_same_error_here_as_it_was_there(clock, cause, kind) ->
         assert str(refusal.value) == document.detail
 
 
-def test_every_kind_of_error_that_is_known_here_is_said_there() -> None:
-    # What another service refused to a service arrives as it is anyway: an error with a status.
-    said = {cause: kind.name for cause, kind in PARTICULAR if cause is not ServiceError}
-    assert said == {cause: name for name, cause in ERRORS.items()}
-    for name, cause in ERRORS.items():
-        assert problems.of_error(cause("Expected less."))[0].name == name
-
-
 def test_every_error_has_a_problem_of_its_own_or_never_leaves_a_service() -> None:
     classes = {c for c in vars(errors).values() if isinstance(c, type)} - {BlurfitError}
     local = {errors.NotCertifiedError}
@@ -254,7 +252,7 @@ def test_what_is_about_the_request_keeps_its_words_and_status(clock, kind) -> No
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"\xff\xfe", b"[]", b'{"type": 3}', b'{"type": "urn:other:closed-not"}', b"{"]
+    "body", [b"", b"\xff\xfe", b"[]", b'{"type": 3}', b'{"type": "urn:other:closed"}', b"{"]
 )
 def test_a_refusal_in_another_form_is_an_error_with_its_status(clock, body: bytes) -> None:
     answer = httpx.Response(409, content=body)
@@ -306,3 +304,15 @@ def test_an_answer_is_json_or_an_error() -> None:
     for answer in (b"", b"<html>", b"\xff", b"{"):
         with pytest.raises(ServiceError, match="Is it blurfit's"):
             decoded(answer)
+
+
+# ---- acknowledgements
+
+
+def test_only_an_acknowledgement_of_all_rows_counts() -> None:
+    assert acknowledged(b'{"accepted":30,"new":12}', 30) == 12
+    for answer in (b"<html>Welcome</html>", b"", b"{}", b"[30]", b'{"accepted":"30","new":0}'):
+        with pytest.raises(ServiceError, match="acknowledgement of 30 submissions"):
+            acknowledged(answer, 30)
+    with pytest.raises(ServiceError, match="accepted=29"):
+        acknowledged(b'{"accepted":29,"new":29}', 30)

@@ -4,7 +4,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from blurfit import Agreement, Store
-from blurfit.service.app import BINARY, Limits, Service
+from blurfit.protocol.wire import BINARY
+from blurfit.service.app import Limits, Service
 from blurfit.service.website import POLICY
 from support.sharing import SCHEMA, TWO, marked, new_agreement
 
@@ -58,7 +59,7 @@ def test_no_other_page_may(both) -> None:
         answer = preflight(http, fingerprint, origin)
         assert answer.status_code == 405
         assert "access-control-allow-origin" not in answer.headers
-    for path in ("", "/agreement", "/model", "/shares/names", "/publish"):
+    for path in ("", "/agreement", "/model", "/shares/identifiers", "/publish"):
         address = f"/collections/{agreement.fingerprint}{path}"
         answer = http.get(address, headers={"origin": TWO[1][1]})
         assert "access-control-allow-origin" not in answer.headers

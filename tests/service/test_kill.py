@@ -1,10 +1,7 @@
 """Killed at random moments, the service loses nothing that it acknowledged and doubles nothing."""
 
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +11,7 @@ from blurfit.contributor.perturb import perturb_table
 from blurfit.learning.statistics import Statistics
 from blurfit.messages.submissions import Submissions
 from blurfit.store.store import Store
-from support import sender
+from support import processes, sender
 from support.sender import read
 from support.serving import Serving
 from support.stores import PEOPLE, propose
@@ -39,24 +36,23 @@ def test_killed_while_collecting(place, tmp_path) -> None:
     service = Serving(place, tmp_path)
     service.start()
     assert service.post("/collections", content=agreement.to_json()).status_code == 201
-    script = str(Path(sender.__file__))
     arguments = [service.url, str(tmp_path / "agreement.json"), str(tmp_path)]
     senders = [
-        subprocess.Popen([sys.executable, script, *arguments, str(number)])
+        processes.start(sender.main, *arguments, str(number), out=tmp_path / "senders.log")
         for number in range(SENDERS)
     ]
     try:
         for _ in range(KILLS):
-            time.sleep(float(generator.uniform(0.05, 0.5)))
+            time.sleep(float(generator.uniform(0.02, 0.3)))
             service.kill()
             service.start()
         (tmp_path / "stop").touch()
-        for sender in senders:
-            assert sender.wait(120) == 0
+        for one in senders:
+            assert one.wait(120) == 0, (tmp_path / "senders.log").read_text()
     finally:
-        for sender in senders:
-            sender.kill()
-            sender.wait()
+        for one in senders:
+            one.kill()
+            one.wait()
         service.stop()
     acknowledged = [read(tmp_path / f"{n}.done", agreement) for n in range(SENDERS)]
     sent = by_name(*(read(tmp_path / f"{n}.sent", agreement) for n in range(SENDERS)))

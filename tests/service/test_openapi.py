@@ -1,15 +1,12 @@
 """The document tells the truth: requests made from it get answers that it lists."""
 
 import json
-import threading
-import time
 import zlib
 from collections import Counter
 
 import numpy as np
 import pytest
 import schemathesis
-import uvicorn
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
@@ -25,6 +22,7 @@ from blurfit import Agreement, Numeric, Schema, perturb_table
 from blurfit.protocol import tokens
 from blurfit.service.app import Limits, Service
 from blurfit.service.openapi import document
+from blurfit.service.serving import in_a_thread
 from blurfit.store.store import Store
 
 TOKEN = "a-token-that-is-long-enough-for-tests"
@@ -58,17 +56,8 @@ def address(tmp_path_factory):
         store.add(AGREEMENTS[2], perturb_table(AGREEMENTS[2], people))
         store.publish(AGREEMENTS[2])
         app = Service(store, Limits(requests_per_second=0), linger=0.0)
-        server = uvicorn.Server(
-            uvicorn.Config(app, port=0, http="httptools", log_level="critical", lifespan="on")
-        )
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
-        server.should_exit = True
-        thread.join()
+        with in_a_thread(app, log_level="critical") as url:
+            yield url
 
 
 @API.parametrize()

@@ -9,11 +9,12 @@ from starlette.testclient import TestClient
 
 from blurfit import Agreement, PublishedModel
 from blurfit.protocol import tokens
+from blurfit.protocol.wire import BINARY
 from blurfit.service import peer as module
 from blurfit.service import peering
-from blurfit.service.app import BINARY, Limits, Service
+from blurfit.service.app import Limits, Service
 from blurfit.store.store import Store
-from support.sharing import TWO, counted, marked, name_of, new_agreement
+from support.sharing import TWO, counted, identifier_of, marked, new_agreement
 
 TOKEN, PEER = "the-token-of-an-administrator-here", "the-token-that-both-databases-share"
 ADMINISTRATOR = {"authorization": f"Bearer {TOKEN}"}
@@ -63,7 +64,7 @@ def two(place, tmp_path) -> Iterator[Two]:
             with TestClient(near, base_url=TWO[0][1]) as first:
                 for client, role in ((first, "first"), (second, "second")):
                     answer = client.post(
-                        f"/collections?role={role}",
+                        f"/collections?role={role}&invited=false",
                         content=agreement.to_json(),
                         headers=ADMINISTRATOR | JSON,
                     )
@@ -80,9 +81,9 @@ def refused(answer, status: int, kind: str, *words: str) -> None:
 
 
 def test_from_opening_to_one_model_at_both(two, monkeypatch) -> None:
-    monkeypatch.setattr(module, "NAMES_AT_ONCE", 4)  # so that names come on several pages
-    monkeypatch.setattr(peering, "NAMES_AT_ONCE", 4)
-    two.send(*range(8))
+    monkeypatch.setattr(module, "IDENTIFIERS_AT_ONCE", 4)  # so that names come on several pages
+    monkeypatch.setattr(peering, "IDENTIFIERS_AT_ONCE", 4)
+    two.send(*range(9))
     two.send(20, to=(0,))
     two.send(30, 31, to=(1,))
     refused(two.publish(0), 409, "infeasible", "closed by University")
@@ -92,11 +93,11 @@ def test_from_opening_to_one_model_at_both(two, monkeypatch) -> None:
     for client in (two.first, two.second):
         assert client.get(f"{two.path}/model").content == answer.content
         statistics = client.get(f"{two.path}/statistics")
-        assert statistics.json()["count"] == 8
+        assert statistics.json()["count"] == 9
         assert "Either of the two databases" in client.get(f"{two.path}/statement").text
     assert two.publish(1).content == two.publish(0).content == answer.content
-    assert counted(two.stores[1], two.agreement) == set(range(8))
-    assert PublishedModel.from_json(answer.text).count == 8
+    assert counted(two.stores[1], two.agreement) == set(range(9))
+    assert PublishedModel.from_json(answer.text).count == 9
     late = marked(two.agreement, 40).first.to_bytes()
     sent = two.first.post(f"{two.path}/submissions", content=late, headers={"content-type": BINARY})
     refused(sent, 409, "closed")
@@ -130,7 +131,7 @@ def test_only_the_other_database_may_ask(two, headers) -> None:
     two.send(*range(5))
     two.publish(1)
     for method, path in (
-        ("GET", "names"),
+        ("GET", "identifiers"),
         ("POST", f"sum?digest={'0' * 64}&count=5"),
         ("POST", "result"),
     ):
@@ -143,7 +144,9 @@ def test_a_service_without_a_token_has_no_other_database(two) -> None:
     with TestClient(alone) as client:
         for token in ("", "x", PEER):
             headers = {"authorization": f"Bearer {token}"}
-            refused(client.get(f"{two.path}/shares/names", headers=headers), 401, "unauthorised")
+            refused(
+                client.get(f"{two.path}/shares/identifiers", headers=headers), 401, "unauthorised"
+            )
     with TestClient(Service(two.stores[0], NO_LIMIT)) as client:
         answer = client.post(f"{two.path}/publish", headers=ADMINISTRATOR)
         refused(answer, 409, "infeasible", "--peer-token-file")
@@ -177,18 +180,20 @@ def test_what_the_other_asks_is_checked(two) -> None:
         return two.second.post(f"{path}/sum?{query}", content=content, headers=headers)
 
     digest = "0" * 64
-    refused(two.second.get(f"{path}/names", headers=OTHER), 409, "infeasible", "blurfit close")
+    refused(
+        two.second.get(f"{path}/identifiers", headers=OTHER), 409, "infeasible", "blurfit close"
+    )
     refused(ask(f"digest={digest}&count=5"), 409, "infeasible", "blurfit close")
     two.publish(1)
-    assert len(two.second.get(f"{path}/names", headers=OTHER).content) == 5 * 16
-    refused(two.second.get(f"{path}/names?after=xyz", headers=OTHER), 400, "invalid", "xyz")
+    assert len(two.second.get(f"{path}/identifiers", headers=OTHER).content) == 5 * 16
+    refused(two.second.get(f"{path}/identifiers?after=xyz", headers=OTHER), 400, "invalid", "xyz")
     refused(ask("digest=12&count=5"), 400, "invalid", "64 hexadecimal")
     refused(ask(f"digest={digest}&count=-5"), 400, "invalid", "-5")
     refused(ask(f"digest={digest}&count=5", b"x"), 400, "invalid", "cut short")
     refused(ask(f"digest={digest}&count=5"), 400, "invalid", "damaged")
     refused(ask(f"digest={digest}&count=5", kind="text/plain"), 415, "unsupported-media-type")
-    refused(ask(f"digest={digest}&count=5", name_of(77)), 400, "invalid", "among the 5")
-    three = b"".join(map(name_of, range(3)))
+    refused(ask(f"digest={digest}&count=5", identifier_of(77)), 400, "invalid", "among the 5")
+    three = b"".join(map(identifier_of, range(3)))
     refused(ask(f"digest={digest}&count=2", three), 409, "below-quorum", "there are 2")
     headers = OTHER | JSON
     for body in (b"", b"{}", b"[]", b'{"model": 1, "statistics": ""}'):
@@ -197,9 +202,26 @@ def test_what_the_other_asks_is_checked(two) -> None:
     body = json.dumps({"model": "{}", "statistics": "{}"})
     answer = two.second.post(f"{path}/result", content=body, headers=headers)
     refused(answer, 409, "infeasible", "fixed before")
-    for one in ("names", "sum?digest=" + digest + "&count=5"):
-        method = "GET" if one == "names" else "POST"
+    for one in ("identifiers", "sum?digest=" + digest + "&count=5"):
+        method = "GET" if one == "identifiers" else "POST"
         kind = {"content-type": "application/octet-stream"}
         answer = two.first.request(method, f"{path}/{one}", headers=OTHER | kind)
         refused(answer, 409, "infeasible", "opened as 'first'")
     assert two.publish(0).status_code == 200, "nothing of this was in the way"
+
+
+def test_two_databases_collect_by_invitation_unless_told_otherwise(two) -> None:
+    """Neither can tell people from contributors whom the other one has invented."""
+    for client, role in ((two.first, "first"), (two.second, "second")):
+        agreement = new_agreement()
+        answer = client.post(
+            f"/collections?role={role}", content=agreement.to_json(), headers=ADMINISTRATOR | JSON
+        )
+        assert answer.json()["invited"] is True
+        share = getattr(marked(agreement, 1), role).to_bytes()
+        sent = client.post(
+            f"/collections/{agreement.fingerprint}/submissions",
+            content=share,
+            headers={"content-type": BINARY},
+        )
+        refused(sent, 403, "not-invited")

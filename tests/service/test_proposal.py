@@ -41,7 +41,9 @@ def test_it_is_what_python_makes(options) -> None:
         ({"mechanism": "other"}, "mechanism"),
         ({"epsilon": 1e308}, ""),
         ({"delta": 5e-324}, ""),
-        ({"quorum": 10**30}, ""),
+        ({"quorum": 10**30}, "quorum"),
+        ({"quorum": 2**53 + 1}, "quorum"),
+        ({"quorum": 0}, "quorum"),
         ({"weight_bound": 1e-320, "mechanism": "input"}, ""),
     ],
 )

@@ -1,13 +1,11 @@
 """The administrator's and the user's side, against a real service over a real connection."""
 
 import socket
-import threading
 from collections.abc import Iterator
 
 import httpx2 as httpx
 import numpy as np
 import pytest
-import uvicorn
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.perturb import perturb_table
@@ -26,6 +24,7 @@ from blurfit.schema.schema import Numeric, Schema
 from blurfit.service import remote
 from blurfit.service.app import Service
 from blurfit.service.remote import RemoteDatabase
+from blurfit.service.serving import in_a_thread
 from blurfit.store.store import Store
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
@@ -66,16 +65,8 @@ def store(tmp_path) -> Iterator[Store]:
 
 @pytest.fixture
 def url(store) -> Iterator[str]:
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(Service(store), log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(timeout=30)
-        listening.close()
+    with in_a_thread(Service(store)) as url:
+        yield url
 
 
 @pytest.fixture(params=["good", "forgetful"])

@@ -1,57 +1,55 @@
 """Both databases killed at random, while they collect and while they publish together."""
 
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 
 from blurfit import PublishedModel
 from blurfit.store import commitment
 from blurfit.store.store import Store
-from support import postgres, share_sender
-from support.serving import Serving, free_port
+from support import postgres, processes, share_sender
+from support.serving import Serving
 from support.share_sender import read
 from support.sharing import propose
 
 KILLS, SENDERS, PUBLISHING_KILLS = 3, 2, 3
 
 
-def places(place: str, request, tmp_path) -> tuple[str, str]:
+def places(place: str, request, in_memory) -> tuple[str, str]:
     """A store of the same kind for each of the two."""
     if place.startswith("sqlite"):
-        return place, f"sqlite:///{tmp_path / 'second.db'}"
+        return place, f"sqlite:///{in_memory / 'second.db'}"
     return place, postgres.fresh_database(request.getfixturevalue("postgresql"))
 
 
-def test_killed_while_collecting_and_publishing(place, request, tmp_path) -> None:
+def test_killed_while_collecting_and_publishing(place, request, in_memory, tmp_path) -> None:
     (tmp_path / "peer.txt").write_text("a-secret-that-two-databases-share-in-tests")
     databases = []
-    for name, where in zip(("first", "second"), places(place, request, tmp_path), strict=True):
+    for name, where in zip(("first", "second"), places(place, request, in_memory), strict=True):
         folder = tmp_path / name
         folder.mkdir()
         more = ("--peer-token-file", str(tmp_path / "peer.txt"))
-        databases.append(Serving(where, folder, free_port(), more=more))
+        databases.append(Serving(where, folder, more))
     first, second = databases
     agreement = propose([("Office", first.url), ("University", second.url)], quorum=20)
     agreement.save(tmp_path / "agreement.json")
     generator = np.random.default_rng(11)
     for service, role in ((first, "first"), (second, "second")):
         service.start()
-        opened = service.post(f"/collections?role={role}", content=agreement.to_json())
+        opened = service.post(
+            f"/collections?role={role}&invited=false", content=agreement.to_json()
+        )
         assert opened.status_code == 201, opened.text
-    script = str(Path(share_sender.__file__))
     arguments = [str(tmp_path / "agreement.json"), str(tmp_path)]
     senders = [
-        subprocess.Popen([sys.executable, script, *arguments, str(number)])
+        processes.start(share_sender.main, *arguments, str(number), out=tmp_path / "senders.log")
         for number in range(SENDERS)
     ]
     path, models = f"/collections/{agreement.fingerprint}", set()
     try:
         while not all((tmp_path / f"{n}.done").exists() for n in range(SENDERS)):
-            time.sleep(0.05)  # until they have begun
+            time.sleep(0.01)  # until they have begun
         for _ in range(KILLS):
             time.sleep(float(generator.uniform(0.1, 0.5)))
             service = databases[int(generator.integers(2))]
@@ -60,7 +58,7 @@ def test_killed_while_collecting_and_publishing(place, request, tmp_path) -> Non
         time.sleep(0.5)
         (tmp_path / "stop").touch()
         for sender in senders:
-            assert sender.wait(120) == 0
+            assert sender.wait(120) == 0, (tmp_path / "senders.log").read_text()
         assert second.post(f"{path}/close").status_code == 200
 
         def publish(service: Serving) -> None:
@@ -98,7 +96,7 @@ def test_killed_while_collecting_and_publishing(place, request, tmp_path) -> Non
         assert {here.model(mark).encode(), there.model(mark).encode()} == models
         assert here.statistics_text(mark) == there.statistics_text(mark)
         held = [
-            {one.tobytes() for one in store.read(commitment.names, store.collection(mark))}
+            {one.tobytes() for one in store.read(commitment.identifiers_of, store.collection(mark))}
             for store in (here, there)
         ]
         common = held[0] & held[1]

@@ -12,13 +12,13 @@ from blurfit import (
 )
 from blurfit.store import commitment
 from blurfit.store.store import Store
-from support.sharing import SCHEMA, name_of, opened, propose, send
+from support.sharing import SCHEMA, identifier_of, opened, propose, send
 
 NAMES = st.lists(st.binary(min_size=16, max_size=16), max_size=20)
 
 
 def rows(names: list[bytes]) -> commitment.ByteArray:
-    return commitment.as_names(b"".join(names))
+    return commitment.as_identifiers(b"".join(names))
 
 
 @given(NAMES, NAMES)
@@ -54,8 +54,8 @@ def test_names_in_order_and_a_page_at_a_time(place) -> None:
     with Store(place) as first, Store() as second:
         opened(agreement, first, second)
         send(agreement, first, None, *range(10))
-        expected = sorted(map(name_of, range(10)))
-        found = first.read(commitment.names, first.collection(agreement.fingerprint))
+        expected = sorted(map(identifier_of, range(10)))
+        found = first.read(commitment.identifiers_of, first.collection(agreement.fingerprint))
         assert [one.tobytes() for one in found] == expected
         after, pages = b"", []
         while page := first.read(
@@ -74,14 +74,14 @@ def test_one_set_for_ever(place) -> None:
         send(agreement, None, second, *range(6))
         mark = agreement.fingerprint
         assert second.read(commitment.recorded, second.collection(mark)) is None
-        few = rows([name_of(n) for n in range(4)])
+        few = rows([identifier_of(n) for n in range(4)])
         with pytest.raises(BelowQuorumError, match=r"quorum 3.*are 2"):
             second.write(commitment.record, second.collection(mark), few)
-        stranger = rows([name_of(99)])
+        stranger = rows([identifier_of(99)])
         with pytest.raises(InvalidValueError, match="among the 6"):
             second.write(commitment.record, second.collection(mark), stranger)
         with pytest.raises(InvalidValueError, match="each once"):
-            second.write(commitment.record, second.collection(mark), rows([name_of(1)] * 2))
+            second.write(commitment.record, second.collection(mark), rows([identifier_of(1)] * 2))
         assert second.read(commitment.recorded, second.collection(mark)) is None, (
             "what is refused leaves nothing"
         )
@@ -98,7 +98,7 @@ def test_one_set_for_ever(place) -> None:
 
 
 def test_digests_tell_sets_and_agreements_apart() -> None:
-    names = rows([name_of(n) for n in range(3)])
+    names = rows([identifier_of(n) for n in range(3)])
     with Store() as first, Store() as second:
         found = set()
         for agreement in (propose(), propose(epsilon=2)):
@@ -118,4 +118,4 @@ def test_each_database_does_its_own_part() -> None:
 
 def test_names_are_sixteen_bytes() -> None:
     with pytest.raises(InvalidValueError, match="17 bytes"):
-        commitment.as_names(b"x" * 17)
+        commitment.as_identifiers(b"x" * 17)

@@ -30,8 +30,8 @@ from support.sharing import (
     Direct,
     arrival,
     counted,
+    identifier_of,
     marked,
-    name_of,
     new_agreement,
     opened,
     propose,
@@ -132,10 +132,10 @@ def test_the_same_tests_see_what_one_database_stores() -> None:
 
 
 @pytest.fixture
-def two(place, tmp_path):
+def two(place, in_memory):
     """A first database of each kind, and a second beside it; nine people who reached both."""
     agreement = new_agreement()
-    with Store(place) as first, Store(tmp_path / "second.db") as second:
+    with Store(place) as first, Store(in_memory / "second.db") as second:
         peer = opened(agreement, first, second)
         send(agreement, first, second, *range(9))
         yield agreement, first, second, peer
@@ -164,7 +164,7 @@ def test_nothing_without_the_consent_of_both(two) -> None:
         publish(first, agreement.fingerprint, peer)
     assert first.status(agreement.fingerprint).state == "collecting"
     with pytest.raises(InfeasibleError, match="closed by University"):
-        peer.masks(b"x" * 32, 9, commitment.as_names(b""))
+        peer.masks(b"x" * 32, 9, commitment.as_identifiers(b""))
     assert second.write(joint_publication.consent, second.collection(agreement.fingerprint)) is None
     assert second.status(agreement.fingerprint).state == "closed"
     with pytest.raises(NotPublishedError):
@@ -201,27 +201,27 @@ def test_a_second_set_is_refused_for_ever(two) -> None:
     agreement, first, second, peer = two
     mark = agreement.fingerprint
     second.close_collection(mark)
-    here = peer.names()
+    here = peer.identifiers()
     collection = second.collection(mark)
 
     def ask(left_out: list[bytes], count: int | None = None):
-        gone = commitment.as_names(b"".join(left_out))
+        gone = commitment.as_identifiers(b"".join(left_out))
         common = commitment.minus(here, gone)
         return peer.masks(
             commitment.digest_of(collection, common), count or len(common), gone
         ).tolist()
 
     with pytest.raises(InfeasibleError, match="there are 2"):
-        ask([name_of(n) for n in range(7)])
+        ask([identifier_of(n) for n in range(7)])
     with pytest.raises(InvalidValueError, match="among the 9"):
-        ask([name_of(50)])
-    with pytest.raises(InvalidValueError, match="of 8 names"):
+        ask([identifier_of(50)])
+    with pytest.raises(InvalidValueError, match="of 8 to be"):
         ask([], count=8)
     with pytest.raises(InvalidValueError, match="damaged"):
-        peer.masks(b"x" * 32, 9, commitment.as_names(b""))
-    given = ask([name_of(0)])
-    assert given == ask([name_of(0)])
-    for other in ([], [name_of(1)], [name_of(0), name_of(1)]):
+        peer.masks(b"x" * 32, 9, commitment.as_identifiers(b""))
+    given = ask([identifier_of(0)])
+    assert given == ask([identifier_of(0)])
+    for other in ([], [identifier_of(1)], [identifier_of(0), identifier_of(1)]):
         with pytest.raises(ConflictError, match="never be another"):
             ask(other)
     with pytest.raises(ConflictError):
@@ -238,7 +238,9 @@ def test_a_result_that_does_not_follow_is_refused(two) -> None:
     model = learn(agreement, sums)
     with pytest.raises(InfeasibleError, match="fixed before"):
         peer.deliver(model.to_json(), sums.to_json())
-    chosen, left_out = first.write(joint_publication.fix, first.collection(mark), peer.names())
+    chosen, left_out = first.write(
+        joint_publication.fix, first.collection(mark), peer.identifiers()
+    )
     peer.masks(chosen.digest, chosen.count, left_out)
     fewer = Statistics(8, np.eye(2), np.ones(2), mark)
     other = Statistics(9, 2 * np.eye(2), np.ones(2), mark)
@@ -264,15 +266,15 @@ class NamesOnly(Direct):
         super().__init__(store, fingerprint)
         self.claimed = claimed
 
-    def names(self) -> ByteArray:
-        return commitment.as_names(b"".join(self.claimed))
+    def identifiers(self) -> ByteArray:
+        return commitment.as_identifiers(b"".join(self.claimed))
 
     def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
         """It refuses itself nothing: the masks of those whom it names, from its own seeds."""
         del digest, count, left_out
         collection = self.store.collection(self.fingerprint)
-        ((names, words),) = self.store.rows(self.fingerprint)
-        wanted = commitment.among(names, commitment.in_order(self.names()))
+        ((identifiers, words),) = self.store.rows(self.fingerprint)
+        wanted = commitment.among(identifiers, commitment.in_order(self.identifiers()))
         return collection.sums(words[wanted])
 
 
@@ -284,9 +286,9 @@ def test_the_second_database_cannot_single_out_a_victim_among_people_it_invented
     victim, invented = 4, range(40, 40 + agreement.quorum - 1)
     send(agreement, first, second, *invented)
     second.close_collection(agreement.fingerprint)
-    claimed = [name_of(one) for one in (victim, *invented)]
+    claimed = [identifier_of(one) for one in (victim, *invented)]
     liar = NamesOnly(second, agreement.fingerprint, claimed)
-    with pytest.raises(InfeasibleError, match="leaves out 8 of the 11, .* at most 1"):
+    with pytest.raises(InfeasibleError, match=r"leaves out 8 of the 11, .* at most 1"):
         publish(first, agreement.fingerprint, liar)
     assert first.status(agreement.fingerprint).state == "collecting"
     with pytest.raises(NotPublishedError):
@@ -298,11 +300,11 @@ def test_the_first_database_cannot_single_out_a_victim_either(two) -> None:
     invented = range(40, 40 + agreement.quorum - 1)
     send(agreement, None, second, *invented)
     second.close_collection(agreement.fingerprint)
-    collection, here = second.collection(agreement.fingerprint), peer.names()
-    wanted = commitment.as_names(b"".join(name_of(one) for one in (4, *invented)))
+    collection, here = second.collection(agreement.fingerprint), peer.identifiers()
+    wanted = commitment.as_identifiers(b"".join(identifier_of(one) for one in (4, *invented)))
     left_out = commitment.minus(here, wanted)
     digest = commitment.digest_of(collection, commitment.in_order(wanted))
-    with pytest.raises(InfeasibleError, match="leaves out 8 of the 11, .* at most 5"):
+    with pytest.raises(InfeasibleError, match=r"leaves out 8 of the 11, .* at most 5"):
         peer.masks(digest, len(wanted), left_out)
 
 
@@ -317,7 +319,7 @@ def test_how_many_a_set_may_leave_out(role, held, most) -> None:
         shares = getattr(marked(agreement, *range(held)), role)
         store.receive(store.collection(agreement.fingerprint), [arrival(shares)])
         store.close_collection(agreement.fingerprint)
-        names = commitment.as_names(b"".join(name_of(one) for one in range(held)))
+        names = commitment.as_identifiers(b"".join(identifier_of(one) for one in range(held)))
         with pytest.raises(InfeasibleError, match="leaves out"):
             store.write(
                 commitment.record, store.collection(agreement.fingerprint), names[: most + 1]
@@ -360,7 +362,7 @@ def test_one_liar_can_ruin_the_sums_and_then_there_is_no_model(two) -> None:
 def test_damage_is_found(two) -> None:
     agreement, first, second, peer = two
     second.close_collection(agreement.fingerprint)
-    first.write(joint_publication.fix, first.collection(agreement.fingerprint), peer.names())
+    first.write(joint_publication.fix, first.collection(agreement.fingerprint), peer.identifiers())
     with first._writing() as connection:
         connection.execute(sa.text("DELETE FROM blocks"))
     with pytest.raises(NotCertifiedError, match="Expected 9 shares"):
@@ -370,8 +372,8 @@ def test_damage_is_found(two) -> None:
 def test_a_second_database_that_lost_people_is_found(two) -> None:
     agreement, first, second, peer = two
     second.close_collection(agreement.fingerprint)
-    first.write(joint_publication.fix, first.collection(agreement.fingerprint), peer.names())
+    first.write(joint_publication.fix, first.collection(agreement.fingerprint), peer.identifiers())
     with pytest.raises(ConflictError, match="has fewer now"):
         first.write(
-            joint_publication.fix, first.collection(agreement.fingerprint), peer.names()[1:]
+            joint_publication.fix, first.collection(agreement.fingerprint), peer.identifiers()[1:]
         )

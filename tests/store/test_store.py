@@ -419,10 +419,10 @@ def test_the_administrators_token_is_kept_once(place) -> None:
         assert kept.administrator() == hashed("two")
 
 
-def test_tidying_moves_the_log_and_changes_nothing(agreement, place, tmp_path) -> None:
+def test_tidying_moves_the_log_and_changes_nothing(agreement, place, in_memory) -> None:
     with Store(place) as kept:
         kept.add(agreement, perturb_table(agreement, PEOPLE))
-        file = tmp_path / "collection.db"
+        file = in_memory / "collection.db"
         before = file.stat().st_size if file.exists() else 0
         kept.tidy()
         assert kept.count(agreement) == 40

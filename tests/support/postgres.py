@@ -5,6 +5,7 @@ makes commits durable switched on, as the store demands, and no disk to wait for
 """
 
 import os
+import shutil
 import stat
 import subprocess
 import tempfile
@@ -20,14 +21,14 @@ from typing import Any
 import psycopg
 
 IN_MEMORY = Path("/dev/shm")  # tmpfs on Linux
+ENOUGH = 2**30  # bytes; containers often have little
 SETTINGS = ("listen_addresses=", "fsync=on", "max_connections=200", "shared_buffers=32MB")
 
 
 @contextmanager
 def server() -> Iterator[str]:
     """A server of its own; its URL is yielded, and it is gone at the end."""
-    where = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="blurfit-", dir=where) as folder:
+    with tempfile.TemporaryDirectory(prefix="blurfit-", dir=memory()) as folder:
         data, (binaries, as_user) = Path(folder, "data"), _installation()
         if as_user:
             Path(folder).chmod(0o777)
@@ -47,6 +48,13 @@ def server() -> Iterator[str]:
         finally:
             process.send_signal(SIGQUIT)  # at once, without writing everything down
             process.wait(60)
+
+
+def memory() -> Path | None:
+    """A file system in memory with room enough, if there is one."""
+    if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ENOUGH:
+        return IN_MEMORY
+    return None
 
 
 def _installation() -> tuple[Path, dict[str, str]]:

@@ -1,10 +1,9 @@
 """A process that contributes until it is told to stop, and writes down what was acknowledged.
 
-Usage: python sender.py URL AGREEMENT FOLDER NAME. What it is about to send goes to
+`main` takes URL, AGREEMENT, FOLDER, NAME. What it is about to send goes to
 FOLDER/NAME.sent, and to FOLDER/NAME.done once the service has acknowledged it.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +43,3 @@ def read(path: Path, agreement: Agreement) -> Submissions:
     layout = agreement.layout
     rows = np.frombuffer(path.read_bytes(), dtype=np.uint8).reshape(-1, layout.size)
     return layout.table(layout.names(rows), layout.numbers(rows))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

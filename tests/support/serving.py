@@ -1,10 +1,7 @@
 """A real `blurfit serve` process that tests may kill."""
 
 import os
-import signal
 import socket
-import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +9,43 @@ from typing import Any
 
 import httpx2 as httpx
 
+from support import processes
+from support.processes import Running
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+
+@dataclass
+class Port:
+    """A port of this machine that nobody else gets while this object lives.
+
+    It stays bound here, and is not listened at, so that on Linux a service may bind it too: again
+    and again, for instance after it was killed.
+    """
+
+    held: socket.socket = field(default_factory=socket.socket, repr=False)
+
+    def __post_init__(self) -> None:
+        self.held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.held.bind(("127.0.0.1", 0))
+
+    @property
+    def number(self) -> int:
+        return int(self.held.getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.number}"
+
+    def __del__(self) -> None:
+        self.held.close()
+
+
+def _client() -> httpx.Client:
+    """Without certificates, which take long to read, and with a new connection for each request.
+
+    A connection that is kept would be one to a service that was killed since.
+    """
+    fresh = httpx.Limits(max_keepalive_connections=0)
+    return httpx.Client(verify=False, trust_env=False, timeout=60, limits=fresh)
 
 
 @dataclass
@@ -25,13 +54,14 @@ class Serving:
 
     place: str
     folder: Path
-    port: int = field(default_factory=free_port)
-    process: subprocess.Popen[bytes] | None = None
     more: tuple[str, ...] = ()  # options of `blurfit serve`
+    port: Port = field(default_factory=Port)
+    process: Running | None = None
+    client: httpx.Client = field(default_factory=_client, repr=False)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return self.port.url
 
     @property
     def token_file(self) -> Path:
@@ -43,38 +73,39 @@ class Serving:
         return {"authorization": f"Bearer {token}", "content-type": "application/json"}
 
     def start(self, *, wait: bool = True) -> None:
-        options = ["--store", self.place, "--port", str(self.port), "--requests-per-second", "0"]
-        command = [sys.executable, "-c", "from blurfit.cli import main; main()", "serve"]
-        with (self.folder / "serve.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [*command, *options, "--admin-token-file", str(self.token_file), *self.more],
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-            )
+        options = ["--store", self.place, "--port", str(self.port.number)]
+        options += ["--requests-per-second", "0", "--admin-token-file", str(self.token_file)]
+        self.process = processes.start(
+            processes.blurfit,
+            *("serve", *options, *self.more),
+            out=self.folder / "serve.log",
+            environment={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        )
         if wait:
             self.wait()
 
     def wait(self, seconds: float = 60.0) -> None:
+        """Until it answers."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        while self.process and self.process.poll() is None and time.monotonic() < deadline:
             try:
-                if httpx.get(f"{self.url}/healthz", timeout=5).status_code == 200:
+                if self.client.get(f"{self.url}/healthz").status_code == 200:
                     return
             except httpx.TransportError:
-                time.sleep(0.05)
+                time.sleep(0.01)
         raise TimeoutError((self.folder / "serve.log").read_text())
 
     def kill(self) -> None:
         """As a power cut would, as far as the process is concerned."""
         assert self.process is not None
-        self.process.send_signal(signal.SIGKILL)
+        self.process.kill()
         self.process.wait()
 
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             self.process.wait(20)
+        self.client.close()
 
     def post(self, path: str, **arguments: Any) -> httpx.Response:
-        return httpx.post(f"{self.url}{path}", headers=self.headers, timeout=60, **arguments)
+        return self.client.post(f"{self.url}{path}", headers=self.headers, **arguments)

@@ -1,18 +1,17 @@
 """A process that shares records with two databases until it is told to stop.
 
-Usage: python split_sender.py AGREEMENT FOLDER NAME. What it has blurred, which no database may see,
+`main` takes AGREEMENT, FOLDER, NAME. What it has blurred, which no database may see,
 goes to FOLDER/NAME.sent before it is shared, and to FOLDER/NAME.done once both have acknowledged.
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.contributor.perturb import blurred_table
+from blurfit.contributor.perturb import blur_encoded
 from blurfit.contributor.share import in_steps, shared_with
-from blurfit.contributor.share_sending import SplitClient
+from blurfit.contributor.shared_client import SharedClient
 
 WIDTH = 16 + 5 * 8
 
@@ -22,14 +21,14 @@ def main(agreement_file: str, folder: str, name: str) -> None:
     generator = np.random.default_rng(int(name))
     stop = Path(folder, "stop")
     with (
-        SplitClient(agreement, patience=120) as client,
+        SharedClient(agreement, patience=120) as client,
         Path(folder, f"{name}.sent").open("ab") as sent,
         Path(folder, f"{name}.done").open("ab") as done,
     ):
         while not stop.exists():
             count = int(generator.choice([1, 1, 2, 50]))
             people = {c: generator.uniform(0, 100, count) for c in ("age", "income")}
-            blurred = blurred_table(agreement, people)
+            blurred = blur_encoded(agreement, *agreement.schema.encode(people))
             steps = in_steps(agreement, blurred)
             raw = np.hstack([blurred.identifiers, steps.view(np.uint8)]).tobytes()
             sent.write(raw)
@@ -46,7 +45,3 @@ def read(path: Path) -> dict[bytes, np.ndarray]:
     """What a sender wrote down, by name."""
     rows = np.frombuffer(path.read_bytes(), dtype=np.uint8).reshape(-1, WIDTH)
     return {row[:16].tobytes(): row[16:].copy().view(np.int64) for row in rows}
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -23,7 +23,7 @@ _fresh = itertools.count()
 
 def propose(databases=TWO, **changes) -> Agreement:
     promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3}
-    return Agreement.propose(SCHEMA, trust="split", databases=databases, **promise | changes)
+    return Agreement.propose(SCHEMA, trust="shared", databases=databases, **promise | changes)
 
 
 def new_agreement() -> Agreement:
@@ -56,7 +56,7 @@ def _fixed(sender: int) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def name_of(sender: int) -> bytes:
+def identifier_of(sender: int) -> bytes:
     return _fixed(sender)[0].tobytes()
 
 
@@ -86,11 +86,11 @@ class Direct(Peer):
     def __init__(self, store: Store, fingerprint: str) -> None:
         self.store, self.fingerprint = store, fingerprint
 
-    def names(self) -> ByteArray:
+    def identifiers(self) -> ByteArray:
         found = self.store.read(
-            joint_publication.shown_names, self.store.collection(self.fingerprint), b"", 2**18
+            joint_publication.shown_identifiers, self.store.collection(self.fingerprint), b"", 2**18
         )
-        return commitment.as_names(found)
+        return commitment.as_identifiers(found)
 
     def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
         self.store.write(

@@ -1,6 +1,8 @@
 """Stores of both kinds: a SQLite file, and a database on a real PostgreSQL server."""
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,11 +21,22 @@ def postgresql() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture
+def in_memory() -> Iterator[Path]:
+    """A folder that waits for no disk, where there is one.
+
+    What is written survives the kill of a process as it does on a disk: nothing that a test can do
+    from within loses more.
+    """
+    with tempfile.TemporaryDirectory(prefix="blurfit-", dir=postgres.memory()) as folder:
+        yield Path(folder)
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def place(request, tmp_path) -> str:
+def place(request) -> str:
     """Where a store can be opened, again and again."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'collection.db'}"
+        return f"sqlite:///{request.getfixturevalue('in_memory') / 'collection.db'}"
     return postgres.fresh_database(request.getfixturevalue("postgresql"))
 
 

@@ -3,7 +3,6 @@ loss is covered."""
 
 import math
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,12 +15,10 @@ from blurfit.theory.certified import (
     Scales,
     Shares,
     curvature_loss,
-    largest_m,
-    least_epsilon,
-    log_gradient_delta,
     spectrum_floor,
 )
-from blurfit.theory.search import least_kept_delta, least_kept_epsilon
+from blurfit.theory.gradient import least_epsilon
+from blurfit.theory.search import least_kept_delta, least_kept_epsilon, standardised
 from blurfit.theory.setting import Setting
 
 
@@ -29,61 +26,6 @@ def as_rare_as(probability: float, happened: int, trials: int) -> bool:
     """Whether so many events in so many trials do not refute the probability (one-sided, one in a
     million)."""
     return bool(binom.sf(happened - 1, trials, probability) > 1e-6)
-
-
-# -- the integral ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dimension", [1, 2, 3, 14])
-@pytest.mark.parametrize(
-    ("headroom", "m"),
-    [
-        (0.08, 0.03),
-        (1.0, 0.3),
-        (0.5, 2.0),
-        (5.0, 0.1),
-        (-1.0, 3.0),
-        (100.0, 10.0),
-        (0.01, 1e-4),
-        (3e4, 200.0),
-        (1e3, 44.0),
-    ],
-)
-def test_gradient_delta_against_many_digits(headroom: float, m: float, dimension: int) -> None:
-    """In closed form, with e^{−m²/2 − mx}φ(x) = φ(x + m): ∫_L^∞ f(x) dx − e^h ∫_L^∞ f(x)φ(x +
-    m)/φ(x) dx, which cancels badly."""
-    with mpmath.workdps(400):
-        h, m_ = mpmath.mpf(headroom), mpmath.mpf(m)
-        L = max(mpmath.mpf(0), h / m_ - m_ / 2)
-        a, root = L + m_, mpmath.sqrt(2 * mpmath.pi)
-        tail_L, tail_a = root * mpmath.ncdf(-L), root * mpmath.ncdf(-a)
-        edge_L, edge_a = mpmath.exp(-L * L / 2), mpmath.exp(-a * a / 2)
-        # f(x) ∝ 1, x, x² times e^{−x²/2} on x > 0
-        first = {1: tail_L, 2: edge_L, 3: L * edge_L + tail_L}
-        second = {
-            1: tail_a,
-            2: edge_a - m_ * tail_a,
-            3: a * edge_a + tail_a - 2 * m_ * edge_a + m_**2 * tail_a,
-        }
-        constant = {1: 2 / root, 2: mpmath.mpf(1), 3: 2 / root}
-        k = min(3, dimension)
-        true = mpmath.log(constant[k] * (first[k] - mpmath.exp(h) * second[k]))
-        found = log_gradient_delta(headroom, m, dimension)
-        assert found == pytest.approx(float(true), abs=2e-10, rel=2e-13)
-        assert found >= true - abs(true) * mpmath.mpf(
-            "2e-13"
-        )  # the safe side, but for the last digits of the logarithm
-
-
-@given(st.floats(1e-5, 50), st.floats(-200, -0.7), st.integers(1, 5))
-def test_inverses_of_the_gradient_delta(headroom: float, log_delta: float, dimension: int) -> None:
-    delta = math.exp(log_delta)
-    m = largest_m(headroom, delta, dimension)
-    assert log_gradient_delta(headroom, m, dimension) <= log_delta
-    assert log_gradient_delta(headroom, m * (1 + 1e-6), dimension) > log_delta
-    determinant_loss = 0.3 * headroom
-    epsilon = least_epsilon(determinant_loss, m, delta, dimension)
-    assert epsilon - determinant_loss == pytest.approx(headroom, rel=1e-5, abs=1e-8)
 
 
 # -- the events -----------------------------------------------------------------------------------
@@ -148,7 +90,7 @@ def test_smallest_eigenvalue_where_the_dimension_matters() -> None:
 
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
 @pytest.mark.parametrize("noise", [0.01, 1.0, 4.0])
-def test_gradient_sensitivity_covers_the_worst_pair(neighbours, noise: float) -> None:
+def test_moving_sensitivity_covers_the_worst_pair(neighbours, noise: float) -> None:
     """(q + u)(q + u)ᵀ − (q' + u)(q' + u)ᵀ, q = e and q' = te, u = ρe: the bound must hold, and not
     by far."""
     setting = Setting(1, 100, 1.0, 1e-9, 1.0, neighbours)
@@ -158,8 +100,8 @@ def test_gradient_sensitivity_covers_the_worst_pair(neighbours, noise: float) ->
     t = np.linspace(-1, 1, 2001) if neighbours == "replace" else np.zeros(1)
     worst = np.abs((1 + rho) ** 2 - (t + rho) ** 2).max()
     # λ̃ bounds what it may in its own way, so only the smaller of the two matters.
-    assert min(worst, loss.record_energy) * (1 - 1e-9) <= loss.gradient_sensitivity
-    assert loss.gradient_sensitivity <= 1.5 * worst
+    assert min(worst, loss.record_energy) * (1 - 1e-9) <= loss.moving_sensitivity
+    assert loss.moving_sensitivity <= 1.5 * worst
 
 
 def test_negative_ridge_scales_the_floor() -> None:
@@ -347,5 +289,5 @@ def test_more_of_anything_that_hides_never_raises_epsilon(drawn, factor: float, 
     # At the same shares of δ there is nothing to search, and it holds without slack.
     if what != "delta":
         loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares, count)
-        m = loss.gradient_sensitivity / (scales.sigma_b * math.sqrt(count / setting.quorum))
-        assert least_epsilon(loss.determinant_loss, m, shares.gradient, dimension) <= before
+        parts = standardised(setting, scales.sigma_b, loss, count)
+        assert least_epsilon(loss.determinant_loss, shares.gradient, *parts, dimension) <= before

@@ -5,8 +5,15 @@ import math
 import pytest
 
 from blurfit import InfeasibleError
-from blurfit.theory.certified import Scales, curvature_loss, least_epsilon, log_gradient_delta
-from blurfit.theory.search import choose, least_kept_delta, least_kept_epsilon, local_mu
+from blurfit.theory.certified import Scales, curvature_loss
+from blurfit.theory.gradient import least_epsilon, log_gradient_delta
+from blurfit.theory.search import (
+    choose,
+    least_kept_delta,
+    least_kept_epsilon,
+    local_mu,
+    standardised,
+)
 from blurfit.theory.setting import Setting
 
 CASES = [
@@ -21,16 +28,18 @@ def test_epsilon_is_the_theorems_at_the_reported_shares(setting, scales) -> None
     epsilon, shares = least_kept_epsilon(setting, scales, 1e-5)
     assert shares.total == pytest.approx(1e-5, rel=1e-12)
     loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares)
-    m = loss.gradient_sensitivity / scales.sigma_b
-    assert epsilon == least_epsilon(loss.determinant_loss, m, shares.gradient, setting.dimension)
+    parts = standardised(setting, scales.sigma_b, loss)
+    assert epsilon == least_epsilon(
+        loss.determinant_loss, shares.gradient, *parts, setting.dimension
+    )
 
 
 @pytest.mark.parametrize(("setting", "scales"), CASES)
 def test_delta_is_the_theorems_at_the_reported_shares(setting, scales) -> None:
     delta, shares = least_kept_delta(setting, scales, 2.0)
     loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares)
-    m = loss.gradient_sensitivity / scales.sigma_b
-    spent = log_gradient_delta(2.0 - loss.determinant_loss, m, setting.dimension)
+    parts = standardised(setting, scales.sigma_b, loss)
+    spent = log_gradient_delta(2.0 - loss.determinant_loss, *parts, setting.dimension)
     assert shares.gradient == pytest.approx(math.exp(spent), rel=1e-12)
     assert delta == shares.total
 

@@ -5,224 +5,188 @@ asked for one thing and used for another. `verify` evaluates every promise again
 contributor need not trust the database that sent the agreement.
 
 **Changing the format.** `version` is part of the fingerprint. A reader refuses versions that it
-does not know; a field is never given a new meaning, nor removed, without a new version. Version 2
-has two more fields, `trust` and `databases`, and is written where trust is split; everything else
-is version 1.
+does not know; a field is never given a new meaning, nor removed, without a new version.
 """
 
 import hashlib
 import hmac
 import json
-import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Self
 
+import numpy as np
 import rfc8785
 
-from blurfit.agreement.databases import (
-    TRUSTS,
-    Database,
-    Trust,
-    databases_of,
-    refuse_unless_shareable,
-    require_two,
+from blurfit.agreement.databases import Database, Trust, refuse_unless_shareable, require_two
+from blurfit.agreement.grid import (
+    DISCRETE_SHARE,
+    LATTICE_SHARE,
+    ROUNDING,
+    Grid,
+    enlarged,
 )
-from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, ROUNDING, Grid
-from blurfit.errors import (
-    BlurfitError,
-    InfeasibleError,
-    InvalidValueError,
-    NotCertifiedError,
-)
-from blurfit.messages.shares import Part, ShareLayout
-from blurfit.messages.submissions import Layout
-from blurfit.schema.schema import Schema
+from blurfit.agreement.numbers import Objective, Part, PublicWeights, input_parts, moment_parts
+from blurfit.agreement.terms import Mechanism, Terms
+from blurfit.arrays import FloatArray
+from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.messages.layout import Layout
+from blurfit.messages.shares import Part as SharePart
+from blurfit.messages.shares import ShareLayout
+from blurfit.schema.joint import joint_form, values
+from blurfit.schema.schema import Categorical, Schema
 from blurfit.theory.calibrate import calibrate
-from blurfit.theory.calibration import (
-    MECHANISMS,
-    InputCalibration,
-    Mechanism,
-    MomentCalibration,
-    Rule,
-    calibration_from_dict,
-)
-from blurfit.theory.losses import Approximation, LogisticLoss, SquaredLoss
-from blurfit.theory.setting import Neighbours
-from blurfit.validate import finite, inside_unit_interval, nonnegative, one_of, positive, whole
+from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.joint_form import JointForm
+from blurfit.theory.losses import LogisticLoss, SquaredLoss
+from blurfit.theory.moment_calibration import MomentCalibration, calibrate_moment
 
-FORMAT, VERSION, SPLIT_VERSION = "blurfit-agreement", 1, 2
-LossName = Literal["squared", "logistic"]
-LOSSES: tuple[LossName, ...] = ("squared", "logistic")
+FORMAT, VERSION = "blurfit-agreement", 1
+_FIELDS = {
+    "format",
+    "version",
+    "schema",
+    "mechanism",
+    "weights",
+    "objective",
+    "calibration",
+    "grid",
+    "databases",
+}
 
 
 @dataclass(frozen=True)
 class Agreement:
     """Who asks for what, how it is blurred, and what is promised.
 
-    The promise to the model's subjects is `calibration.model`, the one to a contributor
-    `calibration.local`; the public facts (quorum, bounds, weight bound, neighbours) are in
-    `calibration.setting`. Make one with `Agreement.propose`.
+    The promise to the people in what is published is `calibration.model`, the one about a single
+    submission `calibration.local`. Make one with `Agreement.propose`.
 
-    `databases` are the two between which trust is split, in the order of first and second; there
-    are none if one database collects everything.
+    `weights` are the public weights of the columns (moment), `objective` what the one model
+    minimises (input): an agreement has one of them. `databases` are the two between which trust is
+    shared, in the order of first and second; there are none if one database collects everything.
     """
 
     schema: Schema
-    loss_name: LossName
-    approximation: Approximation
-    l1: float
-    l2: float
     calibration: InputCalibration | MomentCalibration
     grid: Grid
+    weights: PublicWeights | None = None
+    objective: Objective | None = None
     databases: tuple[Database, ...] = ()
 
     @classmethod
-    def propose(
-        cls,
-        schema: Schema,
-        *,
-        epsilon: float,
-        delta: float,
-        quorum: int,
-        loss: LossName | None = None,
-        approximation: Approximation = "taylor",
-        mechanism: Mechanism = "moment",
-        rule: Rule = "certified",
-        neighbours: Neighbours = "replace",
-        weight_bound: float | None = None,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        split: float | None = None,
-        balance: float | None = None,
-        local_epsilon: float | None = None,
-        local_delta: float | None = None,
-        local_share: float | None = None,
-        debias: bool = True,
-        trust: Trust = "one",
-        databases: Sequence[Database | tuple[str, str]] | None = None,
-    ) -> "Agreement":
+    def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":
         """Calibrate noise for a schema and a promise, and write the contract.
 
-        The loss follows from the target (squared for a number, logistic for a label). `l1` and `l2`
-        are the regulariser l1·‖w‖₁ + ½l2·‖w‖², fixed beforehand. The rest is as in
-        `blurfit.calibrate`; mechanism="input" needs a `weight_bound`.
-
-        trust="split" shares every submission between two `databases`, each a name and an address:
-        then neither of them alone learns more than the model's users do. It needs "moment".
+        What may be chosen is in `blurfit.agreement.terms.Terms`: give one, or its fields as
+        keywords, such as epsilon=1, delta=1e-6, quorum=5000.
         """
         if not isinstance(schema, Schema):
             raise InvalidValueError(
                 f"Expected a Schema, and got {type(schema).__name__}. From a file: "
-                "schema, loss = Schema.from_toml(path)."
+                "schema = Schema.from_toml(path)."
             )
-        positive(epsilon=epsilon)
-        inside_unit_interval(delta=delta)
-        whole(quorum=quorum)
-        name: LossName = loss or ("logistic" if schema.is_label else "squared")
-        one_of(LOSSES, loss=name)
-        nonnegative(l1=l1, l2=l2)
-        one_of(MECHANISMS, mechanism=mechanism)
-        one_of(TRUSTS, trust=trust)
-        shared_by = databases_of(databases, trust)
-        _refuse_unless_fitting(name, schema)
-        if local_delta is None and local_epsilon is None:
-            local_delta = delta
-        plain = _plain(
-            weight_bound=weight_bound,
-            split=split,
-            balance=balance,
-            local_epsilon=local_epsilon,
-            local_delta=local_delta,
-            local_share=local_share,
+        chosen = Terms.of(**choices) if terms is None else terms
+        if chosen.mechanism == "input":
+            return _propose_input(schema, chosen)
+        return _propose_moment(schema, chosen)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Agreement {self.fingerprint[:12]}: {self.schema.target.name!r} by "
+            f"{len(self.schema.features)} columns, {self.mechanism}, epsilon={self.epsilon:g}, "
+            f"delta={self.delta:g}, quorum={self.quorum:,}>"
         )
-        function = _loss(name, approximation, plain["weight_bound"])
-        calibration = calibrate(
-            float(epsilon) * (1 - LATTICE_SHARE[mechanism]),
-            float(delta) * (1 - DISCRETE_SHARE),
-            dimension=schema.dimension,
-            quorum=operator.index(quorum),
-            q_bound=function.q_bound * (1 + ROUNDING),
-            p_bound=function.p_bound * (1 + ROUNDING),
-            weight_bound=plain["weight_bound"],
-            mechanism=mechanism,
-            rule=rule,
-            neighbours=neighbours,
-            parallel=function.parallel,
-            split=plain["split"],
-            balance=plain["balance"],
-            local_epsilon=plain["local_epsilon"],
-            local_delta=plain["local_delta"],
-            local_share=plain["local_share"],
-            debias=debias,
-        )
-        grid = Grid.of(calibration, split=bool(shared_by))
-        if shared_by:
-            refuse_unless_shareable(calibration, grid)
-        return cls(schema, name, approximation, float(l1), float(l2), calibration, grid, shared_by)
 
     @property
     def mechanism(self) -> Mechanism:
-        """What is blurred: "moment" (qqᵀ and p) or "input" (q and p)."""
+        """What is blurred: "moment" (products of all columns) or "input" (q and p)."""
         return self.calibration.mechanism
 
     @property
     def trust(self) -> Trust:
-        """Whether "one" database gets whole submissions, or they are "split" between two."""
-        return "split" if self.databases else "one"
-
-    @property
-    def dimension(self) -> int:
-        """d, the number of weights."""
-        return self.calibration.setting.dimension
+        """Whether "one" database gets whole submissions, or they are "shared" between two."""
+        return "shared" if self.databases else "one"
 
     @property
     def quorum(self) -> int:
-        """The least number of honest records; no model below it."""
-        return self.calibration.setting.quorum
+        """The least number of honest records; nothing is published below it."""
+        return self.calibration.quorum
 
     @property
     def epsilon(self) -> float:
-        """ε of the published model, what is kept back for weights on a lattice included."""
+        """ε of what is published, what is kept back for weights on a lattice included."""
         kept_back = LATTICE_SHARE[self.mechanism]
         return float(f"{self.calibration.model.epsilon / (1 - kept_back):.12g}")
 
     @property
     def delta(self) -> float:
-        """δ of the published model, what is kept back for discrete noise included."""
+        """δ of what is published, what is kept back for discrete noise included."""
         return float(f"{self.calibration.model.delta / (1 - DISCRETE_SHARE):.12g}")
 
     @cached_property
+    def form(self) -> JointForm:
+        """How a record becomes the vector whose products are sent, for `moment`."""
+        if self.weights is None:
+            raise InfeasibleError("mechanism='input' sends q and p, and has no joint form.")
+        return joint_form(self.schema, self.weights.constant, self.weights.columns)
+
+    @cached_property
     def loss(self) -> SquaredLoss | LogisticLoss:
-        """The loss that turns an encoded record into q and p."""
-        return _loss(self.loss_name, self.approximation, self.calibration.setting.weight_bound)
+        """The loss that turns an encoded record into q and p, for `input`."""
+        if self.objective is None or not isinstance(self.calibration, InputCalibration):
+            raise InfeasibleError("mechanism='moment' has no loss: models are chosen afterwards.")
+        return self.objective.function(self.calibration.setting.weight_bound)
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
         return hashlib.sha256(rfc8785.dumps(self.to_dict())).hexdigest()
 
+    # ---- what is sent
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The numbers that a contributor sends, in runs that share a grid."""
+        if isinstance(self.calibration, InputCalibration):
+            return input_parts(self.calibration, self.grid)
+        return moment_parts(self.calibration, self.grid, self.form)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a contributor sends."""
+        return int(self.parts[-1].numbers.stop)
+
+    def exact(self, records: Any) -> FloatArray:
+        """The numbers that a record would send without any noise: (width,), or (n, width)."""
+        if isinstance(self.calibration, InputCalibration):
+            q, p, _ = self.loss.terms(*self.schema.encode(records))
+            return np.concatenate([q, p], axis=-1)
+        return self.form.products(values(self.schema, records))
+
     @cached_property
     def layout(self) -> Layout:
         """The bytes of a submission under this agreement."""
-        return Layout(self.fingerprint, self.mechanism, self.dimension)
+        return Layout(self.fingerprint, self.width)
 
-    def share_layout(self, part: Part) -> ShareLayout:
-        """The bytes of one of the two shares of a submission, where trust is split."""
+    def share_layout(self, part: SharePart) -> ShareLayout:
+        """The bytes of one of the two shares of a submission, where trust is shared."""
         if not self.databases:
             raise InvalidValueError(
-                "Expected an agreement with trust='split': under this one submissions are whole."
+                "Expected an agreement with two databases: under this one submissions are whole."
             )
-        return ShareLayout(self.fingerprint, self.mechanism, self.dimension, part)
+        return ShareLayout(self.fingerprint, self.width, part)
+
+    # ---- checking
 
     def verify(self, fingerprint: str | None = None, *, allow_unproved: bool = False) -> None:
         """Refuse a contract whose noise keeps less than it promises, or another than was expected.
 
-        Everything that is stated is computed again: the dimension and the bounds from schema and
-        loss, the guarantees from the noise, the grid from its budget. What the paper's own rule
-        promises (rule="published") does not follow from its noise, so it is refused too, unless
+        Everything that is stated is computed again: how far records of this schema reach, the
+        guarantees from the noise, the grid from its budget. What the paper's own rule promises
+        (rule="published") does not follow from its noise, so it is refused too, unless
         `allow_unproved`: for experiments, and to read what says that it is not proved.
         """
         if fingerprint is not None and not _alike(fingerprint, self.fingerprint):
@@ -243,11 +207,28 @@ class Agreement:
             _refuse_unless_proved(self.calibration)
 
     def _verify(self) -> None:
-        one_of(LOSSES, loss=self.loss_name)
-        one_of(get_args(Approximation), approximation=self.approximation)
-        nonnegative(l1=self.l1, l2=self.l2)
-        _refuse_unless_fitting(self.loss_name, self.schema)
-        setting, loss = self.calibration.setting, self.loss
+        shared = bool(self.databases)
+        if isinstance(self.calibration, InputCalibration):
+            if self.weights is not None or self.objective is None:
+                raise NotCertifiedError("Expected an objective and no weights with 'input'.")
+            self.objective.verify(self.schema)
+            self._verify_bounds(self.calibration)
+            self.calibration.verify()
+            size = self.schema.dimension
+        else:
+            if self.weights is None or self.objective is not None:
+                raise NotCertifiedError("Expected weights and no objective with 'moment'.")
+            self.weights.verify()
+            reach = self.form.reach(self.calibration.model.neighbours)
+            self.calibration.verify(enlarged(reach))
+            size = self.form.size
+        self.grid.verify(self.calibration, size=size, shared=shared)
+        if shared:
+            require_two(self.databases)
+            refuse_unless_shareable(self.calibration, self.grid)
+
+    def _verify_bounds(self, calibration: InputCalibration) -> None:
+        setting, loss = calibration.setting, self.loss
         if self.schema.dimension != setting.dimension:
             raise NotCertifiedError(
                 f"Expected dimension={setting.dimension} to be {self.schema.dimension}, the "
@@ -262,64 +243,39 @@ class Agreement:
                     f"Expected {name}={stated!r} of at least {needed * (1 + ROUNDING)!r}, which "
                     "records of this schema reach: the noise is calibrated for less."
                 )
-        if isinstance(self.calibration, MomentCalibration):
-            ratio = loss.p_bound / loss.q_bound
-            if self.calibration.parallel and not (
-                loss.parallel and ratio <= setting.p_bound / setting.q_bound * (1 + 1e-12)
-            ):
-                raise NotCertifiedError(
-                    "Expected parallel=False: p is not a bounded multiple of q for this loss."
-                )
-        self.calibration.verify()
-        self.grid.verify(self.calibration, split=bool(self.databases))
-        if self.databases:
-            require_two(self.databases)
-            refuse_unless_shareable(self.calibration, self.grid)
+
+    # ---- files
 
     def to_dict(self) -> dict[str, Any]:
         """The contract as plain values, without its fingerprint."""
-        shared: dict[str, Any] = {}
-        if self.databases:
-            shared = {"trust": self.trust, "databases": [asdict(one) for one in self.databases]}
-        return shared | {
+        return {
             "format": FORMAT,
-            "version": SPLIT_VERSION if self.databases else VERSION,
+            "version": VERSION,
             "schema": self.schema.to_dict(),
-            "loss": {"name": self.loss_name, "approximation": self.approximation},
-            "regulariser": {"l1": self.l1, "l2": self.l2},
+            "mechanism": self.mechanism,
+            "weights": None if self.weights is None else self.weights.to_dict(self.schema),
+            "objective": None if self.objective is None else asdict(self.objective),
             "calibration": self.calibration.to_dict(),
             "grid": asdict(self.grid),
+            "databases": [asdict(one) for one in self.databases],
         }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "Agreement":
         """The inverse of `to_dict`. Nothing is trusted: call `verify`."""
-        known, version = (repr(VERSION), repr(SPLIT_VERSION)), repr(document.get("version"))
-        if document.get("format") != FORMAT or version not in known:
+        stated = document.get("format"), repr(document.get("version"))
+        if stated != (FORMAT, repr(VERSION)):
             raise InvalidValueError(
-                f"Expected format={FORMAT!r}, version={VERSION} or {SPLIT_VERSION}, and got "
+                f"Expected format={FORMAT!r}, version={VERSION}, and got "
                 f"format={document.get('format')!r}, version={document.get('version')!r}. "
                 "Is this an agreement, and of this version of blurfit?"
             )
-        expected = {"format", "version", "schema", "loss", "regulariser", "calibration", "grid"}
-        if version == repr(SPLIT_VERSION):
-            expected |= {"trust", "databases"}
-        if set(document) != expected:
+        if set(document) != _FIELDS:
             raise InvalidValueError(
-                f"Expected the fields {sorted(expected)}, and got {sorted(document)}."
+                f"Expected the fields {sorted(_FIELDS)}, and got {sorted(document)}."
             )
         try:
-            regulariser, loss = document["regulariser"], document["loss"]
-            agreement = cls(
-                schema=Schema.from_dict(document["schema"]),
-                loss_name=loss["name"],
-                approximation=loss["approximation"],
-                l1=regulariser["l1"],
-                l2=regulariser["l2"],
-                calibration=calibration_from_dict(document["calibration"]),
-                grid=Grid(**document["grid"]),
-                databases=_databases(document),
-            )
+            agreement = cls._read(document)
             rfc8785.dumps(agreement.to_dict())  # only plain, finite values have a fingerprint
         except BlurfitError:
             raise
@@ -329,10 +285,50 @@ class Agreement:
             ) from error
         return agreement
 
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> Self:
+        schema = Schema.from_dict(document["schema"])
+        weights, objective = document["weights"], document["objective"]
+        kind: type[InputCalibration] | type[MomentCalibration] = (
+            InputCalibration if document["mechanism"] == "input" else MomentCalibration
+        )
+        found = cls(
+            schema=schema,
+            calibration=kind.from_dict(document["calibration"]),
+            grid=Grid(**document["grid"]),
+            weights=None if weights is None else PublicWeights.from_dict(weights, schema),
+            objective=None if objective is None else Objective(**objective),
+            databases=tuple(Database(**one) for one in document["databases"]),
+        )
+        if found.mechanism != document["mechanism"]:
+            raise InvalidValueError(
+                f"Expected mechanism={document['mechanism']!r} to be {found.mechanism!r}, as its "
+                "calibration says."
+            )
+        return found
+
+    def to_document(self) -> dict[str, Any]:
+        """The contract as plain values, with its fingerprint: for what carries an agreement."""
+        return self.to_dict() | {"fingerprint": self.fingerprint}
+
+    @classmethod
+    def from_document(cls, document: Any) -> "Agreement":
+        """The inverse of `to_document`; refuses a contract whose fingerprint is not its own."""
+        if not isinstance(document, dict):
+            raise InvalidValueError("Expected an agreement in JSON: an object with named fields.")
+        contract = dict(document)
+        stated = contract.pop("fingerprint", None)
+        agreement = cls.from_dict(contract)
+        if not isinstance(stated, str) or not _alike(stated, agreement.fingerprint):
+            raise InvalidValueError(
+                f"Expected fingerprint={stated!r} to be {agreement.fingerprint!r}: the text was "
+                "changed after it was written. Ask for the agreement again."
+            )
+        return agreement
+
     def to_json(self) -> str:
         """The file that is handed round: the contract and its fingerprint, canonical."""
-        document = self.to_dict() | {"fingerprint": self.fingerprint}
-        return rfc8785.dumps(document).decode()
+        return rfc8785.dumps(self.to_document()).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Agreement":
@@ -341,16 +337,7 @@ class Agreement:
             document = json.loads(text, parse_constant=_refuse_constant)
         except (RecursionError, ValueError) as error:
             raise InvalidValueError(f"Expected an agreement in JSON: {error}.") from error
-        if not isinstance(document, dict):
-            raise InvalidValueError("Expected an agreement in JSON: an object with named fields.")
-        stated = document.pop("fingerprint", None)
-        agreement = cls.from_dict(document)
-        if not isinstance(stated, str) or not _alike(stated, agreement.fingerprint):
-            raise InvalidValueError(
-                f"Expected fingerprint={stated!r} to be {agreement.fingerprint!r}: the text was "
-                "changed after it was written. Ask for the agreement again."
-            )
-        return agreement
+        return cls.from_document(document)
 
     def save(self, path: str | Path) -> None:
         """Write the agreement to a file."""
@@ -362,6 +349,69 @@ class Agreement:
         agreement = cls.from_json(Path(path).read_bytes())
         agreement.verify(allow_unproved=allow_unproved)
         return agreement
+
+
+def _propose_moment(schema: Schema, terms: Terms) -> Agreement:
+    promise = terms.epsilon, terms.delta * (1 - DISCRETE_SHARE)
+    weights = PublicWeights.chosen(schema, terms, promise)
+    form = joint_form(schema, weights.constant, weights.columns)
+    calibration = calibrate_moment(
+        *promise,
+        reach=enlarged(form.reach(terms.neighbours)),
+        quorum=terms.quorum,
+        neighbours=terms.neighbours,
+        local_epsilon=terms.local_epsilon,
+        local_delta=_local_delta(terms),
+    )
+    grid = Grid.of(calibration, size=form.size, shared=bool(terms.databases))
+    if terms.databases:
+        refuse_unless_shareable(calibration, grid)
+    return Agreement(schema, calibration, grid, weights=weights, databases=terms.databases)
+
+
+def _propose_input(schema: Schema, terms: Terms) -> Agreement:
+    if isinstance(schema.target, Categorical):
+        raise InfeasibleError(
+            f"Expected a number or a label as the target with mechanism='input', and "
+            f"{schema.target.name!r} has classes: use mechanism='moment', or one label for each."
+        )
+    if terms.databases:
+        raise InfeasibleError(
+            "Expected mechanism='moment' with two databases: only what adds can be shared."
+        )
+    objective = Objective(
+        terms.loss or ("logistic" if schema.is_label else "squared"),
+        terms.approximation,
+        float(terms.l1),
+        float(terms.l2),
+    )
+    objective.verify(schema)
+    function = objective.function(terms.weight_bound)
+    calibration = calibrate(
+        float(terms.epsilon) * (1 - LATTICE_SHARE["input"]),
+        float(terms.delta) * (1 - DISCRETE_SHARE),
+        dimension=schema.dimension,
+        quorum=terms.quorum,
+        q_bound=function.q_bound * (1 + ROUNDING),
+        p_bound=function.p_bound * (1 + ROUNDING),
+        weight_bound=terms.weight_bound,
+        rule=terms.rule,
+        neighbours=terms.neighbours,
+        split=terms.split,
+        local_epsilon=terms.local_epsilon,
+        local_delta=_local_delta(terms),
+        local_share=terms.local_share,
+        debias=terms.debias,
+    )
+    grid = Grid.of(calibration, size=schema.dimension)
+    return Agreement(schema, calibration, grid, objective=objective)
+
+
+def _local_delta(terms: Terms) -> float | None:
+    """The agreement's own δ for what is said of a submission, unless there is a target for it."""
+    if terms.local_delta is None and terms.local_epsilon is None:
+        return terms.delta
+    return terms.local_delta
 
 
 def _alike(stated: str, fingerprint: str) -> bool:
@@ -382,40 +432,6 @@ def _refuse_unless_proved(calibration: InputCalibration) -> None:
             f"{kept.epsilon:.4g} is what is proved of it. Send nothing of real people under this "
             "agreement; allow_unproved=True is for experiments."
         )
-
-
-def _databases(document: Mapping[str, Any]) -> tuple[Database, ...]:
-    """Those of a document: two in version 2, none in version 1."""
-    if document["version"] == VERSION:
-        return ()
-    one_of(("split",), trust=document["trust"])
-    found = tuple(Database(**one) for one in document["databases"])
-    require_two(found)
-    return found
-
-
-def _refuse_unless_fitting(name: LossName, schema: Schema) -> None:
-    if (name == "logistic") != schema.is_label:
-        raise InfeasibleError(
-            f"Expected loss={name!r} to fit the target {schema.target.name!r}: 'logistic' learns a "
-            "label (binary, or a number with `above`), 'squared' a number."
-        )
-
-
-def _loss(
-    name: LossName, approximation: Approximation, weight_bound: float | None
-) -> SquaredLoss | LogisticLoss:
-    """Encoded records lie in the unit ball, encoded targets in [−1, 1]."""
-    if name == "squared":
-        return SquaredLoss(feature_bound=1.0, target_bound=1.0)
-    return LogisticLoss(1.0, approximation, weight_bound)
-
-
-def _plain(**numbers: float | None) -> dict[str, float | None]:
-    """Python's own floats, of which alone a canonical text can be made."""
-    given = {name: value for name, value in numbers.items() if value is not None}
-    finite(**given)
-    return {name: None if value is None else float(value) for name, value in numbers.items()}
 
 
 def _refuse_constant(name: str) -> float:

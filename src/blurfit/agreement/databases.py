@@ -1,4 +1,4 @@
-"""Split trust: the two databases that share an agreement, and when numbers can be shared at all.
+"""Shared trust: the two databases of an agreement, and when numbers can be shared at all.
 
 Each contributor's blurred numbers, in whole steps of the grid, are a vector v. The first database
 gets v + mask mod 2⁶⁴, the second the seed of the mask (`blurfit.messages.masks`). What they find
@@ -8,10 +8,10 @@ agreement is made, and by everyone who receives one:
 * **Fine enough.** Every number's noise has a deviation of at least 2¹⁰ steps, so that the noise is
   as good as continuous and what the grid costs is paid for (`blurfit.agreement.grid`).
 * **Coarse enough.** An honest |vⱼ| is at most B = (R + 40s)/g + 1: R bounds the record's own number
-  (R_q² for qqᵀ, R_p for p), s is the deviation of its noise, g the step, and rounding adds at most
-  one. Noise leaves ±40s with probability below 2e^{−800}. So 2³² contributors cannot overflow if
-  2³²·B < 2⁶³, that is B < 2³¹. (Their noise adds up like √N and not like N: this is conservative by
-  far.)
+  (all of them together in the Frobenius norm), s is the deviation of its noise, g the step, and
+  rounding adds at most one. Noise leaves ±40s with probability below 2e^{−800}. So 2³²
+  contributors cannot overflow if 2³²·B < 2⁶³, that is B < 2³¹. (Their noise adds up like √N and
+  not like N: this is conservative by far.)
 """
 
 import ipaddress
@@ -23,10 +23,9 @@ from urllib.parse import urlsplit
 
 from blurfit.agreement.grid import Grid
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.theory.calibration import InputCalibration, MomentCalibration
+from blurfit.theory.moment_calibration import MomentCalibration
 
-Trust = Literal["one", "split"]
-TRUSTS: tuple[Trust, ...] = ("one", "split")
+Trust = Literal["one", "shared"]
 MOST_CONTRIBUTORS = 2**32
 LEAST_NOISE = 2.0**10  # steps that the deviation of a number's noise spans, at least
 DEVIATIONS = 40.0  # beyond which noise does not go
@@ -63,14 +62,11 @@ class Database:
             )
 
 
-def databases_of(given: Sequence[Any] | None, trust: Trust) -> tuple[Database, ...]:
-    """The databases of an agreement: two different ones for split trust, else none."""
-    if trust == "one":
-        if given:
-            raise InvalidValueError("Expected no databases with trust='one'; use trust='split'.")
-        return ()
-    found = tuple(one if isinstance(one, Database) else Database(*one) for one in given or ())
-    require_two(found)
+def databases_of(given: Sequence[Any]) -> tuple[Database, ...]:
+    """The databases of an agreement: two different ones where trust is shared, else none."""
+    found = tuple(one if isinstance(one, Database) else Database(*one) for one in given)
+    if found:
+        require_two(found)
     return found
 
 
@@ -79,47 +75,36 @@ def require_two(databases: Sequence[Database]) -> None:
     names, urls = ({getattr(one, part) for one in databases} for part in ("name", "url"))
     if not len(databases) == len(names) == len(urls) == 2:
         raise InvalidValueError(
-            f"Expected trust='split' with two databases of different names and addresses, and got "
+            "Expected two databases of different names and addresses, and got "
             f"{[(one.name, one.url) for one in databases]}: one that has both shares has the "
             "blurred record."
         )
 
 
-def largest_steps(calibration: MomentCalibration, grid: Grid) -> tuple[float, float]:
-    """B: how many steps an honest blurred number of qqᵀ and of p has at most."""
-    setting = calibration.setting
-    return (
-        (setting.q_bound**2 + DEVIATIONS * calibration.m_noise) / grid.quadratic + 1,
-        (setting.p_bound + DEVIATIONS * calibration.p_noise) / grid.linear + 1,
-    )
+def largest_steps(calibration: MomentCalibration, grid: Grid) -> float:
+    """B: how many steps an honest blurred number has at most."""
+    return (calibration.reach.submission + DEVIATIONS * calibration.noise) / grid.quadratic + 1
 
 
-def refuse_unless_shareable(calibration: InputCalibration | MomentCalibration, grid: Grid) -> None:
+def refuse_unless_shareable(calibration: Any, grid: Grid) -> None:
     """Refuse noise that is too coarse for its grid, or too large for 2³² contributors to add."""
     if not isinstance(calibration, MomentCalibration):
         raise InfeasibleError(
-            "Expected mechanism='moment' with trust='split': only what adds can be shared."
+            "Expected mechanism='moment' with two databases: only what adds can be shared."
         )
-    beside = calibration.m_noise / 2**0.5  # the smaller of the two deviations of qqᵀ
-    for name, least, step, largest in zip(
-        ("qqᵀ", "p"),
-        (beside, calibration.p_noise),
-        (grid.quadratic, grid.linear),
-        largest_steps(calibration, grid),
-        strict=True,
-    ):
-        if least < LEAST_NOISE * step:
-            raise InfeasibleError(
-                f"Expected the noise {least:.4g} on {name} to span {LEAST_NOISE:g} steps of "
-                f"{step:.4g}. Propose the agreement again: its grid is too coarse for sharing."
-            )
-        if largest * MOST_CONTRIBUTORS >= 2.0**63:
-            raise InfeasibleError(
-                f"Expected a blurred number of {name} to stay below 2**31 steps, so that 2**32 "
-                f"contributors cannot overflow, but it may have {largest:.4g}: the noise is too "
-                "large for its grid. Drop local_epsilon or raise it; with split "
-                "trust neither database sees a submission anyway."
-            )
+    least, step = calibration.noise / 2**0.5, grid.quadratic  # off the diagonal there is less
+    if least < LEAST_NOISE * step:
+        raise InfeasibleError(
+            f"Expected the noise {least:.4g} to span {LEAST_NOISE:g} steps of {step:.4g}. Propose "
+            "the agreement again: its grid is too coarse for sharing."
+        )
+    largest = largest_steps(calibration, grid)
+    if largest * MOST_CONTRIBUTORS >= 2.0**63:
+        raise InfeasibleError(
+            "Expected a blurred number to stay below 2**31 steps, so that 2**32 contributors "
+            f"cannot overflow, but it may have {largest:.4g}: the noise is too large for its grid. "
+            "Drop local_epsilon or raise it; with two databases neither sees a submission anyway."
+        )
 
 
 def _is_origin(url: str) -> bool:

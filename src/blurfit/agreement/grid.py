@@ -4,11 +4,12 @@ Noise that is drawn in floating point can be recognised by its last bits. So wha
 multiple of a power of two that everyone knows, and the noise is a discrete Gaussian on those
 multiples. That has to be paid for:
 
-* *Rounding the record.* `input` rounds q and p towards zero, which never lengthens them. `moment`
-  rounds qqᵀ and p to the nearest multiples; two records then differ by up to g_m·d and g_p·√d more
-  (Frobenius norm; Euclidean norm). The steps are chosen such that this is at most ξΔ, ξ = 2⁻¹¹, and
-  noise is calibrated for bounds R_q and R_p that are larger by the factor 1 + ξ, which raises the
-  sensitivity to at least (1 + ξ)Δ (it grows with R_q² and R_p).
+* *Rounding the record.* `input` rounds q and p towards zero, which never lengthens them; noise is
+  calibrated for bounds that are larger by the factor 1 + ξ, ξ = 2⁻¹¹. `moment` rounds the products
+  of z to the nearest multiples of one step g, so that each product of two records differs by up to
+  g more, and the matrix by up to g·k in the Frobenius norm, k its size. The step is such that this
+  is at most half of ξΔ; the other half is far more than what floating point adds to the products.
+  Noise is calibrated for a reach of (1 + ξ)Δ (`enlarged`).
 * *Discrete noise.* The sum of n discrete Gaussians of deviation s on a grid of step g ≤ s/2¹⁰
   differs from one of deviation s√n by less than e^{−10⁶} (Canonne, Kamath and Steinke 2020; Poisson
   summation), and that one from a rounded continuous Gaussian by a factor of 1 ± (g/s)²x²/(24n) at x
@@ -32,23 +33,23 @@ import math
 from dataclasses import dataclass
 
 from blurfit.errors import InfeasibleError, NotCertifiedError
-from blurfit.theory.calibration import InputCalibration, MomentCalibration
 from blurfit.theory.certified import spectrum_floor
+from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.moment_calibration import MomentCalibration, Reach
 
 ROUNDING = 2.0**-11  # ξ: bounds are enlarged by this share, which pays for rounding the record
 DISCRETE_SHARE = 1e-3  # of δ, kept back for noise that is discrete
 LATTICE_SHARE = {"moment": 0.0, "input": 2.0**-10}  # of ε, kept back for weights on a lattice
 _RESOLUTION = {"moment": 2.0**-10, "input": 2.0**-13}  # of the noise's deviation, at the coarsest
-_SPLIT_RESOLUTION = 2.0**-11  # of m_noise, so that beside the diagonal too 2¹⁰ steps are spanned
+_SHARED_RESOLUTION = 2.0**-11  # of the noise, so that off the diagonal too 2¹⁰ steps are spanned
 _WEIGHT_RESOLUTION = 2.0**-20  # of the weight bound
 _POINTS_IN_A_CELL = 2.0**12  # times d^{3/2}/ε
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Steps, each a power of two: of q (input) or of qqᵀ (moment), of the noise on p, and of p̃.
-
-    `dither` is the step that p̃ is a multiple of; it is finer than `linear` for `input` only.
+    """Steps, each a power of two: for `input` of q, of the noise on p, and of p̃, where
+    `dither` is finer than `linear`; for `moment` one step, of the products of z, three times.
     """
 
     quadratic: float
@@ -57,21 +58,23 @@ class Grid:
 
     @classmethod
     def of(
-        cls, calibration: InputCalibration | MomentCalibration, *, split: bool = False
+        cls,
+        calibration: InputCalibration | MomentCalibration,
+        *,
+        size: int,
+        shared: bool = False,
     ) -> "Grid":
         """The coarsest grid that the calibration's budget for rounding allows.
 
-        With `split` trust it is such that every number's noise spans at least 2¹⁰ steps.
+        `size` is d for `input`, and how many rows zzᵀ has for `moment`. Where trust is `shared`
+        between two databases, every number's noise spans at least 2¹⁰ steps.
         """
-        d = calibration.setting.dimension
         if isinstance(calibration, MomentCalibration):
-            # half of ξΔ for each of the two roundings, in the geometry ‖M‖_F² + ‖p‖²/τ²
-            slack = ROUNDING * calibration.sensitivity / (1 + ROUNDING) / 2
-            coarse = _SPLIT_RESOLUTION if split else _RESOLUTION["moment"]
-            quadratic = min(slack / d, calibration.m_noise * coarse)
-            linear = min(slack * calibration.balance / math.sqrt(d), calibration.p_noise * coarse)
-            step = power_of_two_below(linear)
-            return cls(power_of_two_below(quadratic), step, step)
+            slack = ROUNDING * calibration.reach.sums / (1 + ROUNDING) / 2
+            coarse = _SHARED_RESOLUTION if shared else _RESOLUTION["moment"]
+            step = power_of_two_below(min(slack / size, calibration.noise * coarse))
+            return cls(step, step, step)
+        d = size
         quadratic = calibration.q_noise * _RESOLUTION["input"]
         linear = power_of_two_below(calibration.p_noise * _RESOLUTION["input"])
         points = _POINTS_IN_A_CELL * d**1.5 / calibration.model.epsilon
@@ -79,19 +82,26 @@ class Grid:
         return cls(power_of_two_below(quadratic), linear, min(linear, power_of_two_below(finest)))
 
     def verify(
-        self, calibration: InputCalibration | MomentCalibration, *, split: bool = False
+        self,
+        calibration: InputCalibration | MomentCalibration,
+        *,
+        size: int,
+        shared: bool = False,
     ) -> None:
-        """Refuse all steps but those that follow from the noise.
-
-        A coarser grid costs privacy that nothing pays for, and so does a much finer one where the
-        noise is drawn in bulk.
+        """Refuse all steps but those that follow from the noise: a coarser grid costs privacy that
+        nothing pays for.
         """
-        expected = Grid.of(calibration, split=split)
+        expected = Grid.of(calibration, size=size, shared=shared)
         if self != expected:
             raise NotCertifiedError(
                 f"Expected the grid {expected}, which follows from the noise, but {self} is "
                 "stated. Do not send anything under this agreement."
             )
+
+
+def enlarged(reach: Reach) -> Reach:
+    """(1 + ξ) times as far: what noise is calibrated for, so that rounding is paid."""
+    return Reach(*((1 + ROUNDING) * one for one in reach))
 
 
 def weight_step(weight_bound: float) -> float:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from blurfit.agreement.databases import Database
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Neighbours
 
@@ -27,15 +26,25 @@ def releases_in_words(model: ModelGuarantee) -> str:
     )
 
 
-def either_in_words(databases: Sequence[Database], epsilon: float, delta: float) -> str:
-    """What one of two databases learns from the shares that it gets, where trust is split."""
-    first, second = (one.name for one in databases)
+def either_in_words(names: Sequence[str], epsilon: float, delta: float, quorum: int) -> str:
+    """What one of two databases learns from the shares that it gets, and on what condition."""
+    first, second = names
     return (
         f"{first} gets a masked share of each submission and {second} the seed of its mask. Either "
         "alone is random numbers, which say nothing about a record as long as AES-256 is not "
         "broken. All that either learns are the blurred sums from which the model is computed, so "
         f"the promise to the model's readers, ε = {epsilon:g}, δ = {delta:g}, holds against each "
-        "of the two as well."
+        f"of the two as well. {condition_in_words(quorum)}"
+    )
+
+
+def condition_in_words(quorum: int) -> str:
+    """What the promise against either of two databases depends on."""
+    return (
+        "This holds only if the two do not put their shares together, if each follows the "
+        f"protocol, and if neither invents contributors: at least {quorum:,} of those who are "
+        "counted must be honest people. Invitations, which each database gives out itself, are "
+        "there to keep invented ones out."
     )
 
 
@@ -44,19 +53,15 @@ def together_in_words(local: LocalGuarantee) -> str:
     return (
         "Together they could undo the sharing, and then one submission is at most μ = "
         f"{local.mu:.4g} Gaussian differentially private: ε = {local.epsilon:.4g} at δ = "
-        f"{local.delta:.3g}, for any two records. "
-        + local_in_words(local).replace("The database could", "Together they could")
+        f"{local.delta:.3g}, for any two records. " + local_in_words(local, "Together they")
     )
 
 
-def local_in_words(local: LocalGuarantee) -> str:
-    """What a database could learn from a single submission, by its ε at δ = 10⁻⁶."""
+def local_in_words(local: LocalGuarantee, who: str = "The database") -> str:
+    """What somebody could learn from a single submission, by its ε at δ = 10⁻⁶."""
     epsilon = epsilon_of(local.mu, _YARDSTICK)  # whatever δ the agreement states: μ decides
     if epsilon <= _STRONG:
-        return "The database could learn very little from a single submission."
+        return f"{who} could learn very little from a single submission."
     if epsilon <= _WEAK:
-        return (
-            "The database could learn something from a single submission, "
-            "but could not be sure of it."
-        )
-    return "The database could learn a great deal from a single submission."
+        return f"{who} could learn something from a single submission, but could not be sure of it."
+    return f"{who} could learn a great deal from a single submission."

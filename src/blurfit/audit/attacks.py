@@ -5,13 +5,16 @@
 | `known direction` | how the two neighbours differ and how loud the noise is: Neyman and Pearson's best test for additive Gaussian noise |
 | `linear` | nothing beforehand: Fisher's discriminant, Σ⁺(m − m'); finds noise that two numbers share |
 | `quadratic` | nothing beforehand: the log-ratio of two fitted Gaussians; finds what changes the spread |
+| `nearest` | nothing beforehand: how close the k-th nearest pilot release of either side is; finds a shape of any kind, such as a spike |
 | `lowest bit` | that numbers are floats: the last bit that is set betrays which value noise was added to |
 """  # noqa: E501 (a table)
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial import cKDTree
 
 FloatArray = npt.NDArray[np.float64]
 Score = Callable[[FloatArray], FloatArray]  # releases (trials, k) → scores (trials,)
@@ -47,6 +50,27 @@ def quadratic(first: FloatArray, second: FloatArray) -> Score:
         x = (releases - centre) / scale
         one, other = (side(x) for side in sides)
         return np.asarray(one - other)
+
+    return score
+
+
+def nearest(first: FloatArray, second: FloatArray) -> Score:
+    """ln of the distance to the k-th nearest of the second pilot set over that of the first.
+
+    The density of either side, up to a factor that both share. Columns are scaled by the median
+    distance from the median, which heavy tails do not move.
+    """
+    both = np.concatenate([first, second])
+    centre = np.median(both, axis=0)
+    spread = np.median(np.abs(both - centre), axis=0)
+    scale = np.where(spread > 0, spread, 1.0)
+    sides = [cKDTree((side - centre) / scale) for side in (first, second)]
+    k = max(3, int(math.sqrt(len(first)) / 2))
+
+    def score(releases: FloatArray) -> FloatArray:
+        x = (releases - centre) / scale
+        one, other = (np.log(np.asarray(side.query(x, [k])[0])[:, 0] + 1e-300) for side in sides)
+        return np.asarray(other - one)
 
     return score
 

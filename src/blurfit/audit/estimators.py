@@ -29,14 +29,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone  # type: ignore[import-untyped]
 
+from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
+from blurfit.audit.attacks import Score, nearest
 from blurfit.audit.examination import Finding
-from blurfit.audit.findings import CONFIDENCE, TRIALS, audit
+from blurfit.audit.findings import audit
 from blurfit.errors import InvalidValueError
 from blurfit.validate import one_of, whole
 
 FloatArray = npt.NDArray[np.float64]
 PUBLISHED = ("coef_", "intercept_")
-PAIRS = ("target", "features", "middle", "scale")
+PILOT = 0.1  # as many fits more, for the attacker that looks at the shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +169,24 @@ def audit_estimator(
         model = clone(estimator)
         if seeded:
             model.set_params(random_state=int(generator.integers(2**31)))
-        model.fit(*table)
+        try:
+            model.fit(*table)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise InvalidValueError(
+                f"{model!r} could not be fitted to a table of {len(table[1])} rows: {error}"
+            ) from error
         return np.concatenate([np.ravel(np.asarray(getattr(model, a))) for a in published])
+
+    pilot = max(20, int(PILOT * trials))
+
+    def trained(pair: Tables, number: int) -> dict[str, Score]:
+        """The attacker that looks at the shape, on fits that are not counted."""
+        generator = np.random.default_rng([seed, number, pilot])
+        sides = [
+            np.array([release(table, generator) for _ in range(pilot)])
+            for table in (pair.first, pair.second)
+        ]
+        return {"nearest": nearest(*sides)}
 
     each = 1 - (1 - confidence) / max(1, len(pairs))
     return [
@@ -182,9 +200,10 @@ def audit_estimator(
                 trials=trials,
                 confidence=each,
                 seed=seed,
+                attacks=trained(pair, number),
                 name="model",
             ),
             pair=pair.name,
         )
-        for pair in pairs
+        for number, pair in enumerate(pairs)
     ]

@@ -11,25 +11,27 @@ a rival's, your own. `audit_agreement` attacks what an agreement's contributors 
 do.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.audit import releases
+from blurfit.audit import CONFIDENCE, TRIALS, releases
 from blurfit.audit.attacks import Score, along
 from blurfit.audit.examination import Finding, examine
 from blurfit.audit.pairs import Pair, collection_pairs, exact_mu, submission_pairs
-from blurfit.audit.releases import Record, noise_scales, noiseless
+from blurfit.audit.releases import Crowd, Record, noise_scales, noiseless
+from blurfit.progress import Progress, silent
 from blurfit.theory.calibration import MomentCalibration
 from blurfit.theory.gaussian import epsilon_of
 
 FloatArray = npt.NDArray[np.float64]
 Release = Callable[[Any, np.random.Generator], npt.ArrayLike]
 
-TRIALS, CONFIDENCE = 4000, 0.999
 CHEAP = 50  # as many more trials where no model has to be learned,
 MOST_NUMBERS = 4e6  # as long as they are no more numbers than these
 
@@ -91,7 +93,7 @@ def audit_agreement(
     trials: int = TRIALS,
     confidence: float = CONFIDENCE,
     seed: int = 0,
-    progress: Callable[[str], object] | None = None,
+    progress: Progress = silent,
 ) -> list[Finding]:
     """Attack a submission, the sums (where they may be published) and the model, in turn.
 
@@ -103,84 +105,83 @@ def audit_agreement(
         seed: for the honest crowd, where it is drawn at once. Contributors take no seed.
         progress: is called with a name before each attack.
     """
-    generator = np.random.default_rng(seed)
-    promise, local = (agreement.epsilon, agreement.delta), agreement.calibration.local
-    moment = isinstance(agreement.calibration, MomentCalibration)
     found = []
-
-    def attack(
-        view: str, pair: Pair, draw: Callable[[Record, int], FloatArray], **how: Any
-    ) -> None:
-        if progress is not None:
-            progress(f"{view}: {pair.name}")
-        found.append(
-            examine(
-                lambda which, count: draw(pair.second if which else pair.first, count),
-                confidence=confidence,
-                labels=(view, pair.name),
-                **how,
-            )
-        )
-
-    def known(pair: Pair, delta: float) -> dict[str, Any]:
-        """For additive Gaussian noise: the best direction, and the true ε."""
-        apart = noiseless(agreement, pair.first) - noiseless(agreement, pair.second)
-        return {
-            "attacks": {"known direction": along(apart / noise_scales(agreement) ** 2)},
-            "exact": epsilon_of(exact_mu(agreement, pair), delta),
-        }
-
-    for pair in submission_pairs(agreement):
-        attack(
-            "submission",
-            pair,
-            lambda record, count: releases.submissions(agreement, record, count),
-            trials=_cheap(agreement, trials),
-            promise=(local.epsilon, local.delta),
-            gaussian=local.delta,
-            bridge=True,
-            **known(pair, local.delta),
-        )
-    beside = submission_pairs(agreement)[0]
-    attack(
-        "submission",
-        Pair("beside a colluder's noise", beside.first, beside.second, beside.crowd),
-        lambda record, count: beside_a_colluder(agreement, record, count),
-        trials=_cheap(agreement, trials),
-        promise=(local.epsilon, local.delta),
-    )
-    for pair in collection_pairs(agreement):
-        crowd = pair.crowd
-        if moment:
-            attack(
-                "sums",
-                pair,
-                lambda record, count, crowd=crowd: releases.packed_sums(  # type: ignore[misc]
-                    agreement, record, crowd, count, generator
-                ),
-                trials=_cheap(agreement, trials),
-                promise=promise,
-                gaussian=promise[1],
-                bridge=True,
-                **known(pair, promise[1]),
-            )
-        attack(
-            "model",
-            pair,
-            lambda record, count, crowd=crowd: releases.models(  # type: ignore[misc]
-                agreement, record, crowd, count, generator
-            ),
-            trials=trials,
-            promise=promise,
-            gaussian=promise[1] if moment else None,
-        )
+    for attack in _attacks(agreement, trials, np.random.default_rng(seed)):
+        progress(f"{attack.view}: {attack.pair.name}")
+        found.append(attack.carried_out(confidence))
     return found
 
 
 def number_of_attacks(agreement: Agreement) -> int:
     """How many findings `audit_agreement` has, for whoever waits for them."""
-    views = 2 if isinstance(agreement.calibration, MomentCalibration) else 1
-    return len(submission_pairs(agreement)) + 1 + views * len(collection_pairs(agreement))
+    return len(_attacks(agreement, TRIALS, np.random.default_rng(0)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Attack:
+    """What is seen of which neighbours, how often, and what was promised of it."""
+
+    view: str
+    pair: Pair
+    draw: Callable[[Record, int], FloatArray]
+    trials: int
+    promise: tuple[float, float]
+    gaussian: float | None = None  # the δ to read a claim of μ-GDP at
+    known: Mapping[str, Any] = field(default_factory=dict)  # more of what `examine` takes
+
+    def carried_out(self, confidence: float) -> Finding:
+        return examine(
+            lambda which, count: self.draw(self.pair.second if which else self.pair.first, count),
+            trials=self.trials,
+            confidence=confidence,
+            promise=self.promise,
+            labels=(self.view, self.pair.name),
+            gaussian=self.gaussian,
+            **self.known,
+        )
+
+
+def _attacks(agreement: Agreement, trials: int, generator: np.random.Generator) -> list[_Attack]:
+    return [*_on_submissions(agreement, trials), *_on_collections(agreement, trials, generator)]
+
+
+def _on_submissions(agreement: Agreement, trials: int) -> Iterator[_Attack]:
+    local, many = agreement.calibration.local, _cheap(agreement, trials)
+    promise, pairs = (local.epsilon, local.delta), submission_pairs(agreement)
+    for pair in pairs:
+        draw = partial(releases.submissions, agreement)
+        known = _additive(agreement, pair, local.delta)
+        yield _Attack("submission", pair, draw, many, promise, local.delta, known)
+    beside = replace(pairs[0], name="beside a colluder's noise")
+    yield _Attack("submission", beside, partial(beside_a_colluder, agreement), many, promise)
+
+
+def _on_collections(
+    agreement: Agreement, trials: int, generator: np.random.Generator
+) -> Iterator[_Attack]:
+    promise = agreement.epsilon, agreement.delta
+    moment = isinstance(agreement.calibration, MomentCalibration)
+
+    def of(release: Callable[..., FloatArray], crowd: Crowd) -> Callable[[Record, int], FloatArray]:
+        return lambda record, count: release(agreement, record, crowd, count, generator)
+
+    for pair in collection_pairs(agreement):
+        if moment:
+            sums, many = of(releases.packed_sums, pair.crowd), _cheap(agreement, trials)
+            known = _additive(agreement, pair, promise[1])
+            yield _Attack("sums", pair, sums, many, promise, promise[1], known)
+        models = of(releases.models, pair.crowd)
+        yield _Attack("model", pair, models, trials, promise, promise[1] if moment else None)
+
+
+def _additive(agreement: Agreement, pair: Pair, delta: float) -> dict[str, Any]:
+    """For additive Gaussian noise: the best direction, and the true ε."""
+    apart = noiseless(agreement, pair.first) - noiseless(agreement, pair.second)
+    return {
+        "attacks": {"known direction": along(apart / noise_scales(agreement) ** 2)},
+        "exact": epsilon_of(exact_mu(agreement, pair), delta),
+        "bridge": True,
+    }
 
 
 def beside_a_colluder(agreement: Agreement, record: Record, trials: int) -> FloatArray:

@@ -16,8 +16,9 @@ from blurfit.contributor.noise import to_grid
 from blurfit.contributor.perturb import blur
 from blurfit.errors import InfeasibleError
 from blurfit.learning.learner import weights_of
-from blurfit.learning.statistics import Statistics, pack
+from blurfit.learning.statistics import Statistics
 from blurfit.simulation.sampler import sampler_for
+from blurfit.theory import triangle
 from blurfit.theory.calibration import InputCalibration
 
 FloatArray = npt.NDArray[np.float64]
@@ -128,17 +129,16 @@ def noise_scales(agreement: Agreement) -> FloatArray:
     calibration, d = agreement.calibration, agreement.dimension
     if isinstance(calibration, InputCalibration):
         return np.repeat([calibration.q_noise, calibration.p_noise], d)
-    rows, columns = np.triu_indices(d)
     beside = calibration.m_noise / math.sqrt(2)
-    triangle = np.where(rows == columns, calibration.m_noise, beside)
-    return np.concatenate([triangle, np.full(d, calibration.p_noise)])
+    upper = np.where(triangle.on_diagonal(d), calibration.m_noise, beside)
+    return np.concatenate([upper, np.full(d, calibration.p_noise)])
 
 
 def noiseless(agreement: Agreement, record: Record) -> FloatArray:
     """A submission without noise: q or the triangle of qqᵀ, and p."""
     if isinstance(agreement.calibration, InputCalibration):
         return np.concatenate([record.q, record.p])
-    return np.concatenate([pack(np.outer(record.q, record.q)), record.p])
+    return np.concatenate([triangle.pack(np.outer(record.q, record.q)), record.p])
 
 
 def _affordable(agreement: Agreement, crowd: Crowd, trials: int) -> bool:
@@ -155,8 +155,4 @@ def _matrices(agreement: Agreement, quadratic: FloatArray) -> FloatArray:
     """q̃q̃ᵀ or M̃ of each submission."""
     if isinstance(agreement.calibration, InputCalibration):
         return np.asarray(quadratic[:, :, None] * quadratic[:, None, :])
-    d = agreement.dimension
-    rows, columns = np.triu_indices(d)
-    full = np.empty((len(quadratic), d, d))
-    full[:, rows, columns] = full[:, columns, rows] = quadratic
-    return full
+    return triangle.unpack(quadratic, agreement.dimension)

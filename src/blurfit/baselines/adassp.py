@@ -40,7 +40,8 @@ from blurfit.baselines.risk import Risk, SquaredRisk
 from blurfit.baselines.rival import ApproximateRival, RivalRegressor
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee
-from blurfit.learning.statistics import Statistics, unpack
+from blurfit.learning.statistics import Statistics
+from blurfit.theory import triangle
 from blurfit.theory.gaussian import delta_of, mu_of
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import one_of
@@ -128,7 +129,7 @@ class AdaSSPRegressor(ApproximateRival, RivalRegressor):
         lowest -= k * reach.eigenvalue * math.sqrt(math.log(6 / self.delta))
         forecast = k * reach.gram * math.sqrt(d * math.log(2 * d * d / FAILURE))
         ridge = max(0.0, forecast - max(0.0, lowest))
-        Z = unpack(generator.standard_normal(d * (d + 1) // 2), d)
+        Z = triangle.unpack(generator.standard_normal(triangle.size(d)), d)
         gram = sums.gram + k * reach.gram * Z + ridge * np.eye(d)
         moment = sums.moment + k * reach.moment * generator.standard_normal(d)
         return np.asarray(np.linalg.lstsq(gram, moment, rcond=None)[0])

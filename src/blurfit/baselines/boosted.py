@@ -34,7 +34,7 @@ import numpy.typing as npt
 from blurfit.baselines.adassp import Sensitivities
 from blurfit.baselines.rival import ApproximateRival, RivalRegressor
 from blurfit.estimators.guarantee import FitGuarantee
-from blurfit.learning.statistics import unpack
+from blurfit.theory import triangle
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.validate import one_of, whole
 
@@ -105,7 +105,7 @@ class BoostedAdaSSPRegressor(ApproximateRival, RivalRegressor):
         lowest = float(np.linalg.eigvalsh(gram)[0])
         lowest += sigma * reach.eigenvalue * (float(generator.standard_normal()) - TAIL)
         ridge = max(0.0, TAIL * sigma * reach.gram * math.sqrt(d) - max(0.0, lowest))
-        Z = unpack(generator.standard_normal(d * (d + 1) // 2), d)
+        Z = triangle.unpack(generator.standard_normal(d * (d + 1) // 2), d)
         inverse = np.linalg.pinv(gram + sigma * reach.gram * Z + ridge * np.eye(d), hermitian=True)
         weights = np.zeros(d)
         for _ in range(self.rounds):

@@ -27,7 +27,8 @@ import numpy.typing as npt
 from blurfit.baselines.risk import LogisticRisk, Risk, SquaredRisk
 from blurfit.baselines.rival import PureRival, RivalClassifier, RivalRegressor
 from blurfit.errors import InvalidValueError
-from blurfit.learning.statistics import Statistics, unpack
+from blurfit.learning.statistics import Statistics
+from blurfit.theory import triangle
 from blurfit.theory.setting import Neighbours
 
 FloatArray = npt.NDArray[np.float64]
@@ -77,7 +78,7 @@ class FunctionalMechanism(PureRival):
         """From G = Σxxᵀ and c = Σyx: noise, ridge, and the trimmed spectrum."""
         d = sums.dimension
         scale = polynomial.sensitivity(d, self.neighbours) / self.epsilon
-        noise = unpack(generator.laplace(0.0, scale, d * (d + 1) // 2), d)
+        noise = triangle.unpack(generator.laplace(0.0, scale, triangle.size(d)), d)
         # The coefficient of w_j² is ½A_jj, that of w_j·w_l is A_jl: the diagonal's noise doubles.
         A = polynomial.square * sums.gram + noise + np.diag(np.diag(noise))
         b = polynomial.slope * sums.moment + generator.laplace(0.0, scale, d)

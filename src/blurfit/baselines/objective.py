@@ -19,10 +19,10 @@ in the place of `change`, which covers adding or removing one record; for "repla
 person can change then. Its proof takes the noise along the gradient's change for one Gaussian, but
 that direction depends on w, hence on b (docs/errata.md), so the promise is claimed and not proved.
 
-**certified**: `blurfit.theory.certified` with σ_u = 0: J = ln(1 + λ/ridge) and all of the gradient's
-change moving with w, in the plane of x and x', so that m = change/σ is the largest with
-E[(1 − exp(ε − J − m²/2 − mX))₊] ≤ δ, X ~ χ_{min(2, d)}. Its proof asks of the loss a Hessian of rank
-one along x and a gradient's change in span{x, x'}: every loss of w·x has both.
+**certified**: `blurfit.theory.certified` with σ_u = 0: J = ln(1 + λ/ridge), and all of the
+gradient's change moves with w, in the plane of x and x', so that m = change/σ is the largest with
+E[(1 − exp(ε − J − m²/2 − mX))₊] ≤ δ, X ~ χ_{min(2, d)}. Its proof asks of the loss a Hessian of
+rank one along x and a gradient's change in span{x, x'}: every loss of w·x has both.
 """
 
 import math

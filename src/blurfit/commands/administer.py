@@ -18,6 +18,14 @@ from blurfit.errors import InvalidValueError
 from blurfit.messages.shares import ROLES, Role
 from blurfit.protocol import tokens
 
+_WITH_INVITATIONS = (
+    "Now give out this database's invitations, one to each person: `blurfit invite`. The other "
+    "database gives out its own."
+)
+_WITHOUT_INVITATIONS = (
+    "Without invitations nothing keeps the other database from inventing contributors, and then "
+    "the promise against it does not hold."
+)
 _EXAMPLE = "agreement.json --to http://127.0.0.1:8000"
 _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
 
@@ -26,12 +34,17 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
 @agreement_file
 @service
 @administrator
-@click.option("--invited", is_flag=True, help="Take submissions with an invitation only.")
+@click.option(
+    "--invited/--anyone",
+    default=None,
+    help="Whether each submission needs an invitation; with two databases it does by default, "
+    "with one it does not.",
+)
 @click.option(
     "--as",
     "role",
     type=click.Choice(ROLES[1:]),
-    help="Which of the agreement's two databases this is, where trust is split.",
+    help="Which of the agreement's two databases this is, if it has two.",
 )
 @as_json
 def open_collection(
@@ -39,7 +52,7 @@ def open_collection(
     url: str,
     patience: float,
     token_file: Path,
-    invited: bool,
+    invited: bool | None,
     role: Role | None,
     as_json: bool,
 ) -> None:
@@ -48,6 +61,8 @@ def open_collection(
     with _database(url, patience, token_file) as database:
         state = database.open(agreed, invited=invited, role=role or "whole")
     sentence = f"{_in_words(state)} Contributors may send under {state['fingerprint']}."
+    if agreed.databases:
+        sentence += f" {_WITH_INVITATIONS if state['invited'] else _WITHOUT_INVITATIONS}"
     answer(state, sentence, as_json=as_json)
 
 
@@ -71,7 +86,7 @@ def invite(
     links: bool,
     as_json: bool,
 ) -> None:
-    """Make one-time invitations for a collection that was opened with --invited."""
+    """Make one-time invitations for a collection that is open to the invited only."""
     agreed = load_agreement(agreement)
     if out.exists():
         raise InvalidValueError(f"Expected --out {str(out)!r} to be new: it may hold invitations.")

@@ -3,26 +3,18 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
-from blurfit.agreement.agreement import Agreement
-from blurfit.audit.estimators import (
-    PAIRS,
-    Range,
-    Tables,
-    audit_estimator,
-    load_estimator,
-    pair_of,
-)
-from blurfit.audit.examination import Finding
-from blurfit.audit.findings import CONFIDENCE, TRIALS, audit_agreement, number_of_attacks
-from blurfit.commands.audit_report import plot, report
+from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
+from blurfit.commands.common import load_agreement, picture_file, wrote
 from blurfit.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.audit.estimators import Range, Tables
+    from blurfit.audit.examination import Finding
 
 AGREEMENT, ESTIMATOR = "agreement", "estimator"
 
@@ -63,7 +55,7 @@ AGREEMENT, ESTIMATOR = "agreement", "estimator"
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="For the crowd's noise.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-@click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw into this file.")
+@picture_file
 def audit_command(
     file: Path | None,
     where: str | None,
@@ -84,11 +76,16 @@ def audit_command(
 
     Exit code 1 if a promise is broken.
     """
+    from rich.console import Console
+
+    from blurfit.audit.estimators import Range, audit_estimator, load_estimator
+    from blurfit.commands.audit_report import plot, report
+
     if (file is None) == (where is None):
         raise click.UsageError("Give the FILE of an agreement, or --of module:Estimator.")
     if where is None:
         assert file is not None
-        findings = _attack(Agreement.load(file), trials, confidence, seed)
+        findings = _attack(load_agreement(file), trials, confidence, seed)
     else:
         known = Range(rows, columns, features, target, labels)
         tables = [_tables(pair, known) for pair in pairs or PAIRS]
@@ -100,6 +97,7 @@ def audit_command(
     subject = AGREEMENT if where is None else ESTIMATOR
     if picture is not None:
         plot(findings, picture)
+        wrote(picture)
     if as_json:
         click.echo(json.dumps([one.to_dict() for one in findings], indent=2))
     else:
@@ -108,7 +106,12 @@ def audit_command(
         raise SystemExit(1)
 
 
-def _attack(agreement: Agreement, trials: int, confidence: float, seed: int) -> list[Finding]:
+def _attack(agreement: "Agreement", trials: int, confidence: float, seed: int) -> "list[Finding]":
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from blurfit.audit.findings import audit_agreement, number_of_attacks
+
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("Attacking", total=number_of_attacks(agreement))
 
@@ -125,13 +128,20 @@ def _setting(text: str) -> tuple[str, Any]:
     if not sign or not name:
         raise InvalidValueError(f"Expected --set={text!r} to be name=value, such as epsilon=1.")
     try:
-        return name, json.loads(value)
+        return name, _tuples(json.loads(value))
     except json.JSONDecodeError:
         return name, value  # a word, such as accounting=exact
 
 
-def _tables(pair: str, known: Range) -> Tables:
+def _tuples(value: Any) -> Any:
+    """Lists as tuples, which is how Python writes bounds."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _tables(pair: str, known: "Range") -> "Tables":
     """A named pair, or the one in two files."""
+    from blurfit.audit.estimators import Tables, pair_of
+
     if "," not in pair:
         return pair_of(pair, known)
     first, second = (_table(Path(place), labels=known.labels) for place in pair.split(",", 1))
@@ -139,6 +149,8 @@ def _tables(pair: str, known: Range) -> Tables:
 
 
 def _table(path: Path, *, labels: bool) -> tuple[Any, Any]:
+    import numpy as np
+
     try:
         values = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
     except (OSError, ValueError) as error:

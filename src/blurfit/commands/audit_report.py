@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from blurfit.audit.examination import Finding
+from blurfit.optional import optional
 
 
 def report(
@@ -15,22 +16,29 @@ def report(
 ) -> RenderableType:
     """What was promised, what was found, and how they compare."""
     scope = "each" if subject == "agreement" else "all together"
-    table = Table(title=f"Lower bounds on ε, {scope} with confidence {confidence:g}")
-    table.title_justify = "left"
-    for name in ("seen", "neighbours", "attack"):
-        table.add_column(name, overflow="fold")
-    for name in ("promised", "counted", "Gaussian", "exact", "ratio"):
+    views = dict.fromkeys((one.view, one.promised) for one in findings)
+    tables = (_table([one for one in findings if (one.view, one.promised) == key]) for key in views)
+    heading = Text(f"Lower bounds on ε, {scope} with confidence {confidence:g}.")
+    return Group(Text(verdict(findings, subject)), Text(), heading, *tables)
+
+
+def _table(findings: Sequence[Finding]) -> Table:
+    """What was found in one view: it fits into 80 columns, because the view is the title."""
+    view, promised = findings[0].view, findings[0].promised
+    table = Table(title=f"{view}: ε = {promised:.4g} is promised", title_justify="left")
+    for name in ("neighbours", "attack"):
+        table.add_column(name)
+    for name in ("counted", "Gaussian", "exact", "ratio"):
         table.add_column(name, justify="right", no_wrap=True)
     for one in findings:
         table.add_row(
-            one.view,
             one.pair,
             one.attack,
-            *(_number(x) for x in (one.promised, one.counted, one.gaussian, one.exact)),
+            *(_number(x) for x in (one.counted, one.gaussian, one.exact)),
             f"{one.ratio:.2f}",
             style="bold red" if one.broken else None,
         )
-    return Group(table, Text(verdict(findings, subject)))
+    return table
 
 
 def verdict(findings: Sequence[Finding], subject: str = "agreement") -> str:
@@ -52,10 +60,8 @@ def verdict(findings: Sequence[Finding], subject: str = "agreement") -> str:
 
 def plot(findings: Sequence[Finding], path: Path) -> None:
     """Audited over promised ε, a bar for each attack."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
+    optional("matplotlib").use("Agg")
+    plt = optional("matplotlib.pyplot")
 
     figure, axis = plt.subplots(figsize=(8, 1 + 0.45 * len(findings)))
     names = [f"{one.view}: {one.pair}" for one in findings]

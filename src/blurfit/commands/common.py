@@ -26,6 +26,7 @@ from blurfit.errors import (
     ServiceError,
     StorageError,
 )
+from blurfit.optional import EXTRAS, missing
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -63,6 +64,11 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except BlurfitError as error:
             raise as_exit(error) from error
+        except ModuleNotFoundError as error:
+            package = str(error.name).partition(".")[0]
+            if package not in EXTRAS:
+                raise
+            raise WrongError(str(missing(package))) from error
         except OSError as error:
             if error.filename is None:
                 raise
@@ -131,6 +137,20 @@ def _in_a_folder(_context: object, _option: object, path: Path | None) -> Path |
     if path is not None and not path.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {str(path.parent)!r}; make it first.")
     return path
+
+
+picture_file = click.option(
+    "--plot",
+    "picture",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    callback=_in_a_folder,
+    help="Draw into this file (.png, .svg, .pdf).",
+)
+
+
+def wrote(path: Path) -> None:
+    """Say where something was written, on standard error: standard output is the answer's."""
+    click.echo(f"Wrote {path}.", err=True)
 
 
 def out_file(help_text: str, **options: Any) -> Callable[[Any], Any]:

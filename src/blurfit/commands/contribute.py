@@ -30,12 +30,17 @@ from blurfit.errors import InvalidValueError
     "--invitations",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
-    help="A file with an invitation for each row; where trust is split, one of each database.",
+    help="A file with an invitation for each row; where trust is shared, one of each database.",
 )
 @click.option(
     "--journal",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to keep track of what was sent; default: beside the table.",
+)
+@click.option(
+    "--other-people",
+    is_flag=True,
+    help="These are not the people of a table that was blurred before, though all answers agree.",
 )
 @as_json
 def contribute(
@@ -46,6 +51,7 @@ def contribute(
     out: Path | None,
     invitations: tuple[Path, ...],
     journal: Path | None,
+    other_people: bool,
     as_json: bool,
 ) -> None:
     """Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file (--out).
@@ -55,7 +61,7 @@ def contribute(
     agreed = load_agreement(agreement)
     if agreed.databases and out is not None:
         raise WrongError(
-            "Expected no --out: the agreement's trust is split, so a record is shared between two "
+            "Expected no --out: the agreement's trust is shared, so a record is shared between two "
             "databases and is nowhere in one piece."
         )
     if (url is None) == (out is None) and not agreed.databases:
@@ -72,6 +78,7 @@ def contribute(
                 table,
                 out,
                 journal=journal,
+                other_people=other_people,
                 progress=lambda done, of: progress.update(task, completed=done, total=of),
             )
         answer(
@@ -93,7 +100,7 @@ def contribute(
         def watch(done: int, of: int) -> None:
             progress.update(task, completed=done, total=of)
 
-        options = {"journal": journal, "progress": watch}
+        options = {"journal": journal, "other_people": other_people, "progress": watch}
         send = _share if agreed.databases else _send
         rows = send(agreed, table, url, patience, tokens, options)
     answer(
@@ -130,14 +137,14 @@ def _share(
     options: dict[str, Any],
 ) -> int:
     """A share to each of the agreement's two databases."""
-    from blurfit.contributor.share_sending import SplitClient
+    from blurfit.contributor.shared_client import SharedClient
 
     if url is not None:
         raise InvalidValueError(
             f"Expected no --to {url}: the agreement names its two databases, "
             f"{' and '.join(one.url for one in agreed.databases)}."
         )
-    with SplitClient(agreed, patience=patience) as client:
+    with SharedClient(agreed, patience=patience) as client:
         client.check()
         return client.contribute_table(table, invitations=tokens, **options)
 

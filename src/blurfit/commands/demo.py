@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from blurfit.commands.common import answer, as_json
 
 
-@click.command(epilog="Example: blurfit demo --split --contributors 2000 --out demo")
-@click.option("--split", is_flag=True, help="Share between two databases that publish together.")
+@click.command(epilog="Example: blurfit demo --two-databases --contributors 2000 --out demo")
+@click.option(
+    "--two-databases", is_flag=True, help="Share between two databases that publish together."
+)
 @click.option(
     "--contributors",
     type=click.IntRange(1000),
@@ -25,14 +26,17 @@ from blurfit.commands.common import answer, as_json
     help="Where the plot and the model are written.",
 )
 @as_json
-def demo(split: bool, contributors: int, out: Path, as_json: bool) -> None:
+def demo(two_databases: bool, contributors: int, out: Path, as_json: bool) -> None:
     """Let generated people agree, blur, send, and get a model."""
-    from blurfit.demo import one_database, two_databases
+    from rich.console import Console
 
-    play = two_databases.main if split else one_database.main
+    from blurfit.demo import one_database
+    from blurfit.demo import two_databases as with_two
+
+    play = with_two.main if two_databases else one_database.main
     play(out, contributors, Console(stderr=as_json))
     answer(
-        {"contributors": contributors, "split": split, "out": str(out)},
+        {"contributors": contributors, "two_databases": two_databases, "out": str(out)},
         f"{contributors:,} people took part; everything is in {out}.",
         as_json=as_json,
     )

@@ -1,22 +1,25 @@
 """`blurfit forecast`: what a collection will achieve, before anyone is asked."""
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
-from blurfit.commands.forecast_report import plot, report
+from blurfit.commands.common import picture_file, wrote
 from blurfit.commands.plans import Plan, Range, read_plan, read_table
 from blurfit.errors import InvalidValueError
-from blurfit.forecast.population import Population
-from blurfit.forecast.results import DEFAULT_TOLERANCE, Forecast
-from blurfit.forecast.sweep import DRAWS, forecast, forecast_agreement, whole_numbers
-from blurfit.forecast.tuning import EVALUATIONS, Advice, advise
+from blurfit.forecast import DRAWS, TOLERANCE
 from blurfit.theory.calibration import MECHANISMS, Mechanism
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from blurfit.forecast.population import Population
+    from blurfit.forecast.results import Forecast
+    from blurfit.forecast.tuning import Advice
 
 
 @click.command(
@@ -50,7 +53,7 @@ from blurfit.theory.calibration import MECHANISMS, Mechanism
 @click.option(
     "--within",
     type=float,
-    default=DEFAULT_TOLERANCE,
+    default=TOLERANCE,
     show_default=True,
     help="How near to no privacy the answers ask for.",
 )
@@ -60,7 +63,7 @@ from blurfit.theory.calibration import MECHANISMS, Mechanism
 @click.option("--draws", type=int, default=DRAWS, show_default=True, help="Collections simulated.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For the same numbers again.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-@click.option("--plot", "picture", type=click.Path(path_type=Path), help="Draw into this file.")
+@picture_file
 def forecast_command(
     file: Path,
     contributors: tuple[float, ...],
@@ -77,28 +80,26 @@ def forecast_command(
 
     Nothing private is read: the people are generated, or public, or assumed.
     """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from blurfit.commands.forecast_report import plot, report
+    from blurfit.forecast.sweep import whole_numbers
+
     plan = read_plan(file)
     population = _population(plan, options)
-    sizes = whole_numbers(contributors)
+    common = {"contributors": whole_numbers(contributors), "draws": draws, "seed": seed}
     with Progress(console=Console(stderr=True), transient=True) as progress:
         if plan.agreement is not None:
             _refuse_for_an_agreement(options, advising)
-            task = progress.add_task("Forecasting", total=len(sizes))
-            found = forecast_agreement(
-                plan.agreement,
-                population,
-                contributors=sizes,
-                draws=draws,
-                seed=seed,
-                progress=lambda: progress.advance(task),
-            )
-            advice: list[Advice] = []
+            found, advice = _under_agreement(plan, population, common, progress), []
         else:
-            found, advice = _sweep(
-                plan, population, sizes, mechanism, options, advising, draws, seed, progress
-            )
+            asked = _asked(plan, mechanism, options)
+            found = _sweep(plan, population, asked | common, progress)
+            advice = _advice(plan, population, found, asked, seed, progress) if advising else []
     if picture is not None:
         plot(found, picture)
+        wrote(picture)
     if as_json:
         document = found.to_dict() | {"advice": [asdict(one) for one in advice]}
         click.echo(json.dumps(document, indent=2))
@@ -106,23 +107,13 @@ def forecast_command(
         Console().print(report(found, within, advice))
 
 
-def _sweep(
-    plan: Plan,
-    population: Population,
-    sizes: list[int],
-    mechanism: Mechanism | None,
-    options: dict[str, Any],
-    advising: bool,
-    draws: int,
-    seed: int,
-    progress: Progress,
-) -> tuple[Forecast, list[Advice]]:
+def _asked(plan: Plan, mechanism: Mechanism | None, options: dict[str, Any]) -> dict[str, Any]:
+    """What to sweep over: options come before the plan, and the plan before defaults."""
     terms = dict(plan.terms)
     planned = terms.pop("epsilon", None)
     epsilons = options["epsilon"] or ((planned,) if planned else (0.1, 0.32, 1.0, 3.2, 10.0))
-    asked = terms.pop("mechanism", None) if mechanism is None else mechanism
+    kind = terms.pop("mechanism", None) if mechanism is None else mechanism
     terms.pop("mechanism", None)
-    mechanisms = (asked,) if asked else MECHANISMS
     local = terms.pop("local_epsilon", None)
     targets = options["local_epsilon"] or ((local,) if local else ())
     terms |= {
@@ -132,41 +123,68 @@ def _sweep(
     }
     if not targets:
         terms.pop("local_delta", None)
-    cells = len(sizes) * len(mechanisms) * len(epsilons) * (1 + len(targets))
-    task = progress.add_task("Forecasting", total=cells)
-    found = forecast(
-        plan.schema,
-        population,
-        contributors=sizes,
-        epsilons=epsilons,
-        mechanisms=mechanisms,
-        local_epsilons=(None, *targets),
-        terms=terms,
-        draws=draws,
-        seed=seed,
-        progress=lambda: progress.advance(task),
+    return {
+        "epsilons": epsilons,
+        "mechanisms": (kind,) if kind else MECHANISMS,
+        "local_epsilons": (None, *targets),
+        "terms": terms,
+    }
+
+
+def _under_agreement(
+    plan: Plan, population: "Population", common: dict[str, Any], progress: "Progress"
+) -> "Forecast":
+    from blurfit.forecast.sweep import forecast_agreement
+
+    assert plan.agreement is not None
+    task = progress.add_task("Forecasting", total=len(common["contributors"]))
+    return forecast_agreement(
+        plan.agreement, population, **common, progress=lambda: progress.advance(task)
     )
-    advice = []
-    if advising:
-        lines = list(found.lines())
-        choosing = progress.add_task("Choosing terms", total=EVALUATIONS * len(lines))
-        for kind, epsilon, target in lines:
-            chosen = advise(
-                plan.schema,
-                population,
-                contributors=sizes[-1],
-                epsilon=epsilon,
-                mechanism=kind,
-                local_epsilon=target,
-                terms=terms,
-                seed=seed,
-                progress=lambda: progress.advance(choosing),
-            )
-            advice.append(chosen)
-    return found, advice
 
 
-def _population(plan: Plan, options: dict[str, Any]) -> Population:
+def _sweep(
+    plan: Plan, population: "Population", asked: dict[str, Any], progress: "Progress"
+) -> "Forecast":
+    from blurfit.forecast.sweep import forecast
+
+    axes = ("contributors", "mechanisms", "epsilons", "local_epsilons")
+    task = progress.add_task("Forecasting", total=math.prod(len(asked[axis]) for axis in axes))
+    return forecast(plan.schema, population, **asked, progress=lambda: progress.advance(task))
+
+
+def _advice(
+    plan: Plan,
+    population: "Population",
+    found: "Forecast",
+    asked: dict[str, Any],
+    seed: int,
+    progress: "Progress",
+) -> "list[Advice]":
+    """The best terms for each line, at the largest size."""
+    from blurfit.forecast.tuning import EVALUATIONS, advise
+
+    lines = found.lines()
+    task = progress.add_task("Choosing terms", total=EVALUATIONS * len(lines))
+    return [
+        advise(
+            plan.schema,
+            population,
+            contributors=outlooks[-1].contributors,
+            epsilon=epsilon,
+            mechanism=kind,
+            local_epsilon=target,
+            terms=asked["terms"],
+            seed=seed,
+            progress=lambda: progress.advance(task),
+        )
+        for (kind, epsilon, target), outlooks in lines.items()
+    ]
+
+
+def _population(plan: Plan, options: dict[str, Any]) -> "Population":
+    from blurfit.forecast.population import Population
+
     path, spectrum, explained = (
         options["public_data"],
         options["spectrum"],

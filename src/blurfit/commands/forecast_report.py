@@ -10,16 +10,17 @@ from rich.text import Text
 
 from blurfit.forecast.results import LEVEL, Forecast, Outlook
 from blurfit.forecast.tuning import Advice
+from blurfit.optional import optional
 from blurfit.theory.calibration import Mechanism
 
 
 def report(found: Forecast, tolerance: float, advice: Sequence[Advice] = ()) -> RenderableType:
-    """The table, and what people ask."""
+    """What people ask first, and then the tables that the answers come from."""
     unit = "share of wrong predictions" if found.is_label else "root mean squared error"
     intro = Text(
         f"Error ({unit}) over that of the same people's model without privacy, with its "
         f"{LEVEL:.0%} band. Population: {found.population}. Without privacy and with everyone: "
-        f"{found.best:,.4g}; always guessing the same: {found.constant:,.4g}."
+        f"{number(found.best)}; always guessing the same: {number(found.constant)}."
     )
     tables = [
         _table(found, mechanism, local)
@@ -28,7 +29,13 @@ def report(found: Forecast, tolerance: float, advice: Sequence[Advice] = ()) -> 
         )
     ]
     chosen = (Text(advice_in_words(one)) for one in advice)
-    return Group(intro, *tables, *answers(found, tolerance), *chosen)
+    return Group(*answers(found, tolerance), *chosen, Text(), intro, *tables)
+
+
+def number(value: float) -> str:
+    """Four digits, never an exponent: 26,480 and 0.3142."""
+    digits = 3 - math.floor(math.log10(abs(value))) if value else 0
+    return f"{round(value, digits):,.{max(digits, 0)}f}"
 
 
 def answers(found: Forecast, tolerance: float) -> list[RenderableType]:
@@ -51,13 +58,15 @@ def answers(found: Forecast, tolerance: float) -> list[RenderableType]:
     for mechanism, local in kinds:
         if local is not None:
             costs = _ratios(sure, epsilons, (mechanism, local), (mechanism, None))
-            lines += [
-                f"A local ε of {local:g} asks for {costs} times as many ({mechanism})."
-            ] * bool(costs)
+            if costs:
+                lines.append(
+                    f"A local ε of {local:g} asks for {costs} times as many ({mechanism})."
+                )
     for local in dict.fromkeys(local for _, local in kinds):
         gain = _ratios(sure, epsilons, ("input", local), ("moment", local))
         where = f" with a local ε of {local:g}" if local is not None else ""
-        lines += [f"input asks for {gain} times as many as moment{where}."] * bool(gain)
+        if gain:
+            lines.append(f"input asks for {gain} times as many as moment{where}.")
     return [title, table, *(Text(line) for line in lines)]
 
 
@@ -94,21 +103,19 @@ def advice_in_words(advice: Advice) -> str:
         f", local ε = {before.local_epsilon:g}" if before.local_epsilon else ""
     )
     place += f", {before.contributors:,} contributors"
-    if not advice.terms:
+    if not advice.terms or number(before.error) == number(after.error):
         return f"{place}: the default terms are as good as any that were tried."
     chosen = ", ".join(f"{name} = {value:g}" for name, value in advice.terms.items())
     return (
-        f"{place}: {chosen} brings the error from {before.error:,.4g} to {after.error:,.4g} "
+        f"{place}: {chosen} brings the error from {number(before.error)} to {number(after.error)} "
         f"({before.ratio:.3f} to {after.ratio:.3f} times that without privacy)."
     )
 
 
 def plot(found: Forecast, path: Path) -> None:
     """Errors against contributors, one panel for each mechanism, with bands."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
+    optional("matplotlib").use("Agg")
+    plt = optional("matplotlib.pyplot")
 
     lines = found.lines()
     mechanisms = list(dict.fromkeys(mechanism for mechanism, _, _ in lines))

@@ -29,7 +29,8 @@ from blurfit.commands.common import (
 def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
     """Write the submissions of a closed collection to a file, for `blurfit learn`.
 
-    The model of an `input` collection that is not published yet is then learned from files alone.
+    If no model is published yet, it is then learned from this file, with others or alone: the store
+    publishes none, and exports to no second place. A copy is enough to break this: keep one.
     """
     from blurfit.files.handover import export as write
     from blurfit.store.store import Store
@@ -68,7 +69,7 @@ def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
 @click.option(
     "--receipt",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where the release is recorded; default: beside the files.",
+    help="Where the release is recorded too, besides in the folders of the files.",
 )
 @as_json
 def learn(
@@ -83,7 +84,8 @@ def learn(
 ) -> None:
     """Learn the one model of FILES of submissions: paths, folders, patterns or URLs.
 
-    The release is recorded beside the files; whoever asks again gets the same model.
+    The release is recorded beside the files: whoever asks again gets the same model, and a set that
+    has changed is refused.
     """
     from blurfit.files.engines.cluster import Cluster
     from blurfit.files.engines.threads import Threads

@@ -4,12 +4,11 @@ A plan is a schema's file (see `blurfit.schema.schema`) with what is planned bes
 optional:
 
     [terms]
-    epsilon = 1.0        # whatever `Agreement.propose` takes but the quorum
+    epsilon = 1.0        # any of `blurfit.agreement.terms` but the quorum
     delta = 1e-6
     mechanism = "input"
 """
 
-import inspect
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,11 +18,13 @@ import click
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.terms import TERMS
 from blurfit.datasets import reading
 from blurfit.errors import InvalidValueError
+from blurfit.optional import optional
 from blurfit.schema.schema import Schema
 
-_TERMS = set(inspect.signature(Agreement.propose).parameters) - {"schema", "quorum", "loss"}
+_TERMS = set(TERMS) - {"quorum", "loss"}
 PER_DECADE = 2  # points of a range such as 1e3:1e9
 
 
@@ -64,9 +65,9 @@ def read_table(path: Path, schema: Schema) -> Any:
     names = [*(feature.name for feature in schema.features), schema.target.name]
     try:
         if ".csv" in path.suffixes:
-            csv = reading.optional("pyarrow.csv")
+            csv = optional("pyarrow.csv")
             return csv.read_csv(path, convert_options=csv.ConvertOptions(include_columns=names))
-        return reading.optional("pyarrow.parquet").read_table(path, columns=names)
+        return optional("pyarrow.parquet").read_table(path, columns=names)
     except (OSError, ValueError, KeyError) as error:
         raise InvalidValueError(
             f"Expected {str(path)!r} to be CSV or Parquet with the columns {names}: {error}"

@@ -30,7 +30,7 @@ def report(calibration: InputCalibration | MomentCalibration) -> RenderableType:
         table.add_row(
             "excess risk",
             f"{calibration.excess_risk:.4g}",
-            "average loss above the best model's in the ball, at most, with probability 0.9",
+            "average loss above the best model's, at most, with probability 0.9, if unpenalised",
         )
     model, local = calibration.model, calibration.local
     condition = (
@@ -63,7 +63,11 @@ def _input_rows(calibration: InputCalibration) -> list[tuple[str, float, str]]:
         rows += [
             ("split", calibration.split, "share of ε for the determinant"),
             ("J", calibration.loss.determinant_loss, "privacy loss of the determinant"),
-            ("S_w", calibration.loss.moving_sensitivity, "sensitivity of the gradient where w moves it"),
+            (
+                "S_w",
+                calibration.loss.moving_sensitivity,
+                "sensitivity of the gradient where w moves it",
+            ),
         ]
     if calibration.local_claim is not None:
         claim = calibration.local_claim

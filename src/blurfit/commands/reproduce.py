@@ -4,25 +4,40 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.progress import Progress
+from click.shell_completion import CompletionItem
 
-from blurfit.commands.common import as_json
-from blurfit.experiments.catalogue import EXPERIMENTS, PAPER
-from blurfit.experiments.cohort import Population
-from blurfit.experiments.facts import Facts
-from blurfit.experiments.page import write_page
-from blurfit.experiments.plots import draw
-from blurfit.experiments.runner import run
-from blurfit.experiments.trials import read_csv
+from blurfit.commands.common import as_json, wrote
 
-CONSOLE = Console(stderr=True)
+if TYPE_CHECKING:
+    from blurfit.experiments.cohort import Population
+
+
+class ExperimentName(click.ParamType):  # type: ignore[type-arg]
+    """The name of an experiment; which there are is read when one is asked for."""
+
+    name = "experiment"
+
+    def _choice(self) -> "click.Choice[str]":
+        from blurfit.experiments.catalogue import EXPERIMENTS
+
+        return click.Choice(list(EXPERIMENTS))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name itself, if there is such an experiment."""
+        return self._choice().convert(value, param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The names that begin so."""
+        return self._choice().shell_complete(ctx, param, incomplete)
 
 
 @click.command(epilog="Example: blurfit reproduce noise --trials 1 --rows 5000 --out build/example")
-@click.argument("names", nargs=-1, type=click.Choice(list(EXPERIMENTS)))
+@click.argument("names", nargs=-1, type=ExperimentName())
 @click.option("--trials", default=100, show_default=True, help="Trials of each experiment.")
 @click.option("--workers", default=2, show_default=True, help="Processes; they change only time.")
 @click.option(
@@ -62,9 +77,18 @@ def reproduce(
     """Run the paper's experiments and ours: config → CSV → plot.
 
     NAMES are fig1a, fig1b, fig2a, fig2b (the paper's), risk, noise, target, rivals and utility; all
-    of them if none is given. A run that was stopped goes on where it was.
+    of them if none is given. rivals2026 is a head to head with the best of 2026, with a page of
+    its own. A run that was stopped goes on where it was.
     """
-    chosen = names or tuple(EXPERIMENTS)
+    from blurfit.experiments.catalogue import ONE_PAGE, PAPER
+    from blurfit.experiments.cohort import Population
+    from blurfit.experiments.facts import Facts
+    from blurfit.experiments.page import write_page
+    from blurfit.experiments.plots import draw
+    from blurfit.experiments.rivals_page import NAME, write_rivals_page
+    from blurfit.experiments.trials import read_csv
+
+    chosen = names or ONE_PAGE
     facts = Facts.read(out)
     if not plot_only:
         population = Population.load(data, rows=rows, seed=seed)
@@ -85,24 +109,31 @@ def reproduce(
             facts.write(out)
     for name in chosen:
         draw(name, read_csv(out / f"{name}.csv"), out / f"{name}.png", f"{name} · {facts.title}")
-    CONSOLE.print(f"Wrote {', '.join(chosen)}, as .csv and .png, into {out}.")
+    click.echo(f"Wrote {', '.join(chosen)}, as .csv and .png, into {out}.", err=True)
     if not plot_only and set(PAPER) <= set(chosen):
         spent = sum(facts.seconds[name] for name in PAPER)
         computing = sum(facts.computing[name] for name in PAPER)
-        CONSOLE.print(
+        click.echo(
             f"The paper's four figures took {spent:.0f} seconds, of {computing:.0f} seconds of "
-            "computing time."
+            "computing time.",
+            err=True,
         )
     if page is not None:
-        write_page(page, out, facts)
-        CONSOLE.print(f"Wrote {page}.")
+        (write_rivals_page if chosen == (NAME,) else write_page)(page, out, facts)
+        wrote(page)
     if as_json:
         files = {name: str(out / f"{name}.csv") for name in chosen}
         click.echo(json.dumps({"csv": files, "seconds": dict(facts.seconds)}, indent=2))
 
 
-def _run(name: str, population: Population, trials: int, workers: int, out: Path) -> None:
-    with Progress(console=CONSOLE, transient=True) as bar:
+def _run(name: str, population: "Population", trials: int, workers: int, out: Path) -> None:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from blurfit.experiments.catalogue import EXPERIMENTS
+    from blurfit.experiments.runner import run
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         run(
             EXPERIMENTS[name],

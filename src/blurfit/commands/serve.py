@@ -1,5 +1,6 @@
 """`blurfit serve`: the database as a service."""
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,7 @@ def serve(
         burst=10 * requests_per_second,
     )
     peer_token = tokens.read_token(peer_token_file) if peer_token_file else None
+    os.umask(0o077)  # what is written here, the store first of all, is for its owner alone
     with Store(place) as store:
         said = appoint(store, token_file, replace=new_admin_token)
         run(Service(store, limits, peer_token=peer_token), host, port, said, **network)
@@ -130,19 +132,18 @@ def run(
     """Listen until somebody says stop."""
     import uvicorn
 
-    config = uvicorn.Config(
+    from blurfit.service.serving import configured
+
+    config = configured(
         service,
         host=host,
         port=port,
-        http="httptools",
         access_log=access_log,
         log_level="info" if access_log else "warning",
-        server_header=False,
         ssl_certfile=tls_certificate,
         ssl_keyfile=tls_key,
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=trusted_proxies or None,
-        timeout_graceful_shutdown=10,
     )
     if bool(tls_certificate) != bool(tls_key):
         raise WrongError("Expected --tls-certificate and --tls-key together.")

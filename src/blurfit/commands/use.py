@@ -2,23 +2,18 @@
 
 import csv
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from blurfit.commands.common import answer, as_json, out_file
 from blurfit.errors import InvalidValueError
-from blurfit.model.published import PublishedModel
-from blurfit.model.statement import as_html, as_markdown, as_yaml
-from blurfit.schema.table_files import TableFile
 
-_FORMATS: dict[str, Callable[[PublishedModel], str]] = {
-    "markdown": as_markdown,
-    "html": as_html,
-    "yaml": as_yaml,
-}
+if TYPE_CHECKING:
+    from blurfit.model.published import PublishedModel
+    from blurfit.schema.table_files import TableFile
+
 _model = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
 
@@ -29,6 +24,9 @@ _model = click.argument("model", type=click.Path(exists=True, dir_okay=False, pa
 @as_json
 def predict(model: Path, table: Path, out: Path | None, as_json: bool) -> None:
     """Predict for each row of a TABLE (.csv, .parquet) with a published MODEL."""
+    from blurfit.model.published import PublishedModel
+    from blurfit.schema.table_files import TableFile
+
     published = PublishedModel.load(model)
     file = TableFile(table, published.agreement.schema, target=False)
     if out is None:
@@ -53,11 +51,18 @@ def predict(model: Path, table: Path, out: Path | None, as_json: bool) -> None:
 @click.command(epilog="Example: blurfit statement model.json")
 @_model
 @click.option(
-    "--format", "kind", type=click.Choice(list(_FORMATS)), default="markdown", show_default=True
+    "--format",
+    "kind",
+    type=click.Choice(["markdown", "html", "yaml"]),
+    default="markdown",
+    show_default=True,
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON for scripts.")
 def statement(model: Path, kind: str, as_json: bool) -> None:
     """Print the privacy statement of a published MODEL: what is promised to whom."""
+    from blurfit.model import statement as written
+    from blurfit.model.published import PublishedModel
+
     published = PublishedModel.load(model)
     promise, local = published.guarantee, published.agreement.calibration.local
     answer(
@@ -73,12 +78,12 @@ def statement(model: Path, kind: str, as_json: bool) -> None:
             "local_epsilon": local.epsilon,
             "local_delta": local.delta,
         },
-        _FORMATS[kind](published),
+        getattr(written, f"as_{kind}")(published),
         as_json=as_json,
     )
 
 
-def _write(model: PublishedModel, file: TableFile, stream: TextIO) -> int:
+def _write(model: "PublishedModel", file: "TableFile", stream: TextIO) -> int:
     """A heading, and a line for each row; how many rows there were is returned."""
     lines, schema, rows = csv.writer(stream), model.agreement.schema, 0
     name = schema.target.name
@@ -90,11 +95,7 @@ def _write(model: PublishedModel, file: TableFile, stream: TextIO) -> int:
     return rows
 
 
-def _lines(model: PublishedModel, part: dict[str, Any]) -> list[list[Any]]:
-    predicted = model.predict(part)
+def _lines(model: "PublishedModel", part: dict[str, Any]) -> list[list[Any]]:
     if not model.agreement.schema.is_label:
-        return [[float(value)] for value in predicted]
-    likely = model.predict_proba(part)[:, 1]
-    return [
-        [int(value), round(float(share), 6)] for value, share in zip(predicted, likely, strict=True)
-    ]
+        return [[float(value)] for value in model.predict(part)]
+    return [[int(share > 0.5), round(float(share), 6)] for share in model.predict_proba(part)[:, 1]]

@@ -1,49 +1,31 @@
 """Blur a table that one party holds (a hospital's records) into a file, before anything leaves.
 
-What is blurred goes to the journal first, part by part, and when all of it is there, to the file:
-so a run that was stopped goes on where it was, and no record is ever blurred twice. When the file
-is complete the journal forgets the numbers, and keeps the fact: the table is not blurred again,
-into another file or for a service.
+The file is there as a whole or not at all: parts wait in the journal until all of the table is
+blurred. When the file is complete the journal forgets the numbers, and keeps the fact: the table is
+not blurred again, into another file or for a service.
 """
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.contributor.client import default_journal
-from blurfit.contributor.journal import Journal
-from blurfit.contributor.perturb import perturb_table
+from blurfit.arrays import FloatArray
+from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.perturb import blur_encoded
+from blurfit.contributor.sending import send_table
 from blurfit.errors import ConflictError, InvalidValueError
-from blurfit.messages.submission_files import (
-    SUFFIXES,
-    Writer,
-    open_submissions,
-    rows_at_once,
-)
+from blurfit.messages.submission_files import SUFFIXES, Writer, open_submissions, rows_at_once
 from blurfit.messages.submissions import Submissions
-from blurfit.schema.table_files import TableFile
 
 
-def _nobody_watches(_done: int, _of: int) -> None:
-    pass
-
-
-def blur_table(
-    agreement: Agreement,
-    table: str | Path,
-    out: str | Path,
-    *,
-    journal: str | Path | None = None,
-    progress: Callable[[int, int], object] = _nobody_watches,
-) -> int:
+def blur_table(agreement: Agreement, table: str | Path, out: str | Path, **options: Any) -> int:
     """Blur every row of a CSV or Parquet file into a file of submissions; how many is returned.
 
     Args:
         agreement: what everyone agreed on; it is verified first.
         table: a .csv or .parquet file with a column for each of the schema's.
         out: a new .parquet or .arrow file.
-        journal: where to keep track; by default beside the table.
-        progress: is told how many rows of how many have been blurred.
+        options: those of `blurfit.contributor.sending.send_table`.
     """
     agreement.verify()
     path = Path(out)
@@ -51,34 +33,43 @@ def blur_table(
         raise InvalidValueError(f"Expected --out {str(path)!r} to end in {' or '.join(SUFFIXES)}.")
     if path.exists() and path.samefile(table):
         raise InvalidValueError(f"Expected --out {str(path)!r} to be another file than the table.")
-    file = TableFile(Path(table), agreement.schema)
-    rows = file.check()
-    place = Path(journal) if journal else default_journal(Path(table), agreement)
-    with Journal(place, agreement.fingerprint, f"file {file.digest()}", rows) as kept:
-        if kept.finished() and kept.blurred() == rows:
-            _refuse_unless_there(agreement, path, place, rows)
-            return rows
-        start = kept.blurred()
-        progress(start, rows)
-        for part in file.chunks(rows_at_once(agreement.layout), skip=start):
-            blurred = perturb_table(agreement, part)
-            kept.record(start, len(blurred), blurred.to_bytes())
-            start += len(blurred)
-            progress(start, rows)
-        with Writer(path, agreement.layout) as writer:
-            for _, message in kept.pending():
-                writer.add(Submissions.from_bytes(message))
-        kept.acknowledge_all()
-    return rows
+    return send_table(agreement, table, _File(agreement, path), **options)
 
 
-def _refuse_unless_there(agreement: Agreement, path: Path, journal: Path, rows: int) -> None:
-    if path.exists():
-        with open_submissions(path, agreement.layout) as written:
-            if written.all_rows() == rows:
-                return
-    raise ConflictError(
-        f"These rows have been blurred and written to a file already, as {str(journal)!r} says: a "
-        "second blur of the same people would let their noise be averaged. Copy the file that was "
-        "written then."
-    )
+class _File:
+    """A file of submissions, written when all of them are in the journal."""
+
+    kind = "file"
+
+    def __init__(self, agreement: Agreement, path: Path) -> None:
+        self._agreement, self._path = agreement, path
+        self.rows_at_once = rows_at_once(agreement.layout)
+
+    def begin(self, rows: int) -> None:
+        """Any number of rows will do."""
+
+    def blur(self, x: FloatArray, y: FloatArray) -> Messages:
+        return (blur_encoded(self._agreement, x, y).to_bytes(),)
+
+    def send(self, part: Part) -> bool:  # noqa: ARG002
+        return False
+
+    def finish(self, journal: Journal, rows: int) -> None:
+        if journal.finished():
+            self._refuse_unless_there(journal, rows)
+            return
+        with Writer(self._path, self._agreement.layout) as writer:
+            for part in journal.pending():
+                writer.add(Submissions.from_bytes(*part.messages))
+        journal.acknowledge_all()
+
+    def _refuse_unless_there(self, journal: Journal, rows: int) -> None:
+        if self._path.exists():
+            with open_submissions(self._path, self._agreement.layout) as written:
+                if written.all_rows() == rows:
+                    return
+        raise ConflictError(
+            f"These rows have been blurred and written to a file already, as {str(journal.path)!r} "
+            "says: a second blur of the same people would let their noise be averaged. Copy the "
+            "file that was written then."
+        )

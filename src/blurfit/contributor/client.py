@@ -4,7 +4,7 @@ Nothing is sent, nor even computed from a record, under an agreement that promis
 noise keeps, or that has another fingerprint than the one that the contributor was invited with.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -12,29 +12,23 @@ from typing import Any, Self
 import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.contributor.journal import Journal
-from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.arrays import FloatArray
+from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.perturb import blur_encoded, perturb
+from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.errors import InvalidValueError
 from blurfit.messages.submissions import Submission, Submissions
-from blurfit.protocol.http import PATIENCE, Exchange, decoded
-from blurfit.schema.table_files import TableFile
-
-BINARY = "application/vnd.blurfit.submission"
-ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20
-INVITED_AT_ONCE = 100  # invitations travel in a header, which must not be long
+from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
+from blurfit.protocol.wire import BINARY, INVITATION
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a contributor keeps: the service has stored the submission under this name."""
+    """What a contributor keeps: the service has stored the submission under this identifier."""
 
     url: str
     fingerprint: str
     identifier: str
-
-
-def _nobody_watches(_done: int, _of: int) -> None:
-    pass
 
 
 class Client:
@@ -79,73 +73,38 @@ class Client:
 
         To send the same again is safe: it is counted once.
         """
-        headers = {"blurfit-invitation": ",".join(invitations)} if invitations else {}
+        rows = 1 if isinstance(submission, Submission) else len(submission)
+        return self.post(submission.fingerprint, submission.to_bytes(), rows, invitations)
+
+    def post(
+        self, fingerprint: str, message: bytes, rows: int, invitations: Sequence[str] = ()
+    ) -> int:
+        """Send the bytes of so many submissions; how many were new is returned."""
+        headers = {INVITATION: ",".join(invitations)} if invitations else {}
         answer = self._exchange.post(
-            f"/collections/{submission.fingerprint}/submissions",
-            submission.to_bytes(),
+            f"/collections/{fingerprint}/submissions",
+            message,
             content_type=BINARY,
             headers=headers,
         )
-        return int(decoded(answer)["new"])
+        return acknowledged(answer, rows)
 
     def contribute_table(
         self,
         agreement: Agreement,
         table: str | Path,
         *,
-        journal: str | Path | None = None,
         invitations: Sequence[str] = (),
-        progress: Callable[[int, int], object] = _nobody_watches,
+        **options: Any,
     ) -> int:
         """Blur and send every row of a CSV or Parquet file; how many rows were sent is returned.
 
-        What was blurred is written to a journal beside the file before it is sent. So whatever
-        happens in between, each row is blurred once and counted once: run it again, and it goes on.
-
-        Args:
-            agreement: what everyone agreed on; it is verified first.
-            table: a .csv or .parquet file with a column for each of the schema's.
-            journal: where to keep track; by default beside the table.
-            invitations: one for each row, if the collection needs them.
-            progress: is told how many rows of how many have been sent.
+        Whatever happens in between, each row is blurred once and counted once: run it again, and it
+        goes on. `invitations` has one for each row, if the collection needs them; the other options
+        are those of `blurfit.contributor.sending.send_table`.
         """
         agreement.verify()
-        file = TableFile(Path(table), agreement.schema)
-        rows = file.check()
-        invitations = list(dict.fromkeys(invitations))
-        if invitations and len(invitations) < rows:
-            raise InvalidValueError(
-                f"Expected an invitation for each of {rows} rows, and got {len(invitations)} "
-                "different ones. `blurfit invite` makes more."
-            )
-        place = Path(journal) if journal else default_journal(Path(table), agreement)
-        with Journal(place, agreement.fingerprint, file.digest(), rows) as kept:
-            for start, part in self._parts(agreement, file, kept, bool(invitations)):
-                self.submit(part, invitations=invitations[start : start + len(part)])
-                kept.acknowledge(start)
-                progress(start + len(part), rows)
-        progress(rows, rows)
-        return rows
-
-    def _parts(
-        self,
-        agreement: Agreement,
-        file: TableFile,
-        kept: Journal,
-        invited: bool,
-    ) -> Iterator[tuple[int, Submissions]]:
-        """What was blurred before but perhaps not received, and then the rest, blurred now."""
-        for start, message in kept.pending():
-            yield start, Submissions.from_bytes(message)
-        at_once = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE // agreement.layout.size))
-        if invited:
-            at_once = min(at_once, INVITED_AT_ONCE)
-        start = kept.blurred()
-        for part in file.chunks(at_once, skip=start):
-            table = perturb_table(agreement, part)
-            kept.record(start, len(table), table.to_bytes())
-            yield start, table
-            start += len(table)
+        return send_table(agreement, table, _OneService(self, agreement, invitations), **options)
 
     def close(self) -> None:
         """Hang up."""
@@ -158,6 +117,25 @@ class Client:
         self.close()
 
 
-def default_journal(table: Path, agreement: Agreement) -> Path:
-    """Where `contribute_table` keeps track: beside the table, under the agreement's fingerprint."""
-    return table.with_name(f"{table.name}.{agreement.fingerprint[:12]}.journal")
+class _OneService:
+    """A service that gets whole submissions."""
+
+    kind = "service"
+
+    def __init__(self, client: Client, agreement: Agreement, invitations: Sequence[str]) -> None:
+        self._client, self._agreement, self._invitations = client, agreement, invitations
+        self.rows_at_once = rows_in_a_request(agreement, invited=bool(invitations))
+
+    def begin(self, rows: int) -> None:
+        self._invitations = invitations_for(rows, self._invitations)
+
+    def blur(self, x: FloatArray, y: FloatArray) -> Messages:
+        return (blur_encoded(self._agreement, x, y).to_bytes(),)
+
+    def send(self, part: Part) -> bool:
+        tokens, (message,) = self._invitations[part.start : part.stop], part.messages
+        self._client.post(self._agreement.fingerprint, message, part.stop - part.start, tokens)
+        return True
+
+    def finish(self, journal: Journal, rows: int) -> None:
+        """Nothing remains: everything was received."""

@@ -1,30 +1,59 @@
 """What was blurred and what was received, so that no record is ever blurred twice.
 
 A second blur of the same record would let the database average the noise away, and count the person
-twice. So a part of a table is written here before it is sent, and sent from here if need be. When
-it has been received its numbers are overwritten, and only the fact is kept: a table that has been
-sent is not sent again.
+twice. So a part of a table is written here before it is sent, as the very bytes that will travel,
+and sent from here. When it has been received its bytes are overwritten, and only the fact is kept:
+a table that has been sent is not sent again.
 """
 
+import secrets
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from blurfit.errors import ConflictError, InvalidValueError
 
+Messages = tuple[bytes, ...]  # one for each database that gets something
+
 _TABLES = """
-CREATE TABLE IF NOT EXISTS journal (fingerprint TEXT, digest TEXT, rows INTEGER);
-CREATE TABLE IF NOT EXISTS parts (
-    start INTEGER PRIMARY KEY, rows INTEGER NOT NULL, message BLOB, acknowledged INTEGER NOT NULL
+CREATE TABLE IF NOT EXISTS journal (
+    identity TEXT, fingerprint TEXT, destination TEXT, digest TEXT, rows INTEGER
 );
+CREATE TABLE IF NOT EXISTS parts (
+    start INTEGER PRIMARY KEY, rows INTEGER NOT NULL, acknowledged INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS messages (start INTEGER, place INTEGER, message BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS of_parts ON messages (start);
 """
 
 
-class Journal:
-    """The journal of one table under one agreement, in a file."""
+@dataclass(frozen=True)
+class Part:
+    """Some consecutive rows of a table, blurred: as bytes for each database that gets something."""
 
-    def __init__(self, path: Path, fingerprint: str, digest: str, rows: int) -> None:
+    start: int
+    rows: int
+    messages: Messages
+
+    @property
+    def stop(self) -> int:
+        """The row behind the last one."""
+        return self.start + self.rows
+
+
+class Journal:
+    """The journal of one table, for one destination under one agreement, in a file.
+
+    `identity` is random, and stays with the file wherever it is moved; `is_new` says that nothing
+    was blurred under it before.
+    """
+
+    def __init__(
+        self, path: Path, fingerprint: str, destination: str, digest: str, rows: int
+    ) -> None:
+        self.path = path
         try:
             self._file = sqlite3.connect(path, isolation_level=None)
             self._file.execute("PRAGMA synchronous = FULL")
@@ -43,10 +72,15 @@ class Journal:
                 f"Expected {str(path)!r} to be a journal that can be written, and that no other "
                 f"run is using: {error}."
             ) from error
+        asked = (fingerprint, destination, digest, rows)
         found = self._file.execute("SELECT * FROM journal").fetchone()
+        self.is_new = found is None
+        self.identity = secrets.token_hex(16) if found is None else str(found[0])
         if found is None:
-            self._file.execute("INSERT INTO journal VALUES (?, ?, ?)", (fingerprint, digest, rows))
-        elif found != (fingerprint, digest, rows):
+            self._file.execute(
+                "INSERT INTO journal VALUES (?, ?, ?, ?, ?)", (self.identity, *asked)
+            )
+        elif found[1:] != asked:
             self._file.close()
             raise ConflictError(
                 f"Expected {str(path)!r} to be the journal of this table: the table has changed "
@@ -61,30 +95,47 @@ class Journal:
         (rows,) = self._file.execute("SELECT coalesce(sum(rows), 0) FROM parts").fetchone()
         return int(rows)
 
-    def pending(self) -> Iterator[tuple[int, bytes]]:
-        """What was blurred, and may not have been received."""
-        query = "SELECT start FROM parts WHERE NOT acknowledged ORDER BY start"
-        for (start,) in self._file.execute(query).fetchall():  # one message at a time in memory
-            part = "SELECT message FROM parts WHERE start = ?"
-            yield start, *self._file.execute(part, (start,)).fetchone()
+    def pending(self) -> Iterator[Part]:
+        """What was blurred, and may not have been received, in the order of the table."""
+        query = "SELECT start, rows FROM parts WHERE NOT acknowledged ORDER BY start"
+        for start, rows in self._file.execute(query).fetchall():  # one part at a time in memory
+            part = "SELECT message FROM messages WHERE start = ? ORDER BY place"
+            messages = self._file.execute(part, (start,)).fetchall()
+            yield Part(start, rows, tuple(message for (message,) in messages))
 
-    def record(self, start: int, rows: int, message: bytes) -> None:
+    def record(self, part: Part) -> None:
         """Keep what was blurred, on disk, before it is sent."""
-        self._file.execute("INSERT INTO parts VALUES (?, ?, ?, 0)", (start, rows, message))
+        self._file.execute("BEGIN")
+        self._file.execute("INSERT INTO parts VALUES (?, ?, 0)", (part.start, part.rows))
+        self._file.executemany(
+            "INSERT INTO messages VALUES (?, ?, ?)",
+            [(part.start, place, message) for place, message in enumerate(part.messages)],
+        )
+        self._file.execute("COMMIT")
 
-    def acknowledge(self, start: int) -> None:
-        """It has been received: forget the numbers, and keep the fact."""
-        query = "UPDATE parts SET acknowledged = 1, message = NULL WHERE start = ?"
-        self._file.execute(query, (start,))
+    def acknowledge(self, part: Part) -> None:
+        """Forget the bytes of a part that has been received, and keep the fact."""
+        self._forget("WHERE start = ?", (part.start,))
 
     def acknowledge_all(self) -> None:
-        """The same for all parts at once."""
-        self._file.execute("UPDATE parts SET acknowledged = 1, message = NULL")
+        """Forget the bytes of all parts, which have been received together."""
+        self._forget("", ())
 
     def finished(self) -> bool:
         """Whether everything that was blurred has been received."""
         query = "SELECT count(*) FROM parts WHERE NOT acknowledged"
         return self.blurred() > 0 and self._file.execute(query).fetchone() == (0,)
+
+    def discard(self) -> None:
+        """Remove a journal that nothing was blurred under."""
+        self._file.close()
+        self.path.unlink()
+
+    def _forget(self, which: str, given: tuple[int, ...]) -> None:
+        self._file.execute("BEGIN")
+        self._file.execute(f"UPDATE parts SET acknowledged = 1 {which}", given)
+        self._file.execute(f"DELETE FROM messages {which}", given)
+        self._file.execute("COMMIT")
 
     def __enter__(self) -> Self:
         return self

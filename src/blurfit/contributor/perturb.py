@@ -1,6 +1,6 @@
 """Blur a record before it leaves: the paper's Algorithm 1, and its twin for moments.
 
-    record ─ schema ─► x, y ─ loss ─► q, p ─ grid, noise ─► Submission
+    record ─ schema ─► columns ─ agreement ─► exact numbers ─ grid, noise ─► Submission
 
 Raw values stop here. A submission is a random identifier, the agreement's fingerprint and blurred
 numbers; nothing else about the record leaves. There is no seed: reproducible noise is no
@@ -33,15 +33,15 @@ def perturb(
     proved (rule="published"), unless `allow_unproved` says that no real people are concerned.
 
     input:  q̃ = ⌊q⌋ + N(0, σ_u²/n), p̃ = ⌊p⌋ + N(0, σ_b²/n) + dither, rounded towards zero
-    moment: M̃ = [qqᵀ] + E, p̃ = [p] + N(0, τ²σ²/n), E_jj ~ N(0, σ²/n), E_jk ~ N(0, σ²/(2n))
+    moment: the products of z = (c, ωv), each + N(0, σ²/n) on the diagonal and N(0, σ²/(2n)) off it
 
     A record gives a `Submission`, a table `Submissions`.
     """
     agreement.verify(allow_unproved=allow_unproved)
     _refuse_if_shared(agreement)
-    x, y = agreement.schema.encode(records)
-    found = blur_encoded(agreement, x, y)
-    return found if x.ndim > 1 else next(iter(found))
+    exact = agreement.exact(records)
+    found = blur(agreement, exact)
+    return found if exact.ndim > 1 else next(iter(found))
 
 
 def perturb_table(agreement: Agreement, table: Any, *, allow_unproved: bool = False) -> Submissions:
@@ -51,49 +51,38 @@ def perturb_table(agreement: Agreement, table: Any, *, allow_unproved: bool = Fa
     """
     agreement.verify(allow_unproved=allow_unproved)
     _refuse_if_shared(agreement)
-    return blur_encoded(agreement, *agreement.schema.encode(table))
+    return blur(agreement, agreement.exact(table))
 
 
-def blur_encoded(agreement: Agreement, x: FloatArray, y: FloatArray) -> Submissions:
-    """Blur encoded records under an agreement that was verified, whatever the trust.
+def blur(agreement: Agreement, exact: FloatArray) -> Submissions:
+    """Blur what `Agreement.exact` gave, (width,) or (n, width), under an agreement that was
+    verified: the last step of `perturb`.
 
     Where trust is shared nobody but `blurfit.contributor.share` may see the result as it is.
     """
-    q, p, _ = agreement.loss.terms(np.atleast_2d(x), np.atleast_1d(y))
-    return blur(agreement, q, p)
+    rows = np.atleast_2d(exact)
+    numbers = np.empty((len(rows), agreement.width))
+    at_once = max(1, _NUMBERS_AT_ONCE // agreement.width)
 
+    def blur_some(start: int) -> None:
+        some = slice(start, start + at_once)
+        for part in agreement.parts:
+            rounded = noise.to_grid(
+                rows[some, part.numbers], part.step, toward_zero=part.toward_zero
+            )
+            blurred = noise.add(rounded, part.deviations, part.step)
+            numbers[some, part.numbers] = noise.dither(blurred, part.step, part.fine)
 
-def blur(agreement: Agreement, q: FloatArray, p: FloatArray) -> Submissions:
-    """Blur q and p (n, d), within the agreement's bounds: the last step of `perturb`.
-
-    For audits, which need records at the very edge of what was promised: nothing is verified here.
-    """
-    d = agreement.dimension
-    width = d if agreement.mechanism == "input" else d * (d + 1) // 2
-    quadratic, linear = np.empty((len(q), width)), np.empty((len(q), d))
-    at_once = max(1, _NUMBERS_AT_ONCE // width)
-    noisy, grid = agreement.calibration.deviations, agreement.grid
-
-    def blur_part(start: int) -> None:
-        rows = slice(start, start + at_once)
-        squares, lines = _on_grid(agreement, q[rows], p[rows])
-        noise.add(squares, noisy.quadratic, grid.quadratic, out=quadratic[rows])
-        blurred = noise.add(lines, noisy.linear, grid.linear)
-        linear[rows] = noise.dither(blurred, grid.linear, grid.dither)
-
-    if len(q) <= at_once:  # nobody waits for threads that one record does not need
-        blur_part(0)
+    if len(rows) <= at_once:  # nobody waits for threads that one record does not need
+        blur_some(0)
     else:  # NumPy lets go of the interpreter while it draws, and every part keys its own bits
         with ThreadPoolExecutor(os.cpu_count()) as threads:
-            deque(threads.map(blur_part, range(0, len(q), at_once)), maxlen=0)
-    quadratic.setflags(write=False)  # so that the message need not copy them
-    linear.setflags(write=False)
+            deque(threads.map(blur_some, range(0, len(rows), at_once)), maxlen=0)
+    numbers.setflags(write=False)  # so that the message need not copy them
     return Submissions(
-        identifiers=noise.new_identifiers(len(q)),
+        identifiers=noise.new_identifiers(len(rows)),
         fingerprint=agreement.fingerprint,
-        mechanism=agreement.mechanism,
-        quadratic=quadratic,
-        linear=linear,
+        numbers=numbers,
     )
 
 
@@ -104,15 +93,3 @@ def _refuse_if_shared(agreement: Agreement) -> None:
             "Expected an agreement with trust='one': under this one a record is shared between "
             "two databases, with blurfit.contributor.share or `blurfit contribute`."
         )
-
-
-def _on_grid(agreement: Agreement, q: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What will be blurred, in multiples of the steps: q or the triangle of qqᵀ, and p."""
-    grid, moment = agreement.grid, agreement.mechanism == "moment"
-    if moment:
-        rows = range(agreement.dimension)
-        q = np.concatenate([q[..., row, None] * q[..., row:] for row in rows], axis=-1)
-    return (
-        noise.to_grid(q, grid.quadratic, toward_zero=not moment),
-        noise.to_grid(p, grid.linear, toward_zero=not moment),
-    )

@@ -19,7 +19,7 @@ makes sure of (`blurfit.agreement.databases`). So the sums are those of one data
 last bit.
 
 A seed is drawn for each record and used once. If a record were shared twice under two names it
-would be counted twice: `blurfit.contributor.share_sending` keeps what it
+would be counted twice: `blurfit.contributor.shared_client` keeps what it
 has drawn until both have it.
 """
 
@@ -31,7 +31,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray, WordArray
-from blurfit.contributor.perturb import blur_encoded
+from blurfit.contributor.perturb import blur
 from blurfit.errors import InvalidValueError
 from blurfit.messages.masks import SEED_BYTES, SEED_WORDS, expand
 from blurfit.messages.shares import Shares
@@ -58,12 +58,12 @@ def share(agreement: Agreement, records: Any) -> SharedRecords:
     """Blur one record or a table of them, as `perturb` does, and share each of them."""
     agreement.verify()
     agreement.share_layout("seed")  # refuses an agreement that shares nothing
-    return share_encoded(agreement, *agreement.schema.encode(records))
+    return share_exact(agreement, agreement.exact(records))
 
 
-def share_encoded(agreement: Agreement, x: FloatArray, y: FloatArray) -> SharedRecords:
-    """Blur and share encoded records under an agreement that was verified."""
-    table = blur_encoded(agreement, x, y)
+def share_exact(agreement: Agreement, exact: FloatArray) -> SharedRecords:
+    """Blur and share what `Agreement.exact` gave, under an agreement that was verified."""
+    table = blur(agreement, exact)
     seeds = secrets.token_bytes(SEED_BYTES * len(table))
     words = np.frombuffer(seeds, dtype="<u8").reshape(-1, SEED_WORDS).astype(np.uint64)
     return shared_with(agreement, table, words)
@@ -80,11 +80,10 @@ def shared_with(agreement: Agreement, table: Submissions, seeds: WordArray) -> S
 
 def in_steps(agreement: Agreement, table: Submissions) -> WordArray:
     """v mod 2⁶⁴: the blurred numbers as whole steps of the grid, negative ones as 2⁶⁴ − |v|."""
-    numbers = np.hstack(
-        [table.quadratic / agreement.grid.quadratic, table.linear / agreement.grid.linear]
-    )
-    whole = np.rint(numbers)
-    if not (np.array_equal(whole, numbers) and (np.abs(whole) < 2.0**63).all()):
+    (part,) = agreement.parts
+    steps = table.numbers / part.step
+    whole = np.rint(steps)
+    if not (np.array_equal(whole, steps) and (np.abs(whole) < 2.0**63).all()):
         raise InvalidValueError(
             "Expected blurred numbers on the agreement's grid, below 2**63 steps: blur the record "
             "under this very agreement."

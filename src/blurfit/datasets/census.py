@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit import validate
-from blurfit.datasets import reading
 from blurfit.errors import InvalidValueError
+from blurfit.optional import optional
 from blurfit.schema.columns import Binary, Numeric
 from blurfit.schema.schema import Schema
 
@@ -101,7 +101,7 @@ class Census:
     def take(self, n: int, start: int = 0) -> "Census":
         """n rows from row `start` on: never fewer, so that a quorum counted on it is met."""
         validate.whole(n=n)
-        whole_from_zero(start=start)
+        validate.whole_from_zero(start=start)
         if start + n > len(self):
             raise InvalidValueError(
                 f"Expected n={n} rows from start={start} on, but there are {len(self)} rows."
@@ -119,18 +119,10 @@ class Census:
 
     def frame(self) -> Any:
         """The columns as a pandas DataFrame."""
-        return reading.optional("pandas").DataFrame(self.table)
+        return optional("pandas").DataFrame(self.table)
 
     def _rows(self, rows: slice | npt.NDArray[np.bool_]) -> "Census":
         return replace(self, table={name: column[rows] for name, column in self.table.items()})
-
-
-def whole_from_zero(**values: Any) -> None:
-    """Refuse what is not a whole number of at least zero."""
-    for name, value in values.items():
-        is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not is_whole or value < 0:
-            raise InvalidValueError(f"Expected {name}={value!r} to be a whole number >= 0.")
 
 
 def census_schema(*, education: Numeric, residence: Numeric, dwelling: Numeric) -> Schema:

@@ -1,7 +1,7 @@
 """A generated population: as many people as you like, none of whom exists."""
 
 from blurfit import validate
-from blurfit.datasets.census import Census, census_schema, whole_from_zero
+from blurfit.datasets.census import Census, census_schema
 from blurfit.schema.columns import Numeric
 from blurfit.simulation.people import draw_population
 
@@ -21,7 +21,7 @@ def make_census(n: int, seed: int) -> Census:
     True
     """
     validate.whole(n=n)
-    whole_from_zero(seed=seed)
+    validate.whole_from_zero(seed=seed)
     schema = census_schema(
         education=Numeric("education", 1, 24),
         residence=Numeric("residence_years", 0, 100),

@@ -1,10 +1,9 @@
 """Where data files are, and how their columns become NumPy arrays.
 
 A file is looked for where the caller says, else in the folder that the environment variable
-BLURFIT_DATA names, else in ../shared/data. Reading is pyarrow's work, which is needed only here.
+BLURFIT_DATA names. Reading is pyarrow's work, which is needed only here.
 """
 
-import importlib
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -13,24 +12,26 @@ from typing import Any
 
 import numpy.typing as npt
 
-from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.errors import InvalidValueError
+from blurfit.optional import optional
 
 Column = npt.NDArray[Any]
 PathLike = str | os.PathLike[str]
 
 VARIABLE = "BLURFIT_DATA"
-DEFAULT_FOLDER = "../shared/data"
 
 
 def locate(filename: str, path: PathLike | None = None) -> Path:
     """The file at `path`, or the one of this name in the folder `path`, or in BLURFIT_DATA."""
-    place = Path(path if path is not None else os.environ.get(VARIABLE) or DEFAULT_FOLDER)
-    file = place / filename if path is None or place.is_dir() else place
-    return existing(
-        file,
+    remedy = (
         f"Pass the path of your copy, or set the environment variable {VARIABLE} to the folder "
-        f"that holds {filename}; make_census(n, seed) needs no file.",
+        f"that holds {filename}; make_census(n, seed) needs no file."
     )
+    folder = os.environ.get(VARIABLE)
+    if path is None and not folder:
+        raise InvalidValueError(f"Expected path to say where {filename!r} is. {remedy}")
+    place = Path(path if path is not None else str(folder))
+    return existing(place / filename if path is None or place.is_dir() else place, remedy)
 
 
 def existing(file: Path, remedy: str) -> Path:
@@ -55,17 +56,6 @@ def read(
     wanted = [*required, *(name for name in others if name in present)]
     table = _table(file, wanted)
     return {name: _numbers(file, name, table[name], blanks=blanks) for name in wanted}
-
-
-def optional(module: str) -> Any:
-    """A module of a package that blurfit uses if it is there; else an error with the remedy."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise BlurfitError(
-            f"Expected the package {package} to be installed: run `pip install {package}`."
-        ) from error
 
 
 def _names(file: Path) -> list[str]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import matplotlib as mpl
 import numpy as np
 from rich.console import Console
 from rich.markdown import Markdown
@@ -20,6 +19,7 @@ from blurfit.contributor.perturb import perturb_table
 from blurfit.datasets import Census, make_census
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
+from blurfit.optional import optional
 from blurfit.schema.schema import Numeric
 from blurfit.store.store import Store
 from blurfit.theory.calibration import Mechanism
@@ -120,8 +120,8 @@ def _plot(
     """Coefficients side by side, in thousands over each answer's whole range, with the noise's
     reach.
     """
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
+    optional("matplotlib").use("Agg")
+    plt = optional("matplotlib.pyplot")
 
     names = [column for column in people.schema.columns if column != "(intercept)"]
     scale = _income_range(people) / np.sqrt(len(people.schema.features) + 1) / 1000

@@ -1,19 +1,14 @@
-"""`blurfit demo --split`: generated people share their blurred records between two databases on
-this machine, which publish one model together. Nothing here is real data.
+"""`blurfit demo --two-databases`: generated people share blurred records between two databases
+on this machine, which publish one model together. Nothing here is real data.
 """
 
-import socket
 import tempfile
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
-import uvicorn
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -22,7 +17,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.perturb import perturb_table
 from blurfit.contributor.share import share
-from blurfit.contributor.share_sending import SplitClient
+from blurfit.contributor.shared_client import SharedClient
 from blurfit.datasets import Census, make_census
 from blurfit.demo.one_database import (
     BATCH,
@@ -39,9 +34,11 @@ from blurfit.errors import NotCertifiedError
 from blurfit.messages.shares import Role
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
+from blurfit.optional import optional
 from blurfit.protocol import tokens
 from blurfit.service.app import Limits, Service
 from blurfit.service.remote import RemoteDatabase
+from blurfit.service.serving import in_a_thread
 from blurfit.store import blocks
 from blurfit.store.store import Store
 
@@ -62,9 +59,9 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
         )
         shared = Agreement.propose(
             people.schema,
-            trust="split",
+            trust="shared",
             databases=[(one.name, one.url) for one in (first, second)],
-            **promise,  # type: ignore[arg-type]
+            **promise,
         )
         console.print(
             f"[bold]{contributors:,} people of a {people.name}[/bold] share their blurred answers "
@@ -74,7 +71,7 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
         model = _publish(shared, first, second)
         console.print(f"Both databases serve the same model, from {model.count:,} people.\n")
         masked, seeds = (_seen(database, shared, names) for database in (first, second))
-    whole = Agreement.propose(people.schema, **promise)  # type: ignore[arg-type]
+    whole = Agreement.propose(people.schema, **promise)
     blurred = perturb_table(whole, inside.table)
     with Store() as store:
         store.add(whole, blurred)
@@ -85,9 +82,9 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
     console.print(errors(outside, weights), "")
     console.print(Markdown(as_markdown(model)), "")
     out.mkdir(parents=True, exist_ok=True)
-    _plot(inside, blurred.linear[:, -1], masked, seeds, out / "split.png")
-    model.save(out / "split-model.json")
-    console.print(f"Wrote {out / 'split.png'} and {out / 'split-model.json'}.")
+    _plot(inside, blurred.linear[:, -1], masked, seeds, out / "two-databases.png")
+    model.save(out / "two-databases-model.json")
+    console.print(f"Wrote {out / 'two-databases.png'} and {out / 'two-databases-model.json'}.")
 
 
 @dataclass(frozen=True)
@@ -107,22 +104,12 @@ class Running:
 @contextmanager
 def _running(folder: Path, name: str, peer_token: str) -> Iterator[Running]:
     """A service in a thread, at a free port."""
-    listening = socket.create_server(("127.0.0.1", 0))
     with Store(folder / f"{name}.db") as store:
         token = tokens.new_token()
         store.appoint(tokens.hashed(token))
         app = Service(store, Limits(requests_per_second=0), peer_token=peer_token)
-        server = uvicorn.Server(uvicorn.Config(app, http="httptools", log_level="critical"))
-        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        try:
-            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with in_a_thread(app) as url:
             yield Running(name, url, store, token)
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 def _collect(
@@ -132,10 +119,11 @@ def _collect(
     roles: tuple[tuple[Running, Role], ...] = ((first, "first"), (second, "second"))
     for database, role in roles:
         with database.administer() as remote:
-            remote.open(agreement, role=role)
+            # Everyone is played here, so nobody is invited; in earnest, keep the default.
+            remote.open(agreement, role=role, invited=False)
     names = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with SplitClient(agreement) as client, Progress(*columns, console=console) as progress:
+    with SharedClient(agreement) as client, Progress(*columns, console=console) as progress:
         task = progress.add_task("blur, share and send", total=len(people))
         for start in range(0, len(people), BATCH):
             batch = people.take(min(BATCH, len(people) - start), start=start)
@@ -173,8 +161,8 @@ def _plot(
     """The same number of the poorer and the richer half, as one database, and as each of two, has
     it.
     """
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
+    optional("matplotlib").use("Agg")
+    plt = optional("matplotlib.pyplot")
 
     income = np.asarray(people.table[people.schema.target.name], dtype=np.float64)
     rich = income > np.median(income)

@@ -28,11 +28,12 @@ from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
 from blurfit.estimators.guarantee import SEEDED, FitGuarantee, gaussian_share, share
 from blurfit.estimators.one_pass import encoded_sums
 from blurfit.learning.learner import learn
-from blurfit.learning.statistics import Statistics, pack, unpack
+from blurfit.learning.statistics import Statistics
 from blurfit.model.published import PublishedModel
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.simulation.entropy import generator_for
 from blurfit.simulation.sampler import clean_sums, sampler_for
+from blurfit.theory import triangle
 from blurfit.theory.calibration import InputCalibration, Mechanism, MomentCalibration, Rule
 from blurfit.theory.setting import Neighbours
 
@@ -278,12 +279,12 @@ def blurred(agreement: Agreement, clean: Statistics, random_state: Any) -> Stati
     """
     found, grid = agreement.calibration, agreement.grid
     if random_state is None and isinstance(found, MomentCalibration):
-        rows, columns = np.triu_indices(clean.dimension)
-        scales = np.where(rows == columns, found.sigma_m, found.sigma_m / math.sqrt(2))
-        triangle = exactly(pack(clean.gram), scales, grid.quadratic)
+        diagonal = triangle.on_diagonal(clean.dimension)
+        scales = np.where(diagonal, found.sigma_m, found.sigma_m / math.sqrt(2))
+        quadratic = exactly(triangle.pack(clean.gram), scales, grid.quadratic)
         linear = exactly(clean.moment, found.sigma_p, grid.linear)
         return Statistics(
-            clean.count, unpack(triangle, clean.dimension), linear, agreement.fingerprint
+            clean.count, triangle.unpack(quadratic, clean.dimension), linear, agreement.fingerprint
         )
     drawn = sampler_for(found, clean).draw(generator_for(random_state))
     if random_state is None and isinstance(found, InputCalibration):

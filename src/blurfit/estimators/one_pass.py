@@ -26,7 +26,7 @@ BLOCKS_AT_ONCE = 16
 MOST_COLUMNS = 64
 
 
-class Sums(NamedTuple):
+class EncodedSums(NamedTuple):
     """Σzzᵀ, (d, d), and Σzy, (d, k), where the intercept's z = 1 is last if there is one."""
 
     gram: FloatArray
@@ -35,7 +35,7 @@ class Sums(NamedTuple):
 
 def encoded_sums(
     values: npt.NDArray[Any], targets: FloatArray, columns: Sequence[Numeric], *, intercept: bool
-) -> Sums:
+) -> EncodedSums:
     """The sums over all rows of zzᵀ and of zy for each column y of `targets`.
 
     z = (v − centre)·2/width of each value v, cut to [−1, 1]. It is cut last, so that |z| ≤ 1 holds
@@ -71,8 +71,8 @@ def encoded_sums(
         grams, totals, moments = zip(*pool.map(sums_of, parts), strict=True)
     gram, total, moment = sum(grams), sum(totals), sum(moments)
     if not intercept:
-        return Sums(gram, moment)
-    return Sums(
+        return EncodedSums(gram, moment)
+    return EncodedSums(
         np.block([[gram, total[:, None]], [total, np.float64(n)]]),
         np.vstack([moment, targets.sum(axis=0)]),
     )

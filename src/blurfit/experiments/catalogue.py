@@ -2,6 +2,7 @@
 
 from blurfit.experiments.beyond import ExcessRisk, LocalTarget, PublicNumbers
 from blurfit.experiments.figures import FIGURES
+from blurfit.experiments.head_to_head import RIVALS_2026
 from blurfit.experiments.rivals import RIVALS, UTILITY
 from blurfit.experiments.runner import Experiment
 
@@ -16,5 +17,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         LocalTarget(),
         RIVALS,
         UTILITY,
+        RIVALS_2026,
     )
 }
+
+# What `blurfit reproduce` runs if nothing is named, for docs/experiments.md; the head to head has a
+# page of its own.
+ONE_PAGE: tuple[str, ...] = tuple(name for name in EXPERIMENTS if name != RIVALS_2026.name)

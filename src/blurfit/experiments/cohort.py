@@ -23,6 +23,7 @@ from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.learning.statistics import Statistics
 from blurfit.schema.schema import Schema
 from blurfit.simulation.entropy import generator_for
+from blurfit.theory import triangle
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -82,7 +83,8 @@ class Population:
         """Encode by the census's public bounds, in an order that the seed decides."""
         order = generator_for([seed, 2017]).permutation(len(census))
         x, y = census.schema.encode(census.table)
-        label = census.label_schema.encode(census.table).target
+        wanted = census.label_schema.target
+        label = wanted.scale(np.asarray(census.table[wanted.name]))
         return cls(
             np.ascontiguousarray(x[order]),
             y[order],
@@ -177,7 +179,7 @@ class Population:
     def _running(self) -> FloatArray:
         """Row k: the packed sums of zzᵀ over the first k blocks, z = (x, y, l)."""
         d = self.x.shape[1] + 2
-        upper = np.triu_indices(d)
+        upper = triangle.places(d)
         sums = np.zeros((self._blocked // BLOCK + 1, len(upper[0])))
         z = np.empty((BLOCKS_AT_ONCE * BLOCK, d))
         for first in range(0, self._blocked, len(z)):
@@ -196,7 +198,7 @@ class Population:
         z = np.column_stack(
             [self.x[self._blocked :], self.y[self._blocked :], self.label[self._blocked :]]
         )
-        upper = np.triu_indices(z.shape[1])
+        upper = triangle.places(z.shape[1])
         return np.asarray(self._running[-1] + (z.T @ z)[upper])
 
     def _between(self, start: int, count: int) -> FloatArray:
@@ -209,9 +211,7 @@ class Population:
 
     def _unpack(self, packed: FloatArray, count: int) -> WindowSums:
         d = self.x.shape[1] + 2
-        full = np.zeros((d, d))
-        full[np.triu_indices(d)] = packed
-        full = full + np.triu(full, 1).T
+        full = triangle.unpack(packed, d)
         return WindowSums(count, full[:-2, :-2], full[:-2, -2], float(full[-2, -2]), full[:-2, -1])
 
     def _rows(self, start: int, count: int) -> list[tuple[FloatArray, FloatArray]]:

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from blurfit.experiments.catalogue import EXPERIMENTS, PAPER
+from blurfit.experiments.catalogue import ONE_PAGE, PAPER
 from blurfit.experiments.facts import Facts
 from blurfit.experiments.goals import goals_table, standings
 from blurfit.experiments.methods import (
@@ -28,7 +28,7 @@ def write_page(path: Path, folder: Path, facts: Facts) -> None:
     """The page of all experiments whose CSV is in the folder, and their pictures beside it."""
     found = {
         name: means(read_csv(folder / f"{name}.csv"))
-        for name in EXPERIMENTS
+        for name in ONE_PAGE
         if (folder / f"{name}.csv").exists()
     }
     pictures = path.parent / PICTURES

@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from PIL import Image
 
+from blurfit.experiments.head_to_head import RIVALS_2026
 from blurfit.experiments.methods import (
     CERTIFIED_OBJECTIVE,
     CONSTANT,
@@ -27,6 +28,7 @@ from blurfit.experiments.rivals import (
     LOCAL,
     PUBLISHED_GRADIENT,
 )
+from blurfit.experiments.rivals_page import draw_rivals
 from blurfit.experiments.summary import Key, Mean, means
 from blurfit.experiments.trials import Row
 
@@ -53,8 +55,10 @@ STYLES: dict[str, dict[str, Any]] = {
 def draw(name: str, rows: Sequence[Row], path: Path, title: str) -> None:
     """The picture of the experiment of that name."""
     figure = Figure(figsize=(11, 4.2), layout="constrained")
-    found = means(rows)
-    _drawers(name)(figure, found)
+    if name == RIVALS_2026.name:
+        draw_rivals(figure, rows)
+    else:
+        _drawers(name)(figure, means(rows))
     figure.suptitle(title, fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn = io.BytesIO()

@@ -26,7 +26,7 @@ from blurfit.baselines.functional import LOGISTIC, SQUARED
 from blurfit.baselines.gradient import published_descent, published_deviation
 from blurfit.baselines.local import local_descent
 from blurfit.baselines.slopes import logistic_slope, squared_slope
-from blurfit.experiments.cohort import Population, Window
+from blurfit.experiments.cohort import BLOCK, Population, Window
 from blurfit.experiments.figures import DELTA, PaperFigure
 from blurfit.experiments.methods import CONSTANT, INPUT, LINES, MOMENT, Promise, squared_risk
 from blurfit.experiments.trials import Row
@@ -85,7 +85,7 @@ def weights_from_rows(
     generator: Generator,
 ) -> FloatArray:
     """The weights of a rival that looks at single records: `runs` of them on the same window."""
-    places = (window.start + np.arange(window.count)) % (len(population) // 32 * 32)
+    places = (window.start + np.arange(window.count)) % (len(population) // BLOCK * BLOCK)
     x = population.x[places]
     y = (population.label if label else population.y)[places]
     root = math.sqrt(x.shape[1])
@@ -192,7 +192,7 @@ class Comparison:
 
     def _window(self, population: Population, n: int, trial: int) -> Window:
         """With more test rows than the paper's n/4, so that 20 trials tell small differences."""
-        tested = min(TEST_ROWS, (len(population) - n) // 32 * 32)
+        tested = min(TEST_ROWS, (len(population) - n) // BLOCK * BLOCK)
         return replace(population.window(n, trial), tested=tested)
 
     def _generator(self, population: Population, cell: str, line: str, trial: int) -> Generator:

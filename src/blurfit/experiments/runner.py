@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import blurfit
 from blurfit.experiments.cohort import Population
-from blurfit.experiments.trials import Journal, Row, write_csv
+from blurfit.experiments.trials import Row, TrialLog, write_csv
+from blurfit.progress import Progress, silent
 from blurfit.validate import whole
-
-Progress = Callable[[int, int], None]  # cells done, cells in all
 
 
 class Experiment(Protocol):
@@ -61,7 +60,7 @@ def run(
     trials: int,
     workers: int,
     out: Path,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Path:
     """The CSV of an experiment; goes on where a killed run of the same question was."""
     whole(trials=trials, workers=workers)
@@ -74,7 +73,7 @@ def run(
         "seed": population.seed,
         "trials": trials,
     }
-    journal = Journal(out / f"{experiment.name}.journal", question)
+    journal = TrialLog(out / f"{experiment.name}.journal", question)
     done = {cell: rows for cell, rows in journal.read().items() if cell in cells}
     journal.start(done)
     with threadpool_limits(limits=1):
@@ -82,8 +81,7 @@ def run(
         for cell, rows in _computed(experiment, population, cells, done, workers):
             journal.add(cell, rows)
             done[cell] = rows
-            if progress is not None:
-                progress(len(done), len(cells))
+            progress(len(done), len(cells))
     write_csv(path, [row for cell in cells for row in done[cell]])
     journal.path.unlink()
     return path

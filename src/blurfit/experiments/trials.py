@@ -28,7 +28,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Journal:
+class TrialLog:
     """The cells of one experiment that are done, under one question."""
 
     path: Path

@@ -32,7 +32,7 @@ ROWS_GENERATED = 2**15
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class CollectionSums:
     """Σxxᵀ (K, d, d) and Σyx (K, d) of K collections, each of `count` people."""
 
     count: int
@@ -156,7 +156,7 @@ class Population:
         """The error of the linear model from the whole population, without privacy."""
         return float(self.error(_least_squares(self.gram[None], self.moment[None]))[0])
 
-    def without_privacy(self, sums: Sums) -> FloatArray:
+    def without_privacy(self, sums: CollectionSums) -> FloatArray:
         """The errors of the models from the unblurred sums."""
         return self.error(_least_squares(sums.gram, sums.moment))
 
@@ -187,21 +187,21 @@ class Samples:
             gram[place], moment[place] = deviation[:d, :d], deviation[:d, d]
         return cls(population, draws, gram, moment, seed)
 
-    def at(self, contributors: int) -> Sums:
+    def at(self, contributors: int) -> CollectionSums:
         """The sums of K collections of so many people."""
         whole(contributors=contributors)
         n, people = contributors, self.population
         if n > DRAWN_ONE_BY_ONE:
             gram = n * people.gram + np.sqrt(n) * self.gram_deviation
             moment = n * people.moment + np.sqrt(n) * self.moment_deviation
-            return Sums(n, gram, moment)
+            return CollectionSums(n, gram, moment)
         generator = np.random.default_rng([self.seed, 2, n])
         gram, moment = np.empty_like(self.gram_deviation), np.empty_like(self.moment_deviation)
         for place in range(self.draws):
             chosen = generator.integers(0, len(people.target), n)
             x, y = people.features[chosen], people.target[chosen]
             gram[place], moment[place] = x.T @ x, y @ x
-        return Sums(n, gram, moment)
+        return CollectionSums(n, gram, moment)
 
 
 def _least_squares(gram: FloatArray, moment: FloatArray) -> FloatArray:

@@ -4,11 +4,11 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from blurfit.forecast import TOLERANCE
 from blurfit.theory.calibration import Mechanism
 from blurfit.validate import positive
 
 LEVEL = 0.9  # of the band
-DEFAULT_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Forecast:
         return found
 
     def contributors_needed(
-        self, line: tuple[Mechanism, float, float | None], tolerance: float = DEFAULT_TOLERANCE
+        self, line: tuple[Mechanism, float, float | None], tolerance: float = TOLERANCE
     ) -> int | None:
         """How many people bring the error within `tolerance` of that without privacy.
 
@@ -86,23 +86,6 @@ class Forecast:
         sizes = [math.log(one.contributors) for one in (below, above)]
         share = (excess[0] - math.log(tolerance)) / (excess[0] - excess[1])
         return math.ceil(math.exp(sizes[0] + share * (sizes[1] - sizes[0])))
-
-    def epsilon_needed(
-        self,
-        contributors: int,
-        mechanism: Mechanism,
-        local_epsilon: float | None = None,
-        tolerance: float = DEFAULT_TOLERANCE,
-    ) -> float | None:
-        """The least ε of the sweep with which so many contributors come within `tolerance`."""
-        enough = [
-            one.epsilon
-            for one in self.outlooks
-            if (one.contributors, one.mechanism, one.local_epsilon)
-            == (contributors, mechanism, local_epsilon)
-            and one.ratio - 1 <= tolerance
-        ]
-        return min(enough, default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON; what is not known is None."""

@@ -12,7 +12,7 @@ for people like the public ones; how far others differ from them it cannot know.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,18 +20,17 @@ import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
-from blurfit.forecast.population import Population, Samples, Sums
+from blurfit.forecast import DRAWS
+from blurfit.forecast.population import CollectionSums, Population, Samples
 from blurfit.forecast.results import LEVEL, Forecast, Outlook
 from blurfit.learning.learner import weights_of
+from blurfit.progress import Progress, silent
 from blurfit.schema.schema import Schema
 from blurfit.simulation.sampler import clean_sums, sampler_for
 from blurfit.theory.calibration import MECHANISMS, Mechanism
 from blurfit.validate import inside_unit_interval, whole
 
 FloatArray = npt.NDArray[np.float64]
-Progress = Callable[[], object]
-
-DRAWS = 64
 
 
 def forecast(
@@ -45,7 +44,7 @@ def forecast(
     terms: Mapping[str, Any] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Forecast:
     """Sweep over contributors × ε × mechanisms × local targets, the quorum met exactly.
 
@@ -72,8 +71,7 @@ def forecast(
                 for local in local_epsilons:
                     asked = propose_terms(schema, mechanism, epsilon, local, rest)
                     outlooks.append(outlook(schema, samples, sums, asked))
-                    if progress is not None:
-                        progress()
+                    progress()
     return _forecast_of(population, outlooks)
 
 
@@ -84,20 +82,22 @@ def forecast_agreement(
     contributors: Sequence[int],
     draws: int = DRAWS,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Forecast:
     """Sizes under one agreement: its noise is fixed, and more than its quorum may come."""
     samples = Samples.of(fitting(agreement.schema, population), draws, seed)
     outlooks = []
     for n in contributors:
         outlooks.append(_under(agreement, samples, samples.at(n)))
-        if progress is not None:
-            progress()
+        progress()
     return _forecast_of(population, outlooks)
 
 
 def errors_of(
-    agreement: Agreement, population: Population, sums: Sums, generator: np.random.Generator
+    agreement: Agreement,
+    population: Population,
+    sums: CollectionSums,
+    generator: np.random.Generator,
 ) -> FloatArray:
     """The errors of the models that the collections would publish; fewer where some are refused."""
     found = []
@@ -148,7 +148,9 @@ def band(errors: FloatArray, level: float = LEVEL) -> tuple[float, float]:
     return float(lower), float(upper)
 
 
-def outlook(schema: Schema, samples: Samples, sums: Sums, terms: Mapping[str, Any]) -> Outlook:
+def outlook(
+    schema: Schema, samples: Samples, sums: CollectionSums, terms: Mapping[str, Any]
+) -> Outlook:
     """One cell: `terms` are those of `Agreement.propose`, the quorum is met exactly."""
     try:
         agreement = Agreement.propose(schema, quorum=sums.count, **terms)
@@ -161,7 +163,7 @@ def outlook(schema: Schema, samples: Samples, sums: Sums, terms: Mapping[str, An
 
 
 def _under(
-    agreement: Agreement, samples: Samples, sums: Sums, local_epsilon: float | None = None
+    agreement: Agreement, samples: Samples, sums: CollectionSums, local_epsilon: float | None = None
 ) -> Outlook:
     fixed = agreement.epsilon, agreement.mechanism, local_epsilon
     if sums.count < agreement.quorum:

@@ -9,13 +9,11 @@ is better there too.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from blurfit.agreement.agreement import Agreement
@@ -23,11 +21,11 @@ from blurfit.errors import BlurfitError, InfeasibleError
 from blurfit.forecast.population import Population, Samples
 from blurfit.forecast.results import Outlook
 from blurfit.forecast.sweep import fitting, outlook, propose_terms
+from blurfit.progress import Progress, silent
 from blurfit.schema.schema import Schema
 from blurfit.theory.calibration import InputCalibration, Mechanism
+from blurfit.theory.simplex import Point, descend
 from blurfit.validate import one_of
-
-Point = npt.NDArray[np.float64]
 
 EVALUATIONS = 70
 DRAWS = 48
@@ -58,7 +56,7 @@ def advise(
     terms: Mapping[str, Any] | None = None,
     goal: str = "error",
     seed: int = 0,
-    progress: Callable[[], object] | None = None,
+    progress: Progress = silent,
 ) -> Advice:
     """The terms that minimise the expected error (or, goal="upper", the band's upper end).
 
@@ -82,8 +80,7 @@ def advise(
         start.pop("local_share", None)
 
     def value(point: Point) -> float:
-        if progress is not None:
-            progress()
+        progress()
         try:
             seen = look(_read(start, point), fresh=False)
         except BlurfitError:
@@ -91,7 +88,9 @@ def advise(
         missing = math.isnan(seen.error) or seen.refused > 0
         return math.inf if missing else math.log(float(getattr(seen, goal)))
 
-    found = _read(start, _descend(value, _write(start)))
+    found = _read(
+        start, descend(value, _write(start), steps=EVALUATIONS, reach=0.6, tolerance=0.02)
+    )
     before, after = look({}, fresh=True), look(found, fresh=True)
     if math.isnan(before.error) and math.isnan(after.error):
         raise InfeasibleError(
@@ -134,20 +133,3 @@ def _read(terms: Mapping[str, float], point: Point) -> dict[str, float]:
         name: float(f"{expit(v) if name in _SHARES else math.exp(min(v, 700.0)):.3g}")
         for name, v in values
     }
-
-
-def _descend(function: Callable[[Point], float], start: Point) -> Point:
-    """Nelder and Mead's simplex: the forecast is a sum over draws, smooth but without a formula."""
-    simplex = np.vstack([start, start + 0.6 * np.eye(len(start))])
-    found = minimize(
-        function,
-        start,
-        method="Nelder-Mead",
-        options={
-            "maxfev": EVALUATIONS,
-            "xatol": 0.02,
-            "fatol": 1e-5,
-            "initial_simplex": simplex,
-        },
-    )
-    return np.asarray(found.x)

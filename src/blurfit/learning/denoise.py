@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from blurfit.arrays import BoolArray, FloatArray
-from blurfit.learning.joint_sums import JointColumn, Submodel
+from blurfit.learning.joint_sums import Submodel
+from blurfit.theory.joint_form import JointColumn
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ from scipy.special import stdtr, stdtrit
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.joint_sums import Submodel
-from blurfit.validate import inside_unit_interval, whole
+from blurfit.validate import inside_unit_interval
 
 LARGEST_CONDITION = 1.0
 _UNEVEN = 3.0
@@ -214,40 +214,14 @@ def infer(sums: Submodel, *, uneven: bool = False) -> Inference:
     )
 
 
-def bootstrap(sums: Submodel, draws: int, generator: np.random.Generator) -> FloatArray:
-    """Coefficients of so many simulated collections, one per row, around those of `infer`.
-
-    A check of the covariance, and an option where more than its first order is wanted. The features
-    stay as they are (Â); Σze ~ N(0, σ̂²Â) and Σe² follow a Gaussian residual, and E is drawn from
-    its exact law. Draws that are no longer positive definite are kept: they are what would happen.
-    """
-    whole(draws=draws)
-    reason = refusal(sums)
-    if reason is not None:
-        raise InfeasibleError(str(reason))
-    theta, variance, _, _ = _solve(sums)
-    size = len(theta)
-    root = np.linalg.cholesky(sums.gram)
-    found = np.empty((draws, size))
-    for draw in range(draws):
-        standard = generator.normal(size=size)
-        residual = np.sqrt(variance) * root @ standard
-        squares = variance * (standard @ standard + generator.chisquare(sums.count - size))
-        cross = sums.gram @ theta + residual
-        square = theta @ sums.gram @ theta + 2 * theta @ residual + squares
-        clean = np.block([[sums.gram, cross[:, None]], [cross[None, :], np.array([[square]])]])
-        blurred = clean + sums.noise.draw(generator)
-        gram = blurred[:-1, :-1]
-        steady = _inverse(gram + sums.feature_noise.sandwich(_inverse(gram)))
-        found[draw] = sums.in_columns(steady @ blurred[:-1, -1])
-    return found
+def debiased(sums: Submodel) -> FloatArray:
+    """θ̃ = (Â + G)⁻¹ĉ with G = E[EÂ⁻¹E], in z-space."""
+    return np.asarray(_steady(sums) @ sums.cross, dtype=np.float64)
 
 
 def _solve(sums: Submodel) -> tuple[FloatArray, float, FloatArray, FloatArray]:
     """θ̃, σ̂², and the two parts of its covariance, in z-space."""
-    inverse = _inverse(sums.gram)
-    steady = _inverse(sums.gram + sums.feature_noise.sandwich(inverse))
-    theta = steady @ sums.cross
+    inverse, steady, theta = _inverse(sums.gram), _steady(sums), debiased(sums)
     plain = np.append(-inverse @ sums.cross, 1.0)
     least = float(plain @ sums.extended @ plain)
     squares, variance, privacy = theta**2, 0.0, np.zeros_like(inverse)
@@ -260,6 +234,11 @@ def _solve(sums: Submodel) -> tuple[FloatArray, float, FloatArray, FloatArray]:
         privacy = steady @ moved @ steady
         squares = np.maximum(theta**2 - np.diag(variance * steady + privacy), 0.0)
     return theta, variance, variance * steady, privacy
+
+
+def _steady(sums: Submodel) -> FloatArray:
+    """B = (Â + G)⁻¹, which is A⁻¹ on average to second order."""
+    return _inverse(sums.gram + sums.feature_noise.sandwich(_inverse(sums.gram)))
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:

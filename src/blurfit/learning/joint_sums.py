@@ -20,38 +20,13 @@ shrinkage and inference need, follows from them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.validate import finite, nonnegative, one_of, positive, whole
-
-ColumnKind = Literal["numeric", "sign", "level"]
-KINDS: tuple[ColumnKind, ...] = ("numeric", "sign", "level")
-
-
-@dataclass(frozen=True)
-class JointColumn:
-    """One column of z: v in [−1, 1] ("numeric"), ±1 ("sign") or 0/1 ("level" of the group's K).
-
-    `group` names the categorical that a level belongs to; all its levels have one weight.
-    """
-
-    name: str
-    weight: float
-    kind: ColumnKind = "numeric"
-    group: str | None = None
-
-    def __post_init__(self) -> None:
-        positive(weight=self.weight)
-        one_of(KINDS, kind=self.kind)
-        if (self.kind == "level") != (self.group is not None):
-            raise InvalidValueError(
-                f"Expected a group for a level and for nothing else, got kind={self.kind!r}, "
-                f"group={self.group!r} of column {self.name!r}."
-            )
+from blurfit.theory.joint_form import JointColumn
+from blurfit.validate import finite, nonnegative, positive, whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,17 +49,6 @@ class Noise:
         found[..., each, each] = diagonal @ self.variance + 2 * self.ties * middle[..., 0, :]
         found[..., 0, :] += self.ties * diagonal
         found[..., :, 0] += self.ties * diagonal
-        return found
-
-    def draw(self, generator: np.random.Generator) -> FloatArray:
-        """One E of this law, for simulation."""
-        size = len(self.ties)
-        upper = np.triu(generator.normal(size=(size, size)) * np.sqrt(self.variance))
-        for row in np.flatnonzero(self.ties):  # one noise behind both, so their sds are its factors
-            upper[row, row] = upper[0, row] * np.sqrt(
-                self.variance[row, row] / self.variance[0, row]
-            )
-        found: FloatArray = upper + np.triu(upper, 1).T
         return found
 
     def take(self, chosen: Sequence[int]) -> "Noise":
@@ -250,27 +214,6 @@ def clean_sums(columns: Sequence[JointColumn], constant: float, values: FloatArr
     rows = np.column_stack([np.full(len(values), constant), values * weights])
     found: FloatArray = rows.T @ rows
     return found
-
-
-def draw_joint_sums(
-    columns: Sequence[JointColumn],
-    constant: float,
-    count: int,
-    clean: FloatArray,
-    deviation: float,
-    generator: np.random.Generator,
-) -> JointSums:
-    """Blurred sums with exactly the law that N contributors' own noise gives their total.
-
-    A sum of independent Gaussians is Gaussian, so one draw of E with the total variance replaces N
-    draws. For simulation: the noise of a real collection is drawn by its contributors.
-    """
-    size = len(columns) + 1
-    draw = np.triu(generator.normal(size=(size, size)) * deviation)
-    draw[np.triu_indices(size, 1)] /= np.sqrt(2)
-    noise = draw + np.triu(draw, 1).T
-    symmetric = np.triu(clean) + np.triu(clean, 1).T
-    return JointSums(tuple(columns), constant, count, symmetric + noise, deviation)
 
 
 def _with_what_is_known(sums: JointSums) -> tuple[FloatArray, Noise]:

@@ -1,15 +1,13 @@
-"""The sufficient statistics N, A = Σ q̃q̃ᵀ (or Σ M̃) and c = Σ p̃ of a collection, which add.
+"""The sufficient statistics N, A = Σ q̃q̃ᵀ and c = Σ p̃ of an `input` collection, which add.
 
 A record matters to the model ½wᵀAw − cᵀw only through these sums, so the database keeps nothing
 else, and any engine that can map and reduce can learn: `sum(map(statistics_of, parts))`.
 """
 
 import operator
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -23,18 +21,6 @@ ROWS_AT_ONCE = 8192
 
 # Two routes to the same sum differ by rounding, about √N·2⁻⁵³; what differs by more is a mistake.
 ASYMMETRY_ALLOWED = 1e-10
-
-
-FORMAT, VERSION = "blurfit-statistics", 1
-
-
-class _Message(msgspec.Struct, forbid_unknown_fields=True):
-    format: str
-    version: int
-    fingerprint: str | None
-    count: int
-    gram: list[float]
-    moment: list[float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +43,8 @@ class Statistics:
     fingerprint: str | None = None
 
     def __post_init__(self) -> None:
-        count = _count(self.count)
+        validate.whole_from_zero(count=self.count)
+        count = operator.index(self.count)
         gram = symmetrised(gram=self.gram)
         moment = conforming(gram, moment=self.moment)
         gram.setflags(write=False)
@@ -77,7 +64,7 @@ class Statistics:
         return cls(0, np.zeros((dimension, dimension)), np.zeros(dimension))
 
     def under(self, fingerprint: str) -> Self:
-        """The same sums, said to be of submissions under the agreement with this fingerprint."""
+        """These sums, said to be of submissions under the agreement with this fingerprint."""
         return type(self)(self.count, self.gram, self.moment, fingerprint)
 
     @classmethod
@@ -103,63 +90,6 @@ class Statistics:
                 A += rows.T @ rows
                 c += _rows(p=p[part]).sum(axis=0)
         return cls(count, A, c)
-
-    @classmethod
-    def of_moments(cls, packed: npt.ArrayLike, p: npt.ArrayLike) -> Self:
-        """A = Σ M̃ and c = Σ p̃, where each record sends the upper triangle of its own matrix M̃.
-
-        `packed` is (d(d+1)/2,) for one record or (n, d(d+1)/2) for many, as `pack` writes it.
-        """
-        rows, p = np.atleast_2d(np.asarray(packed)), np.atleast_2d(np.asarray(p))
-        if p.ndim != 2 or p.shape[1] == 0 or rows.shape != (len(p), _triangle(p.shape[1])):
-            raise InvalidValueError(
-                f"Expected packed.shape={rows.shape} to be (n, d(d+1)/2) where p.shape={p.shape} "
-                "is (n, d); pack() writes a symmetric matrix so."
-            )
-        with np.errstate(over="ignore", invalid="ignore"):
-            total, c = _rows(packed=rows).sum(axis=0), _rows(p=p).sum(axis=0)
-        return cls(len(p), unpack(total, p.shape[1]), c)
-
-    @classmethod
-    def of_chunks(cls, chunks: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Self:
-        """The statistics of a stream of (q, p), which is read once and never held as a whole."""
-        total: Self | None = None
-        for q, p in chunks:
-            part = cls.of_records(q, p)
-            total = part if total is None else total + part
-        if total is None:
-            raise InvalidValueError(
-                "Expected at least one chunk; for no records use Statistics.empty(dimension)."
-            )
-        return total
-
-    def to_json(self) -> str:
-        """As a text: count, fingerprint, the triangle of A row by row, and c, to the last bit."""
-        return msgspec.json.encode(
-            _Message(
-                FORMAT,
-                VERSION,
-                self.fingerprint,
-                self.count,
-                pack(self.gram).tolist(),
-                self.moment.tolist(),
-            )
-        ).decode()
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """Read what `to_json` wrote."""
-        try:
-            message = msgspec.json.decode(text, type=_Message)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            raise InvalidValueError(f"Expected {FORMAT} as JSON: {error}.") from error
-        if (message.format, message.version) != (FORMAT, VERSION):
-            raise InvalidValueError(
-                f"Expected format={message.format!r}, version={message.version} to be {FORMAT!r}, "
-                f"{VERSION}; are these statistics, and of this version of blurfit?"
-            )
-        gram = unpack(message.gram, len(message.moment))
-        return cls(message.count, gram, np.array(message.moment), message.fingerprint)
 
     def __add__(self, other: object) -> Self:
         if not isinstance(other, Statistics):
@@ -199,37 +129,6 @@ class Statistics:
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickled arrays come back writable; building the object anew keeps the promise.
         return type(self), (self.count, self.gram, self.moment, self.fingerprint)
-
-
-def pack(symmetric: npt.ArrayLike) -> FloatArray:
-    """The upper triangle M₁₁, M₁₂, …, M₁d, M₂₂, …, Mdd of one (d, d) matrix or a stack (…, d, d).
-
-    A symmetric matrix says everything twice; a message says it once. `unpack` is the inverse.
-    """
-    M = np.asarray(symmetric, dtype=np.float64)
-    if M.ndim < 2 or M.shape[-1] != M.shape[-2] or not np.array_equal(M, np.swapaxes(M, -1, -2)):
-        raise InvalidValueError(
-            f"Expected symmetric.shape={M.shape} to be (…, d, d) and each matrix to equal its "
-            "transpose; (M + M.T) / 2 does."
-        )
-    rows, columns = np.triu_indices(M.shape[-1])
-    return M[..., rows, columns]
-
-
-def unpack(packed: npt.ArrayLike, dimension: int) -> FloatArray:
-    """The symmetric matrix (or the stack of them) whose upper triangle `pack` wrote."""
-    validate.whole(dimension=dimension)
-    triangle = np.asarray(packed, dtype=np.float64)
-    if triangle.shape[-1:] != (_triangle(dimension),):
-        raise InvalidValueError(
-            f"Expected packed.shape={triangle.shape} to end in {_triangle(dimension)}, "
-            f"which is d(d+1)/2 for dimension={dimension}."
-        )
-    rows, columns = np.triu_indices(dimension)
-    M = np.empty((*triangle.shape[:-1], dimension, dimension))
-    M[..., rows, columns] = triangle
-    M[..., columns, rows] = triangle
-    return M
 
 
 def symmetrised(**matrices: npt.ArrayLike) -> FloatArray:
@@ -280,17 +179,3 @@ def _refuse_unless_finite(**arrays: FloatArray) -> None:
                 f"Expected {name} to be finite, but it contains {culprit}: blurring never makes "
                 "such a number, so look for it where the records are read."
             )
-
-
-def _count(value: object) -> int:
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = -1
-    if isinstance(value, bool | np.bool_) or number < 0:
-        raise InvalidValueError(f"Expected count={value!r} to be a whole number >= 0.")
-    return number
-
-
-def _triangle(dimension: int) -> int:
-    return dimension * (dimension + 1) // 2

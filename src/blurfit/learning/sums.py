@@ -5,7 +5,7 @@ screen bounds how many. So a sum is exact in float64 while it stays below 2⁵³
 
 | | sums | in steps |
 | --- | --- | --- |
-| moment | Σ M̃, Σ p̃ | g_m, g_p |
+| moment | Σ of each product | g |
 | input | Σ hhᵀ, Σ (hlᵀ + lhᵀ), Σ llᵀ, where q̃ = h + l | S², S·g_q, g_q² |
 | | Σ p̃ in two parts: a multiple of g_p, and what dither put between | g_p; g |
 
@@ -22,31 +22,24 @@ screen looks at no norms, there is no L; then the last bits may show the order.)
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.learning.statistics import Statistics, unpack
-from blurfit.theory.calibration import InputCalibration
+from blurfit.theory.input_calibration import InputCalibration
 
 FloatArray = npt.NDArray[np.float64]
 
 EXACT = 2.0**53
 
 
-def width(agreement: Agreement) -> int:
-    """How many numbers a block's sums have."""
-    d = agreement.dimension
-    triangle = d * (d + 1) // 2
-    return 3 * triangle + 2 * d if agreement.mechanism == "input" else triangle + d
-
-
 def block_sums(agreement: Agreement, numbers: FloatArray) -> FloatArray:
-    """The sums of a block's rows: the triangle of A, and c, for `input` in parts (see above)."""
-    d = agreement.dimension
+    """The sums of a block's rows: of each number for `moment`, for `input` those of the table."""
     if agreement.mechanism == "moment":
         return np.asarray(numbers.sum(axis=0))
+    d = agreement.schema.dimension
     q, p, step = numbers[:, :d], numbers[:, d:], agreement.grid.linear
     cut = agreement.grid.quadratic * _cut(agreement)
     high = q * (1 / cut)
@@ -78,28 +71,29 @@ def _cut(agreement: Agreement) -> float:
     """
     calibration = agreement.calibration
     assert isinstance(calibration, InputCalibration)
-    noise = 2 * math.sqrt(agreement.dimension) * calibration.q_noise
+    noise = 2 * math.sqrt(agreement.schema.dimension) * calibration.q_noise
     steps = (calibration.setting.q_bound + noise) / agreement.grid.quadratic
     return 2.0 ** math.ceil(math.log2(steps) / 2)
 
 
-def rows_that_add_exactly(agreement: Agreement, largest_steps: tuple[float, float]) -> int:
+def rows_that_add_exactly(agreement: Agreement, largest_steps: tuple[float, ...]) -> int:
     """How many rows may be added such that their sums are exact; at least 1."""
-    quadratic, linear = largest_steps
+    most = max(largest_steps)
     if agreement.mechanism == "input":
+        quadratic, linear = largest_steps
         cut = _cut(agreement)
         high = quadratic / cut + 0.5  # |h| in its own steps; |l| is at most cut/2
         quadratic = max(high**2, high * cut, cut**2 / 4)
         linear = linear * agreement.grid.dither / agreement.grid.linear
         linear = max(linear + 0.5, agreement.grid.linear / agreement.grid.dither)
-    most = max(quadratic, linear)
+        most = max(quadratic, linear)
     return max(1, int(EXACT / most)) if math.isfinite(most) else 1
 
 
 def merged(
     parts: Iterable[tuple[int, FloatArray]], exact_rows: int
 ) -> list[tuple[int, FloatArray]]:
-    """The same counts and sums in as few parts as stay exact.
+    """Counts and sums in as few parts as stay exact.
 
     Merging what was merged is merging: so this is the step of a tree of any shape.
     """
@@ -113,19 +107,40 @@ def merged(
     return groups
 
 
-def total(
-    agreement: Agreement, parts: Iterable[tuple[int, FloatArray]], exact_rows: int
-) -> Statistics:
-    """The statistics of a collection from its blocks' counts and sums."""
-    d = agreement.dimension
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """How many contributed, and the sums of what they sent: all that a release is made of.
+
+    For `moment` there is one sum for each number that is sent; for `input` the triangle of A = Σ
+    q̃q̃ᵀ, row by row, and then c = Σ p̃.
+    """
+
+    count: int
+    sums: FloatArray
+    fingerprint: str
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Totals):
+            return NotImplemented
+        same = (self.count, self.fingerprint) == (other.count, other.fingerprint)
+        return same and np.array_equal(self.sums, other.sums)
+
+
+def total(agreement: Agreement, parts: Iterable[tuple[int, FloatArray]], exact_rows: int) -> Totals:
+    """The totals of a collection from its blocks' counts and sums."""
     groups = merged(parts, exact_rows)
-    if not groups:
-        return Statistics.empty(d).under(agreement.fingerprint)
-    triangle = d * (d + 1) // 2
-    lines = np.array([sums for _, sums in groups])
-    # the parts of A, and those of c, are several lines of one sum
-    k = 3 * triangle if agreement.mechanism == "input" else triangle
-    gram = [math.fsum(column) for column in lines[:, :k].reshape(-1, triangle).T]
-    moment = [math.fsum(column) for column in lines[:, k:].reshape(-1, d).T]
     count = sum(rows for rows, _ in groups)
-    return Statistics(count, unpack(gram, d), np.array(moment), agreement.fingerprint)
+    is_input = agreement.mechanism == "input"
+    d = agreement.schema.dimension
+    triangle = d * (d + 1) // 2
+    if not groups:
+        width = triangle + d if is_input else agreement.width
+        return Totals(0, np.zeros(width), agreement.fingerprint)
+    lines = np.array([sums for _, sums in groups])
+    if not is_input:
+        sums = [math.fsum(column) for column in lines.T]
+        return Totals(count, np.array(sums), agreement.fingerprint)
+    # the three parts of A, and the two of c, are several lines of one sum
+    gram = [math.fsum(column) for column in lines[:, : 3 * triangle].reshape(-1, triangle).T]
+    moment = [math.fsum(column) for column in lines[:, 3 * triangle :].reshape(-1, d).T]
+    return Totals(count, np.array(gram + moment), agreement.fingerprint)

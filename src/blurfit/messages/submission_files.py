@@ -3,15 +3,14 @@
 | column | type |
 | --- | --- |
 | `identifier` | fixed_size_binary(16) |
-| `numbers` | fixed_size_list<float64>[k + d], `quadratic`, then `linear`, for NumPy in place |
+| `numbers` | fixed_size_list<float64>[k], for NumPy in place |
 
 The file's metadata say what the numbers are:
 
 | key | value |
 | --- | --- |
 | `blurfit.format`, `blurfit.version` | "blurfit-submissions", "1" |
-| `blurfit.fingerprint`, `blurfit.mechanism` | the agreement's, and "input" or "moment" |
-| `blurfit.dimension` | d |
+| `blurfit.fingerprint` | the agreement's |
 | `blurfit.released` | only where a model has been published from them: which one |
 
 Row groups (Arrow: record batches) hold at most 8 MiB. Noise cannot be compressed, so nothing is;
@@ -30,7 +29,8 @@ import numpy as np
 
 from blurfit.arrays import ByteArray, FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
-from blurfit.messages.submissions import Layout, Submissions
+from blurfit.messages.layout import Layout
+from blurfit.messages.submissions import Submissions
 from blurfit.optional import optional
 
 FORMAT, VERSION = "blurfit-submissions", "1"
@@ -41,7 +41,7 @@ _KEY = "blurfit."
 
 def rows_at_once(layout: Layout) -> int:
     """How many rows a row group has at most."""
-    return max(1, min(MOST_ROWS, GROUP_BYTES // (16 + 8 * sum(layout.widths))))
+    return max(1, min(MOST_ROWS, GROUP_BYTES // (16 + 8 * layout.width)))
 
 
 # ---- writing
@@ -97,8 +97,8 @@ class Writer:
         self.rows += len(names)
 
     def add(self, table: Submissions) -> None:
-        """The same for submissions."""
-        self.append(table.identifiers, np.hstack([table.quadratic, table.linear]))
+        """Some more submissions."""
+        self.append(table.identifiers, table.numbers)
 
     def _write(self) -> None:
         names, numbers = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
@@ -131,15 +131,13 @@ def _schema(layout: Layout, released: str | None) -> Any:
         "format": FORMAT,
         "version": VERSION,
         "fingerprint": layout.fingerprint,
-        "mechanism": layout.mechanism,
-        "dimension": str(layout.dimension),
     }
     if released is not None:
         words["released"] = released
     return pa.schema(
         [
             pa.field("identifier", pa.binary(16), nullable=False),
-            pa.field("numbers", pa.list_(item, sum(layout.widths)), nullable=False),
+            pa.field("numbers", pa.list_(item, layout.width), nullable=False),
         ],
         metadata={_KEY + name: word for name, word in words.items()},
     )
@@ -228,7 +226,7 @@ class SubmissionFile:
             yield from self._file.iter_batches(most, row_groups=[group], use_threads=False)
 
     def _arrays(self, batch: Any, group: int) -> tuple[ByteArray, FloatArray]:
-        rows, width = batch.num_rows, sum(self._layout.widths)
+        rows, width = batch.num_rows, self._layout.width
         names, listed = batch.column("identifier"), batch.column("numbers")
         numbers = listed.flatten()
         if names.null_count or listed.null_count or numbers.null_count:
@@ -261,17 +259,15 @@ class SubmissionFile:
                 f"{layout.fingerprint!r}: its submissions were made for another agreement."
             )
         expected = _schema(layout, None)
-        kind = found.get("mechanism"), found.get("dimension")
-        fits = kind == (layout.mechanism, str(layout.dimension)) and all(
+        fits = all(
             schema.get_field_index(field.name) >= 0
             and _same_type(schema.field(field.name).type, field.type)
             for field in expected
         )
         if not fits:
             raise InvalidValueError(
-                f"Expected {layout.mechanism} submissions of dimension {layout.dimension} in "
-                f"{self.name!r}, with the columns {_in_words(expected)}, and got "
-                f"{kind[0]} of dimension {kind[1]} with {_in_words(schema)}."
+                f"Expected submissions of {layout.width} numbers in {self.name!r}, with the "
+                f"columns {_in_words(expected)}, and got {_in_words(schema)}."
             )
         return found.get("released")
 

@@ -4,7 +4,7 @@ Both take raw records in the schema's columns and do what `PublishedModel.predic
 bounds and clipping included. What leaves here is the same weights: exporting is post-processing.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer  # type: ignore[import-untyped]
@@ -16,12 +16,14 @@ from sklearn.preprocessing import (  # type: ignore[import-untyped]
 )
 
 from blurfit.errors import BlurfitError
-from blurfit.model.published import PublishedModel
 from blurfit.schema.schema import Categorical, Numeric
 from blurfit.theory.losses import LogisticLoss
 
+if TYPE_CHECKING:
+    from blurfit.model.published import PublishedModel  # which imports this module when asked to
 
-def to_sklearn(model: PublishedModel) -> Pipeline:
+
+def to_sklearn(model: "PublishedModel") -> Pipeline:
     """A fitted pipeline: columns to [−1, 1] by their public bounds, then a linear model.
 
     It takes a pandas DataFrame with the schema's columns. A number is predicted in its own units.
@@ -39,8 +41,8 @@ def to_sklearn(model: PublishedModel) -> Pipeline:
     return pipeline
 
 
-def to_onnx(model: PublishedModel) -> bytes:
-    """The same pipeline as an ONNX graph, converted by skl2onnx (`pip install blurfit[onnx]`)."""
+def to_onnx(model: "PublishedModel") -> bytes:
+    """The pipeline of `to_sklearn` as an ONNX graph, by skl2onnx (`pip install blurfit[onnx]`)."""
     try:
         from skl2onnx import to_onnx as convert  # type: ignore[import-untyped]
         from skl2onnx.common.data_types import (  # type: ignore[import-untyped]
@@ -89,7 +91,7 @@ def _corners(features: Any) -> Any:
     return pd.DataFrame(corners)
 
 
-def _linear(model: PublishedModel) -> LinearRegression | LogisticRegression:
+def _linear(model: "PublishedModel") -> LinearRegression | LogisticRegression:
     """The weights on columns in [−1, 1]: divided by √m, which the schema divides its columns by."""
     schema, loss = model.agreement.schema, model.agreement.loss
     scale = 1 / np.sqrt(len(schema.features) + schema.intercept)

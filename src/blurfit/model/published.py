@@ -1,90 +1,130 @@
-"""What leaves the database: weights, what they mean in the user's units, and what they promise.
+"""What leaves the database: a model, what it means in the user's units, and what it promises.
 
 A published model carries its agreement, so whoever has the file can predict from raw records and
-can compute again what was promised to whom.
+can compute again what was promised to whom. Its weights are those of (1, v), where v are the
+encoded columns of the features (`blurfit.schema.joint`), for the encoded target:
+
+    score = w₀ + Σ wⱼvⱼ        a number is (score − b)/a in its own units;
+                               a label has probability (score + 1)/2, or 1/(1 + e^(−score)) if the
+                               link is logistic; a class has probability score.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import ndtri
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.schema.schema import Coefficients
-from blurfit.theory.losses import LogisticLoss
+from blurfit.learning.inference import Estimate, Inference
+from blurfit.schema.joint import Question, Units, columns_of, question, units, values
+from blurfit.schema.schema import Categorical, Coefficients, Numeric
 from blurfit.theory.setting import ModelGuarantee
-from blurfit.validate import finite, inside_unit_interval, whole
+from blurfit.validate import inside_unit_interval, one_of, whole
+from blurfit.version import __version__
 
-FloatArray = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from blurfit.model.summary import Summary
+
+Link = Literal["linear", "logistic"]
+LINKS: tuple[Link, ...] = ("linear", "logistic")
 FORMAT, VERSION = "blurfit-model", 1
 
 
 @dataclass(frozen=True, eq=False)
-class Uncertainty:
-    """How far the weights may be from what the same people would have given without privacy.
+class PublishedModel:
+    """A model, once and for all: its weights on the encoded columns, and everything about them.
 
-    `covariance` is that of the privacy noise in the weights, `sampling` that of who happened to
-    take part (an upper bound, because the spread of the targets is not collected), `bias` how much
-    the ridge may have shrunk each weight.
+    Attributes:
+        agreement: what was promised before anything was collected.
+        target: the question that is predicted.
+        features: the questions that predict it.
+        weights: (outputs, 1 + k), of (1, v): one row, or one for each class of the target.
+        count: how many contributed.
+        method: how the weights were found, in words.
+        link: how a label's score becomes a probability.
+        inference: standard errors and what follows from them, in the user's units, for each output.
+        refusal: why there are none, where there are none.
+        references: the level of each categorical feature that others are compared with.
+        software: by what it was learned.
+        caveat: why the promise does not hold for this model, where it does not.
     """
 
-    covariance: FloatArray
-    sampling: FloatArray
-    bias: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """One coefficient in the user's units, with its standard error and an interval."""
-
-    name: str
-    value: float
-    standard_error: float
-    lower: float
-    upper: float
-
-
-@dataclass(frozen=True, eq=False)
-class PublishedModel:
-    """A model, once and for all: its weights on the encoded columns, and everything about them."""
-
     agreement: Agreement
+    target: str
+    features: tuple[str, ...]
     weights: FloatArray
     count: int
-    ridge: float
-    uncertainty: Uncertainty | None
-    software: str
-    caveat: str | None = None  # why the promise does not hold for this model, where it does not
+    method: str
+    link: Link = "linear"
+    inference: tuple[Inference, ...] = ()
+    refusal: str | None = None
+    references: Mapping[str, str] = field(default_factory=dict)
+    software: str = field(default_factory=lambda: software())
+    caveat: str | None = None
 
     def __post_init__(self) -> None:
         whole(count=self.count)
-        finite(ridge=self.ridge)
+        one_of(LINKS, link=self.link)
         if self.count < self.agreement.quorum:
             raise InvalidValueError(
                 f"Expected count={self.count} of at least the quorum {self.agreement.quorum}: no "
                 "model is published below it."
             )
         weights = np.array(self.weights, dtype=np.float64)
-        if weights.shape != (self.agreement.dimension,) or not np.isfinite(weights).all():
+        expected = (len(self.outputs), 1 + len(self.columns))
+        if weights.shape != expected or not np.isfinite(weights).all():
             raise InvalidValueError(
-                f"Expected weights to be {self.agreement.dimension} finite numbers, one for each "
-                f"encoded column, and got shape {weights.shape}."
+                f"Expected weights to be finite numbers of shape {expected}, one row for each of "
+                f"{self.outputs} and one column for the intercept and each of {self.columns}, and "
+                f"got shape {weights.shape}."
+            )
+        if self.inference and len(self.inference) != len(self.outputs):
+            raise InvalidValueError(
+                f"Expected standard errors for each of {self.outputs}, and got "
+                f"{len(self.inference)}."
             )
         weights.setflags(write=False)
         object.__setattr__(self, "weights", weights)
+
+    def __repr__(self) -> str:
+        formula = f"{self.target} ~ {' + '.join(self.features)}"
+        promise = f"epsilon={self.guarantee.epsilon:g}, delta={self.guarantee.delta:g}"
+        return f"<PublishedModel {formula}, count={self.count:,}, {promise}>"
+
+    def _repr_html_(self) -> str:
+        return self.summary().to_html()
 
     @property
     def fingerprint(self) -> str:
         """Of the agreement that the model was learned under."""
         return self.agreement.fingerprint
+
+    @property
+    def aim(self) -> Question:
+        """The schema's column of the target."""
+        return question(self.agreement.schema, self.target)
+
+    @property
+    def is_label(self) -> bool:
+        """Whether yes or no is predicted."""
+        return not isinstance(self.aim, Numeric | Categorical)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What has a score: the target, or each class of a categorical one."""
+        return self.aim.levels if isinstance(self.aim, Categorical) else (self.target,)  # type: ignore[return-value]
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the encoded columns v, a level's for each level."""
+        asked = (question(self.agreement.schema, name) for name in self.features)
+        return tuple(column for one in asked for column in columns_of(one))
 
     @cached_property
     def guarantee(self) -> ModelGuarantee:
@@ -95,63 +135,133 @@ class PublishedModel:
             agreement.epsilon, agreement.delta, model.neighbours, model.releases, proved
         )
 
-    @cached_property
+    @property
     def coefficients(self) -> Coefficients:
-        """The weights in the user's own units: see `Schema.coefficients`."""
-        return self.agreement.schema.coefficients(self.weights)
-
-    def estimates(self, level: float = 0.95, *, sampling: bool = True) -> list[Estimate]:
-        """Each coefficient in the user's units with its standard error and a two-sided interval.
-
-        The noise is known, additive and unbiased, so to first order the weights err by H⁻¹(r − Ew)
-        − ridge·H⁻¹w, H = A + ridge·I: normal, of a covariance that the noise scales give, plus a
-        shrinkage that is added to the interval on both sides. With `sampling` the interval is for
-        the population that the contributors are a sample of, else for the contributors themselves.
-        A model from `input` has none: its sums may be used for the weights alone.
+        """What predictions are made with, in the user's units; for several classes, see
+        `coefficients_of`.
         """
-        inside_unit_interval(level=level)
-        if self.uncertainty is None:
+        if len(self.outputs) > 1:
             raise InfeasibleError(
-                "This model has no standard errors. For mechanism='input' they would be a second "
-                "release; for 'moment' they are known inside the weight bound, and without l1."
+                f"{self.target!r} has the classes {list(self.outputs)}, each with coefficients of "
+                "its own: use coefficients_of(level)."
             )
-        matrix, offset = self.agreement.schema.user_units_matrix()
-        covariance = self.uncertainty.covariance + (self.uncertainty.sampling if sampling else 0.0)
-        values = matrix @ self.weights + offset
-        errors = np.sqrt(np.einsum("ij,jk,ik->i", matrix, covariance, matrix))
-        reach = float(ndtri((1 + level) / 2)) * errors + np.abs(matrix @ self.uncertainty.bias)
-        names = ["(intercept)", *self.coefficients.effects]
-        return [
-            Estimate(name, float(value), float(error), float(value - half), float(value + half))
-            for name, value, error, half in zip(names, values, errors, reach, strict=True)
-        ]
+        return self.coefficients_of(self.target)
 
-    def predict(self, records: Any) -> npt.NDArray[Any]:
-        """For a number: its prediction in the target's units. For a label: whether it is likely."""
-        score = self.agreement.schema.predict(self.weights, records)
-        return score > 0 if self.agreement.schema.is_label else score
+    def coefficients_of(self, output: str) -> Coefficients:
+        """intercept + Σ effect·value, in the user's units, for one output."""
+        one_of(self.outputs, output=output)
+        found = self.units_of(output)
+        weights = self.weights[self.outputs.index(output)]
+        intercept, *effects = found.apply(weights).tolist()
+        return Coefficients(intercept, dict(zip(found.names[1:], effects, strict=True)))
+
+    def units_of(self, output: str) -> Units:
+        """From the weights of one output to the user's units."""
+        return units(
+            self.agreement.schema,
+            self.target,
+            self.features,
+            references=self.references,
+            level=output if isinstance(self.aim, Categorical) else None,
+            log_odds=self.link == "logistic",
+        )
+
+    # ---- errors
+
+    def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
+        """Each coefficient in the user's units: unbiased, with its standard error, of which the
+        privacy noise is told apart, an interval, and a p-value.
+
+        Predictions use coefficients that are shrunk by what the noise leaves uncertain, so these
+        may differ from `coefficients` by some standard errors.
+        """
+        return list(self._inference(output).estimates(confidence))
+
+    def prediction_intervals(self, records: Any, confidence: float = 0.95) -> FloatArray:
+        """Lower and upper bound for one more person with these answers, (n, 2), a number's own
+        units: sampling, privacy noise and the spread of people around the model included.
+        """
+        inside_unit_interval(confidence=confidence)
+        if not isinstance(self.aim, Numeric):
+            raise InfeasibleError(
+                f"Intervals are for numbers; {self.target!r} has probabilities. Use predict_proba."
+            )
+        inference, rows = self._inference(None), np.atleast_2d(self._user_values(records))
+        found = [inference.prediction(row, confidence) for row in rows]
+        return np.array([(one.lower, one.upper) for one in found])
+
+    def summary(self, confidence: float = 0.95) -> "Summary":
+        """One table for people: text, Markdown, or HTML in a notebook."""
+        from blurfit.model.summary import Summary
+
+        return Summary.of(self, confidence)
+
+    def _inference(self, output: str | None) -> Inference:
+        if not self.inference:
+            raise InfeasibleError(self.refusal or "This model has no standard errors.")
+        name = self.outputs[0] if output is None else output
+        one_of(self.outputs, output=name)
+        return self.inference[self.outputs.index(name)]
+
+    def _user_values(self, records: Any) -> FloatArray:
+        """The features in the user's units, in the order of the coefficients: levels as 0 and 1."""
+        schema = self.agreement.schema
+        v = np.atleast_2d(values(schema, records, self.features))
+        names = self.units_of(self.outputs[0]).names[1:]
+        affine = {
+            column: (2.0, -1.0) if not hasattr(one, "affine") else one.affine
+            for one in (question(schema, name) for name in self.features)
+            for column in columns_of(one)
+        }
+        parts = [
+            (v[:, self.columns.index(name)] - affine[name][1]) / affine[name][0] for name in names
+        ]
+        return np.column_stack(parts)
+
+    # ---- predictions
+
+    def predict(self, records: Any) -> AnyArray:
+        """A number's prediction in its own units, whether a label is likely, or the likeliest
+        class.
+        """
+        score = self.decision_function(records)
+        if isinstance(self.aim, Categorical):
+            return np.asarray(np.array(self.aim.levels, dtype=object)[score.argmax(axis=-1)])
+        if self.is_label:
+            return np.asarray(score > 0)
+        slope, constant = self.aim.affine  # type: ignore[union-attr]
+        return np.asarray((score - constant) / slope)
 
     def decision_function(self, records: Any) -> FloatArray:
-        """w·x on the encoded records: for a label its sign decides."""
-        encoded = self.agreement.schema.encode_features(records)
-        return np.asarray(encoded @ self.weights)
+        """w₀ + w·v on the encoded records: for a label its sign decides, for classes the largest
+        of a row.
+        """
+        v = values(self.agreement.schema, records, self.features)
+        found = v @ self.weights[:, 1:].T + self.weights[:, 0]
+        return np.asarray(found if len(self.outputs) > 1 else found[..., 0])
 
     def predict_proba(self, records: Any) -> FloatArray:
-        """P(label is false), P(label is true), by the best linear predictor: ½ + c·(w·x), cut to
-        [0, 1].
+        """P(label is false), P(label is true); or of each class.
 
-        The quadratic a + ½cz² − yz/2 is least squares in disguise: its minimiser is 1/(2c) times
-        the least-squares fit of y = ±1, whose value estimates E[y|x] = 2P − 1. So P = ½ + c·z is
-        calibrated as far as a linear function can be; the logistic curve of z, which one might
-        expect, is not.
+        With the linear link the score is the least-squares reading of E[±1], so (score + 1)/2, cut
+        to [0, 1], is as calibrated as a linear function can be. Classes are cut at 0 and divided by
+        their sum.
         """
-        loss = self.agreement.loss
-        if not isinstance(loss, LogisticLoss):
+        score = self.decision_function(records)
+        if isinstance(self.aim, Categorical):
+            positive = np.maximum(score, 1e-12)
+            return np.asarray(positive / positive.sum(axis=-1, keepdims=True))
+        if not self.is_label:
             raise InfeasibleError(
                 "Probabilities are for labels; this model predicts a number. Use predict."
             )
-        likely = np.clip(0.5 + loss.parabola.curvature * self.decision_function(records), 0.0, 1.0)
+        if self.link == "logistic":
+            likely = 0.5 * (1 + np.tanh(score / 2))
+        else:
+            likely = np.clip((score + 1) / 2, 0.0, 1.0)
         return np.stack([1 - likely, likely], axis=-1)
+
+    # ---- files
 
     def to_sklearn(self) -> Any:
         """A fitted scikit-learn pipeline on raw records: see `blurfit.model.export`."""
@@ -167,28 +277,29 @@ class PublishedModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, the agreement included, as plain values."""
-        document: dict[str, Any] = {
+        return {
             "format": FORMAT,
             "version": VERSION,
             "software": self.software,
             "caveat": self.caveat,
             "fingerprint": self.fingerprint,
             "count": self.count,
-            "weights": dict(zip(self.agreement.schema.columns, self.weights.tolist(), strict=True)),
-            "ridge": self.ridge,
-            "coefficients": {
-                "(intercept)": self.coefficients.intercept,
-                **self.coefficients.effects,
-            },
-            "agreement": json.loads(self.agreement.to_json()),
-            "uncertainty": None,
+            "target": self.target,
+            "features": list(self.features),
+            "references": dict(self.references),
+            "link": self.link,
+            "method": self.method,
+            "columns": ["(intercept)", *self.columns],
+            "weights": dict(zip(self.outputs, self.weights.tolist(), strict=True)),
+            "coefficients": {output: self._coefficients(output) for output in self.outputs},
+            "inference": [_plain(one) for one in self.inference],
+            "refusal": self.refusal,
+            "agreement": self.agreement.to_document(),
         }
-        if self.uncertainty is not None:
-            document["uncertainty"] = {
-                name: getattr(self.uncertainty, name).tolist()
-                for name in ("covariance", "sampling", "bias")
-            }
-        return document
+
+    def _coefficients(self, output: str) -> dict[str, float]:
+        found = self.coefficients_of(output)
+        return {"(intercept)": found.intercept, **found.effects}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "PublishedModel":
@@ -202,19 +313,25 @@ class PublishedModel:
                 "Is this a model, and of this version of blurfit?"
             )
         try:
-            agreement = Agreement.from_json(json.dumps(document["agreement"]))
-            agreement.verify(str(document["fingerprint"]), allow_unproved=True)  # it says so
-            spread = document["uncertainty"]
+            agreement = Agreement.from_document(document["agreement"])
+            agreement.verify(str(document["fingerprint"]), allow_unproved=True)
             return cls(
                 agreement=agreement,
-                weights=np.array([document["weights"][name] for name in agreement.schema.columns]),
+                target=document["target"],
+                features=tuple(document["features"]),
+                weights=np.array(list(document["weights"].values()), dtype=np.float64),
                 count=document["count"],
-                ridge=document["ridge"],
-                uncertainty=None if spread is None else _uncertainty(spread, agreement.dimension),
+                method=str(document["method"]),
+                link=document["link"],
+                inference=tuple(_inference(one) for one in document["inference"]),
+                refusal=document["refusal"],
+                references=dict(document["references"]),
                 software=str(document["software"]),
                 caveat=document["caveat"],
             )
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InvalidValueError):
+                raise
             raise InvalidValueError(f"Expected a model as blurfit writes it: {error!r}.") from error
 
     def to_json(self) -> str:
@@ -240,42 +357,32 @@ class PublishedModel:
         return cls.from_json(Path(path).read_bytes())
 
 
-def _uncertainty(spread: Mapping[str, Any], dimension: int) -> Uncertainty:
-    parts = {name: np.array(value, dtype=np.float64) for name, value in spread.items()}
-    found = Uncertainty(**parts)
-    shapes = (found.covariance.shape, found.sampling.shape, found.bias.shape)
-    if shapes != ((dimension, dimension), (dimension, dimension), (dimension,)):
-        raise InvalidValueError(
-            f"Expected the uncertainty of {dimension} weights, and got shapes {shapes}."
-        )
-    return found
-
-
 def software() -> str:
     """The name and version that a model is stamped with."""
-    return f"blurfit {version('blurfit')}"
+    return f"blurfit {__version__}"
 
 
-def first_order_uncertainty(
-    inverse: FloatArray,
-    weights: FloatArray,
-    *,
-    noise_m: float,
-    noise_p: float,
-    ridge: float,
-    residual_gram: FloatArray,
-) -> Uncertainty:
-    """Covariances of w = H⁻¹c from E and r: Cov(r − Ew) = τ²σ²I + σ²(‖w‖²I + wwᵀ)/2, between two
-    H⁻¹.
+def _plain(one: Inference) -> dict[str, Any]:
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in asdict(one).items()
+    }
 
-    `noise_m` and `noise_p` are σ and τσ of all N records together; `residual_gram` bounds the
-    covariance of the sum of the records' gradients.
-    """
-    isotropic = noise_p**2 + noise_m**2 * float(weights @ weights) / 2
-    gradient = isotropic * np.eye(len(weights))
-    gradient += noise_m**2 / 2 * np.outer(weights, weights)
-    return Uncertainty(
-        covariance=inverse @ gradient @ inverse,
-        sampling=inverse @ residual_gram @ inverse,
-        bias=np.abs(ridge) * (inverse @ weights),
-    )
+
+def _inference(document: Mapping[str, Any]) -> Inference:
+    arrays = {
+        name: np.array(document[name], dtype=np.float64)
+        for name in ("coefficients", "sampling", "privacy")
+    }
+    found = Inference(**{**document, **arrays, "names": tuple(document["names"])})
+    size = len(found.names)
+    if (found.coefficients.shape, found.sampling.shape, found.privacy.shape) != (
+        (size,),
+        (size, size),
+        (size, size),
+    ):
+        raise InvalidValueError(
+            f"Expected the covariances of {size} coefficients, and got {found.sampling.shape} and "
+            f"{found.privacy.shape}."
+        )
+    return found

@@ -6,6 +6,7 @@ from it.
 """
 
 import math
+import re
 from typing import Any
 
 import yaml
@@ -13,10 +14,10 @@ from markdown_it import MarkdownIt
 
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
 from blurfit.agreement.promises import (
+    condition_in_words,
     either_in_words,
     local_in_words,
     relation_in_words,
-    releases_in_words,
     together_in_words,
 )
 from blurfit.model.published import PublishedModel
@@ -28,7 +29,7 @@ def as_markdown(model: PublishedModel) -> str:
     """The statement for people."""
     agreement, promise = model.agreement, model.guarantee
     local = agreement.calibration.local
-    target = " ".join(agreement.schema.target.name.split())  # a name is no place for headings
+    target = _plain(agreement.schema.target.name)
     return f"""\
 # Privacy statement
 
@@ -43,7 +44,7 @@ A {"classifier" if agreement.schema.is_label else "model"} of **{target}**, lear
 
 {_databases(model)}
 
-**The unit of privacy** is one person's one record. Published may be: {releases_in_words(promise)}.
+**The unit of privacy** is one person's one record. {_releases(promise)}
 
 ## What is assumed
 
@@ -75,14 +76,12 @@ A {"classifier" if agreement.schema.is_label else "model"} of **{target}**, lear
 
 
 def as_html(model: PublishedModel) -> str:
-    """The same as a fragment of HTML, without scripts, styles or outside addresses."""
+    """The statement as a fragment of HTML, without scripts, styles or outside addresses."""
     return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(as_markdown(model)))
 
 
 def as_yaml(model: PublishedModel) -> str:
-    """The same with the fields of OpenDP's registry of deployments; what only you know is left
-    empty.
-    """
+    """An entry for OpenDP's registry of deployments; what only you know is left empty."""
     entry = _registry_entry(model)
     return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
 
@@ -165,10 +164,10 @@ def _databases(model: PublishedModel) -> str:
     """What is promised against whoever collected."""
     agreement, local = model.agreement, model.agreement.calibration.local
     if agreement.databases:
-        first, second = (" ".join(one.name.split()) for one in agreement.databases)
-        either = either_in_words(agreement.databases, agreement.epsilon, agreement.delta)
+        first, second = names = [_plain(one.name) for one in agreement.databases]
+        promise = (agreement.epsilon, agreement.delta, agreement.quorum)
         return (
-            f"**Either of the two databases alone.** {either}\n\n"
+            f"**Either of the two databases alone.** {either_in_words(names, *promise)}\n\n"
             f"**{first} and {second} together.** {together_in_words(local)}"
         )
     return f"""\
@@ -186,8 +185,9 @@ def _assumed_of_two(model: PublishedModel) -> str:
     if not model.agreement.databases:
         return ""
     return (
-        "- Against either database: the two are in different hands, do not pool what they got,\n"
-        "  and each sums over one set of contributors once.\n"
+        "- Against either database: the two are in different hands, do not put their shares\n"
+        "  together, follow the protocol (each sums over one set of contributors, once), and\n"
+        "  invent no contributors.\n"
     )
 
 
@@ -197,8 +197,8 @@ def _sharing(model: PublishedModel) -> str:
     first, second = model.agreement.databases
     return (
         f"Each submission is shared between two databases, {first.name} ({first.url}) and "
-        f"{second.name} ({second.url}); against either alone the model's promise holds, and what "
-        "follows is what holds against both together. "
+        f"{second.name} ({second.url}). Against either alone the model's promise holds. "
+        f"{condition_in_words(model.agreement.quorum)} Against both together: "
     )
 
 
@@ -221,15 +221,31 @@ def _meaning(promise: ModelGuarantee) -> str:
     if promise.epsilon > 20:
         return "An ε as large as this gives no useful bound on what an attacker could infer."
     return (
-        f"Should {relation_in_words(promise.neighbours)}, nothing that anyone makes of the model "
-        f"becomes more than {math.exp(promise.epsilon):.3g} times as likely as it was, but for a "
-        f"probability of {promise.delta:g} added to it."
+        f"Should {relation_in_words(promise.neighbours)}, whatever anyone concludes from the model "
+        f"would be at most {math.exp(promise.epsilon):.3g} times as likely as before, plus a "
+        f"probability of {promise.delta:g}."
     )
+
+
+def _releases(promise: ModelGuarantee) -> str:
+    if promise.releases == 1:
+        return "One model may be published, once."
+    return "Any number of models may be published from the one final collection."
+
+
+def _plain(name: str) -> str:
+    """A name that somebody chose, as one line in which Markdown finds nothing to interpret."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(name.split()))
 
 
 def _release_assumption(model: PublishedModel) -> str:
     if model.guarantee.releases == 1:
-        return "Nothing else is ever published from the same submissions: no second model, no sums."
+        return (
+            "Nothing else is ever published from the same submissions, or from some of them: no "
+            "second model, no sums.\n  Copies of the submissions are enough to break this."
+        )
     return (
-        "The sums of the submissions may be published too: whatever follows from them is covered."
+        "The sums of these submissions may be published too: whatever follows from them is "
+        "covered. Sums over\n  other people, with some of the same submissions, never are: copies "
+        "of the submissions are enough to break this."
     )

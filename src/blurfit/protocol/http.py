@@ -1,6 +1,6 @@
 """Talk to a service over a bad connection: try again with patience, and turn refusals into errors.
 
-Everything that blurfit sends may be sent twice and counts once (a submission has a name, an
+Everything that blurfit sends may be sent twice and counts once (a submission has an identifier, an
 agreement a fingerprint, a model is published once), so whatever got no answer is simply sent again.
 """
 
@@ -13,42 +13,12 @@ from typing import Any, Self
 import httpx2 as httpx
 import msgspec
 
-from blurfit.errors import (
-    TRY_AGAIN,
-    BelowQuorumError,
-    BlurfitError,
-    ClosedError,
-    ConflictError,
-    InfeasibleError,
-    InvalidValueError,
-    NotInvitedError,
-    NotPublishedError,
-    ServiceError,
-    StorageError,
-    UnknownCollectionError,
-)
+from blurfit.errors import TRY_AGAIN, BlurfitError, InvalidValueError, ServiceError
+from blurfit.protocol.problems import as_error
+from blurfit.protocol.wire import JSON, Acknowledgement
 
-JSON = "application/json"
 PATIENCE = 60.0  # seconds after which a service that does not answer is given up
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
-
-# The last part of a problem document's type, and the error that says the same.
-ERRORS: Mapping[str, type[BlurfitError]] = {
-    "unknown-collection": UnknownCollectionError,
-    "not-published": NotPublishedError,
-    "not-invited": NotInvitedError,
-    "conflict": ConflictError,
-    "closed": ClosedError,
-    "below-quorum": BelowQuorumError,
-    "infeasible": InfeasibleError,
-    "invalid": InvalidValueError,
-    "unavailable": StorageError,
-}
-
-
-class _Problem(msgspec.Struct):
-    type: str = ""
-    detail: str = ""
 
 
 class Exchange:
@@ -101,14 +71,15 @@ class Exchange:
         deadline = time.monotonic() + self._patience
         pause = FIRST_PAUSE
         while True:
-            wait: float = 0.0
+            wait = 0.0
+            failure: BlurfitError
             try:
                 answer = self._http.request(
                     method, self.url + path, content=content, headers=headers
                 )
                 if answer.is_success:
                     return answer.content
-                failure = _as_error(answer)
+                failure = as_error(answer.content, answer.status_code)
                 if answer.status_code not in TRY_AGAIN:
                     raise failure
                 wait = _seconds(answer.headers.get("retry-after"))
@@ -148,14 +119,24 @@ def decoded(answer: bytes) -> Any:
         raise ServiceError(f"Expected JSON from the service: {error}. Is it blurfit's?") from error
 
 
-def _as_error(answer: httpx.Response) -> BlurfitError:
+def acknowledged(answer: bytes, rows: int) -> int:
+    """How many of so many rows were new, if the answer says that all of them are on disk.
+
+    Anything else with a status of success (a proxy's page, say) is no acknowledgement.
+    """
     try:
-        problem = msgspec.json.decode(answer.content, type=_Problem)
-    except (msgspec.MsgspecError, UnicodeError):
-        problem = _Problem()
-    kind = ERRORS.get(problem.type.rpartition(":")[2])
-    detail = problem.detail or f"The service answered {answer.status_code}."
-    return kind(detail) if kind else ServiceError(detail, answer.status_code)
+        found = msgspec.json.decode(answer, type=Acknowledgement)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise ServiceError(
+            f"Expected an acknowledgement of {rows} submissions: {error}. Something between here "
+            "and the service may have answered in its place; send the same again."
+        ) from error
+    if found.accepted != rows:
+        raise ServiceError(
+            f"Expected {rows} submissions to be acknowledged, and got accepted={found.accepted}: "
+            "send the same again."
+        )
+    return found.new
 
 
 def _is_address(url: str) -> bool:

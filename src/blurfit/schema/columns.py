@@ -37,8 +37,12 @@ SMALLEST_WIDTH, LARGEST_WIDTH = 1e-300, 1e301  # of bounds: safe to divide by, a
 class Numeric:
     """z = 2(v − lower)/(upper − lower) − 1, which is exactly −1 and +1 at the two bounds.
 
-    What lies outside of them is put onto the nearer one (`outside="clip"`), or is an error
-    ("refuse"). Rounding keeps order, so that v ≤ upper gives v − lower ≤ upper − lower as computed:
+    What lies outside of them is put onto the nearer one (`outside="clip"`), or the contributor is
+    asked to do so ("refuse": for typing errors). **Either way everybody counts, whatever the
+    answers.** That is needed: the promise is for one person's record being another one, and takes
+    the number of contributors to be the same. Were records left out for an answer, the number
+    would tell it, with certainty. So every record has an encoding, and no refusal offers to leave
+    one out. Rounding keeps order, so that v ≤ upper gives v − lower ≤ upper − lower as computed:
     |z| ≤ 1 to the last bit.
 
     >>> Numeric("age", 0, 100).scale(np.array([25, 130])).tolist()
@@ -95,8 +99,8 @@ class Numeric:
                 self.name,
                 values,
                 (v < self.lower) | (v > self.upper),
-                f"which is not within lower={self.lower!r} and upper={self.upper!r}; leave the "
-                'record out, or agree on wider bounds or on outside="clip"',
+                f"which is not within lower={self.lower!r} and upper={self.upper!r}; correct it, "
+                'or put the nearer bound in its place, which outside="clip" does by itself',
             )
         return np.clip(v, self.lower, self.upper)
 
@@ -250,7 +254,7 @@ class Label:
 
 
 Feature = Numeric | Binary | Categorical
-Target = Numeric | Binary | Label
+Target = Numeric | Binary | Label | Categorical
 
 
 def column_from_dict(where: str, entry: Any, outside: Outside = "clip") -> Feature | Label:

@@ -97,6 +97,8 @@ class Schema:
     target, or a numeric one `above` a threshold) is y = ±1. All of this follows from the schema
     alone, whatever the data are.
 
+    `targets` are the columns that may be predicted from joint moments: all, unless you say which.
+
     `records` is, here and below, a dict (of sequences, or of single values for one record), a
     pandas or polars DataFrame, an Arrow table, a NumPy structured array, or a NumPy array with the
     `names` of its columns. Columns are found by name, and others are ignored.
@@ -117,6 +119,7 @@ class Schema:
     features: Sequence[Feature]
     target: Target
     intercept: bool = True
+    targets: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.features, Sequence) or not self.features:
@@ -126,11 +129,22 @@ class Schema:
         object.__setattr__(self, "features", tuple(self.features))
         for feature in self.features:
             _refuse_unless_kind(Feature, "feature", feature, "a label can only be the target")
-        _refuse_unless_kind(Target, "target", self.target, "make one label for each level")
+        _refuse_unless_kind(Target, "target", self.target, "state its public bounds or levels")
         if not isinstance(self.intercept, bool):
             raise InvalidValueError(f"Expected intercept={self.intercept!r} to be True or False.")
+        all_names = (*(feature.name for feature in self.features), self.target.name)
+        targets = tuple(self.targets) or all_names
+        if self.target.name not in targets or not set(targets) <= set(all_names):
+            raise InvalidValueError(
+                f"Expected targets={self.targets!r} to be columns of the schema, the target "
+                f"{self.target.name!r} among them: they say what may be predicted."
+            )
+        object.__setattr__(self, "targets", targets)
         names = Counter([self.target.name, *(feature.name for feature in self.features)])
-        columns = Counter([INTERCEPT, *(c for feature in self.features for c in feature.columns)])
+        encoded = [c for feature in self.features for c in feature.columns]
+        if isinstance(self.target, Categorical):
+            encoded += self.target.columns
+        columns = Counter([INTERCEPT, *encoded])
         if repeated := [name for name, count in (names | columns).items() if count > 1]:
             raise InvalidValueError(
                 f"Expected each name once among features, their levels, target and {INTERCEPT!r}, "
@@ -151,7 +165,7 @@ class Schema:
     @property
     def is_label(self) -> bool:
         """Whether the target is y = ±1, to be classified."""
-        return not isinstance(self.target, Numeric)
+        return not isinstance(self.target, Numeric | Categorical)
 
     def encode(self, records: Any, names: Sequence[str] | None = None) -> Encoded:
         """x and y of each record."""
@@ -235,12 +249,13 @@ class Schema:
             "features": [feature.to_dict() for feature in self.features],
             "target": self.target.to_dict(),
             "intercept": self.intercept,
+            "targets": list(self.targets),
         }
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "Schema":
         """From what `to_dict` wrote, or what stands in a file (without its loss)."""
-        refuse_keys(description, ("features", "target"), ("intercept", "outside"))
+        refuse_keys(description, ("features", "target"), ("intercept", "outside", "targets"))
         outside, entries = description.get("outside", "clip"), description["features"]
         validate.one_of(OUTSIDE, outside=outside)
         if not isinstance(entries, list):
@@ -249,7 +264,9 @@ class Schema:
             column_from_dict(f"features[{i}]", entry, outside) for i, entry in enumerate(entries)
         ]
         target: Any = column_from_dict("target", description["target"], outside)
-        return cls(features, target, description.get("intercept", True))
+        return cls(
+            features, target, description.get("intercept", True), description.get("targets", ())
+        )
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> SchemaFile:
@@ -267,7 +284,7 @@ class Schema:
 
     @cached_property
     def scale(self) -> float:
-        """s = 1/√m, less a hair: 1 − (m + 4)·2⁻⁵³ times that.
+        """s = 1/√m, which x is scaled by, less a hair: 1 − (m + 4)·2⁻⁵³ times that.
 
         |z| ≤ 1 gives |x| ≤ s after rounding too, so ‖x‖² ≤ ms² in exact arithmetic. A computed sum
         of m such squares, in any order, is at most (1 + u)ᵐ times the exact one, u = 2⁻⁵³, and s

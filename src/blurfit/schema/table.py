@@ -77,8 +77,7 @@ def numbers(name: str, values: AnyArray, remedy: str = NOT_A_NUMBER) -> FloatArr
             name,
             values,
             ~np.isfinite(v),
-            "which is not finite; put a number within the public bounds in its place, "
-            "or leave the record out",
+            "which is not finite; put a number within the public bounds in its place",
         )
     return v
 
@@ -119,7 +118,8 @@ def refuse_missing(name: str, values: AnyArray) -> None:
         row = int(missing.argmax())
         raise InvalidValueError(
             f"Row {row} has {name}={values[row]}, a missing value; fill in a value that does not "
-            "depend on other records, or leave the record out."
+            "depend on other records, such as the middle of the public bounds. To leave the record "
+            "out would let the number of contributors depend on an answer."
         )
 
 

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.optional import optional
 from blurfit.schema.columns import Binary, Categorical
@@ -50,19 +51,19 @@ class TableFile:
         else:
             yield from self._csv(rows, skip)
 
-    def check(self) -> int:
-        """Refuse the file for any row that the schema refuses; how many rows it has is returned.
+    def encoded(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """All rows as the schema encodes them, some at a time; refuses any that it refuses.
 
         Nothing is sent of a file before all of it has been looked at.
         """
         rows = 0
         for part in self.chunks():
             with self.located(rows):
-                self.schema.encode(part)
-            rows += len(next(iter(part.values())))
+                x, y = self.schema.encode(part)
+            yield x, y
+            rows += len(x)
         if not rows:
             raise InvalidValueError(f"Expected at least one row in {str(self.path)!r}.")
-        return rows
 
     @contextmanager
     def located(self, rows: int) -> Iterator[None]:

@@ -7,9 +7,11 @@ writes; meanwhile the event loop reads the next requests.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -18,6 +20,8 @@ from blurfit.store.arrivals import Arrival, Outcome
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
 _log = logging.getLogger(__name__)
 
 LINGER = 0.002  # seconds that the first of a group waits for others
@@ -72,10 +76,15 @@ class Collector:
         self._wake.set()
         return await answer
 
-    async def between_commits(self, work: "object", *arguments: object) -> object:
+    async def between_commits(
+        self,
+        work: Callable[_Given, _Found],
+        *arguments: _Given.args,
+        **named: _Given.kwargs,
+    ) -> _Found:
         """Do something else in the thread that writes, when no commit is under way."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._writer, work, *arguments)  # type: ignore[arg-type]
+        return await loop.run_in_executor(self._writer, partial(work, *arguments, **named))
 
     async def close(self) -> None:
         """Commit what is waiting, and stop."""

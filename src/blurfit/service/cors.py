@@ -11,10 +11,11 @@ from typing import Any
 from starlette.types import Send
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.protocol.wire import INVITATION
 
 _PREFLIGHT = (
     (b"access-control-allow-methods", b"POST"),
-    (b"access-control-allow-headers", b"content-type, blurfit-invitation"),
+    (b"access-control-allow-headers", f"content-type, {INVITATION}".encode()),
     (b"access-control-max-age", b"600"),
     (b"content-length", b"0"),
 )

@@ -19,36 +19,22 @@ from blurfit.errors import (
     ServiceError,
 )
 from blurfit.protocol.http import PATIENCE, Exchange
+from blurfit.protocol.wire import OCTETS, path_of
+from blurfit.service.documents import Published, Sums
 from blurfit.store import commitment, joint_publication
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import ByteArray
 from blurfit.store.joint_publication import Result, WordArray
 from blurfit.store.store import Store
 
-OCTETS = "application/octet-stream"
-NAMES_AT_ONCE = 2**18
+IDENTIFIERS_AT_ONCE = 2**18
 _SECONDS_AT_MOST = 15.0  # an administrator waits for the answer, and may ask again
-
-
-class Sums(msgspec.Struct, forbid_unknown_fields=True):
-    """Σ mask mod 2⁶⁴ over a set; whole numbers as texts, since JSON's are too short."""
-
-    digest: str
-    count: int
-    sums: list[str]
-
-
-class Published(msgspec.Struct, forbid_unknown_fields=True):
-    """What the first database found: the texts of the model and of the sums."""
-
-    model: str
-    statistics: str
 
 
 class Peer(Protocol):
     """The second database, as the first sees it."""
 
-    def names(self) -> ByteArray:
+    def identifiers(self) -> ByteArray:
         """Everyone whose share it has, in order."""
 
     def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
@@ -63,7 +49,7 @@ def publish(store: Store, fingerprint: str, peer: Peer) -> str:
     collection = store.collection(fingerprint)
     found = store.read(joint_publication.result, collection)
     if found is None:
-        chosen, left_out = store.write(joint_publication.fix, collection, peer.names())
+        chosen, left_out = store.write(joint_publication.fix, collection, peer.identifiers())
         masks = peer.masks(chosen.digest, chosen.count, left_out)
         found = _learn(store, collection, masks)
     model, sums = found.release.text(), found.release.statistics
@@ -101,15 +87,15 @@ class RemotePeer:
         self._exchange = Exchange(
             url, token=token, patience=patience, transport=transport, **options
         )
-        self._path = f"/collections/{agreement.fingerprint}/shares"
+        self._path = f"{path_of(agreement.fingerprint)}/shares"
 
-    def names(self) -> ByteArray:
+    def identifiers(self) -> ByteArray:
         """Everyone whose share it has, in order."""
         parts, after = [], ""
         while True:
-            part = self._exchange.get(f"{self._path}/names?after={after}")
-            parts.append(commitment.as_names(part))
-            if len(parts[-1]) < NAMES_AT_ONCE:
+            part = self._exchange.get(f"{self._path}/identifiers?after={after}")
+            parts.append(commitment.as_identifiers(part))
+            if len(parts[-1]) < IDENTIFIERS_AT_ONCE:
                 return np.concatenate(parts)
             after = parts[-1][-1].tobytes().hex()
 

@@ -2,7 +2,7 @@
 
 | request | what |
 | --- | --- |
-| GET …/shares/names?after= | the names here, 2¹⁸ at a time, once the collection is closed |
+| GET …/shares/identifiers?after= | those here, 2¹⁸ at a time, once the collection is closed |
 | POST …/shares/sum?digest=&count= | Σ mask over the set without those in the body; one set, ever |
 | POST …/shares/result | the model and the sums, to be stored and served |
 
@@ -10,7 +10,7 @@ The service keeps a hash of the token, and compares in constant time.
 """
 
 import hashlib
-from collections.abc import Awaitable, Callable
+import re
 from dataclasses import dataclass
 
 import msgspec
@@ -19,16 +19,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.errors import InvalidValueError
-from blurfit.protocol import tokens
-from blurfit.service import problems
-from blurfit.service.peer import NAMES_AT_ONCE, OCTETS, Published, Sums
-from blurfit.service.problems import RequestError
+from blurfit.protocol import problems, tokens
+from blurfit.protocol.problems import RequestError
+from blurfit.protocol.wire import JSON, OCTETS
+from blurfit.service.answers import as_json
+from blurfit.service.bodies import body_of
+from blurfit.service.documents import Published, Sums
+from blurfit.service.peer import IDENTIFIERS_AT_ONCE
+from blurfit.service.reading import fingerprint_in
 from blurfit.store import commitment, joint_publication
 from blurfit.store.store import Store
 
-Body = Callable[[Request, int], Awaitable[bytes]]
-JSON = "application/json"
-_RESULT_BYTES = 64 * 2**20
+_MOST_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -37,18 +39,17 @@ class Peering:
 
     store: Store
     token_hash: bytes | None
-    body: Body
 
-    async def names(self, request: Request) -> Response:
-        """The names here, in order, after a given one."""
+    async def identifiers(self, request: Request) -> Response:
+        """The identifiers here, in order, after a given one."""
         fingerprint = self._admit(request)
         after = _hexadecimal(request, "after", (0, 32))
         found = await run_in_threadpool(
             lambda: self.store.read(
-                joint_publication.shown_names,
+                joint_publication.shown_identifiers,
                 self.store.collection(fingerprint),
                 after,
-                NAMES_AT_ONCE,
+                IDENTIFIERS_AT_ONCE,
             )
         )
         return Response(found, media_type=OCTETS)
@@ -60,8 +61,7 @@ class Peering:
         count = request.query_params.get("count", "")
         if not (count.isascii() and count.isdigit() and len(count) <= 18):
             raise InvalidValueError(f"Expected count={count!r} to be how many are in the set.")
-        _require_type(request, OCTETS)
-        left_out = commitment.as_names(await self.body(request, _RESULT_BYTES))
+        left_out = commitment.as_identifiers(await body_of(request, OCTETS, _MOST_BYTES))
 
         def commit_and_sum() -> Sums:
             collection = self.store.collection(fingerprint)
@@ -69,13 +69,12 @@ class Peering:
             chosen, words = self.store.read(joint_publication.sums_over, collection)
             return Sums(chosen.digest.hex(), chosen.count, [str(int(word)) for word in words])
 
-        return _json(await run_in_threadpool(commit_and_sum))
+        return as_json(await run_in_threadpool(commit_and_sum))
 
     async def result(self, request: Request) -> Response:
         """Check the result against the set, store it, and serve it from now on."""
         fingerprint = self._admit(request)
-        _require_type(request, JSON)
-        data = await self.body(request, _RESULT_BYTES)
+        data = await body_of(request, JSON, _MOST_BYTES)
         try:
             found = msgspec.json.decode(data, type=Published)
         except (msgspec.MsgspecError, UnicodeError) as error:
@@ -91,7 +90,7 @@ class Peering:
             )
 
         await run_in_threadpool(take)
-        return _json(await run_in_threadpool(self.store.status, fingerprint))
+        return as_json(await run_in_threadpool(self.store.status, fingerprint))
 
     def _admit(self, request: Request) -> str:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
@@ -104,26 +103,13 @@ class Peering:
                 "This is for the agreement's other database. Start both services with "
                 "`blurfit serve --peer-token-file`, and the same token.",
             )
-        return str(request.path_params["fingerprint"])
+        return fingerprint_in(request)
 
 
 def _hexadecimal(request: Request, name: str, lengths: tuple[int, ...]) -> bytes:
     text = request.query_params.get(name, "")
-    try:
-        if len(text) in lengths and text.isascii() and text.isalnum() | (not text):
-            return bytes.fromhex(text)
-    except ValueError:
-        pass
+    if len(text) in lengths and re.fullmatch("[0-9a-fA-F]*", text):
+        return bytes.fromhex(text)
     raise InvalidValueError(
         f"Expected {name}={text!r} to be {' or '.join(map(str, lengths))} hexadecimal digits."
     )
-
-
-def _require_type(request: Request, expected: str) -> None:
-    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    if kind != expected:
-        raise RequestError(problems.WRONG_TYPE, f"Expected content-type {kind!r} to be {expected}.")
-
-
-def _json(content: object) -> Response:
-    return Response(msgspec.json.encode(content), media_type=JSON)

@@ -4,7 +4,7 @@ Nothing is kept and no record is read: the same choices give the same agreement,
 `Agreement.propose` in Python.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -22,7 +22,7 @@ class Proposal(msgspec.Struct, forbid_unknown_fields=True):
     schema: dict[str, Any]
     epsilon: float
     delta: float
-    quorum: int
+    quorum: Annotated[int, msgspec.Meta(ge=1, le=2**53)]  # so that no float loses it
     mechanism: Mechanism = "moment"
     neighbours: Neighbours = "replace"
     approximation: Approximation = "taylor"

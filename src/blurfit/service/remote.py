@@ -11,6 +11,7 @@ from blurfit.messages.shares import Role
 from blurfit.model.published import PublishedModel
 from blurfit.protocol import tokens
 from blurfit.protocol.http import PATIENCE, Exchange, decoded
+from blurfit.protocol.wire import COLLECTIONS, path_of
 
 HASHES_AT_ONCE = 5000
 
@@ -32,12 +33,16 @@ class RemoteDatabase:
         )
 
     def open(
-        self, agreement: Agreement, *, invited: bool = False, role: Role = "whole"
+        self, agreement: Agreement, *, invited: bool | None = None, role: Role = "whole"
     ) -> dict[str, Any]:
-        """Start collecting; the collection's state is returned."""
-        path = f"/collections?invited={'true' if invited else 'false'}"
-        if role != "whole":
-            path += f"&role={role}"
+        """Start collecting; the collection's state is returned.
+
+        `invited` says whether each submission needs an invitation: with two databases it does,
+        with one it does not, unless you say otherwise.
+        """
+        path = f"{COLLECTIONS}?role={role}"
+        if invited is not None:
+            path += f"&invited={'true' if invited else 'false'}"
         return self._state(self._exchange.post(path, agreement.to_json().encode()))
 
     def invite(self, agreement: Agreement, count: int) -> list[str]:
@@ -46,28 +51,36 @@ class RemoteDatabase:
         for start in range(0, count, HASHES_AT_ONCE):
             part = made[start : start + HASHES_AT_ONCE]
             body = {"hashes": [tokens.hashed(token).hex() for token in part]}
-            self._exchange.post(f"{_path(agreement)}/invitations", msgspec.json.encode(body))
+            self._exchange.post(
+                f"{path_of(agreement.fingerprint)}/invitations", msgspec.json.encode(body)
+            )
         return made
 
     def status(self, agreement: Agreement) -> dict[str, Any]:
         """State, count and quorum."""
-        return self._state(self._exchange.get(_path(agreement)))
+        return self._state(self._exchange.get(path_of(agreement.fingerprint)))
 
     def close_collection(self, agreement: Agreement) -> dict[str, Any]:
         """Close the collection without publishing anything."""
-        return self._state(self._exchange.post(f"{_path(agreement)}/close"))
+        return self._state(self._exchange.post(f"{path_of(agreement.fingerprint)}/close"))
 
     def publish(self, agreement: Agreement) -> PublishedModel:
         """Close the collection, and publish its model, once; again, the same is returned."""
-        return PublishedModel.from_json(self._exchange.post(f"{_path(agreement)}/publish").decode())
+        return PublishedModel.from_json(
+            self._exchange.post(f"{path_of(agreement.fingerprint)}/publish").decode()
+        )
 
     def model(self, agreement: Agreement) -> PublishedModel:
         """The published model."""
-        return PublishedModel.from_json(self._exchange.get(f"{_path(agreement)}/model").decode())
+        return PublishedModel.from_json(
+            self._exchange.get(f"{path_of(agreement.fingerprint)}/model").decode()
+        )
 
     def statistics(self, agreement: Agreement) -> Statistics:
         """The blurred sums of a published `moment` collection."""
-        return Statistics.from_json(self._exchange.get(f"{_path(agreement)}/statistics"))
+        return Statistics.from_json(
+            self._exchange.get(f"{path_of(agreement.fingerprint)}/statistics")
+        )
 
     def _state(self, answer: bytes) -> dict[str, Any]:
         found: dict[str, Any] = decoded(answer)
@@ -82,7 +95,3 @@ class RemoteDatabase:
 
     def __exit__(self, *_error: object) -> None:
         self.close()
-
-
-def _path(agreement: Agreement) -> str:
-    return f"/collections/{agreement.fingerprint}"

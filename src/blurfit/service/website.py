@@ -88,8 +88,8 @@ def all_files() -> Mapping[str, File]:
 def routes(origins: Origins | None = None) -> list[Route]:
     """The pages' addresses, for the service to put beside its own.
 
-    `origins` tells which others the page of a collection may send to: where trust is split, those
-    of the agreement's databases.
+    `origins` tells which others the page of a collection may send to: those of the agreement's
+    databases, if there are two.
     """
     return [
         *(Route(path, _page_route(name, origins), methods=["GET"]) for path, name in PAGES.items()),

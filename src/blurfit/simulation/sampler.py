@@ -8,15 +8,19 @@ is in one place anyway. Only a generator that nobody can repeat protects anyone
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from blurfit.agreement.agreement import Agreement
 from blurfit.errors import InvalidValueError
 from blurfit.learning.statistics import Statistics
-from blurfit.theory.calibration import InputCalibration, MomentCalibration
-from blurfit.theory.losses import LogisticLoss, SquaredLoss
+from blurfit.learning.sums import Totals
+from blurfit.model.learner import statistics_of
+from blurfit.theory import triangle
+from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.moment_calibration import MomentCalibration
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -24,44 +28,34 @@ FloatArray = npt.NDArray[np.float64]
 class Sampler(Protocol):
     """Draws what a database would hold after a collection."""
 
-    def draw(self, generator: np.random.Generator) -> Statistics:
-        """One collection's blurred statistics."""
+    def draw(self, generator: np.random.Generator) -> Totals:
+        """One collection's totals."""
         ...  # pragma: no cover
 
 
-def sampler_for(calibration: InputCalibration | MomentCalibration, clean: Statistics) -> Sampler:
-    """The sampler of the calibration's mechanism, for records whose unblurred statistics are
-    `clean`.
+def exact_totals(agreement: Agreement, records: Any) -> Totals:
+    """What a database would hold if nobody had blurred anything: for `draw` to start from."""
+    exact = np.atleast_2d(agreement.exact(records))
+    if agreement.mechanism == "moment":
+        return Totals(len(exact), exact.sum(axis=0), agreement.fingerprint)
+    d = agreement.schema.dimension
+    return input_totals(agreement, Statistics.of_records(exact[:, :d], exact[:, d:]))
 
-    >>> from blurfit import calibrate
-    >>> clean = Statistics(1000, 40 * np.eye(3), np.ones(3))
-    >>> noise = calibrate(1, 1e-6, dimension=3, quorum=1000, q_bound=1, p_bound=1)
-    >>> sampler_for(noise, clean).draw(np.random.default_rng(7)).count
-    1000
-    """
-    if clean.dimension != calibration.setting.dimension:
-        raise InvalidValueError(
-            f"Expected dimension={clean.dimension} of the statistics to be "
-            f"{calibration.setting.dimension}, which the noise was calibrated for."
-        )
-    quorum = calibration.setting.quorum
+
+def input_totals(agreement: Agreement, statistics: Statistics) -> Totals:
+    """A and c as the totals of an `input` collection."""
+    sums = np.concatenate([triangle.pack(statistics.gram), statistics.moment])
+    return Totals(statistics.count, sums, agreement.fingerprint)
+
+
+def sampler_for(agreement: Agreement, clean: Totals) -> Sampler:
+    """The sampler of the agreement's mechanism, for records whose unblurred totals are `clean`."""
+    calibration = agreement.calibration
     if isinstance(calibration, MomentCalibration):
-        return MomentSampler.of(
-            clean, quorum=quorum, sigma_m=calibration.sigma_m, sigma_p=calibration.sigma_p
-        )
-    return InputSampler.of(
-        clean, quorum=quorum, sigma_u=calibration.sigma_u, sigma_b=calibration.sigma_b
-    )
-
-
-def clean_sums(
-    loss: SquaredLoss | LogisticLoss, count: int, gram: FloatArray, moment: FloatArray
-) -> Statistics:
-    """Σqqᵀ and Σp of records of which Σxxᵀ and Σyx are known: q = R_q·x and p = R_p·yx.
-
-    So it is for both losses that an agreement can name.
-    """
-    return Statistics(count, loss.q_bound**2 * gram, loss.p_bound * moment)
+        (part,) = agreement.parts
+        growth = math.sqrt(clean.count)  # each of N contributors adds its own noise
+        return MomentSampler(clean, part.deviations * growth)
+    return InputSampler.of(agreement, statistics_of(agreement, clean))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +69,7 @@ class InputSampler:
     diagonal; for fewer, the N − k rows are drawn themselves.
     """
 
+    agreement: Agreement
     count: int
     factor: FloatArray  # R
     moment: FloatArray  # Σp
@@ -82,21 +77,22 @@ class InputSampler:
     p_noise: float  # σ_b·√(N/n)
 
     @classmethod
-    def of(
-        cls, clean: Statistics, *, quorum: int, sigma_u: float, sigma_b: float
-    ) -> "InputSampler":
+    def of(cls, agreement: Agreement, clean: Statistics) -> "InputSampler":
         """From the unblurred statistics and the agreement's scales."""
         if clean.count < 1:
             raise InvalidValueError(f"Expected count={clean.count} >= 1: there is nothing to blur.")
+        calibration = agreement.calibration
+        assert isinstance(calibration, InputCalibration)
         return cls(
+            agreement=agreement,
             count=clean.count,
             factor=_factor(clean),
             moment=clean.moment,
-            q_noise=sigma_u / math.sqrt(quorum),
-            p_noise=sigma_b * math.sqrt(clean.count / quorum),
+            q_noise=calibration.q_noise,
+            p_noise=calibration.p_noise * math.sqrt(clean.count),
         )
 
-    def draw(self, generator: np.random.Generator) -> Statistics:
+    def draw(self, generator: np.random.Generator) -> Totals:
         """One draw of (A, c)."""
         k, d = self.factor.shape
         others = self.count - k
@@ -109,40 +105,23 @@ class InputSampler:
         blurred = self.factor + self.q_noise * generator.standard_normal((k, d))
         rows = np.vstack([blurred, self.q_noise * pure])
         noise = self.p_noise * generator.standard_normal(d)
-        return Statistics(self.count, rows.T @ rows, self.moment + noise)
+        drawn = Statistics(self.count, rows.T @ rows, self.moment + noise)
+        return input_totals(self.agreement, drawn)
 
 
 @dataclass(frozen=True, eq=False)
 class MomentSampler:
-    """ΣM̃ = Σqqᵀ + E, E = √(N/n)·σ·(G + Gᵀ)/2 with G standard normal, and Σp̃ = Σp + N(0,
-    (N/n)τ²σ²·I).
-
-    (G + Gᵀ)/2 has variance 1 on the diagonal and ½ beside it: the sum of N independent noises of
-    the mechanism, over N/n.
+    """Σ of each product + N(0, N·s²), s the deviation of one contributor's noise on it: a sum of
+    independent Gaussians is Gaussian, so one draw replaces N.
     """
 
-    count: int
-    gram: FloatArray
-    moment: FloatArray
-    m_noise: float  # σ·√(N/n)
-    p_noise: float  # τσ·√(N/n)
+    clean: Totals
+    deviations: FloatArray
 
-    @classmethod
-    def of(
-        cls, clean: Statistics, *, quorum: int, sigma_m: float, sigma_p: float
-    ) -> "MomentSampler":
-        """From the unblurred statistics and the agreement's scales."""
-        growth = math.sqrt(clean.count / quorum)
-        return cls(clean.count, clean.gram, clean.moment, sigma_m * growth, sigma_p * growth)
-
-    def draw(self, generator: np.random.Generator) -> Statistics:
-        """One draw of (A, c)."""
-        d = len(self.moment)
-        noise = generator.standard_normal((d, d))
-        gram = self.gram + self.m_noise * (noise + noise.T) / 2
-        return Statistics(
-            self.count, gram, self.moment + self.p_noise * generator.standard_normal(d)
-        )
+    def draw(self, generator: np.random.Generator) -> Totals:
+        """One draw of all sums."""
+        noise = self.deviations * generator.standard_normal(len(self.deviations))
+        return Totals(self.clean.count, self.clean.sums + noise, self.clean.fingerprint)
 
 
 def _factor(clean: Statistics) -> FloatArray:

@@ -1,10 +1,10 @@
 r"""The one set of contributors that two databases sum over, fixed once and never changed.
 
 Two sums over sets that differ in one person differ by that person's blurred record. So each of the
-two databases commits to one set of names for each collection: it writes the set's digest down,
-durably, before it gives away anything that depends on the set, and from then on answers for this
-set alone. Written down are the digest, how many are in it, and which of the names that are here are
-*not* in it: names cannot be added once a collection is closed, so that says who is.
+two databases commits to one set of contributors for each collection: it writes the set's digest
+down, durably, before it gives away anything that depends on the set, and from then on answers for
+this set alone. Written down are the digest, how many are in it, and which of the identifiers that
+are here are *not* in it: nobody can be added once a collection is closed, so that says who is.
 
     digest = SHA-256("blurfit common set\n" ‖ fingerprint ‖ the identifiers in order, 16 bytes each)
 
@@ -48,7 +48,7 @@ _WIDTH = 16
 
 @dataclass(frozen=True, eq=False)
 class Commitment:
-    """A set by its digest, its size, and the names that are in this database and not in it."""
+    """A set by its digest, its size, and the identifiers in this database that are not in it."""
 
     digest: bytes
     count: int
@@ -56,15 +56,16 @@ class Commitment:
 
 
 def refuse_unless_fitting(agreement: Agreement, role: Role) -> None:
-    """Refuse to collect whole submissions where trust is split, and shares where it is not."""
+    """Refuse whole submissions where there are two databases, and shares where there is one."""
     one_of(ROLES, role=role)
-    if (role == "whole") == bool(agreement.databases):
-        one, *_ = wanted = ("first", "second") if agreement.databases else ("whole",)
+    if not agreement.databases and role != "whole":
         raise InvalidValueError(
-            f"Expected role={role!r} to be {' or '.join(wanted)}, because the agreement's trust is "
-            f"{agreement.trust!r}: say which of its databases this is, like `--as {one}`."
-            if agreement.databases
-            else f"Expected role={role!r} to be 'whole', because the agreement's trust is 'one'."
+            f"Expected role={role!r} to be 'whole': the agreement names no second database."
+        )
+    if agreement.databases and role == "whole":
+        raise InvalidValueError(
+            f"Expected role={role!r} to be first or second, because the agreement is between two "
+            "databases: say which of them this is, like `--as first`."
         )
 
 
@@ -80,14 +81,14 @@ def take_role(connection: Connection, key: int, role: Role) -> None:
         )
 
 
-def names(connection: Connection, collection: Collection) -> ByteArray:
+def identifiers_of(connection: Connection, collection: Collection) -> ByteArray:
     """Everyone whose share is here, in order."""
-    return as_names(b"".join(connection.scalars(_names(collection))))
+    return as_identifiers(b"".join(connection.scalars(_in_order_of(collection))))
 
 
 def page(connection: Connection, collection: Collection, after: bytes, most: int) -> bytes:
-    """The same a part at a time: the next names after one, one behind the other."""
-    return b"".join(connection.scalars(_names(collection, after).limit(most)))
+    """The next identifiers after a given one, one behind the other."""
+    return b"".join(connection.scalars(_in_order_of(collection, after).limit(most)))
 
 
 def recorded(connection: Connection, collection: Collection) -> Commitment | None:
@@ -95,7 +96,7 @@ def recorded(connection: Connection, collection: Collection) -> Commitment | Non
     query = sa.select(splits.c.digest, splits.c.count, splits.c.left_out)
     here = splits.c.collection == collection.key
     digest, count, left_out = connection.execute(query.where(here)).one()
-    return None if digest is None else Commitment(bytes(digest), count, as_names(left_out))
+    return None if digest is None else Commitment(bytes(digest), count, as_identifiers(left_out))
 
 
 def record(connection: Connection, collection: Collection, left_out: ByteArray) -> Commitment:
@@ -104,11 +105,11 @@ def record(connection: Connection, collection: Collection, left_out: ByteArray) 
     The caller holds the collection's row, and has closed it. A set that was fixed before stays: if
     it is another one, this is a conflict, for ever.
     """
-    here = names(connection, collection)
+    here = identifiers_of(connection, collection)
     common = minus(here, left_out)
     if len(common) + len(left_out) != len(here):
         raise InvalidValueError(
-            f"Expected the {len(left_out)} names that are left out to be among the {len(here)} "
+            f"Expected the {len(left_out)} identifiers left out to be among the {len(here)} "
             "here, each once: a set must be of contributors whose shares both databases have."
         )
     if len(common) < collection.agreement.quorum:
@@ -154,24 +155,24 @@ def require_role(collection: Collection, role: Role) -> None:
 
 
 def digest_of(collection: Collection, common: ByteArray) -> bytes:
-    """What stands for a set of names, which are in order."""
+    """What stands for a set of identifiers, which are in order."""
     whole = hashlib.sha256(b"blurfit common set\n")
     whole.update(bytes.fromhex(collection.agreement.fingerprint))
     whole.update(common.tobytes())
     return whole.digest()
 
 
-def as_names(data: bytes) -> ByteArray:
-    """Names, one behind the other, as rows of 16 bytes."""
+def as_identifiers(data: bytes) -> ByteArray:
+    """Identifiers, one behind the other, as rows of 16 bytes."""
     if len(data) % _WIDTH:
         raise InvalidValueError(
-            f"Expected names of {_WIDTH} bytes, and got {len(data)} bytes: it was cut short."
+            f"Expected identifiers of {_WIDTH} bytes, and got {len(data)} bytes: it was cut short."
         )
     return np.frombuffer(data, dtype=np.uint8).reshape(-1, _WIDTH)
 
 
 def in_order(some: ByteArray) -> ByteArray:
-    """Each name once, sorted."""
+    """Each identifier once, sorted."""
     return np.unique(_keys(some)).view(np.uint8).reshape(-1, _WIDTH)
 
 
@@ -196,7 +197,7 @@ def _keys(some: ByteArray) -> npt.NDArray[np.bytes_]:
     return np.ascontiguousarray(some).view("S16").ravel()
 
 
-def _names(collection: Collection, after: bytes | None = None) -> sa.Select[tuple[bytes]]:
+def _in_order_of(collection: Collection, after: bytes | None = None) -> sa.Select[tuple[bytes]]:
     parts = []
     for table in (identifiers, recent):
         here = table.c.collection == collection.key

@@ -5,9 +5,11 @@
     first                                            second
     ─────                                            ──────
                                                      is closed by its administrator
-    asks for its names                        ─────► gives them, once it is closed
-    closes, fixes C = common names, writes it down
-    sends C                                   ─────► C ⊆ its names, |C| ≥ quorum, never another C:
+    asks whose shares it has                  ─────► says so, once it is closed
+    fixes C = those whom both have (at least the
+    quorum, and 9 of 10 here), writes it down
+    sends C                                   ─────► all of C here, at least the quorum and half
+                                                     of those here, and never another C:
                                               ◄───── writes it down, then gives Σ mask over C
     Σ shares over C − Σ mask = Σ v, learns,
     writes sums and model down, publishes
@@ -21,13 +23,18 @@ over it is given away, the model before anyone sees it, and neither is ever writ
 
 **What the first learns** is Σ mask over one set of at least n, which with its shares gives Σv over
 that set: the blurred sums that are published anyway. **What the second learns** is the same sums,
-and which of the names it holds the first does not. (`blurfit.contributor.share` has the proof.)
+and which of the people it holds the first does not. (`blurfit.contributor.share` has the proof.)
 
-**A side that lies.** Another set than the one that was fixed is refused for ever, by either. A set
-that leaves people out is a set of at least n; what protects its members is that n of them are
-honest, so people whom a database invents must be kept out by invitations. A wrong sum spoils the
-model, as a lie of one database would: it gives nothing away, since the sums of shares and of masks
-over C are all that anyone ever gets.
+**A side that lies.** Another set than the one that was fixed is refused for ever, by either. What
+protects the members of a set is that n of them are honest people. A database that *invents*
+contributors knows their noise, so with n − 1 of them and one victim in the set the sums would be
+the victim's submission. Two things stand against it: invitations, which each side gives out itself
+and asks for, and the limit to how many of those whom it holds either side lets the other leave out
+(`blurfit.store.commitment` derives it). Neither helps against a side that is believed to have as
+many real people as it likes to make up: **against a database that invents contributors the promise
+holds only as far as the other side's invitations keep them out.** A wrong sum spoils the model, as
+a lie of one database would: it gives nothing away, since the sums of shares and of masks over C are
+all that anyone ever gets.
 """
 
 from typing import NamedTuple
@@ -47,12 +54,13 @@ from blurfit.errors import (
 )
 from blurfit.learning.learner import learn
 from blurfit.learning.release import Release
-from blurfit.learning.statistics import Statistics, unpack
+from blurfit.learning.statistics import Statistics
 from blurfit.model.published import PublishedModel
 from blurfit.store import blocks, commitment, publication
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import ByteArray, Commitment, require_role
 from blurfit.store.tables import collections, splits
+from blurfit.theory import triangle
 from blurfit.theory.calibration import MomentCalibration
 
 WordArray = npt.NDArray[np.uint64]
@@ -91,7 +99,7 @@ def fix(
     require_role(collection, "first")
     _hold(connection, collection)
     theirs = commitment.in_order(theirs)
-    here = commitment.names(connection, collection)
+    here = commitment.identifiers_of(connection, collection)
     chosen = commitment.recorded(connection, collection)
     if chosen is None:
         publication.close(connection, collection)
@@ -137,7 +145,7 @@ def statistics_of(collection: Collection, count: int, words: WordArray) -> Stati
     agreement = collection.agreement
     assert isinstance(agreement.calibration, MomentCalibration)
     steps, grid, d = words.view(np.int64), agreement.grid, agreement.dimension
-    k = d * (d + 1) // 2
+    k = triangle.size(d)
     limits = largest_steps(agreement.calibration, grid)
     for part, limit in zip((steps[:k], steps[k:]), limits, strict=True):
         if (np.abs(part.astype(np.float64)) > count * limit).any():
@@ -149,14 +157,16 @@ def statistics_of(collection: Collection, count: int, words: WordArray) -> Stati
     # One rounding each, as in `blurfit.learning.sums`; to multiply by a power of two is exact.
     gram = steps[:k].astype(np.float64) * grid.quadratic
     moment = steps[k:].astype(np.float64) * grid.linear
-    return Statistics(count, unpack(gram, d), moment, agreement.fingerprint)
+    return Statistics(count, triangle.unpack(gram, d), moment, agreement.fingerprint)
 
 
 # ---- the second database
 
 
-def shown_names(connection: Connection, collection: Collection, after: bytes, most: int) -> bytes:
-    """The names here, a part at a time, once the administrator has closed the collection."""
+def shown_identifiers(
+    connection: Connection, collection: Collection, after: bytes, most: int
+) -> bytes:
+    """The identifiers here, a part at a time, once the administrator has closed the collection."""
     require_role(collection, "second")
     _require_closed(connection, collection)
     return commitment.page(connection, collection, after, most)
@@ -179,7 +189,7 @@ def accept(
     chosen = commitment.record(connection, collection, left_out)
     if (chosen.digest, chosen.count) != (digest, count):
         raise InvalidValueError(
-            f"Expected the set {digest.hex()} of {count} names to be {chosen.digest.hex()} of "
+            f"Expected the set {digest.hex()} of {count} to be {chosen.digest.hex()} of "
             f"{chosen.count}, which is what is left here: it names somebody whose share is not "
             "here, or was damaged on its way."
         )
@@ -209,7 +219,8 @@ def check_result(collection: Collection, chosen: Commitment | None, model: str, 
     """
     if chosen is None:
         raise InfeasibleError(
-            "Expected a set to be fixed before there is a result: begin by asking for the names."
+            "Expected a set to be fixed before there is a result: begin by asking whose shares are "
+            "here."
         )
     found, statistics = PublishedModel.from_json(model), Statistics.from_json(sums)
     again = learn(collection.agreement, statistics)
@@ -246,7 +257,7 @@ def sums_over(connection: Connection, collection: Collection) -> tuple[Commitmen
 
     The sums of the blocks, minus those of the rows that are left out. Where nobody is left out no
     row is read: so it is at the first database, whose shares are the long ones, as long as
-    contributors send the seed before the share (`blurfit.contributor.share_sending`).
+    contributors send the seed before the share (`blurfit.contributor.shared_client`).
     """
     chosen = commitment.recorded(connection, collection)
     if chosen is None:
@@ -256,8 +267,8 @@ def sums_over(connection: Connection, collection: Collection) -> tuple[Commitmen
         count += rows
         total = total + np.frombuffer(sums, dtype="<u8")
     if len(chosen.left_out):
-        for names, words in blocks.rows(connection, collection):
-            excluded = commitment.among(names, chosen.left_out)
+        for identifiers, words in blocks.rows(connection, collection):
+            excluded = commitment.among(identifiers, chosen.left_out)
             if excluded.any():
                 count -= int(excluded.sum())
                 total = total - collection.sums(words[excluded])

@@ -44,11 +44,8 @@ exact, and A and c may be used for nothing else.
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from blurfit.errors import InfeasibleError
 from blurfit.theory.quantiles import chi_square_ceiling, chi_square_floor, shifted_energy_ceiling
-from blurfit.theory.roots import root_of_increasing
 from blurfit.theory.setting import Setting
 from blurfit.validate import finite, nonnegative, positive
 

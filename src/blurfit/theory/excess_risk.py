@@ -110,17 +110,20 @@ def expected_excess_rate(
 
 
 def input_excess_risk(setting: Setting, noise: Scales, failure: float = FORECAST_FAILURE) -> float:
-    """Certified: with probability 1 − β, J(w) − J(ŵ) ≤ (2η‖b‖ + η²‖H‖)/n for H = UᵀU + UᵀQ + QᵀU +
-    Δ_in·I.
+    """Certified: with probability 1 − β, J(w) − J(ŵ) ≤ (2η‖b‖ + ½η²(κ₊ − κ₋) + η²‖C‖)/n.
 
-    The noisy objective differs from the true one by (b·w + ½wᵀHw)/n, and w minimises the noisy one,
-    so J(w) − J(ŵ) ≤ (b·(ŵ − w) + ½ŵᵀHŵ − ½wᵀHw)/n, over the ball at most what is claimed. Then,
-    each but for β/3, with t = √(2 ln(6/β)):
+    The noisy objective differs from the true one by (b·w + ½wᵀ(K + C)w)/n, K = UᵀU + Δ_in·I and
+    C = UᵀQ + QᵀU, and w minimises the noisy one, so J(w) − J(ŵ) ≤ (b·(ŵ − w) + ½ŵᵀ(K + C)ŵ −
+    ½wᵀ(K + C)w)/n. In the ball ½ŵᵀKŵ − ½wᵀKw ≤ ½η²(κ₊ − κ₋), κ₊ the largest eigenvalue of K and κ₋
+    the smallest if that is negative, else 0; and the rest is at most 2η‖b‖ + η²‖C‖. Then, each but
+    for β/3, with t = √(2 ln(6/β)):
 
     * ‖b‖² ≤ σ_b² · upper quantile of χ²_d;
     * the singular values of U lie within σ_u/√n·(√n ± (√d + t)) (Davidson and Szarek 2001, Theorem
       II.13);
-    * with Q = VΣWᵀ, ‖UᵀQ‖ ≤ ‖UᵀV‖·√n·R_q, where UᵀV is d × d Gaussian of norm ≤ σ_u/√n·(2√d + t).
+    * with Q = VΣWᵀ, ‖UᵀQ‖ = ‖GΣ‖ for the d × d Gaussian G = UᵀV, of mean at most
+      σ_u/√n·(‖Σ‖√d + ‖Σ‖_F) (Chevet 1978; Vershynin 2018, Theorem 8.7.1) and ‖Σ‖-Lipschitz in G.
+      Both norms are at most √n·R_q, because ‖Q‖_F² = Σ‖q‖²: ‖UᵀQ‖ ≤ σ_u·R_q·(√d + 1 + t).
 
     `calibrate(split=None)` minimises this number: it reads public facts only.
     """
@@ -131,8 +134,9 @@ def input_excess_risk(setting: Setting, noise: Scales, failure: float = FORECAST
     spread = (math.sqrt(d) + t) / math.sqrt(n)
     largest = noise.sigma_u**2 * (1 + spread) ** 2 + noise.ridge
     smallest = noise.sigma_u**2 * max(0.0, 1 - spread) ** 2 + noise.ridge
-    cross = 2 * noise.sigma_u * setting.q_bound * (2 * math.sqrt(d) + t)
-    return (2 * eta * linear + eta**2 * (max(largest, -smallest) + cross)) / n
+    cross = 2 * noise.sigma_u * setting.q_bound * (math.sqrt(d) + 1 + t)
+    spread_of_k = max(0.0, largest) - min(0.0, smallest)
+    return (2 * eta * linear + eta**2 * (spread_of_k / 2 + cross)) / n
 
 
 def moment_excess_risk(

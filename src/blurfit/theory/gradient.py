@@ -13,8 +13,8 @@ because −b·g = b·π − Pb·Mw, and ‖g‖² ≤ ‖π‖² + 2‖π‖‖M
 
     δ_b ≥ sup over α of H(α),      H(α) = E[(1 − exp(ε' − L_α))₊].
 
-**H grows with a and with b**, so that their bounds may stand for them. In b, L_α grows pointwise. In
-a: let A = {L_α > ε'} and φ the angle between Pξ and Pe. By parts along e (Stein), ∂H/∂a =
+**H grows with a and with b**, so that their bounds may stand for them. In b, L_α grows pointwise.
+In a: let A = {L_α > ε'} and φ the angle between Pξ and Pe. By parts along e (Stein), ∂H/∂a =
 E[(a + b·cos α + ξ·e)e^{ε'−L}; A] = b·cos α·E[(1 − cos φ)e^{ε'−L}; A] + E[ξ·e; A], and E[ξ·e; A] ≥ 0
 because ξ·e > 0 and −ξ ∈ A imply ξ ∈ A.
 
@@ -43,6 +43,7 @@ raised by more than the arithmetic and the quadrature err: by 10⁻¹⁰ of itse
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -121,10 +122,10 @@ def least_sigma_b(
 
     quantile = math.sqrt(2 * max(1.0, -target))
     guess = math.sqrt(quantile**2 + 2 * headroom) - quantile
-    m = root_of_increasing(overspent, guess, tolerance=1e-8)
+    m = root_of_increasing(overspent, guess, tolerance=1e-11 if sharp else 1e-6)
     if sharp and overspent(m, sharp=True) < -1e-6:
-        m = root_of_increasing(lambda m: overspent(m, sharp=True), m * 1.05, tolerance=1e-8)
-    return whole / (m * (1 - 1e-7))
+        m = root_of_increasing(lambda m: overspent(m, sharp=True), m * 1.05, tolerance=1e-11)
+    return whole / (m * (1 - 1e-9))
 
 
 def least_epsilon(
@@ -221,8 +222,8 @@ def _plane(room: float, fixed: float, moving: float) -> float:
 def _space(room: float, fixed: float, moving: float) -> float:
     """ln E[(1 − exp(t₀ − r(b + au)))₊] for r ~ χ₃ and u uniform on [−1, 1].
 
-    Over x = t₀/(b + au) instead of u it is t₀/(2a)·∫ x⁻²·E[… | v = t₀/x] dx, from t₀/m to t₀/(b − a)
-    (to ∞ where b ≤ a), and falls as e^{−x²/2}.
+    Over x = t₀/(b + au) instead of u it is t₀/(2a)·∫ x⁻²·E[… | v = t₀/x] dx, from t₀/m to
+    t₀/(b − a) (to ∞ where b ≤ a), and falls as e^{−x²/2}.
     """
     m = fixed + moving
     nearest = room / m
@@ -244,7 +245,7 @@ def _angles(headroom: float, fixed: float, moving: float) -> float:
 
 
 def over_angles(headroom: float, fixed: float, moving: float, cosines: FloatArray) -> FloatArray:
-    """H(α) for each cos α, over the half sphere of ω in polar coordinates around the plane's normal.
+    """H(α) for each cos α, over half of the sphere, in polar coordinates around the plane's normal.
 
     V(ω) = a·sin α·cos θ + b·sin θ + a·cos α·sin θ·cos φ; only where V > 0 is there anything to add.
     """
@@ -267,8 +268,13 @@ def over_angles(headroom: float, fixed: float, moving: float, cosines: FloatArra
 
 def _shortening(end: float, shortest: float) -> tuple[FloatArray, FloatArray]:
     """Nodes and weights on [0, end], in panels that double in length from `shortest`/2 or less."""
-    panels = max(1, math.ceil(math.log2(max(end, 1e-300) / shortest)) + 1)
-    edges = end * 0.5 ** np.arange(panels, -1, -1.0)
-    lengths = np.diff(edges, prepend=0.0)
-    nodes = edges[:, None] - lengths[:, None] * _NODES
-    return nodes.ravel(), (lengths[:, None] * _WEIGHTS).ravel()
+    nodes, weights = _panels(max(1, math.ceil(math.log2(max(end, 1e-300) / shortest)) + 1))
+    return end * nodes, end * weights
+
+
+@lru_cache(maxsize=128)
+def _panels(count: int) -> tuple[FloatArray, FloatArray]:
+    """On [0, 1], in panels that double in length from 2^{−count}."""
+    edges = 0.5 ** np.arange(count, -1, -1.0)
+    lengths = np.diff(edges, prepend=0.0)[:, None]
+    return (edges[:, None] - lengths * _NODES).ravel(), (lengths * _WEIGHTS).ravel()

@@ -23,18 +23,23 @@ def root_of_increasing(
         return function(math.exp(logarithm))
 
     low = high = math.log(guess)
-    step = 0.25
-    while of_logarithm(low) > 0:
-        high, low, step = low, low - step, 2 * step
-        if low < -700:
-            raise NotCertifiedError(
-                "The root is below 1e-304, which floating point cannot tell from zero."
-            )
-    step = 0.25
-    while of_logarithm(high) < 0:
-        low, high, step = high, high + step, 2 * step
-        if high > 700:
-            raise NotCertifiedError("The root is above 1e304, beyond the range of floating point.")
+    step, at_guess = 0.25, of_logarithm(low)
+    if at_guess > 0:
+        while at_guess > 0:
+            high, low, step = low, low - step, 2 * step
+            if low < -700:
+                raise NotCertifiedError(
+                    "The root is below 1e-304, which floating point cannot tell from zero."
+                )
+            at_guess = of_logarithm(low)
+    else:
+        while at_guess < 0:
+            low, high, step = high, high + step, 2 * step
+            if high > 700:
+                raise NotCertifiedError(
+                    "The root is above 1e304, beyond the range of floating point."
+                )
+            at_guess = of_logarithm(high)
     return math.exp(brent(of_logarithm, low, high, xtol=max(tolerance, 1e-300)))
 
 

@@ -2,8 +2,8 @@
 
 The theorem (`certified`) holds for any split of ε between determinant and gradient and any shares
 of δ, so both may be chosen freely as long as no data are read. From ε, δ to noise, the choice
-minimises the certified excess risk (`risk.input_excess_risk`); from noise to ε or δ, it minimises
-that number itself.
+minimises the certified excess risk (`excess_risk.input_excess_risk`); from noise to ε or δ, it
+minimises that number itself.
 """
 
 import math
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
 from blurfit.errors import InfeasibleError
@@ -28,10 +27,9 @@ from blurfit.theory.excess_risk import input_excess_risk
 from blurfit.theory.gradient import least_epsilon, least_sigma_b, log_gradient_delta
 from blurfit.theory.quantiles import chi_square_floor, shifted_energy_ceiling
 from blurfit.theory.setting import Setting
+from blurfit.theory.simplex import Point, descend
 
-Point = npt.NDArray[np.float64]  # logarithms of what is searched for
-
-DEFAULT_FRACTION = 0.1  # of δ, for each of γ₁, 2γ₂ and γ₃, unless they are searched for
+DEFAULT_FRACTION = 0.01  # of δ, for each of γ₁, 2γ₂ and γ₃, unless they are searched for
 _LARGEST_DETERMINANT_LOSS = 10.0  # e¹⁰: a smaller ridge and less noise on q would not show
 
 
@@ -58,8 +56,8 @@ def choose(
     """The noise that keeps (ε, δ), and μ ≤ `local_mu` for a submission; split=None minimises the
     certified excess risk.
 
-    A number for `split` fixes it, and the shares of δ at a tenth for each event. `local_share` is
-    the share of a submission's μ² that the noise on q may spend; None minimises likewise.
+    A number for `split` fixes it, and the shares of δ at a hundredth for each event. `local_share`
+    is the share of a submission's μ² that the noise on q may spend; None minimises likewise.
     """
     require_more_records_than_dimensions(setting.quorum, setting.dimension)
 
@@ -84,7 +82,7 @@ def choose(
     def risk(point: Point) -> float:
         return math.log(input_excess_risk(setting, build(point, sharp=False).scales))
 
-    return build(_descend(risk, start) if start.size else start, sharp=True)
+    return build(descend(risk, start, steps=90) if start.size else start, sharp=True)
 
 
 def least_kept_epsilon(
@@ -202,7 +200,7 @@ def _tightest(
     best = min(starts, key=value)
     if value(best) == math.inf:
         return evaluate(best, True)  # which says why it is infeasible
-    return evaluate(_descend(value, best, steps=200), True)
+    return evaluate(descend(value, best, steps=200), True)
 
 
 def _tails(scales: Scales, whole: float, point: Point) -> tuple[float, float, float]:
@@ -213,31 +211,14 @@ def _tails(scales: Scales, whole: float, point: Point) -> tuple[float, float, fl
     return gram, record / 2, spectrum if scales.ridge < 0 else 0.0
 
 
-def _descend(function: Callable[[Point], float], start: Point, steps: int = 90) -> Point:
-    """Nelder and Mead's simplex: derivative-free and deterministic.
-
-    The optimum is flat, so a few dozen steps do.
-    """
-    from scipy.optimize import minimize  # half a second to import
-
-    simplex = np.vstack([start, start + 0.7 * np.eye(len(start))])
-    found = minimize(
-        function,
-        start,
-        method="Nelder-Mead",
-        options={"maxfev": steps, "xatol": 1e-2, "fatol": 1e-5, "initial_simplex": simplex},
-    )
-    return np.asarray(found.x)
-
-
 def _share(log_odds: float) -> float:
     """From the real line to (0, 1), kept away from its ends."""
     return min(max(float(expit(log_odds)), 1e-6), 1 - 1e-6)
 
 
 def _fraction(logarithm: float) -> float:
-    """From the real line to a share of δ: a tenth at 0, never more than 0.3."""
-    return DEFAULT_FRACTION * math.exp(min(logarithm, 1.0))
+    """From the real line to a share of δ: a hundredth at 0, never more than 0.3."""
+    return DEFAULT_FRACTION * math.exp(min(logarithm, math.log(0.3 / DEFAULT_FRACTION)))
 
 
 def _probability(value: float) -> float:

@@ -9,6 +9,7 @@ import { verify } from "./verify.js";
 import { columnsOf } from "./schema.js";
 import {
   countInWords,
+  certifiedRisk,
   errorInWords,
   localInWords,
   modelInWords,
@@ -221,10 +222,11 @@ function promise(agreement, mu) {
 }
 
 /** For narrow screens, where the promise is far below what is being edited. */
-function brief({ calibration, ...rest }) {
-  const { epsilon } = promiseOf({ calibration, ...rest });
-  const { excess_risk: risk, local } = calibration;
-  const error = risk === null ? "" : ` · excess loss ≤ ${number(risk, 2)}`;
+function brief(agreement) {
+  const { epsilon } = promiseOf(agreement);
+  const { local } = agreement.calibration;
+  const risk = certifiedRisk(agreement);
+  const error = risk === null ? "" : ` · excess loss ≤ ${number(risk, 2)} (90 %)`;
   return [`Model ε = ${number(epsilon)} · one submission ε = ${number(local.epsilon, 4)}${error}`];
 }
 

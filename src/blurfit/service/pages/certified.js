@@ -7,14 +7,12 @@
 
 import { lowerTail, noncentralUpperTail, upperTail } from "./chisquare.js";
 import { logUpperTail } from "./gaussian.js";
-import { gaussLegendre } from "./quadrature.js";
+import { logGradientDelta } from "./gradient.js";
 
 const HAIR = 1 + 1e-9; // to how many digits a stated number is taken for what it should be
 const EXACT_FREEDOM = 1e6;
 const EXACT_NONCENTRALITY = 1e6;
 const SHARE_OF_REST = 0.01;
-const LOG_TAIL = 60;
-const LOG_SAFETY = 1e-10;
 
 /** a = s²·max(0, √(n−1−d) − √d − √(2 ln(1/γ)))² ≤ λ_min of the others' noise, but for γ. */
 export function spectrumFloor(s, dimension, records, probability) {
@@ -53,14 +51,16 @@ export function verifyInput(calibration, { agree, demand }) {
   const determinant = Math.log1p(loss.record_energy / convexity);
   agree("determinant_loss", loss.determinant_loss, determinant);
   demand(
-    gradientIsEnough(setting, loss, s, shares.record),
-    "gradient_sensitivity",
-    loss.gradient_sensitivity,
+    movingIsEnough(setting, loss, s, shares.record),
+    "moving_sensitivity",
+    loss.moving_sensitivity,
     "larger",
   );
+  const fixed = (setting.neighbours === "replace" ? 2 : 1) * setting.p_bound;
   const spent = logGradientDelta(
     model.epsilon - determinant,
-    loss.gradient_sensitivity / sigma_b,
+    fixed / sigma_b,
+    loss.moving_sensitivity / sigma_b,
     d,
   );
   const total = shares.gram + 2 * shares.record + shares.spectrum + shares.gradient;
@@ -88,11 +88,11 @@ function floorIsLow(x, freedom, probability) {
   return freedom <= EXACT_FREEDOM && lowerTail(x, freedom) <= probability;
 }
 
-/** S ≥ η·min(λ̃, R_q² + 4R_q·ρ) + 2R_p (replace); zero-out has 2 and 1 for 4 and 2. */
-function gradientIsEnough({ neighbours, ...setting }, loss, s, probability) {
-  const [cross, linear] = neighbours === "replace" ? [4, 2] : [2, 1];
-  const { q_bound: radius, p_bound, weight_bound: ball, dimension: d } = setting;
-  const bracket = (loss.gradient_sensitivity * HAIR - linear * p_bound) / ball;
+/** S_w ≥ η·min(λ̃, R_q² + 4R_q·ρ) (replace); zero-out has 2 for 4. */
+function movingIsEnough({ neighbours, ...setting }, loss, s, probability) {
+  const cross = neighbours === "replace" ? 4 : 2;
+  const { q_bound: radius, weight_bound: ball, dimension: d } = setting;
+  const bracket = (loss.moving_sensitivity * HAIR) / ball;
   if (bracket >= loss.record_energy) return true;
   const noise = (bracket - radius ** 2) / (cross * radius);
   return noise > 0 && upperTail((noise / s) ** 2, d) <= probability;
@@ -109,30 +109,4 @@ function ceiling(probability, freedom) {
     else high = middle;
   }
   return high;
-}
-
-/** ln E[(1 − exp(headroom − m²/2 − mX))₊], X ~ χ_k, k = min(3, d). */
-export function logGradientDelta(headroom, m, dimension) {
-  if (!(m < 1e6)) return 0; // hardly any noise: all of δ is spent, and there is nothing to add up
-  const k = Math.min(3, dimension);
-  const x0 = headroom / m - m / 2;
-  const start = Math.max(x0, 0);
-  const end = (2 * LOG_TAIL) / (start + Math.sqrt(start ** 2 + 2 * LOG_TAIL));
-  const panels = Math.max(1, Math.ceil(Math.log2(end * Math.max(1, m, start))) + 1);
-  const { nodes, weights } = gaussLegendre(16);
-  let integral = 0;
-  let from = 0;
-  for (let panel = panels; panel >= 0; panel--) {
-    const to = end * 0.5 ** panel;
-    let sum = 0;
-    for (let i = 0; i < nodes.length; i++) {
-      const t = from + (to - from) * nodes[i];
-      const gap = -Math.expm1(-m * (t + (start - x0)));
-      sum += weights[i] * Math.exp(-t * (start + t / 2)) * gap * (start + t) ** (k - 1);
-    }
-    integral += (to - from) * sum;
-    from = to;
-  }
-  const constant = k === 2 ? 0 : Math.log(2 / Math.PI) / 2;
-  return constant - start ** 2 / 2 + Math.log(integral) + LOG_SAFETY;
 }

@@ -3,7 +3,14 @@
 import { alarm, ask, definitions, fingerprintHere, h, place, progress, show } from "./page.js";
 import { arrivalsPlot } from "./plots.js";
 import { verify } from "./verify.js";
-import { agreementInWords, errorInWords, noiseInWords, number, targetInWords } from "./words.js";
+import {
+  agreementInWords,
+  errorInWords,
+  isShared,
+  noiseInWords,
+  number,
+  targetInWords,
+} from "./words.js";
 
 const EVERY = 5000;
 const STATES = {
@@ -76,8 +83,11 @@ async function update(agreement) {
       : h("p", { class: "hint" }, "Nobody has contributed yet."),
     h("div", { class: "buttons" }, action(state, invited)),
   );
-  place("lead").textContent =
-    `From ${agreement.schema.features.map(({ name }) => name).join(", ")}, blurred by everyone themselves.`;
+  const features = agreement.schema.features.map(({ name }) => name).join(", ");
+  const collected = isShared(agreement)
+    ? ` Each submission is shared between ${agreement.databases.map(({ name }) => name).join(" and ")}.`
+    : "";
+  place("lead").textContent = `From ${features}, blurred by everyone themselves.${collected}`;
 }
 
 function action(state, invited) {

@@ -23,7 +23,9 @@ import { verify } from "./verify.js";
 import {
   agreementInWords,
   countInWords,
+  conditionInWords,
   eitherInWords,
+  isShared,
   localInWords,
   modelInShort,
   modelInWords,
@@ -139,7 +141,7 @@ function form() {
 // ---- seeing what would leave
 
 function preview(record) {
-  const isSplit = agreement.version === 2;
+  const shared = isShared(agreement);
   const key = JSON.stringify(record);
   if (blurred?.key !== key) {
     // the same answers keep their noise: drawing again until it pleases would make it less random
@@ -176,14 +178,13 @@ function preview(record) {
     ),
     h(
       "div",
-      { class: `note ${isSplit ? "strong" : local.strength}` },
-      h("strong", {}, isSplit ? eitherInWords(agreement) : local.words),
+      { class: `note ${shared ? "strong" : local.strength}` },
+      h("strong", {}, shared ? eitherInWords(agreement) : local.words),
       h(
         "p",
         {},
-        isSplit
-          ? "The clouds above show what both together could read, if they broke their word and put the " +
-              "shares together."
+        shared
+          ? `${conditionInWords(agreement)} The clouds above show what both together could read.`
           : local.strength === "strong"
           ? "Even the database that stores your numbers can hardly tell your answers from any others."
           : "It could not tell where in the clouds above your answers lie. If that is too little for " +
@@ -219,7 +220,7 @@ function preview(record) {
       h(
         "p",
         { class: "hint" },
-        "With them go a random name, so that they are counted once, and the fingerprint of the agreement. Nothing else.",
+        "With them go a random identifier, so that they are counted once, and the fingerprint of the agreement. Nothing else.",
       ),
     ),
     h("div", { class: "buttons" }, send, back),
@@ -256,9 +257,9 @@ async function keepAndSend(buttons) {
   await resume();
 }
 
-/** Where trust is split: what each of the two databases gets, and where it is. */
+/** What each of two databases gets, and where it is; nothing if there is one. */
 async function shares() {
-  if (agreement.version !== 2) return [];
+  if (!isShared(agreement)) return [];
   const messages = await share(agreement, fingerprint, blurred.sent);
   return agreement.databases.map(({ name, url }, i) => ({ name, origin: url, bytes: messages[i] }));
 }
@@ -339,7 +340,7 @@ function receipt(record) {
       ),
       definitions([
         ["Received", new Date(at).toLocaleString("en", { dateStyle: "long", timeStyle: "short" })],
-        ["Random name", h("code", {}, identifier)],
+        ["Identifier", h("code", {}, identifier)],
         ["SHA-256 of what was sent", h("code", {}, digest)],
         ["Agreement", h("code", {}, fingerprint)],
         ...(record.shares ?? []).map(({ name, received }) => [

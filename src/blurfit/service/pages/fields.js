@@ -75,7 +75,7 @@ function choices(column, id, error, marks) {
 
 function hintFor({ lower, upper, outside }) {
   const bounds = `${number(lower)} to ${number(upper)}`;
-  return outside === "clip" ? `${bounds}; what lies outside counts as the nearer bound` : bounds;
+  return outside === "clip" ? `${bounds}; values outside count as the nearer bound` : bounds;
 }
 
 /** What was answered, by name. Throws the first AnswerError, marked at its field. */

@@ -5,20 +5,20 @@ import { spectrumFloor } from "./certified.js";
 export const ROUNDING = 2 ** -11; // bounds are enlarged by this share, which pays for rounding
 const DISCRETE_SHARE = 1e-3; // of δ, kept back for noise that is discrete
 export const LATTICE_SHARE = { moment: 0, input: 2 ** -10 };
-const RESOLUTION = { moment: 2 ** -10, input: 2 ** -13, split: 2 ** -11 };
+const RESOLUTION = { moment: 2 ** -10, input: 2 ** -13, shared: 2 ** -11 };
 const WEIGHT_RESOLUTION = 2 ** -20;
 const POINTS_IN_A_CELL = 2 ** 12;
 const MOST_STEPS = 2 ** 52;
 
-/** The one grid that follows from the noise; finer where trust is split. */
-export function gridOf(calibration, isSplit = false) {
+/** The one grid that follows from the noise; finer where there are two databases. */
+export function gridOf(calibration, isShared = false) {
   const { setting, mechanism } = calibration;
   const root = Math.sqrt(setting.quorum);
   const d = setting.dimension;
   if (mechanism === "moment") {
     const slack = (ROUNDING * calibration.sensitivity) / (1 + ROUNDING) / 2;
     const [m, p] = [calibration.sigma_m / root, calibration.sigma_p / root];
-    const coarse = isSplit ? RESOLUTION.split : RESOLUTION.moment;
+    const coarse = isShared ? RESOLUTION.shared : RESOLUTION.moment;
     const quadratic = Math.min(slack / d, m * coarse);
     const linear = Math.min((slack * calibration.balance) / Math.sqrt(d), p * coarse);
     const step = powerOfTwoBelow(linear);

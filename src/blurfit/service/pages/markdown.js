@@ -57,13 +57,18 @@ function table(block) {
   );
 }
 
+/** Names come with a backslash before whatever Markdown could interpret. */
+function plain(text) {
+  return text.replace(/\\([!-/:-@[-`{-~])/g, "$1");
+}
+
 function inline(text) {
   return text
     .replace(/\s*\n\s*/g, " ")
     .split(/(\*\*.+?\*\*|`[^`]+`)/)
     .map((part) => {
-      if (part.startsWith("**") && part.length > 4) return h("strong", {}, part.slice(2, -2));
+      if (part.startsWith("**") && part.length > 4) return h("strong", {}, plain(part.slice(2, -2)));
       if (part.startsWith("`") && part.length > 2) return h("code", {}, part.slice(1, -1));
-      return part;
+      return plain(part);
     });
 }

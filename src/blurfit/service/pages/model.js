@@ -74,7 +74,7 @@ function effects(model) {
     h(
       "p",
       {},
-      `By so much (in ${unit}) the prediction changes with each answer, the others being the same.`,
+      `How much the prediction (in ${unit}) changes with each answer while the others stay the same.`,
       found[0].lower === undefined
         ? ""
         : " The pale bar is where the truth lies with 95 % confidence, the privacy noise included.",

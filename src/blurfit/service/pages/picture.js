@@ -17,7 +17,7 @@ export function beliefPicture(belief, record) {
     h(
       "p",
       { class: "typed" },
-      h("span", { class: "key" }, "You typed "),
+      h("span", { class: "key" }, "Your answer: "),
       h("b", {}, inWords(typed)),
     ),
     isNumber

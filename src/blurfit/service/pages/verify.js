@@ -57,15 +57,15 @@ const FIELDS = {
     "spectrum_floor",
     "strong_convexity",
     "determinant_loss",
-    "gradient_sensitivity",
+    "moving_sensitivity",
   ],
 };
 
 /** Refuse (throw NotCertified) unless this is the agreement meant, and its noise keeps what it
  * promises. Returns the submission's μ, as computed here. */
 export async function verify(agreement, expectedFingerprint) {
-  const isSplit = agreement?.version === 2;
-  const fields = isSplit ? [...FIELDS.agreement, "trust", "databases"] : FIELDS.agreement;
+  const isShared = agreement?.version === 2;
+  const fields = isShared ? [...FIELDS.agreement, "trust", "databases"] : FIELDS.agreement;
   exactly(agreement, fields, "agreement");
   const own = await fingerprintOf(agreement);
   if (own !== expectedFingerprint || agreement.fingerprint !== expectedFingerprint) {
@@ -98,8 +98,8 @@ export async function verify(agreement, expectedFingerprint) {
         `δ = ${calibration.model.delta}, which the agreement promises. Do not take part.`,
     );
   }
-  verifyGrid(agreement, isSplit);
-  if (isSplit) verifySplit(agreement);
+  verifyGrid(agreement, isShared);
+  if (isShared) verifyDatabases(agreement);
   return verifyLocal(calibration, isMoment ? momentMu(calibration) : inputMu(calibration));
 }
 
@@ -215,15 +215,15 @@ function verifyNumbers(calibration) {
   positive(calibration.shares, "gram", "record", "gradient");
   const { spectrum } = calibration.shares;
   demand(finite(spectrum) && spectrum >= 0 && spectrum < 1, "spectrum", spectrum, "a share of δ");
-  positive(calibration.loss, "record_energy", "strong_convexity", "gradient_sensitivity");
+  positive(calibration.loss, "record_energy", "strong_convexity", "moving_sensitivity");
   const { gram_floor: floor } = calibration.loss;
   demand(finite(floor) && floor >= 0, "gram_floor", floor, "not negative");
 }
 
 /** Two different databases, at addresses that nobody can listen to, and numbers that can be shared:
  * mirrors `blurfit.agreement.databases`. */
-function verifySplit({ trust, databases, calibration, grid }) {
-  demand(trust === "split", "trust", trust, "split");
+function verifyDatabases({ trust, databases, calibration, grid }) {
+  demand(trust === "shared", "trust", trust, "shared");
   const { mechanism, setting } = calibration;
   demand(mechanism === "moment", "mechanism", mechanism, "moment");
   demand(Array.isArray(databases) && databases.length === 2, "databases", databases, "two");
@@ -257,9 +257,9 @@ function isOrigin(url) {
   }
 }
 
-function verifyGrid({ grid, calibration }, isSplit) {
+function verifyGrid({ grid, calibration }, isShared) {
   exactly(grid, ["quadratic", "linear", "dither"], "grid");
-  const expected = gridOf(calibration, isSplit);
+  const expected = gridOf(calibration, isShared);
   for (const name of Object.keys(expected)) {
     demand(grid[name] === expected[name], `grid.${name}`, grid[name], expected[name]);
   }

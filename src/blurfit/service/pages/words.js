@@ -7,33 +7,46 @@ import { columnsOf, isLabel } from "./schema.js";
 
 const YARDSTICK = Math.log(1e-6);
 
-/** What a database could learn from a single submission, by its ε at δ = 10⁻⁶. */
-export function localInWords(mu) {
+/** What somebody could learn from a single submission, by its ε at δ = 10⁻⁶. */
+export function localInWords(mu, who = "The database") {
   if (logDelta(mu, 1) <= YARDSTICK) {
     return {
       strength: "strong",
-      words: "The database could learn very little from a single submission.",
+      words: `${who} could learn very little from a single submission.`,
     };
   }
   if (logDelta(mu, 10) <= YARDSTICK) {
     return {
       strength: "some",
-      words:
-        "The database could learn something from a single submission, but could not be sure of it.",
+      words: `${who} could learn something from a single submission, but could not be sure of it.`,
     };
   }
   return {
     strength: "weak",
-    words: "The database could learn a great deal from a single submission.",
+    words: `${who} could learn a great deal from a single submission.`,
   };
 }
 
-/** What one of two databases learns, where trust is split. */
+/** Whether an agreement is between two databases, neither of which gets a whole submission. */
+export const isShared = ({ version }) => version === 2;
+
+/** What one of two databases learns. */
 export function eitherInWords(agreement) {
   const [first, second] = agreement.databases;
   return (
     `Your blurred numbers are shared between ${first.name} and ${second.name}. Either share alone is random ` +
-    `numbers that say nothing about you: neither learns more than ${modelInShort(agreement)}, from the model.`
+    `numbers that say nothing about you. All that either of them learns is the sums from which the model is ` +
+    `made, and these give away ${modelInShort(agreement)} about you.`
+  );
+}
+
+/** What that depends on: mirrors `blurfit.agreement.promises.condition_in_words`. */
+export function conditionInWords({ calibration }) {
+  return (
+    "This holds only if the two do not put their shares together, if each follows the protocol, and if " +
+    `neither invents contributors: at least ${number(calibration.setting.quorum)} of those who are counted ` +
+    "must be honest people. Invitations, which each database gives out itself, are there to keep invented " +
+    "ones out."
   );
 }
 
@@ -61,8 +74,8 @@ export function modelInWords(agreement) {
       ? "Had you answered anything else"
       : "Had your record been blank";
   return (
-    `${change}, nothing that anyone makes of the model would be more than ${number(Math.exp(epsilon), 3)} ` +
-    `times as likely as it is now, but for a probability of ${number(delta)} added to it.`
+    `${change}, whatever anyone concludes from the model would be at most ${number(Math.exp(epsilon), 3)} ` +
+    `times as likely as it is now, plus a probability of ${number(delta)}.`
   );
 }
 
@@ -82,25 +95,43 @@ export function agreementInWords(agreement, mu) {
   const { schema, calibration } = agreement;
   const { quorum } = calibration.setting;
   const { epsilon, delta } = promiseOf(agreement);
-  const local = calibration.local;
   const kind = isLabel(schema) ? "whether someone’s answer is" : "";
   const count = columnsOf(schema).length;
   const sent = calibration.mechanism === "moment" ? (count * (count + 3)) / 2 : 2 * count;
   return [
-    ["Learned is", `${kind} ${targetInWords(schema)}`.trim()],
-    ["From", schema.features.map(describeColumn).join("; ")],
+    ["What is learned", `${kind} ${targetInWords(schema)}`.trim()],
+    ["From what", schema.features.map(describeColumn).join("; ")],
     ["Nothing is published", `below ${number(quorum)} contributors`],
     ["Each sends", `${number(sent)} blurred numbers, once`],
     ["Promise to everyone in the model", `ε = ${number(epsilon)}, δ = ${number(delta)}`],
+    ...againstDatabases(agreement, mu),
     [
-      "One submission, seen by the database",
-      `at most ε = ${number(local.epsilon, 4)} at δ = ${number(local.delta, 3)}. ${localInWords(mu).words}`,
-    ],
-    [
-      "Published may be",
+      "What may be published",
       calibration.model.releases === "any"
         ? "any number of models from one final collection"
         : "one model, once",
+    ],
+  ];
+}
+
+/** What is promised against whoever collects: one database, or two that share each submission. */
+function againstDatabases(agreement, mu) {
+  const { calibration, databases } = agreement;
+  const { epsilon, delta } = promiseOf(agreement);
+  const local = calibration.local;
+  const alone = `at most ε = ${number(local.epsilon, 4)} at δ = ${number(local.delta, 3)}.`;
+  if (!isShared(agreement)) {
+    return [["One submission, seen by the database", `${alone} ${localInWords(mu).words}`]];
+  }
+  return [
+    ["Collected by", databases.map(({ name, url }) => `${name} (${url})`).join(" and ")],
+    [
+      "Promise against either of them",
+      `ε = ${number(epsilon)}, δ = ${number(delta)}, as for the model. ${conditionInWords(agreement)}`,
+    ],
+    [
+      "One submission, if both put their shares together",
+      `${alone} ${localInWords(mu, "Together they").words}`,
     ],
   ];
 }
@@ -111,13 +142,23 @@ function describeColumn(column) {
   return `${column.name} (${number(column.lower)} to ${number(column.upper)})`;
 }
 
+/** The certified bound on the excess loss, which holds with probability 0.9; null where none is. */
+export function certifiedRisk({ calibration, regulariser }) {
+  const isPenalised = regulariser.l1 > 0 || regulariser.l2 > 0;
+  return isPenalised ? null : calibration.excess_risk;
+}
+
 /**
  * What the certified bound means for a reader: how much larger the model's typical error may be
  * than that of the best model. A mean of ½(y − ŷ)² that is larger by r makes the root of the mean
  * square larger by √(2r) at most, in units of half the target's range.
  */
 export function errorInWords(agreement) {
-  const risk = agreement.calibration.excess_risk;
+  const risk = certifiedRisk(agreement);
+  const { l1, l2 } = agreement.regulariser;
+  if (l1 > 0 || l2 > 0) {
+    return "No bound on the error is certified, because the agreement adds a penalty (l1, l2).";
+  }
   if (risk === null) {
     return "No bound on the error is certified, because the agreement sets no bound on the weights.";
   }

@@ -1,0 +1,179 @@
+"""The numbers that a contributor sends: what fixes them, on which grid they are, how much noise.
+
+Both mechanisms send one vector. For `moment` it holds the products of all columns, weighted by
+public weights (`blurfit.theory.joint_form`); for `input` q and then p, which the model's objective
+gives (`blurfit.theory.losses`). Whatever carries, checks or adds submissions needs to know no more
+of them than their `Part`s.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from blurfit.agreement.grid import Grid
+from blurfit.agreement.terms import LOSSES, LossName, Terms
+from blurfit.arrays import FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.schema.joint import kind_of, questions
+from blurfit.schema.schema import Schema
+from blurfit.schema.table import listed
+from blurfit.theory.gaussian import mu_of
+from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.joint_form import JointForm
+from blurfit.theory.losses import Approximation, LogisticLoss, SquaredLoss
+from blurfit.theory.moment_calibration import MomentCalibration
+from blurfit.theory.public_weights import public_weights
+from blurfit.validate import nonnegative, one_of, positive
+
+CONSTANT = "(intercept)"
+_LEAST_WEIGHT, _LARGEST_WEIGHT = 1e-3, 1e3
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A run of the numbers that are sent, all on one grid.
+
+    `deviations` are those of one contributor's noise, which is a multiple of `step`; numbers are
+    rounded to it `toward_zero` or to the nearest, and end up on multiples of `fine` if they are
+    dithered. `counts` is how often a number counts in the squared norm in which the noise is alike
+    in all directions: twice off the diagonal.
+    """
+
+    numbers: slice
+    step: float
+    fine: float
+    toward_zero: bool
+    deviations: FloatArray
+    counts: FloatArray
+    bound: float  # on the norm of the exact numbers
+
+
+def input_parts(calibration: InputCalibration, grid: Grid) -> tuple[Part, ...]:
+    """q and p."""
+    d, setting = calibration.setting.dimension, calibration.setting
+    one = np.ones(d)
+    return (
+        Part(
+            numbers=slice(0, d),
+            step=grid.quadratic,
+            fine=grid.quadratic,
+            toward_zero=True,
+            deviations=calibration.q_noise * one,
+            counts=one,
+            bound=setting.q_bound,
+        ),
+        Part(
+            numbers=slice(d, 2 * d),
+            step=grid.linear,
+            fine=grid.dither,
+            toward_zero=True,
+            deviations=calibration.p_noise * one,
+            counts=one,
+            bound=setting.p_bound,
+        ),
+    )
+
+
+def moment_parts(calibration: MomentCalibration, grid: Grid, form: JointForm) -> tuple[Part, ...]:
+    """The products of z that nobody knows beforehand."""
+    counts = np.where(form.on_diagonal, 1.0, 2.0)
+    return (
+        Part(
+            numbers=slice(0, form.width),
+            step=grid.quadratic,
+            fine=grid.quadratic,
+            toward_zero=False,
+            deviations=calibration.noise / np.sqrt(counts),
+            counts=counts,
+            bound=form.reach("zero-out").sums,  # ‖zzᵀ‖ without the constant's own entry
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What the one model of `input` minimises: a loss as a quadratic, and l1·‖w‖₁ + ½l2·‖w‖²."""
+
+    loss: LossName
+    approximation: Approximation
+    l1: float
+    l2: float
+
+    def verify(self, schema: Schema) -> None:
+        """Refuse a loss that does not fit the target."""
+        one_of(LOSSES, loss=self.loss)
+        one_of(get_args(Approximation), approximation=self.approximation)
+        nonnegative(l1=self.l1, l2=self.l2)
+        if (self.loss == "logistic") != schema.is_label:
+            raise InfeasibleError(
+                f"Expected loss={self.loss!r} to fit the target {schema.target.name!r}: 'logistic' "
+                "learns a label (binary, or a number with `above`), 'squared' a number."
+            )
+
+    def function(self, weight_bound: float | None) -> SquaredLoss | LogisticLoss:
+        """Encoded records lie in the unit ball, encoded targets in [−1, 1]."""
+        if self.loss == "squared":
+            return SquaredLoss(feature_bound=1.0, target_bound=1.0)
+        return LogisticLoss(1.0, self.approximation, weight_bound)
+
+
+@dataclass(frozen=True)
+class PublicWeights:
+    """How much of a record's vector each column gets: c of the constant, and ω of each question."""
+
+    constant: float
+    columns: tuple[float, ...]
+
+    @classmethod
+    def chosen(cls, schema: Schema, terms: Terms, promise: tuple[float, float]) -> "PublicWeights":
+        """What the terms say; else the default, by kinds of columns, quorum and promise alone."""
+        asked = questions(schema)
+        if terms.weights is None:
+            kinds = [kind_of(one) for one in asked[:-1]]
+            found = public_weights(
+                kinds, terms.quorum, mu_of(*promise), neighbours=terms.neighbours
+            )
+            columns = (*found.features, found.target)
+            constant = found.constant if terms.constant is None else terms.constant
+        else:
+            missing = {one.name for one in asked} ^ set(terms.weights)
+            if missing:
+                raise InvalidValueError(
+                    f"Expected weights for each of {listed(one.name for one in asked)}, and no "
+                    f"others; {listed(sorted(missing))} differ."
+                )
+            columns = tuple(float(terms.weights[one.name]) for one in asked)
+            size = math.sqrt(math.fsum(weight**2 for weight in columns))
+            constant = size / 2 if terms.constant is None else terms.constant
+        weights = cls(float(constant), columns)
+        weights.verify()
+        return weights
+
+    def verify(self) -> None:
+        """Refuse weights that arithmetic would choke on."""
+        for weight in (self.constant, *self.columns):
+            positive(weight=weight)
+            if not _LEAST_WEIGHT <= weight <= _LARGEST_WEIGHT:
+                raise InvalidValueError(
+                    f"Expected weight={weight!r} between {_LEAST_WEIGHT:g} and "
+                    f"{_LARGEST_WEIGHT:g}: only their ratios matter."
+                )
+
+    def to_dict(self, schema: Schema) -> dict[str, float]:
+        """By the names of the questions, the constant's as well."""
+        names = [CONSTANT, *(one.name for one in questions(schema))]
+        return dict(zip(names, (self.constant, *self.columns), strict=True))
+
+    @classmethod
+    def from_dict(cls, weights: Mapping[str, Any], schema: Schema) -> "PublicWeights":
+        """The inverse of `to_dict`."""
+        names = [CONSTANT, *(one.name for one in questions(schema))]
+        if set(weights) != set(names):
+            raise InvalidValueError(
+                f"Expected a weight for each of {listed(names)}, and got {listed(weights)}."
+            )
+        constant, *columns = (weights[name] for name in names)
+        return cls(constant, tuple(columns))

@@ -1,0 +1,152 @@
+"""What may be chosen about a collection: one list, from which every way to choose is made.
+
+`Agreement.propose`, the options of `blurfit agree`, the [terms] of a plan's file, the form of the
+administration page and the service's description all take these fields; each field's description is
+the help that people read. What is left out has a default that follows from public facts.
+"""
+
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta
+
+from blurfit.agreement.databases import Database, databases_of
+from blurfit.errors import InvalidValueError
+from blurfit.theory.input_calibration import RULES, Rule
+from blurfit.theory.losses import Approximation
+from blurfit.theory.setting import NEIGHBOURS, Neighbours
+from blurfit.validate import (
+    finite,
+    inside_unit_interval,
+    nonnegative,
+    one_of,
+    positive,
+    whole,
+)
+
+Mechanism = Literal["moment", "input"]
+MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
+LossName = Literal["squared", "logistic"]
+LOSSES: tuple[LossName, ...] = ("squared", "logistic")
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The promise, for whom, and by which mechanism.
+
+    >>> Terms(epsilon=1, delta=1e-6, quorum=5000).mechanism
+    'moment'
+    """
+
+    epsilon: Annotated[float, Meta(description="ε of everything that is published.")]
+    delta: Annotated[float, Meta(description="δ of everything that is published.")]
+    quorum: Annotated[int, Meta(description="The least number of honest contributors.")]
+    mechanism: Annotated[
+        Mechanism,
+        Meta(
+            description="moment: blurred sums, from which any number of models follow; input: one "
+            "model, from fewer numbers a person."
+        ),
+    ] = "moment"
+    neighbours: Annotated[
+        Neighbours,
+        Meta(description="What one person may change: replace her record, or blank it out."),
+    ] = "replace"
+    local_epsilon: Annotated[
+        float | None, Meta(description="A target ε for a single submission too.")
+    ] = None
+    local_delta: Annotated[float | None, Meta(description="δ for a single submission.")] = None
+    databases: Annotated[
+        tuple[Database, ...],
+        Meta(description="Two databases, of which neither sees a submission."),
+    ] = ()
+    constant: Annotated[
+        float | None, Meta(description="Public weight of the intercept. (moment)")
+    ] = None
+    weights: Annotated[
+        dict[str, float] | None,
+        Meta(description="Public weight of each column, by its name. (moment)"),
+    ] = None
+    loss: Annotated[LossName | None, Meta(description="Default: by the target's kind. (input)")] = (
+        None
+    )
+    approximation: Annotated[
+        Approximation, Meta(description="The parabola that stands for the logistic loss. (input)")
+    ] = "taylor"
+    rule: Annotated[
+        Rule, Meta(description="certified is proved; published is what the paper prints. (input)")
+    ] = "certified"
+    weight_bound: Annotated[
+        float | None, Meta(description="η, a bound on the model's ‖w‖. (input, which needs it)")
+    ] = None
+    l1: Annotated[float, Meta(description="Weight of ‖w‖₁. (input)")] = 0.0
+    l2: Annotated[float, Meta(description="Weight of ½‖w‖². (input)")] = 0.0
+    split: Annotated[float | None, Meta(description="The determinant's share of ε. (input)")] = None
+    local_share: Annotated[
+        float | None, Meta(description="The share of a submission's μ² spent on q. (input)")
+    ] = None
+    debias: Annotated[
+        bool, Meta(description="Take back the curvature that the noise adds. (input)")
+    ] = True
+
+    def __post_init__(self) -> None:
+        positive(epsilon=self.epsilon)
+        inside_unit_interval(delta=self.delta)
+        whole(quorum=self.quorum)
+        if self.quorum > 2**53:
+            raise InvalidValueError(
+                f"Expected quorum={self.quorum} of at most 2**53, the largest whole number that "
+                "every party can write down."
+            )
+        one_of(MECHANISMS, mechanism=self.mechanism)
+        one_of(NEIGHBOURS, neighbours=self.neighbours)
+        one_of(RULES, rule=self.rule)
+        one_of(get_args(Approximation), approximation=self.approximation)
+        nonnegative(l1=self.l1, l2=self.l2)
+        if self.loss is not None:
+            one_of(LOSSES, loss=self.loss)
+        for name in ("local_epsilon", "local_delta", "constant", "weight_bound", "split"):
+            if (value := getattr(self, name)) is not None:
+                finite(**{name: value})
+        other = _MOMENT if self.mechanism == "input" else _INPUT
+        for name, default in other.items():
+            if getattr(self, name) != default:
+                raise InvalidValueError(
+                    f"Expected no {name}={getattr(self, name)!r} with mechanism="
+                    f"{self.mechanism!r}: it has no such term."
+                    + (" Penalties are chosen afterwards." if name in ("l1", "l2") else "")
+                )
+
+    @classmethod
+    def of(cls, **choices: Any) -> "Terms":
+        """From whatever numbers Python has (NumPy's too), and databases as pairs."""
+        plain = {name: _plain(value) for name, value in choices.items() if value is not None}
+        plain["databases"] = databases_of(choices.get("databases") or ())
+        try:
+            return cls(**plain)
+        except TypeError as error:
+            raise InvalidValueError(
+                f"Expected terms among {', '.join(cls.__struct_fields__)}: {error}."
+            ) from error
+
+
+TERMS: tuple[str, ...] = Terms.__struct_fields__
+
+
+def _plain(value: Any) -> Any:
+    """Python's own numbers, of which alone a canonical text can be made."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, bool | str | list | tuple):
+        return value
+    return value.item() if hasattr(value, "item") else value
+
+
+def _defaults(*names: str) -> dict[str, Any]:
+    found = dict(zip(Terms.__struct_fields__[3:], Terms.__struct_defaults__, strict=True))
+    return {name: found[name] for name in names}
+
+
+_MOMENT = _defaults("constant", "weights")
+_INPUT = _defaults(
+    "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"
+)

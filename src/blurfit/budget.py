@@ -1,0 +1,157 @@
+"""A budget for several fits to the same people: what they add up to, and where it ends.
+
+    with blurfit.Budget(epsilon=3, delta=1e-6) as budget:
+        scores = cross_val_score(MomentPerturbationRegressor(…), X, y)
+    budget.spent()
+
+Each fit inside the block spends what its own release costs, before it draws noise; one that would
+go beyond is refused, and nothing of it is computed. A cross-validation in five folds is five
+releases of almost the same people, and a grid search many more: the budget says so, and stops.
+
+**What it adds.** Releases that are μ_i-GDP compose to √Σμ_i²-GDP, exactly (Dong, Roth and Su 2022,
+corollary 2). Models from `input` are (ε_i, δ_i)-DP and no more is known of them, so theirs are
+added. Together, the releases are (ε, δ)-DP where
+
+    δ = δ_GDP(√Σμ_i², ε − Σε_i) + Σδ_i.
+
+A fold's fit does not see every row, so this is an upper bound for each person. All of it must be
+about one neighbouring relation. Budgets nest: an inner one spends from the outer as well.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.theory import gaussian
+from blurfit.theory.setting import Neighbours
+from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive
+
+_ROUNDING = 1 + 1e-9  # what is kept is evaluated at a little more than was spent
+
+
+class BudgetExceededError(BlurfitError):
+    """A fit would spend more than is left."""
+
+
+@dataclass(frozen=True)
+class Expense:
+    """What one fit spent: μ of a Gaussian mechanism, or (ε, δ) of anything else."""
+
+    what: str
+    mu: float = 0.0
+    epsilon: float = 0.0
+    delta: float = 0.0
+
+
+@dataclass
+class Budget:
+    """(ε, δ) for everything that is fitted inside the block.
+
+    >>> budget = Budget(epsilon=1.0, delta=1e-6)
+    >>> budget.spend(Expense("a model", mu=0.1), "replace")
+    >>> round(budget.spent().epsilon, 3)
+    0.423
+    """
+
+    epsilon: float
+    delta: float
+    expenses: list[Expense] = field(default_factory=list, init=False)
+    neighbours: Neighbours | None = field(default=None, init=False)
+    _outer: "Budget | None" = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        positive(epsilon=self.epsilon)
+        inside_unit_interval(delta=self.delta)
+
+    def __enter__(self) -> Self:
+        self._outer = _current.get()
+        _current.set(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _current.set(self._outer)
+
+    def spend(self, expense: Expense, neighbours: Neighbours) -> None:
+        """Write an expense down, in the outer budgets too; refuse it if it is more than is left."""
+        nonnegative(mu=expense.mu, epsilon=expense.epsilon, delta=expense.delta)
+        one_of(("replace", "zero-out"), neighbours=neighbours)
+        for budget in self._chain():
+            budget._refuse_unless_left(expense, neighbours)
+        for budget in self._chain():
+            budget.expenses.append(expense)
+            budget.neighbours = neighbours
+
+    def spent(self) -> Expense:
+        """What everything so far adds up to: ε at the budget's δ, and μ of its Gaussian part."""
+        return _total("all", self.expenses, self.delta)
+
+    @property
+    def remaining(self) -> float:
+        """ε that is left at the budget's δ. Fits do not add up in ε: ask by trying."""
+        return max(0.0, self.epsilon - self.spent().epsilon)
+
+    def __str__(self) -> str:
+        count, found = len(self.expenses), self.spent()
+        return (
+            f"{count} fit{'s' * (count != 1)} spent ε = {found.epsilon:.4g} of {self.epsilon:g} at "
+            f"δ = {self.delta:g}."
+        )
+
+    def _chain(self) -> "list[Budget]":
+        return [self, *(self._outer._chain() if self._outer is not None else [])]
+
+    def _refuse_unless_left(self, expense: Expense, neighbours: Neighbours) -> None:
+        if self.neighbours not in (None, neighbours):
+            raise InvalidValueError(
+                f"Expected neighbours={neighbours!r} to be {self.neighbours!r}, as in the fits "
+                "before: promises about different neighbours do not add up."
+            )
+        total = _total("all", [*self.expenses, expense], self.delta)
+        if not total.epsilon <= self.epsilon:
+            raise BudgetExceededError(
+                f"{expense.what} would bring what is spent to ε = {total.epsilon:.4g} at "
+                f"δ = {self.delta:g}, and the budget is {self.epsilon:g}. {self} Nothing was "
+                "computed. Fit fewer models, each with a smaller epsilon, or allow more."
+            )
+
+
+def spend(expense: Expense, neighbours: Neighbours) -> None:
+    """Spend from the budget of the block that we are in, if we are in one."""
+    budget = _current.get()
+    if budget is not None:
+        budget.spend(expense, neighbours)
+
+
+@contextmanager
+def no_budget() -> Iterator[None]:
+    """A block whose fits are of other people (simulations), and spend nothing."""
+    token = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def _total(what: str, expenses: list[Expense], delta: float) -> Expense:
+    """ε of all of them at δ; infinite if their own δ's exceed it."""
+    mu = math.sqrt(math.fsum(one.mu**2 for one in expenses)) * _ROUNDING
+    epsilon = math.fsum(one.epsilon for one in expenses)
+    left = delta - math.fsum(one.delta for one in expenses)
+    if mu == 0 and left >= 0:
+        return Expense(what, 0.0, epsilon, delta)
+    if left <= 0:
+        return Expense(what, mu, math.inf, delta)
+    return Expense(what, mu, epsilon + gaussian.epsilon_of(mu, left), delta)
+
+
+_current: ContextVar[Budget | None] = ContextVar("blurfit_budget", default=None)

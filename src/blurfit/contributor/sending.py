@@ -1,0 +1,133 @@
+"""Send a table through a journal to where it is wanted: a service, two services, or a file.
+
+    rows ─ encode ─► x, y ─ blur ─► messages ─► journal (on disk) ─► destination ─► forgotten
+
+All of the table is looked at before any of it is blurred, so that a wrong row is found while
+nothing has been sent. Then each part is blurred once, written to the journal as the bytes that will
+travel, handed over, and forgotten when it has been received. A run that was stopped anywhere is run
+again: it hands over what the journal holds, which the receivers know by its identifiers if they
+have it already, and goes on with the first row that was not blurred.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import FloatArray
+from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.memory import Memory
+from blurfit.errors import ConflictError, InvalidValueError
+from blurfit.schema.table_files import TableFile
+
+ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20
+INVITED_AT_ONCE = 100  # invitations travel in a header, which must not be long
+
+Progress = Callable[[int, int], object]  # is told how many rows of how many are done
+
+
+def nobody_watches(_done: int, _of: int) -> None:
+    """Tell nobody of any progress."""
+
+
+class Destination(Protocol):
+    """Where the blurred parts of a table go."""
+
+    kind: str  # "service" or "file": a table that went to the one does not go to the other
+    rows_at_once: int
+
+    def begin(self, rows: int) -> None:
+        """Refuse a table of so many rows, if need be, before any of it is blurred."""
+
+    def blur(self, x: FloatArray, y: FloatArray) -> Messages:
+        """Encoded rows as blurred messages, one for each database that gets something."""
+
+    def send(self, part: Part) -> bool:
+        """Hand a part over; whether it has been received for good."""
+
+    def finish(self, journal: Journal, rows: int) -> None:
+        """Do what remains when all of the table is in the journal or received."""
+
+
+def send_table(
+    agreement: Agreement,
+    table: str | Path,
+    destination: Destination,
+    *,
+    journal: str | Path | None = None,
+    other_people: bool = False,
+    progress: Progress = nobody_watches,
+) -> int:
+    """Blur every row of a CSV or Parquet file and hand it over; how many rows is returned.
+
+    Args:
+        agreement: what everyone agreed on, verified by whoever made the destination.
+        table: a .csv or .parquet file with a column for each of the schema's.
+        destination: where the parts go.
+        journal: where to keep track; by default beside the table.
+        other_people: the rows are those of other people than a table's that was blurred before,
+            though all of their answers are the same.
+        progress: is told how many rows of how many have been handed over.
+    """
+    file = TableFile(Path(table), agreement.schema)
+    memory = Memory()
+    rows = known = 0
+    for x, y in file.encoded():
+        rows, known = rows + len(x), (known + memory.hashed(x, y)) % 2**256
+    destination.begin(rows)
+    place = Path(journal) if journal else default_journal(Path(table), agreement)
+    with Journal(place, agreement.fingerprint, destination.kind, file.digest(), rows) as kept:
+        if not other_people:
+            _claim(memory, agreement, known, kept)
+        for part in _parts(agreement, file, destination, kept):
+            if destination.send(part):
+                kept.acknowledge(part)
+            progress(part.stop, rows)
+        destination.finish(kept, rows)
+    progress(rows, rows)
+    return rows
+
+
+def _claim(memory: Memory, agreement: Agreement, known: int, kept: Journal) -> None:
+    try:
+        memory.claim(agreement.fingerprint, known, kept.identity)
+    except ConflictError:
+        if kept.is_new:
+            kept.discard()
+        raise
+
+
+def _parts(
+    agreement: Agreement, file: TableFile, destination: Destination, kept: Journal
+) -> Iterator[Part]:
+    """What was blurred before but perhaps not received, and then the rest, blurred now."""
+    yield from kept.pending()
+    start = kept.blurred()
+    for columns in file.chunks(destination.rows_at_once, skip=start):
+        x, y = agreement.schema.encode(columns)
+        part = Part(start, len(x), destination.blur(x, y))
+        kept.record(part)
+        yield part
+        start = part.stop
+
+
+def default_journal(table: Path, agreement: Agreement) -> Path:
+    """Where the journal of a table is kept: beside it, under the agreement's fingerprint."""
+    return table.with_name(f"{table.name}.{agreement.fingerprint[:12]}.journal")
+
+
+def rows_in_a_request(agreement: Agreement, *, invited: bool) -> int:
+    """How many rows are sent to a service at once."""
+    most = INVITED_AT_ONCE if invited else ROWS_AT_ONCE
+    return max(1, min(most, BYTES_AT_ONCE // agreement.layout.size))
+
+
+def invitations_for(rows: int, invitations: Sequence[str], whose: str = "") -> list[str]:
+    """Different invitations, at least as many as there are rows, or none at all."""
+    different = list(dict.fromkeys(invitations))
+    if different and len(different) < rows:
+        raise InvalidValueError(
+            f"Expected an invitation {whose}for each of {rows} rows, and got {len(different)} "
+            "different ones. `blurfit invite` makes more."
+        )
+    return different

@@ -1,0 +1,178 @@
+"""A contributor's side where trust is shared: one share to each database, until both have theirs.
+
+A record counts when both databases have its shares; a share that the other never got is left out of
+the sums, and says nothing. So each is sent again until it is acknowledged, and the receipt says
+which database has its share. The seed goes first, and the share only once the seed has arrived:
+whoever gives up half-way leaves a seed behind and no share, so that the first database has nobody
+to leave out of its sums, and refuses a set that leaves many out (`blurfit.store.commitment`). What
+was shared is kept until both have it (in the journal for a table): to share a record anew would
+count it twice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import httpx2 as httpx
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import FloatArray
+from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
+from blurfit.contributor.share import SharedRecords, share, share_encoded
+from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
+from blurfit.protocol.wire import BINARY, INVITATION
+
+
+@dataclass(frozen=True)
+class SharedReceipt:
+    """What a contributor keeps: which databases have stored their share, under one identifier."""
+
+    fingerprint: str
+    identifier: str
+    held_by: tuple[str, ...]
+    failures: dict[str, BlurfitError] = field(default_factory=dict, compare=False)
+
+    @property
+    def complete(self) -> bool:
+        """Whether both have it, so that the record counts."""
+        return not self.failures
+
+
+class SharedClient:
+    """The two databases of an agreement, at the addresses that it names.
+
+    Args:
+        agreement: what everyone agreed on; it is verified first.
+        patience: for how many seconds to go on trying, for each of the two.
+        transports: how bytes travel to each; tests let services answer in the same process.
+        options: more arguments for `blurfit.protocol.http.Exchange`.
+    """
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        *,
+        patience: float = PATIENCE,
+        transports: Sequence[httpx.BaseTransport | None] = (None, None),
+        **options: Any,
+    ) -> None:
+        agreement.verify()
+        if not agreement.databases:
+            raise InvalidValueError(
+                "Expected an agreement with trust='shared': under this one everything goes to one "
+                "database, with blurfit.contributor.client.Client."
+            )
+        self.agreement = agreement
+        self._exchanges = [
+            Exchange(database.url, patience=patience, transport=transport, **options)
+            for database, transport in zip(agreement.databases, transports, strict=True)
+        ]
+
+    def check(self) -> None:
+        """Make sure that both services collect under this very agreement."""
+        for exchange in self._exchanges:
+            text = exchange.get(f"/collections/{self.agreement.fingerprint}/agreement")
+            Agreement.from_json(text).verify(self.agreement.fingerprint)
+
+    def contribute(self, record: Any, *, invitations: Sequence[str] = ()) -> SharedReceipt:
+        """Blur one record, share it and send the shares; the receipt says which database has it.
+
+        If one of them cannot be reached the record does not count. To go on later with the same
+        shares use `blurfit.contributor.share.share` and `submit`.
+        """
+        shared = share(self.agreement, record)
+        if len(shared) != 1:
+            raise InvalidValueError("Expected one record; send a table with contribute_table.")
+        return self.submit(shared, invitations=invitations)
+
+    def submit(self, shared: SharedRecords, *, invitations: Sequence[str] = ()) -> SharedReceipt:
+        """Send what is shared already; again is safe. `invitations`: one for each database."""
+        if invitations and len(invitations) != 2:
+            raise InvalidValueError(
+                f"Expected two invitations, one from each database, and got {len(invitations)}."
+            )
+        messages = shared.first.to_bytes(), shared.second.to_bytes()
+        failures = self.post(messages, len(shared), [[one] for one in invitations] or [[], []])
+        held = tuple(one.name for one in self.agreement.databases if one.name not in failures)
+        return SharedReceipt(self.agreement.fingerprint, shared.identifier, held, failures)
+
+    def contribute_table(
+        self,
+        table: str | Path,
+        *,
+        invitations: Sequence[Sequence[str]] = ((), ()),
+        **options: Any,
+    ) -> int:
+        """Blur, share and send every row of a CSV or Parquet file; how many is returned.
+
+        Both shares of a part are in the journal before either is sent, and are forgotten when both
+        are received. `invitations` are two lists; the other options are those of
+        `blurfit.contributor.sending.send_table`.
+        """
+        return send_table(self.agreement, table, _TwoServices(self, invitations), **options)
+
+    def post(
+        self, messages: Messages, rows: int, invitations: Sequence[Sequence[str]]
+    ) -> dict[str, BlurfitError]:
+        """Send the seed, and then the share; tells why, for those that do not have theirs."""
+        failures: dict[str, BlurfitError] = {}
+        parts = zip(self.agreement.databases, self._exchanges, messages, invitations, strict=True)
+        for database, exchange, message, tokens in reversed(list(parts)):
+            if failures:  # no seed, no share
+                failures[database.name] = failures[self.agreement.databases[1].name]
+                break
+            headers = {INVITATION: ",".join(tokens)} if tokens else {}
+            try:
+                answer = exchange.post(
+                    f"/collections/{self.agreement.fingerprint}/submissions",
+                    message,
+                    content_type=BINARY,
+                    headers=headers,
+                )
+                acknowledged(answer, rows)
+            except BlurfitError as error:
+                failures[database.name] = error
+        return failures
+
+    def close(self) -> None:
+        """Hang up."""
+        for exchange in self._exchanges:
+            exchange.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+class _TwoServices:
+    """Two services, each of which gets one share of every record."""
+
+    kind = "service"
+
+    def __init__(self, client: SharedClient, invitations: Sequence[Sequence[str]]) -> None:
+        self._client, self._invitations = client, invitations
+        self.rows_at_once = rows_in_a_request(client.agreement, invited=any(invitations))
+
+    def begin(self, rows: int) -> None:
+        given = zip(self._client.agreement.databases, self._invitations, strict=True)
+        self._invitations = [
+            invitations_for(rows, some, f"of {database.name} ") for database, some in given
+        ]
+
+    def blur(self, x: FloatArray, y: FloatArray) -> Messages:
+        shared = share_encoded(self._client.agreement, x, y)
+        return shared.first.to_bytes(), shared.second.to_bytes()
+
+    def send(self, part: Part) -> bool:
+        tokens = [some[part.start : part.stop] for some in self._invitations]
+        for failure in self._client.post(part.messages, part.stop - part.start, tokens).values():
+            raise failure
+        return True
+
+    def finish(self, journal: Journal, rows: int) -> None:
+        """Nothing remains: both have everything."""

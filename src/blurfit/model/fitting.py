@@ -1,0 +1,180 @@
+"""From a release to a model: shrunk weights for prediction, unbiased ones for honest errors.
+
+Two readings of the same sums. For *prediction* the weights of least expected error are wanted, so
+what the noise leaves uncertain is shrunk (`blurfit.learning.shrinkage`), unless a penalty is asked
+for. For *inference* unbiased coefficients with their standard errors are (`learning.inference`), or
+a reason why there are none. Levels of a categorical are all shrunk alike, and told as contrasts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from blurfit.arrays import FloatArray
+from blurfit.errors import InvalidValueError
+from blurfit.learning.denoise import denoise
+from blurfit.learning.inference import Inference, infer, refusal
+from blurfit.learning.joint_sums import Submodel
+from blurfit.learning.regularisers import ElasticNet
+from blurfit.learning.shrinkage import Reading, reading, shrink
+from blurfit.learning.solver import minimise
+from blurfit.model.formula import Formula
+from blurfit.model.published import PublishedModel
+from blurfit.schema.joint import Units, columns_of, question, units
+from blurfit.schema.schema import Categorical, Schema
+from blurfit.validate import nonnegative, whole
+
+if TYPE_CHECKING:
+    from blurfit.model.moments import PublishedMoments
+
+
+_METHODS: dict[Reading, str] = {
+    "linear-bayes": "shrunk by linear Bayes",
+    "posterior-mean": "shrunk to the posterior mean",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Coefficients in the user's units, (penalties, coefficients), over a grid of penalties."""
+
+    names: tuple[str, ...]
+    penalties: FloatArray
+    coefficients: FloatArray
+
+
+def fit(
+    moments: "PublishedMoments",
+    formula: Formula,
+    *,
+    ridge: float | None = None,
+    lasso: float | None = None,
+    uneven: bool = False,
+) -> PublishedModel:
+    """The model that a formula asks for; see `PublishedMoments.fit`."""
+    schema, sums = moments.agreement.schema, moments.joint
+    aim = question(schema, formula.target)
+    features = _columns(schema, formula.features)
+    problems = [sums.submodel(column, features) for column in columns_of(aim)]
+    found = [_weights(problem, ridge, lasso) for problem in problems]
+    levels = aim.levels if isinstance(aim, Categorical) else [None]
+    inference: list[Inference] = []
+    reason: str | None = None
+    for column, level in zip(columns_of(aim), levels, strict=True):
+        told = units(
+            schema, formula.target, formula.features, references=formula.references, level=level
+        )
+        kept = _told_apart(schema, formula)
+        part = sums.submodel(column, [features[place] for place in kept])
+        reason = refusal(part)
+        if reason is not None:
+            inference = []
+            break
+        inference.append(_in_units(infer(part, uneven=uneven), told, kept))
+    return PublishedModel(
+        agreement=moments.agreement,
+        target=formula.target,
+        features=formula.features,
+        weights=np.array([weights for weights, _ in found]),
+        count=moments.count,
+        method=found[0][1],
+        inference=tuple(inference),
+        refusal=reason,
+        references=formula.references,
+        software=moments.software,
+    )
+
+
+def path(
+    moments: "PublishedMoments",
+    formula: Formula,
+    penalty: Literal["ridge", "lasso"],
+    *,
+    penalties: Sequence[float] | None = None,
+    points: int = 30,
+) -> Path:
+    """Coefficients over a grid of penalties, largest first: by default `points` of them, from where
+    a lasso leaves every feature out down to a thousandth of that.
+    """
+    schema = moments.agreement.schema
+    aim = question(schema, formula.target)
+    if isinstance(aim, Categorical):
+        raise InvalidValueError(
+            f"Expected a target with one column for a path, and {formula.target!r} has "
+            f"{len(aim.levels)} classes."
+        )
+    sums = moments.joint.submodel(formula.target, _columns(schema, formula.features))
+    if penalties is None:
+        whole(points=points)
+        _, cross, _ = _centred(sums)
+        largest = max(float(np.abs(cross).max()), 1e-12)
+        penalties = np.geomspace(largest, largest / 1000, points).tolist()
+    told = units(schema, formula.target, formula.features, references=formula.references)
+    rows = [told.apply(_weights(sums, **{penalty: value})[0]) for value in penalties]
+    return Path(told.names, np.asarray(penalties), np.array(rows))
+
+
+def _weights(
+    sums: Submodel, ridge: float | None = None, lasso: float | None = None
+) -> tuple[FloatArray, str]:
+    """Weights of (1, v), and how they were found."""
+    if ridge is None and lasso is None:
+        return shrink(sums).coefficients, _METHODS[reading(sums)]
+    nonnegative(ridge=ridge or 0.0, lasso=lasso or 0.0)
+    covariance, cross, mean = _centred(sums)
+    penalty = ElasticNet(lasso, 0.0) if lasso else None
+    slopes = minimise(covariance, cross, ridge=ridge or 0.0, regulariser=penalty).weights
+    middle = sums.cross[0] / (sums.count * sums.constant * sums.target.weight)
+    words = [f"{name} {value:g}" for name, value in (("ridge", ridge), ("lasso", lasso)) if value]
+    return np.concatenate([[middle - slopes @ mean], slopes]), " and ".join(
+        words
+    ) or "least squares"
+
+
+def _centred(sums: Submodel) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Covariance of the columns v (denoised, so positive definite), with the target, and means."""
+    features, weights = denoise(sums), sums.scale[1:]
+    mean = features.mean / weights
+    covariance = features.covariance / np.outer(weights, weights)
+    cross = sums.cross[1:] / (sums.count * weights * sums.target.weight)
+    middle = sums.cross[0] / (sums.count * sums.constant * sums.target.weight)
+    return covariance, cross - mean * middle, mean
+
+
+def _columns(schema: Schema, features: Sequence[str]) -> list[str]:
+    return [column for name in features for column in columns_of(question(schema, name))]
+
+
+def _told_apart(schema: Schema, formula: Formula) -> list[int]:
+    """Which encoded columns have a coefficient of their own: all but the reference levels."""
+    references: Mapping[str, str] = formula.references
+    kept: list[int] = []
+    at = 0
+    for name in formula.features:
+        one = question(schema, name)
+        width = len(columns_of(one))
+        left_out = -1
+        if isinstance(one, Categorical):
+            left_out = list(one.levels).index(references.get(name, one.levels[0]))
+        kept += [at + place for place in range(width) if place != left_out]
+        at += width
+    return kept
+
+
+def _in_units(found: Inference, told: Units, kept: Sequence[int]) -> Inference:
+    """An inference in the user's units: an affine map, which covariances follow."""
+    chosen = [0, *(place + 1 for place in kept)]
+    matrix = told.matrix[:, chosen]
+    return Inference(
+        names=told.names,
+        count=found.count,
+        coefficients=matrix @ found.coefficients + told.offset,
+        sampling=matrix @ found.sampling @ matrix.T,
+        privacy=matrix @ found.privacy @ matrix.T,
+        residual_variance=found.residual_variance / told.scale**2,
+        r_squared=found.r_squared,
+        condition=found.condition,
+        uneven=found.uneven,
+    )

@@ -1,0 +1,222 @@
+"""The release: blurred sums of all products of two columns, from which anything linear follows.
+
+    moments = PublishedMoments.load("moments.json")
+    print(moments.fit("income ~ age + education + C(region)").summary())
+
+The sums are private themselves, so whatever is computed from them afterwards costs nothing: any
+column as the target of any others, any penalty, correlations, principal components, as often as one
+likes, by anyone who has the file. That is post-processing (`blurfit.theory.joint`). What it must
+not be combined with is other sums over almost the same people: one agreement has one set.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import FloatArray
+from blurfit.errors import InvalidValueError
+from blurfit.learning.correlations import Components, Correlations, components, correlations
+from blurfit.learning.joint_sums import JointSums
+from blurfit.model.fitting import Path as CoefficientPath
+from blurfit.model.fitting import fit, path
+from blurfit.model.formula import Formula, parsed
+from blurfit.model.published import PublishedModel, software
+from blurfit.schema.joint import questions
+from blurfit.theory.moment_calibration import MomentCalibration
+from blurfit.theory.setting import ModelGuarantee
+from blurfit.validate import whole
+
+FORMAT, VERSION = "blurfit-moments", 1
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedMoments:
+    """Count, blurred sums and agreement: a public file, with the promise that it keeps.
+
+    `sums` are the numbers that contributors sent, added up, in the order of `agreement.form`.
+    """
+
+    agreement: Agreement
+    count: int
+    sums: FloatArray
+    software: str = field(default_factory=software)
+
+    def __post_init__(self) -> None:
+        whole(count=self.count)
+        if self.agreement.mechanism != "moment":
+            raise InvalidValueError(
+                "Expected an agreement with mechanism='moment': the sums of 'input' are never "
+                "shown, because its promise is for one model alone."
+            )
+        if self.count < self.agreement.quorum:
+            raise InvalidValueError(
+                f"Expected count={self.count} of at least the quorum {self.agreement.quorum}: "
+                "below it the noise is too small to protect anyone."
+            )
+        sums = np.array(self.sums, dtype=np.float64)
+        if sums.shape != (self.agreement.form.width,) or not np.isfinite(sums).all():
+            raise InvalidValueError(
+                f"Expected {self.agreement.form.width} finite sums, and got shape {sums.shape}."
+            )
+        sums.setflags(write=False)
+        object.__setattr__(self, "sums", sums)
+
+    def __repr__(self) -> str:
+        names = ", ".join(one.name for one in questions(self.agreement.schema))
+        return f"<PublishedMoments of {names}; count={self.count:,}>"
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the agreement that the sums were collected under."""
+        return self.agreement.fingerprint
+
+    @property
+    def guarantee(self) -> ModelGuarantee:
+        """What is promised to everyone in it, for this file and everything made from it."""
+        model, agreement = self.agreement.calibration.model, self.agreement
+        return ModelGuarantee(agreement.epsilon, agreement.delta, model.neighbours, "any")
+
+    @property
+    def deviation(self) -> float:
+        """s, the standard deviation of the noise in the sums: on the diagonal, s/√2 off it."""
+        calibration = self.agreement.calibration
+        assert isinstance(calibration, MomentCalibration)
+        return calibration.total_noise(self.count)
+
+    @cached_property
+    def joint(self) -> JointSums:
+        """The blurred Σzzᵀ, and the law of its noise."""
+        form = self.agreement.form
+        return JointSums(
+            columns=form.columns,
+            constant=form.constant,
+            count=self.count,
+            matrix=form.matrix(self.sums, self.count),
+            deviation=self.deviation,
+        )
+
+    def formula(
+        self, text: str | None, target: str | None, features: Sequence[str] | None
+    ) -> Formula:
+        """What a model is asked for: a formula, or names."""
+        schema = self.agreement.schema
+        if text is not None:
+            return parsed(text, schema, schema.targets)
+        aim = schema.target.name if target is None else target
+        if aim not in schema.targets:
+            raise InvalidValueError(
+                f"Expected target={aim!r} to be one of {list(schema.targets)}: the agreement says "
+                "that only these may be predicted."
+            )
+        others = tuple(one.name for one in questions(schema) if one.name != aim)
+        return Formula(aim, others if features is None else tuple(features))
+
+    def fit(
+        self,
+        formula: str | None = None,
+        *,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        ridge: float | None = None,
+        lasso: float | None = None,
+        uneven: bool = False,
+    ) -> PublishedModel:
+        """A model of any column by any others; the agreement's own target, if nothing is said.
+
+        Args:
+            formula: as in R: "income ~ age + C(region)"; needs the extra [formulas].
+            target: the column to predict, instead of a formula.
+            features: the columns that predict it (default: all others).
+            ridge: ½·ridge·‖w‖² on the weights of the encoded columns, per person, instead of the
+                shrinkage that the noise suggests. 0 is plain least squares.
+            lasso: lasso·‖w‖₁, which leaves weak features out.
+            uneven: allow for people who spread unevenly around the model: errors √3 times as large
+                in their sampling part.
+        """
+        asked = self.formula(formula, target, features)
+        return fit(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
+
+    def ridge_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
+        """Coefficients over a grid of ridges: see `blurfit.model.fitting.path`."""
+        return path(self, self.formula(formula, None, None), "ridge", **options)
+
+    def lasso_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
+        """Coefficients over a grid of lasso penalties: see `blurfit.model.fitting.path`."""
+        return path(self, self.formula(formula, None, None), "lasso", **options)
+
+    def correlations(self) -> Correlations:
+        """Between all columns, with what the noise leaves uncertain."""
+        return correlations(self.joint)
+
+    def principal_components(self, count: int | None = None) -> Components:
+        """Directions in which people differ most, of the standardised columns."""
+        return components(self.joint, count)
+
+    # ---- files
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, the agreement included, as plain values."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "software": self.software,
+            "fingerprint": self.fingerprint,
+            "count": self.count,
+            "deviation": self.deviation,
+            "products": list(self.agreement.form.names),
+            "sums": self.sums.tolist(),
+            "agreement": self.agreement.to_document(),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "PublishedMoments":
+        """The inverse of `to_dict`; the agreement inside is verified."""
+        if not isinstance(document, dict):
+            raise InvalidValueError("Expected moments in JSON: an object with named fields.")
+        if document.get("format") != FORMAT or document.get("version") != VERSION:
+            raise InvalidValueError(
+                f"Expected format={FORMAT!r}, version={VERSION}, and got "
+                f"format={document.get('format')!r}, version={document.get('version')!r}. "
+                "Are these moments, and of this version of blurfit?"
+            )
+        try:
+            agreement = Agreement.from_document(document["agreement"])
+            agreement.verify(str(document["fingerprint"]))
+            return cls(
+                agreement=agreement,
+                count=document["count"],
+                sums=np.array(document["sums"], dtype=np.float64),
+                software=str(document["software"]),
+            )
+        except (AttributeError, KeyError, TypeError) as error:
+            raise InvalidValueError(
+                f"Expected moments as blurfit writes them: {error!r}."
+            ) from error
+
+    def to_json(self) -> str:
+        """The release as a file; the same release gives the same bytes."""
+        return json.dumps(self.to_dict(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "PublishedMoments":
+        """Read what `to_json` wrote."""
+        try:
+            document = json.loads(text)
+        except ValueError as error:
+            raise InvalidValueError(f"Expected moments in JSON: {error}.") from error
+        return cls.from_dict(document)
+
+    def save(self, path: str | Path) -> None:
+        """Write the release to a file."""
+        Path(path).write_text(self.to_json(), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "PublishedMoments":
+        """Read a release from a file."""
+        return cls.from_json(Path(path).read_bytes())

@@ -1,0 +1,80 @@
+"""What a set of submissions comes to, once and for ever; and why an agreement has one set.
+
+**One agreement, one set.** Let R(S) be what the release of a set S shows: the blurred sums for
+`moment`, the weights for `input`. The promise is about R(S), and holds for whatever anyone computes
+from it (post-processing; Dwork and Roth 2014, Proposition 2.1): further models of the same sums are
+free. It says nothing about a pair R(S), R(S') with S' ≠ S. The noise of everyone in both sets is
+*the same* in both, so it cancels: for S' = S ∪ {i} and `moment`, R(S') − R(S) is i's own
+submission, which her noise alone protects. Composition theorems are of no help here: they are
+about fresh noise.
+
+So a second release is allowed only if it shows what the first one showed. `Release.mark` is the
+SHA-256 of that, and two releases with equal marks have R(S') = R(S), up to a collision. Then the
+pair is a function of R(S), and the promise holds for it as it held for R(S) alone. That the marks
+differ is told to whoever holds the submissions, and to nobody else.
+
+The right to the first release is in one place at a time, and is used once:
+
+| what happens | who may release then |
+| --- | --- |
+| a store collects, or is closed | the store |
+| it publishes | nobody but with the same mark, which every file carries that it exports |
+| it exports, unpublished | who has the file; the store never publishes, or exports elsewhere |
+| a model is learned from files | nobody but from the same files: receipts beside them hold it |
+
+By induction over these steps there is at most one set for each store and everything exported from
+it, as long as files move in no other way. **A copy is enough to break this**: nothing tells two
+copies of a store, of a file or of a folder from each other, or what somebody learns from a copy on
+another machine.
+
+**Refused for ever.** If the sums allow no model (for `input` an event that the guarantee excludes),
+that is the outcome, and there will be no other: to try again with a few more would be a second
+release. Below the quorum nothing has been shown, and more may come.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.errors import BelowQuorumError, BlurfitError, InfeasibleError
+from blurfit.learning.sums import Totals
+from blurfit.model.learner import learn, moments_of
+from blurfit.model.published import PublishedModel
+
+
+@dataclass(frozen=True)
+class Release:
+    """The text of a model, for `moment` that of its sums; or why there will never be one."""
+
+    model: str | None = None
+    moments: str | None = None
+    refusal: str | None = None
+
+    @classmethod
+    def of(cls, agreement: Agreement, totals: Totals) -> "Release":
+        """Learn, or find that there is no model; below the quorum an error is raised."""
+        try:
+            model = learn(agreement, totals, allow_unproved=True).to_json()
+        except BelowQuorumError:
+            raise
+        except BlurfitError as error:
+            return cls(refusal=str(error))
+        if agreement.mechanism == "input":
+            return cls(model)
+        return cls(model, moments_of(agreement, totals).to_json())
+
+    def text(self) -> str:
+        """The model's text, always the same bytes; an error where there is none."""
+        if self.model is None:
+            raise InfeasibleError(self.refusal or "There is no model.")
+        return self.model
+
+    def mark(self) -> str:
+        """What stands for everything that is shown: two releases with one mark show the same."""
+        shown = self.moments
+        if shown is None:
+            model = PublishedModel.from_json(self.text())
+            weights = (model.weights + 0.0).tolist()  # without the sign of a zero
+            shown = json.dumps([model.fingerprint, model.count, weights])
+        return hashlib.sha256(shown.encode()).hexdigest()

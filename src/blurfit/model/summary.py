@@ -1,0 +1,193 @@
+"""One table that says what a model found, how sure it is, and what it promises.
+
+As text for a terminal, Markdown for a report, HTML for a notebook: the same rows and words in each.
+Coefficients are the unbiased ones with honest errors, in the user's units; what predictions are
+made with, which the noise may have shrunk, stands beside them.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from blurfit.learning.inference import Estimate
+
+if TYPE_CHECKING:
+    from blurfit.model.published import PublishedModel
+
+UNEVEN = (
+    "Errors assume that people spread evenly around the model; second moments cannot tell "
+    "otherwise. uneven=True allows for it."
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """The rows of one output: the target, or one class of it."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `model.summary()` gives: print it, or let a notebook show it."""
+
+    title: str
+    sections: tuple[Section, ...]
+    facts: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, model: "PublishedModel", confidence: float = 0.95) -> "Summary":
+        """The summary of a model, with intervals at this confidence."""
+        promise, agreement = model.guarantee, model.agreement
+        proved = "" if promise.proved else " (NOT proved)"
+        facts = (
+            ("people", f"{model.count:,} (at least {agreement.quorum:,} were required)"),
+            ("privacy", f"ε = {promise.epsilon:g}, δ = {promise.delta:g}{proved}"),
+            ("neighbours", f"{promise.neighbours} one record"),
+            ("method", model.method),
+        )
+        notes = []
+        if model.inference:
+            if not model.inference[0].uneven:
+                notes.append(UNEVEN)
+        elif model.refusal:
+            notes.append(f"No standard errors: {model.refusal}")
+        if model.caveat:
+            notes.append(f"Caution: {model.caveat}")
+        return cls(
+            title=f"{model.target} ~ {' + '.join(model.features)}",
+            sections=tuple(_section(model, output, confidence) for output in model.outputs),
+            facts=facts,
+            notes=tuple(notes),
+        )
+
+    def __str__(self) -> str:
+        lines = [self.title, "=" * len(self.title)]
+        lines += [f"{name + ':':<12} {value}" for name, value in self.facts]
+        for section in self.sections:
+            lines.append("")
+            if section.title:
+                lines.append(section.title)
+            lines += _aligned([section.head, *section.rows])
+            lines += [f"{name + ':':<22} {value}" for name, value in section.facts]
+        lines += ["", *self.notes] if self.notes else []
+        return "\n".join(lines)
+
+    def to_markdown(self) -> str:
+        """As Markdown tables, with whatever a name could do to them escaped."""
+        lines = [f"### {_plain(self.title)}", ""]
+        for section in self.sections:
+            if section.title:
+                lines += [f"**{_plain(section.title)}**", ""]
+            lines.append("| " + " | ".join(section.head) + " |")
+            lines.append("| --- |" + " ---: |" * (len(section.head) - 1))
+            lines += ["| " + " | ".join(map(_plain, row)) + " |" for row in section.rows]
+            lines += ["", *(f"- {name}: {value}" for name, value in section.facts), ""]
+        lines += [f"- {name}: {value}" for name, value in self.facts]
+        lines += ["", *self.notes] if self.notes else []
+        return "\n".join(lines) + "\n"
+
+    def to_html(self) -> str:
+        """As a fragment of HTML without scripts, styles or outside addresses."""
+        parts = [f"<h4>{escape(self.title)}</h4>"]
+        for section in self.sections:
+            head = "".join(f"<th>{escape(cell)}</th>" for cell in section.head)
+            body = "".join(
+                "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+                for row in section.rows
+            )
+            caption = f"<caption>{escape(section.title)}</caption>" if section.title else ""
+            parts.append(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>")
+            parts.append("</table>")
+            parts += [f"<p>{escape(name)}: {escape(value)}</p>" for name, value in section.facts]
+        facts = "".join(f"<li>{escape(name)}: {escape(value)}</li>" for name, value in self.facts)
+        parts.append(f"<ul>{facts}</ul>")
+        parts += [f"<p>{escape(note)}</p>" for note in self.notes]
+        return "".join(parts)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+def _section(model: "PublishedModel", output: str, confidence: float) -> Section:
+    title = f"{model.target} = {output}" if len(model.outputs) > 1 else ""
+    found = model.coefficients_of(output)
+    predicting = {"(intercept)": found.intercept, **found.effects}
+    if not model.inference:
+        plain = tuple((name, number(value)) for name, value in predicting.items())
+        return Section(title, ("", "for prediction"), plain, ())
+    inference = model.inference[model.outputs.index(output)]
+    level = f"{100 * confidence:g} %"
+    head = ("", "coefficient", "std. error", "of it privacy", f"{level} interval", "p")
+    rows = tuple(
+        (*_cells(one), number(predicting[one.name], one.standard_error))
+        for one in inference.estimates(confidence)
+    )
+    spread = math.sqrt(inference.residual_variance)
+    facts = (
+        ("R²", f"{inference.r_squared:.3f} (share of the spread explained, noise taken out)"),
+        ("residual deviation", number(spread)),
+    )
+    return Section(title, (*head, "for prediction"), rows, facts)
+
+
+def _cells(one: Estimate) -> tuple[str, ...]:
+    error = one.standard_error
+    return (
+        one.name,
+        number(one.value, error),
+        number(error),
+        number(one.privacy_error),
+        f"{number(one.lower, error)} to {number(one.upper, error)}",
+        probability(one.p_value),
+    )
+
+
+def number(value: float, error: float | None = None) -> str:
+    """A number for people: three significant digits, or as many as its standard error has two of.
+
+    >>> number(1086.34, 52.1), number(0.00012345), number(-101234.0)
+    ('1,086', '0.000123', '-101,000')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    if value == 0 and not error:
+        return "0"
+    if error and math.isfinite(error):
+        places = 1 - math.floor(math.log10(error))
+    else:
+        places = 2 - math.floor(math.log10(abs(value)))
+    rounded = round(value, places)
+    if (rounded and abs(rounded) < 1e-6) or abs(rounded) >= 1e15:
+        return f"{value:.3g}"
+    return f"{rounded + 0.0:,.{max(places, 0)}f}"
+
+
+def probability(p: float) -> str:
+    """A p-value, of which nobody needs more than three digits."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns side by side: the first to the left, the others to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown takes as it is."""
+    escaped = "".join(f"\\{c}" if c in "\\`*_{}[]()#+!|<>" else c for c in text)
+    return " ".join(escaped.split())

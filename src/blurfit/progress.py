@@ -1,0 +1,9 @@
+"""What takes long tells whoever watches how far it is; by default nobody does."""
+
+from collections.abc import Callable
+
+Progress = Callable[..., object]
+
+
+def silent(*_done: object) -> None:
+    """For the default of a parameter `progress`: nobody watches."""

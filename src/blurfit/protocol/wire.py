@@ -1,0 +1,40 @@
+"""Addresses, media types, headers and the acknowledgement: what both ends must spell alike."""
+
+import msgspec
+
+COLLECTIONS = "/collections"
+SUBMISSIONS = "/submissions"  # behind the path of a collection
+ONE_COLLECTION = COLLECTIONS + "/{fingerprint}"
+
+JSON = "application/json"
+BINARY = "application/vnd.blurfit.submission"
+OCTETS = "application/octet-stream"
+PROBLEM = "application/problem+json"
+
+INVITATION = "blurfit-invitation"  # the header: an invitation for each submission, with commas
+MOST_SUBMISSIONS = 10_000  # in one request
+
+
+class Acknowledgement(msgspec.Struct):
+    """They are on disk: so many were accepted, and so many of them were new."""
+
+    accepted: int
+    new: int
+
+
+def path_of(fingerprint: str) -> str:
+    """Where a service keeps the collection of an agreement.
+
+    >>> path_of("1f")
+    '/collections/1f'
+    """
+    return f"{COLLECTIONS}/{fingerprint}"
+
+
+def media_type(header: str) -> str:
+    """The media type that a Content-Type header names, without its parameters.
+
+    >>> media_type("Application/JSON; charset=utf-8")
+    'application/json'
+    """
+    return header.partition(";")[0].strip().lower()

@@ -1,0 +1,142 @@
+"""What the administrator may do: propose, open, invite, close, publish."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.errors import InvalidValueError, NotPublishedError, UnknownCollectionError
+from blurfit.messages.shares import ROLES, Role
+from blurfit.protocol import problems, tokens
+from blurfit.protocol.problems import RequestError
+from blurfit.protocol.wire import JSON, MOST_SUBMISSIONS, Acknowledgement
+from blurfit.service.answers import as_json
+from blurfit.service.bodies import body_of
+from blurfit.service.collector import Collector
+from blurfit.service.documents import Hashes
+from blurfit.service.peer import publish_remotely
+from blurfit.service.proposal import agreement_from
+from blurfit.service.reading import fingerprint_in
+from blurfit.store import joint_publication
+from blurfit.store.store import Status, Store
+
+
+@dataclass(frozen=True, eq=False)
+class Administration:
+    """Endpoints for whoever has the administrator's token."""
+
+    store: Store
+    collector: Collector
+    peer_token: str | None = field(repr=False)
+    peer_options: dict[str, Any] = field(repr=False)
+
+    async def propose(self, request: Request) -> Response:
+        """The agreement that a schema and a promise would give; nothing is kept."""
+        await self._admit(request)  # calibrating takes time that others need
+        body = await body_of(request, JSON)
+        agreement = await run_in_threadpool(agreement_from, body)
+        return Response(agreement.to_json(), media_type=JSON)
+
+    async def open(self, request: Request) -> Response:
+        """Start collecting under an agreement."""
+        await self._admit(request)
+        invited, role = _invited(request), _role(request)
+        body = await body_of(request, JSON)
+        agreement = await run_in_threadpool(Agreement.from_json, body)
+
+        def open_collection() -> tuple[bool, Status]:
+            by_invitation = self._is_by_invitation(agreement) if invited is None else invited
+            is_new = self.store.open(agreement, invited=by_invitation, role=role)
+            return is_new, self.store.status(agreement.fingerprint)
+
+        is_new, status = await run_in_threadpool(open_collection)
+        return as_json(status, 201 if is_new else 200)
+
+    async def invite(self, request: Request) -> Response:
+        """Keep the hashes of one-time invitations."""
+        await self._admit(request)
+        body = await body_of(request, JSON)
+        try:
+            given = msgspec.json.decode(body, type=Hashes).hashes
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise InvalidValueError(
+                f'Expected {{"hashes": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each SHA-256 in '
+                f"hexadecimal digits: {error}."
+            ) from error
+        hashes = [bytes.fromhex(one) for one in given]
+        new = await run_in_threadpool(self.store.invite, fingerprint_in(request), hashes)
+        return as_json(Acknowledgement(len(hashes), new))
+
+    async def close(self, request: Request) -> Response:
+        """Stop collecting."""
+        await self._admit(request)
+        fingerprint = fingerprint_in(request)
+        return as_json(
+            await self.collector.between_commits(self.store.close_collection, fingerprint)
+        )
+
+    async def publish(self, request: Request) -> Response:
+        """Close the collection, learn its model and publish it, once."""
+        await self._admit(request)
+        fingerprint = fingerprint_in(request)
+        collection = await run_in_threadpool(self.store.collection, fingerprint)
+        text: str | None
+        if collection.role == "whole":
+            text = await self.collector.between_commits(self.store.publish_text, fingerprint)
+        elif collection.role == "first":  # the wire is slow: others write meanwhile
+            text = await run_in_threadpool(
+                lambda: publish_remotely(
+                    self.store, fingerprint, self.peer_token, **self.peer_options
+                )
+            )
+        else:
+            text = await self.collector.between_commits(
+                self.store.write, joint_publication.consent, collection
+            )
+            if text is None:
+                name = collection.agreement.databases[0].name
+                raise NotPublishedError(
+                    f"The collection is closed here, and its shares may be summed. Now {name} "
+                    "publishes, and the model will be here too."
+                )
+        return Response(text, media_type=JSON)
+
+    def _is_by_invitation(self, agreement: Agreement) -> bool:
+        """As when it was opened; a new collection needs invitations if there are two databases.
+
+        For neither of them can tell people from contributors whom the other one invented.
+        """
+        try:
+            return self.store.collection(agreement.fingerprint).invited
+        except UnknownCollectionError:
+            return bool(agreement.databases)
+
+    async def _admit(self, request: Request) -> None:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        expected = await run_in_threadpool(self.store.administrator)
+        if scheme.lower() != "bearer" or not expected or not tokens.matches(token, expected):
+            raise RequestError(
+                problems.UNAUTHORISED,
+                "Send the token that `blurfit serve` printed at its first start: "
+                "Authorization: Bearer …",
+            )
+
+
+def _invited(request: Request) -> bool | None:
+    """Whether invitations are needed; None where nothing is said."""
+    given = request.query_params.get("invited")
+    if given not in (None, "true", "false"):
+        raise InvalidValueError(f"Expected invited={given!r} to be 'true' or 'false'.")
+    return None if given is None else given == "true"
+
+
+def _role(request: Request) -> Role:
+    given = request.query_params.get("role", "whole")
+    for role in ROLES:
+        if given == role:
+            return role
+    raise InvalidValueError(f"Expected role={given!r} to be one of {list(ROLES)}.")

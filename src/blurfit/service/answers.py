@@ -1,0 +1,112 @@
+"""Answers and refusals, with the headers that each of them carries.
+
+Every refusal is a problem document. Neither addresses nor anything that was submitted is logged.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Send
+
+from blurfit.errors import BlurfitError, StorageError
+from blurfit.protocol import problems
+from blurfit.protocol.problems import Kind, Problem, RequestError
+from blurfit.protocol.wire import JSON, PROBLEM
+from blurfit.service.metrics import Metrics
+
+_log = logging.getLogger(__name__)
+
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+
+
+def as_json(content: object, status: int = 200) -> Response:
+    """An answer in JSON."""
+    return Response(msgspec.json.encode(content), status, media_type=JSON)
+
+
+async def send_answer(
+    send: Send, status: int, kind: str, body: bytes, extra: Sequence[tuple[bytes, bytes]] = ()
+) -> None:
+    """Answer without the router, all headers included."""
+    headers = [
+        (b"content-type", kind.encode()),
+        (b"content-length", b"%d" % len(body)),
+        *_RAW_HEADERS,
+        *extra,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def with_headers(send: Send) -> Send:
+    """Add the headers of every answer to one that the router gives, unless it has its own."""
+
+    async def send_with_headers(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            given = {name for name, _ in message["headers"]}
+            message["headers"] = [
+                *message["headers"],
+                *(pair for pair in _RAW_HEADERS if pair[0] not in given),
+            ]
+        await send(message)
+
+    return send_with_headers
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """Errors as answers, each of them counted."""
+
+    metrics: Metrics
+
+    async def answer(self, _request: Request, error: Exception) -> Response:
+        """The answer to a request that went through the router."""
+        assert isinstance(error, BlurfitError | RequestError)
+        kind, problem = self._problem(error)
+        headers = {name.decode(): value.decode() for name, value in _extra_headers(kind)}
+        return Response(msgspec.json.encode(problem), kind.status, headers, media_type=PROBLEM)
+
+    async def answer_as_http(self, request: Request, error: Exception) -> Response:
+        """The answer to a request for which there is no route."""
+        assert isinstance(error, HTTPException)
+        kind = problems.NOT_ALLOWED if error.status_code == 405 else problems.NOT_FOUND
+        detail = f"{request.method} {request.url.path}: see /openapi.json for what there is."
+        response = await self.answer(request, RequestError(kind, detail))
+        response.headers.update(error.headers or {})
+        return response
+
+    async def send(self, send: Send, error: BlurfitError | RequestError) -> None:
+        """Refuse without the router."""
+        kind, problem = self._problem(error)
+        body = msgspec.json.encode(problem)
+        await send_answer(send, kind.status, PROBLEM, body, _extra_headers(kind))
+
+    def _problem(self, error: BlurfitError | RequestError) -> tuple[Kind, Problem]:
+        if isinstance(error, StorageError):
+            _log.error("%s", error)
+        kind, problem = problems.of_error(error)
+        self.metrics.refused(kind.name)
+        return kind, problem
+
+
+def _extra_headers(kind: Kind) -> list[tuple[bytes, bytes]]:
+    extra = [(b"retry-after", b"%d" % kind.retry_after)] if kind.retry_after is not None else []
+    if kind is problems.UNAUTHORISED:
+        extra.append((b"www-authenticate", b"Bearer"))
+    if kind is problems.NOT_ALLOWED:
+        extra.append((b"allow", b"POST"))
+    return extra

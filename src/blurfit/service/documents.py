@@ -1,0 +1,98 @@
+"""The JSON that the service takes and gives, as types: the OpenAPI document is made from them.
+
+Agreements, submissions, models and sums have readers of their own, which say more about what is
+wrong with one; what stands here of them is their outline.
+"""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, json
+
+from blurfit.protocol.problems import Problem
+from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement
+from blurfit.service.proposal import Proposal
+from blurfit.store.store import Status
+from blurfit.theory.calibration import Mechanism
+
+Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Count = Annotated[int, Meta(ge=0)]
+Numbers = Annotated[list[float], Meta(min_length=1)]
+
+
+class Hour(Struct):
+    """How many came in an hour, which is counted since 1970 in UTC."""
+
+    hour: Count
+    count: Count
+
+
+class Hashes(Struct, forbid_unknown_fields=True):
+    """SHA-256 of one-time invitations, in hexadecimal digits."""
+
+    hashes: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
+
+
+class Sums(Struct, forbid_unknown_fields=True):
+    """Σ mask mod 2⁶⁴ over a set; whole numbers as texts, since JSON's are too short."""
+
+    digest: Fingerprint
+    count: Count
+    sums: list[Annotated[str, Meta(pattern="^[0-9]{1,20}$")]]
+
+
+class Published(Struct, forbid_unknown_fields=True):
+    """What the first of two databases found: the texts of the model and of the sums."""
+
+    model: str
+    statistics: str
+
+
+class Submission(Struct, forbid_unknown_fields=True):
+    """One blurred record: `blurfit.messages.submissions`."""
+
+    format: Literal["blurfit-submission"]
+    version: Literal[1]
+    identifier: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+    fingerprint: Fingerprint
+    mechanism: Mechanism
+    quadratic: Numbers
+    linear: Numbers
+
+
+class Agreement(Struct):
+    """What everyone agreed on: `blurfit.agreement.agreement`."""
+
+    format: Literal["blurfit-agreement"]
+    version: Literal[1, 2]
+    fingerprint: Fingerprint
+    schema: dict[str, Any]
+    loss: dict[str, Any]
+    regulariser: dict[str, Any]
+    calibration: dict[str, Any]
+    grid: dict[str, Any]
+
+
+class Statistics(Struct):
+    """The blurred sums: `blurfit.learning.statistics`."""
+
+    format: Literal["blurfit-statistics"]
+    version: Literal[1]
+    fingerprint: Fingerprint
+    count: Count
+    gram: Numbers
+    moment: Numbers
+
+
+_ALL = (
+    *(Acknowledgement, Agreement, Hashes, Hour, Problem, Proposal, Published, Statistics, Status),
+    *(Submission, Sums),
+)
+
+
+def schemas() -> dict[str, Any]:
+    """JSON Schema of each, by its name."""
+    _, components = json.schema_components(_ALL, ref_template=REFERENCE)
+    return components
+
+
+REFERENCE = "#/components/schemas/{name}"

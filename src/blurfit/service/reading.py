@@ -1,0 +1,94 @@
+"""What anyone may read: states, agreements, models, statements, sums, and how the service is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from blurfit.errors import InvalidValueError
+from blurfit.model.published import PublishedModel
+from blurfit.model.statement import as_html, as_markdown, as_yaml
+from blurfit.protocol.wire import JSON
+from blurfit.service import website
+from blurfit.service.answers import FOREVER, as_json
+from blurfit.service.documents import Hour
+from blurfit.service.metrics import Metrics
+from blurfit.service.openapi import document
+from blurfit.store.store import Store
+
+STATEMENTS: dict[str, tuple[str, Callable[[PublishedModel], str]]] = {
+    "markdown": ("text/markdown; charset=utf-8", as_markdown),
+    "html": ("text/html; charset=utf-8", as_html),
+    "yaml": ("application/yaml", as_yaml),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Endpoints that change nothing, and ask for no token."""
+
+    store: Store
+    metrics: Metrics
+
+    async def collections(self, _request: Request) -> Response:
+        """The states of all collections."""
+        return as_json(await run_in_threadpool(self.store.statuses))
+
+    async def collection(self, request: Request) -> Response:
+        """The state of one, or its page where a browser asks on behalf of a person."""
+        if website.wants_page(request):
+            return website.collection_page(request)
+        response = as_json(await run_in_threadpool(self.store.status, fingerprint_in(request)))
+        response.headers["vary"] = "accept"
+        return response
+
+    async def history(self, request: Request) -> Response:
+        """How many came in which hour."""
+        found = await run_in_threadpool(self.store.history, fingerprint_in(request))
+        return as_json([Hour(hour, count) for hour, count in found])
+
+    async def agreement(self, request: Request) -> Response:
+        """What everyone agreed on."""
+        collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
+        return Response(collection.agreement.to_json(), media_type=JSON, headers=FOREVER)
+
+    async def model(self, request: Request) -> Response:
+        """The published model."""
+        text = await run_in_threadpool(self.store.model, fingerprint_in(request))
+        return Response(text, media_type=JSON, headers=FOREVER)
+
+    async def statistics(self, request: Request) -> Response:
+        """The sums that were published with it."""
+        text = await run_in_threadpool(self.store.statistics_text, fingerprint_in(request))
+        return Response(text, media_type=JSON, headers=FOREVER)
+
+    async def statement(self, request: Request) -> Response:
+        """Its privacy statement."""
+        wanted = request.query_params.get("format", "markdown")
+        if wanted not in STATEMENTS:
+            raise InvalidValueError(f"Expected format={wanted!r} to be one of {list(STATEMENTS)}.")
+        media_type, write = STATEMENTS[wanted]
+        text = await run_in_threadpool(self.store.model, fingerprint_in(request))
+        statement = await run_in_threadpool(lambda: write(PublishedModel.from_json(text)))
+        return Response(statement, headers={"content-type": media_type})
+
+    async def health(self, _request: Request) -> Response:
+        """Whether the store answers."""
+        await run_in_threadpool(self.store.administrator)
+        return as_json({"status": "ok"})
+
+    async def counters(self, _request: Request) -> Response:
+        """Counters for Prometheus."""
+        statuses = await run_in_threadpool(self.store.statuses)
+        return Response(self.metrics.text(statuses), headers={"content-type": Metrics.MEDIA_TYPE})
+
+    async def openapi(self, _request: Request) -> Response:
+        """The description of the service for programs."""
+        return as_json(document())
+
+
+def fingerprint_in(request: Request) -> str:
+    """Which collection a request is about."""
+    return str(request.path_params["fingerprint"])

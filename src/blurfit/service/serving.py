@@ -1,0 +1,40 @@
+"""Serve an application over HTTP: as `blurfit serve` does, or in a thread while a block lasts."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+
+
+def configured(app: ASGIApp, **options: Any) -> uvicorn.Config:
+    """How a service is served; options are uvicorn's."""
+    defaults: dict[str, Any] = {
+        "http": "httptools",
+        "lifespan": "on",
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": 10,
+    }
+    return uvicorn.Config(app, **defaults | options)
+
+
+@contextmanager
+def in_a_thread(app: ASGIApp, **options: Any) -> Iterator[str]:
+    """The address, on this machine and at a free port, where an application answers meanwhile."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(configured(app, **options))
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        try:
+            while not server.started and thread.is_alive():
+                time.sleep(0.01)
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -1,0 +1,141 @@
+"""One way for all destinations: each row blurred once, also from a copy or with another journal."""
+
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from blurfit import Agreement, ConflictError, InvalidValueError, Numeric, Schema, Submissions
+from blurfit.contributor.perturb import blur_encoded
+from blurfit.contributor.sending import default_journal, invitations_for, send_table
+
+SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=2)
+OTHER = Agreement.propose(SCHEMA, epsilon=2, delta=1e-6, quorum=2)
+ROWS = 10
+
+
+class Place:
+    """A destination in this process that loses what it is told to lose."""
+
+    kind = "service"
+    rows_at_once = 4
+
+    def __init__(self, agreement: Agreement = AGREEMENT) -> None:
+        self.agreement, self.got, self.blurs, self.down = agreement, [], 0, False
+
+    def begin(self, rows: int) -> None:
+        self.asked = rows
+
+    def blur(self, x, y):
+        self.blurs += len(x)
+        return (blur_encoded(self.agreement, x, y).to_bytes(),)
+
+    def send(self, part) -> bool:
+        if self.down and part.start >= 4:
+            raise InvalidValueError("down")
+        self.got.append(part)
+        return True
+
+    def finish(self, journal, rows) -> None:
+        assert journal.finished()
+        assert journal.blurred() == rows
+
+    @property
+    def identifiers(self) -> list[bytes]:
+        batches = [Submissions.from_bytes(*part.messages) for part in self.got]
+        return [bytes(one) for batch in batches for one in batch.identifiers]
+
+
+@pytest.fixture
+def people(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("age,income\n" + "".join(f"{n},{2 * n}\n" for n in range(ROWS)))
+    return path
+
+
+def test_each_row_once_and_in_order(people) -> None:
+    place, told = Place(), []
+    done = send_table(AGREEMENT, people, place, progress=lambda *seen: told.append(seen))
+    assert done == place.asked == place.blurs == ROWS
+    assert [(part.start, part.rows) for part in place.got] == [(0, 4), (4, 4), (8, 2)]
+    assert told == [(4, 10), (8, 10), (10, 10), (10, 10)]
+    assert send_table(AGREEMENT, people, again := Place()) == ROWS
+    assert (again.blurs, again.got) == (0, [])
+
+
+def test_what_was_not_received_is_sent_again_as_the_same_bytes(people) -> None:
+    place = Place()
+    place.down = True
+    with pytest.raises(InvalidValueError, match="down"):
+        send_table(AGREEMENT, people, place)
+    assert place.blurs == 8
+    place.down = False
+    assert send_table(AGREEMENT, people, place) == ROWS
+    assert place.blurs == ROWS
+    assert len(set(place.identifiers)) == len(place.identifiers) == ROWS
+
+
+def copied(people, tmp_path):
+    shutil.copy(people, tmp_path / "copy.csv")
+    return tmp_path / "copy.csv"
+
+
+def in_another_order(people, tmp_path):
+    heading, *lines = people.read_text().splitlines()
+    (tmp_path / "sorted.csv").write_text("\n".join([heading, *lines[::-1]]))
+    return tmp_path / "sorted.csv"
+
+
+def as_parquet(people, tmp_path):
+    ages = np.arange(ROWS)
+    table = pa.table({"income": 2.0 * ages, "id": ages, "age": ages})
+    pq.write_table(table, tmp_path / "people.parquet")
+    return tmp_path / "people.parquet"
+
+
+@pytest.mark.parametrize("make", [copied, in_another_order, as_parquet])
+def test_a_copy_is_not_blurred_again(people, tmp_path, make) -> None:
+    send_table(AGREEMENT, people, Place())
+    copy, place = make(people, tmp_path), Place()
+    with pytest.raises(ConflictError, match=r"blurred before .* --other-people"):
+        send_table(AGREEMENT, copy, place)
+    assert (place.blurs, default_journal(copy, AGREEMENT).exists()) == (0, False)
+    assert send_table(AGREEMENT, copy, place, other_people=True) == ROWS
+    assert place.blurs == ROWS
+
+
+def test_another_journal_does_not_help_nor_does_losing_the_first(people, tmp_path) -> None:
+    send_table(AGREEMENT, people, Place())
+    with pytest.raises(ConflictError, match="blurred before"):
+        send_table(AGREEMENT, people, Place(), journal=tmp_path / "other.journal")
+    first = default_journal(people, AGREEMENT)
+    kept = first.rename(tmp_path / "moved.journal")
+    with pytest.raises(ConflictError, match="blurred before"):
+        send_table(AGREEMENT, people, Place())
+    assert send_table(AGREEMENT, people, Place(), journal=kept) == ROWS
+
+
+def test_another_agreement_or_other_rows_are_no_copy(people, tmp_path) -> None:
+    send_table(AGREEMENT, people, Place())
+    assert send_table(OTHER, people, Place(OTHER)) == ROWS
+    more = tmp_path / "more.csv"
+    more.write_text(people.read_text() + "50,50\n")
+    assert send_table(AGREEMENT, more, Place()) == ROWS + 1  # as the docstring of `memory` says
+
+
+def test_a_wrong_row_is_found_before_anything_is_blurred(people) -> None:
+    people.write_text(people.read_text() + "old,3\n")
+    place = Place()
+    with pytest.raises(InvalidValueError, match=r"people\.csv"):
+        send_table(AGREEMENT, people, place)
+    assert (place.blurs, default_journal(people, AGREEMENT).exists()) == (0, False)
+
+
+def test_invitations_are_counted_once_each() -> None:
+    assert invitations_for(2, ["a", "b", "a"]) == ["a", "b"]
+    assert invitations_for(5, []) == []
+    with pytest.raises(InvalidValueError, match="of Office for each of 3 rows, and got 2"):
+        invitations_for(3, ["a", "b", "a"], "of Office ")

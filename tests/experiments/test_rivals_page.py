@@ -1,0 +1,60 @@
+"""The head to head's text and picture, from made-up rows."""
+
+import numpy as np
+import pytest
+
+from blurfit.experiments.facts import Facts
+from blurfit.experiments.head_to_head import LINES, OURS, PRIVATE_MEAN
+from blurfit.experiments.methods import MOMENT
+from blurfit.experiments.plots import draw
+from blurfit.experiments.rivals_page import BEGIN, END, NAME, measured_text, write_rivals_page
+from blurfit.experiments.trials import Row, write_csv
+
+
+@pytest.fixture
+def rows():
+    generator = np.random.default_rng(0)
+    return [
+        Row(line, f"{data}, {relation}", epsilon, 100, trial, generator.uniform(0.2, 0.21))
+        for data in ("yacht", "solar")
+        for relation in ("replace", "zero-out")
+        for epsilon in (0.1, 1.0)
+        for trial in range(8)
+        for line in LINES
+    ]
+
+
+def test_the_text_answers_first(rows) -> None:
+    better = [
+        Row(r.line, r.variant, r.epsilon, r.n, r.trial, r.value * (0.5 if r.line == MOMENT else 1))
+        for r in rows
+    ]
+    text = measured_text(better, Facts("a survey", synthetic=False, rows=9, trials=8))
+    assert f"blurfit reproduce {NAME} --trials 8" in text
+    assert "2 sets (yacht, solar; the people are real)" in text
+    assert text.index("zero-out, their relation") < text.index("replace, ours")
+    for line in OURS:
+        assert f"**{line}** against the best rival" in text
+    assert "4 cells won, 0 lost, 0 even" in text
+    assert "| yacht | moment |" in text
+    for line in LINES:
+        assert line == PRIVATE_MEAN or f"| {line} |" in text
+
+
+def test_the_page_keeps_what_people_wrote(rows, tmp_path) -> None:
+    write_csv(tmp_path / f"{NAME}.csv", rows)
+    draw(NAME, rows, tmp_path / f"{NAME}.png", "made up")
+    page = tmp_path / "docs" / "rivals.md"
+    page.parent.mkdir()
+    page.write_text(f"# Rivals\n\n{BEGIN}\noutdated\n{END}\n\nBelow.\n", encoding="utf-8")
+    facts = Facts("made-up people", synthetic=True, rows=9, trials=8)
+    write_rivals_page(page, tmp_path, facts)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# Rivals\n")
+    assert text.endswith("\n\nBelow.\n")
+    assert "outdated" not in text
+    assert "made up" in text
+    write_rivals_page(page, tmp_path, facts)
+    assert page.read_text(encoding="utf-8") == text
+    picture = page.parent / "figures" / f"{NAME}.png"
+    assert 2_000 < picture.stat().st_size < 100_000

@@ -1,0 +1,49 @@
+"""Formulas over a release: columns and sums of columns, and nothing that would need records."""
+
+import pytest
+from support.joint_release import SCHEMA
+
+from blurfit.errors import InvalidValueError
+from blurfit.model.formula import Formula, parsed
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("income ~ age + C(region)", Formula("income", ("age", "region"))),
+        ("income ~ .", Formula("income", ("age", "education", "region", "married"))),
+        ("age ~ region + region", Formula("age", ("region",))),
+        ("married ~ C(region, 'west') + age", Formula("married", ("region", "age"), {"region": "west"})),
+    ],
+)
+def test_what_can_be_asked(text, expected) -> None:
+    assert parsed(text, SCHEMA) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("income ~ log(age)", "transformation needs the records"),
+        ("income ~ age:education", "interaction 'age:education'"),
+        ("income ~ age*education", "interaction"),
+        ("income ~ age - 1", "with an intercept"),
+        ("income ~ wage", "'wage' in .* to be one of the columns"),
+        ("wage ~ age", "'wage' in .* to be one of the columns"),
+        ("income ~ C(age)", "to be categorical in the schema"),
+        ("income ~ C(wage)", "'wage'"),
+        ("income ~ income + age", "one side of ~ only"),
+        ("income + age ~ education", "a model has one target"),
+        ("income", "a target, ~ and features"),
+        ("income ~ 1", "at least one column"),
+        ("income ~ age +", "a formula such as"),
+        ("income ~ C(region, 1)", "transformation needs the records"),
+    ],
+)
+def test_what_cannot(text, words) -> None:
+    with pytest.raises(InvalidValueError, match=words):
+        parsed(text, SCHEMA)
+
+
+def test_only_agreed_targets() -> None:
+    with pytest.raises(InvalidValueError, match="'age' to be one of 'income'"):
+        parsed("age ~ income", SCHEMA, ["income"])

@@ -1,0 +1,59 @@
+"""Every error has a kind, and the kind of a particular error is its own."""
+
+import msgspec
+import pytest
+
+from blurfit import errors
+from blurfit.protocol import problems
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (errors.UnknownCollectionError("x"), problems.UNKNOWN),
+        (errors.NotPublishedError("x"), problems.NOT_PUBLISHED),
+        (errors.NotInvitedError("x"), problems.NOT_INVITED),
+        (errors.ConflictError("x"), problems.CONFLICT),
+        (errors.ClosedError("x"), problems.CLOSED),
+        (errors.BelowQuorumError("x"), problems.BELOW_QUORUM),
+        (errors.InvalidValueError("x"), problems.INVALID),
+        (errors.InfeasibleError("x"), problems.INFEASIBLE),
+        (errors.NotCertifiedError("x"), problems.INVALID),
+        (errors.ServiceError("x"), problems.OTHER_DATABASE),
+        (problems.RequestError(problems.TOO_LARGE, "x"), problems.TOO_LARGE),
+    ],
+)
+def test_each_error_has_its_kind(error, kind) -> None:
+    found, problem = problems.of_error(error)
+    assert found is kind
+    assert problem.status == kind.status
+    assert problem.type == f"urn:blurfit:problem:{kind.name}"
+    assert problem.detail == "x"
+
+
+def test_the_storages_own_words_stay_inside() -> None:
+    kind, problem = problems.of_error(errors.StorageError("connection to secret-host failed"))
+    assert kind is problems.UNAVAILABLE
+    assert kind.retry_after
+    assert "secret-host" not in problem.detail
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind"), problems.KINDS, ids=[cause.__name__ for cause, _ in problems.KINDS]
+)
+def test_an_error_survives_the_wire(cause, kind) -> None:
+    """There and back by one table: the same class, or the kind's; the status if it has no class."""
+    said, document = problems.of_error(cause("Expected less."))
+    assert said is kind
+    found = problems.as_error(msgspec.json.encode(document), kind.status)
+    assert str(found) == document.detail
+    assert problems.of_error(found)[0] is kind
+    assert type(found) is cause or (cause, kind) == (errors.BlurfitError, problems.INVALID)
+    if cause is errors.ServiceError:
+        assert found.status == kind.status
+
+
+def test_no_two_kinds_share_a_name() -> None:
+    kinds = [kind for kind in vars(problems).values() if isinstance(kind, problems.Kind)]
+    assert len({kind.name for kind in kinds}) == len(kinds)
+    assert {kind for _, kind in problems.KINDS} <= set(kinds)

@@ -1,0 +1,86 @@
+"""Open, invite, close, publish: with the administrator's token, and not without."""
+
+import pytest
+from starlette.testclient import TestClient
+
+from blurfit import Agreement
+from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.protocol.tokens import hashed, new_token
+from blurfit.service.app import Service
+from blurfit.store.store import Store
+from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
+from support.stores import PEOPLE
+
+
+def test_nothing_is_published_below_the_quorum(http, agreement) -> None:
+    path = opened(http, agreement)
+    few = perturb_table(agreement, {name: values[:19] for name, values in PEOPLE.items()})
+    send(http, path, few.to_bytes())
+    refused(http.post(f"{path}/publish", headers=ADMINISTRATOR), 409, "below-quorum", "1 more")
+    refused(http.get(f"{path}/statistics"), 404, "not-published")
+    assert http.get(path).json()["state"] == "collecting"
+
+
+def test_closed_without_publishing(http, agreement) -> None:
+    path = opened(http, agreement)
+    send(http, path, perturb_table(agreement, PEOPLE).to_bytes())
+    assert http.post(f"{path}/close", headers=ADMINISTRATOR).json()["state"] == "closed"
+    late = perturb(agreement, {"age": 1, "income": 2})
+    refused(send(http, path, late.to_bytes()), 409, "closed")
+    assert http.post(f"{path}/publish", headers=ADMINISTRATOR).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/collections"),
+        ("POST", "/collections/{}/invitations"),
+        ("POST", "/collections/{}/close"),
+        ("POST", "/collections/{}/publish"),
+    ],
+)
+@pytest.mark.parametrize(
+    "authorization", [None, "", "Bearer", "Bearer ", f"Basic {TOKEN}", f"Bearer {TOKEN}x", TOKEN]
+)
+def test_only_the_administrator_may(authorization, method, path, tmp_path) -> None:
+    headers = as_json() | ({} if authorization is None else {"authorization": authorization})
+    with Store() as kept, TestClient(Service(kept)) as client:
+        for token in (None, TOKEN):  # before there is one, nobody is let in
+            if token:
+                kept.appoint(hashed(token))
+            answer = client.request(method, path.format("0" * 64), headers=headers)
+            refused(answer, 401, "unauthorised")
+            assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_an_agreement_that_promises_too_much_is_not_opened(http, agreement) -> None:
+    forged = agreement.to_dict()
+    forged["calibration"]["model"]["epsilon"] = 0.01
+    text = Agreement.from_dict(forged).to_json()
+    answer = http.post("/collections", content=text, headers=ADMINISTRATOR | as_json())
+    refused(answer, 400, "invalid", "epsilon=0.01")
+    assert http.get("/collections").json() == []
+
+
+def test_invitations(http, agreement) -> None:
+    path = opened(http, agreement, invited="true")
+    tokens = [new_token() for _ in range(2)]
+    hashes = {"hashes": [hashed(token).hex() for token in tokens]}
+    given = http.post(f"{path}/invitations", json=hashes, headers=ADMINISTRATOR)
+    assert given.json() == {"accepted": 2, "new": 2}
+    one, other = perturb_table(agreement, {name: v[:2] for name, v in PEOPLE.items()})
+    refused(send(http, path, one.to_bytes()), 403, "not-invited")
+    refused(send(http, path, one.to_bytes(), **{"blurfit-invitation": "x"}), 403, "not-invited")
+    header = {"blurfit-invitation": tokens[0]}
+    assert send(http, path, one.to_bytes(), **header).json() == {"accepted": 1, "new": 1}
+    assert send(http, path, one.to_bytes(), **header).json() == {"accepted": 1, "new": 0}
+    refused(send(http, path, other.to_bytes(), **header), 403, "not-invited")
+    for bad in ({}, {"hashes": []}, {"hashes": ["xy"]}, {"hashes": ["ab"]}, [1], {"hashes": [1]}):
+        answer = http.post(f"{path}/invitations", json=bad, headers=ADMINISTRATOR)
+        refused(answer, 400, "invalid")
+    refused(
+        http.post("/collections?invited=maybe", content="{}", headers=ADMINISTRATOR | as_json()),
+        400,
+        "invalid",
+        "maybe",
+    )

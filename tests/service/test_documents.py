@@ -1,0 +1,34 @@
+"""What stands in the document is what the readers of each format write and take."""
+
+import json
+
+import msgspec
+import numpy as np
+
+from blurfit import Statistics
+from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.service import documents
+from support.stores import PEOPLE, propose
+
+
+def test_the_outlines_are_those_of_the_formats() -> None:
+    agreement = propose()
+    one = perturb(agreement, {"age": 1, "income": 2})
+    sums = Statistics(2, np.eye(2), np.ones(2), agreement.fingerprint)
+    for text, kind in (
+        (agreement.to_json(), documents.Agreement),
+        (one.to_json(), documents.Submission),
+        (perturb_table(agreement, PEOPLE).to_json(), list[documents.Submission]),
+        (sums.to_json(), documents.Statistics),
+    ):
+        found = msgspec.json.decode(text, type=kind)
+        fields = set((found[0] if isinstance(found, list) else found).__struct_fields__)
+        written = json.loads(text)
+        assert fields == set(written[0] if isinstance(written, list) else written)
+
+
+def test_every_type_has_a_schema_under_its_name() -> None:
+    found = documents.schemas()
+    assert {"Status", "Problem", "Hour", "Hashes", "Sums", "Published"} <= set(found)
+    assert found["Hashes"]["additionalProperties"] is False
+    assert found["Status"]["required"] == ["fingerprint", "state", "count", "quorum", "invited"]

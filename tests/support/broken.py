@@ -1,0 +1,190 @@
+"""Mechanisms that are broken on purpose, each beside the honest one: the audit has to tell them
+apart.
+
+Whoever changes the audit runs them (`tests/audit/test_broken.py`, `experiments/broken.py`).
+Nothing here can be reached from an agreement: `verify` refuses the first, `learn` and `Store` the
+next two, `calibrate` the fourth, and contributors take neither a seed nor float noise.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.audit import releases
+from blurfit.audit.attacks import Score
+from blurfit.audit.examination import Draw, Finding, examine
+from blurfit.audit.findings import beside_a_colluder
+from blurfit.audit.pairs import Pair, collection_pairs, submission_pairs
+from blurfit.audit.releases import Crowd, FloatArray, Record
+from blurfit.schema.schema import Numeric, Schema
+from blurfit.theory.calibration import InputCalibration
+
+SEED = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Broken:
+    """A broken way of drawing releases, the honest way, and the promise that both are held to."""
+
+    name: str
+    broken: Draw
+    honest: Draw
+    promise: tuple[float, float]
+    trials: int
+    gaussian: bool = False  # whether μ-GDP was claimed
+    attacks: Mapping[str, Score] = field(default_factory=dict)
+
+    def audit(self, *, honest: bool = False, confidence: float = 0.9999) -> Finding:
+        """What the audit finds of the broken mechanism, or of the honest one."""
+        return examine(
+            self.honest if honest else self.broken,
+            trials=self.trials,
+            confidence=confidence,
+            promise=self.promise,
+            labels=("honest" if honest else "broken", self.name),
+            gaussian=self.promise[1] if self.gaussian else None,
+            attacks=self.attacks,
+        )
+
+
+def broken_mechanisms() -> dict[str, Broken]:
+    """One of each kind, by name."""
+    makers = (
+        _quiet_sums,
+        _quiet_model,
+        _half_the_quorum,
+        _two_releases,
+        _removing_for_replacing,
+        _shared_seed,
+        _floats,
+    )
+    found = [make() for make in makers]
+    return {one.name: one for one in found}
+
+
+def louder(agreement: Agreement, factor: float) -> Agreement:
+    """The noise multiplied, everything else as it was."""
+    calibration = agreement.calibration
+    if isinstance(calibration, InputCalibration):
+        u, b = calibration.sigma_u * factor, calibration.sigma_b * factor
+        return replace(agreement, calibration=replace(calibration, sigma_u=u, sigma_b=b))
+    m, p = calibration.sigma_m * factor, calibration.sigma_p * factor
+    return replace(agreement, calibration=replace(calibration, sigma_m=m, sigma_p=p))
+
+
+def small_agreement(columns: int, **terms: Any) -> Agreement:
+    """Columns and target in [−1, 1], no intercept: every corner is a record of full length."""
+    features = [Numeric(f"x{place}", -1, 1) for place in range(columns)]
+    schema = Schema(features, Numeric("y", -1, 1), intercept=False)
+    given: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "quorum": 20}
+    return Agreement.propose(schema, **(given | terms))
+
+
+def _of(pair: Pair, draw: Callable[[Record, int], FloatArray]) -> Draw:
+    return lambda which, count: draw(pair.second if which else pair.first, count)
+
+
+def _sums(agreement: Agreement, pair: Pair, honest: int | None = None) -> Draw:
+    crowd = pair.crowd if honest is None else Crowd(honest - 1, pair.crowd.pull)
+    generator = np.random.default_rng(SEED)
+    return _of(pair, lambda r, n: releases.packed_sums(agreement, r, crowd, n, generator))
+
+
+def _models(agreement: Agreement, pair: Pair) -> Draw:
+    generator = np.random.default_rng(SEED)
+    return _of(pair, lambda r, n: releases.models(agreement, r, pair.crowd, n, generator))
+
+
+def _promise(agreement: Agreement) -> tuple[float, float]:
+    return agreement.epsilon, agreement.delta
+
+
+def _quiet_sums() -> Broken:
+    agreement = small_agreement(2)
+    pair = collection_pairs(agreement)[0]
+    broken, honest = (_sums(made, pair) for made in (louder(agreement, 0.25), agreement))
+    return Broken("noise over 4, sums", broken, honest, _promise(agreement), 20_000, True)
+
+
+def _quiet_model() -> Broken:
+    """By the paper's mechanism: only its model is released, and its analysis has slack."""
+    agreement = small_agreement(
+        1, mechanism="input", weight_bound=1.0, epsilon=0.5, delta=0.01, quorum=3000
+    )
+    pair = collection_pairs(agreement)[-1]
+    broken, honest = (_models(made, pair) for made in (louder(agreement, 0.25), agreement))
+    return Broken("noise over 4, model from input", broken, honest, _promise(agreement), 5000)
+
+
+def _half_the_quorum() -> Broken:
+    agreement = small_agreement(2)
+    pair = collection_pairs(agreement)[0]
+    broken, honest = (_sums(agreement, pair, honest=count) for count in (10, 20))
+    return Broken("half the quorum", broken, honest, _promise(agreement), 60_000, True)
+
+
+def _two_releases() -> Broken:
+    """Two ridges in one dimension tell A itself: w/w' = (A + r')/(A + r)."""
+    agreement = small_agreement(1, mechanism="input", weight_bound=1.0, quorum=1000, delta=1e-3)
+    pair = collection_pairs(agreement)[-1]
+    generator = np.random.default_rng(SEED)
+    assert isinstance(agreement.calibration, InputCalibration)
+    ridges = agreement.calibration.ridge + np.array([0.0, 1.0])
+
+    def twice(record: Record, count: int) -> FloatArray:
+        gram, moment = releases.sums(agreement, record, pair.crowd, count, generator)
+        return np.asarray(moment / (gram[:, 0] + ridges))
+
+    def once(record: Record, count: int) -> FloatArray:
+        return twice(record, count)[:, :1]
+
+    def curvature(seen: FloatArray) -> FloatArray:
+        return np.asarray(1 / (seen[:, 0] / seen[:, -1] - 1 + 1e-300))
+
+    promise = _promise(agreement)
+    attacks = {"curvature": curvature}
+    return Broken("two releases", _of(pair, twice), _of(pair, once), promise, 4000, False, attacks)
+
+
+def _removing_for_replacing() -> Broken:
+    """Opposite targets are twice as far from each other as from none."""
+    weaker = small_agreement(1, neighbours="zero-out", balance=1.0)
+    setting = replace(weaker.calibration.setting, neighbours="replace")
+    promised = replace(weaker, calibration=replace(weaker.calibration, setting=setting))
+    opposite, removed = collection_pairs(promised)[0], collection_pairs(weaker)[0]
+    broken, honest = _sums(promised, opposite), _sums(weaker, removed)
+    return Broken(
+        "removing's sensitivity for replacing", broken, honest, _promise(weaker), 60_000, True
+    )
+
+
+def _shared_seed() -> Broken:
+    """Beside a colluder who reveals her own noise, the target's is no secret any more."""
+    agreement = small_agreement(2, local_epsilon=2.0, local_delta=1e-5)
+    pair, local = submission_pairs(agreement)[0], agreement.calibration.local
+
+    def shared(record: Record, count: int) -> FloatArray:
+        target = releases.submissions(agreement, record, count)
+        return np.hstack([target, target - releases.noiseless(agreement, record)])
+
+    broken = _of(pair, shared)
+    honest = _of(pair, lambda record, count: beside_a_colluder(agreement, record, count))
+    return Broken("a seed reused", broken, honest, (local.epsilon, local.delta), 5000)
+
+
+def _floats() -> Broken:
+    """A record of one against one of zero: 1 + noise is a multiple of 2⁻⁵³, noise alone is not."""
+    agreement = small_agreement(1, local_epsilon=1.0, local_delta=1e-6)
+    pair, local = submission_pairs(agreement)[1], agreement.calibration.local
+    generator, scales = np.random.default_rng(SEED), releases.noise_scales(agreement)
+
+    def floats(record: Record, count: int) -> FloatArray:
+        clean = releases.noiseless(agreement, record)
+        return np.asarray(clean + scales * generator.standard_normal((count, len(scales))))
+
+    broken = _of(pair, floats)
+    honest = _of(pair, lambda record, count: releases.submissions(agreement, record, count))
+    return Broken("float noise, no grid", broken, honest, (local.epsilon, local.delta), 40_000)

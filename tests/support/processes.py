@@ -1,0 +1,152 @@
+"""Processes that start at once: forked from one that has imported everything and done nothing.
+
+Each has its own process id, signals, files and environment, and can be killed like any other; it
+only need not import NumPy, SciPy and the rest again, which takes most of a short process's time.
+"""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing import forkserver
+from pathlib import Path
+from typing import Any
+
+# What cannot be imported is left to the process itself.
+PRELOADED = [
+    "blurfit.cli",
+    "blurfit.commands.serve",
+    "blurfit.contributor.client",
+    "blurfit.contributor.share_sending",
+    "blurfit.contributor.perturb",
+    "blurfit.service.app",
+    "blurfit.service.remote",
+    "blurfit.store.store",
+    "scipy.optimize",
+    "uvicorn",
+    "uvloop",
+]
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(PRELOADED)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A process that was started."""
+
+    process: Any
+
+    @property
+    def pid(self) -> int:
+        return int(self.process.pid)
+
+    def poll(self) -> int | None:
+        code: int | None = self.process.exitcode
+        return code
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Its exit code, when it has ended."""
+        self.process.join(seconds)
+        if self.process.exitcode is None:
+            raise subprocess.TimeoutExpired(str(self.process), seconds or 0)
+        return int(self.process.exitcode)
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def start(
+    work: Callable[..., object],
+    *arguments: object,
+    out: Path | None = None,
+    err: Path | None = None,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Running:
+    """Call a function of a module in a process of its own; what it writes is added to files."""
+    _start_server()
+    given = os.environ if environment is None else environment
+    files = [None if path is None else str(path.resolve()) for path in (out, err or out)]
+    where = None if folder is None else str(folder)
+    process = _context.Process(
+        target=_prepared, args=(files, where, dict(given), work, arguments), daemon=True
+    )
+    process.start()
+    return Running(process)
+
+
+def run(
+    arguments: Sequence[str],
+    *,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    seconds: float = 120.0,
+) -> subprocess.CompletedProcess[str]:
+    """`blurfit …` in a process of its own, with its exit code and what it wrote."""
+    with tempfile.TemporaryDirectory(prefix="blurfit-") as written:
+        out, err = Path(written, "out"), Path(written, "err")
+        process = start(
+            blurfit, *arguments, out=out, err=err, folder=folder, environment=environment
+        )
+        try:
+            code = process.wait(seconds)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess(arguments, code, out.read_text(), err.read_text())
+
+
+def blurfit(*arguments: str) -> None:
+    """The command, as the script that is installed calls it."""
+    from blurfit.cli import main
+
+    sys.argv = ["blurfit", *arguments]
+    main()
+
+
+def _start_server() -> None:
+    """With one thread for BLAS, which reads that when it is imported."""
+    name = "OPENBLAS_NUM_THREADS"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _prepared(
+    files: list[str | None],
+    folder: str | None,
+    environment: dict[str, str],
+    work: Callable[..., object],
+    arguments: tuple[object, ...],
+) -> None:
+    # It ends with its parent, and may all the same start processes, as any command may.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
+    os.environ.clear()
+    os.environ.update(environment)
+    if folder is not None:
+        os.chdir(folder)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    for number, (path, name) in enumerate(zip(files, ("stdout", "stderr"), strict=True), start=1):
+        if path is not None:
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), number)
+        stream = open(number, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
+        setattr(sys, name, stream)
+    work(*arguments)

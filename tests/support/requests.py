@@ -1,0 +1,35 @@
+"""Requests to a service, and what is expected of its refusals."""
+
+from starlette.testclient import TestClient
+
+from blurfit import Agreement
+from blurfit.protocol.wire import BINARY, JSON
+
+TOKEN = "a-token-that-is-long-enough-for-tests"
+ADMINISTRATOR = {"authorization": f"Bearer {TOKEN}"}
+
+
+def opened(http: TestClient, agreement: Agreement, **query: str) -> str:
+    answer = http.post(
+        "/collections", content=agreement.to_json(), headers=ADMINISTRATOR | as_json(), params=query
+    )
+    assert answer.status_code == 201, answer.text
+    return f"/collections/{agreement.fingerprint}"
+
+
+def as_json() -> dict[str, str]:
+    return {"content-type": JSON}
+
+
+def send(http: TestClient, path: str, body: bytes | str, kind: str = BINARY, **headers: str):
+    return http.post(f"{path}/submissions", content=body, headers={"content-type": kind, **headers})
+
+
+def refused(answer, status: int, kind: str, *words: str) -> None:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["type"] == f"urn:blurfit:problem:{kind}"
+    assert problem["status"] == status
+    for word in words:
+        assert word in problem["detail"]

@@ -1,0 +1,46 @@
+"""Tests draw the same noise in every run, and different tests different noise."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from blurfit.contributor import noise
+from blurfit.simulation.entropy import operating_system_generator
+
+NOISY = """
+import numpy as np
+import pytest
+from blurfit.contributor import noise
+from blurfit.simulation.entropy import operating_system_generator
+
+@pytest.mark.parametrize("case", [1, 2])
+def test_noise(case):
+    drawn = noise.add(np.zeros(3), 100.0, 1.0).tolist()
+    print("drawn", case, drawn, operating_system_generator().random())
+"""
+
+
+def test_noise_is_replayed(tmp_path: Path) -> None:
+    (tmp_path / "test_noisy.py").write_text(NOISY)
+    (tmp_path / "conftest.py").write_text("from support.replay import replayed\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "--rootdir"]
+    command += [str(tmp_path), "-o", f"pythonpath={Path(__file__).parent}", str(tmp_path)]
+    runs = [
+        [line for line in said.splitlines() if "drawn" in line]
+        for said in (
+            subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+            for _ in range(2)
+        )
+    ]
+    assert runs[0] == runs[1]
+    first, second = (line.partition("[")[2] for line in runs[0])
+    assert first != second
+
+
+def test_within_a_test_noise_goes_on() -> None:
+    first, second = (noise.add(np.zeros(8), 100.0, 1.0) for _ in range(2))
+    assert not np.array_equal(first, second)
+    first, second = (operating_system_generator().random(4) for _ in range(2))
+    assert not np.array_equal(first, second)

@@ -1,0 +1,102 @@
+"""An exact Gaussian mechanism: its noise, its promise, and who may change either."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from blurfit.errors import InvalidValueError, NotCertifiedError
+from blurfit.theory import gaussian
+from blurfit.theory.moment_calibration import MomentCalibration, Reach, calibrate_moment
+
+REACH = Reach(2.0, 2.5)
+
+
+def delta_by_quadrature(mu: float, epsilon: float) -> float:
+    """E[(1 − e^{ε − L})₊] of N(μ, 1) against N(0, 1), by the trapezoidal rule."""
+    x = np.linspace(-12, 12 + mu, 400_001)
+    gap = np.maximum(norm.pdf(x, mu) - np.exp(epsilon) * norm.pdf(x), 0)
+    return float(np.trapezoid(gap, x))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.01), (1.0, 1e-6), (8.0, 1e-9)])
+def test_the_noise_keeps_the_promise_and_hardly_more(epsilon, delta) -> None:
+    found = calibrate_moment(epsilon, delta, reach=REACH, quorum=500)
+    kept = delta_by_quadrature(REACH.sums / found.sigma, epsilon)
+    assert kept == pytest.approx(delta, rel=1e-5)
+    assert found.guarantee(epsilon=epsilon).delta <= delta
+    assert found.model.releases == "any"
+
+
+def test_more_records_keep_more_and_a_submission_less() -> None:
+    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
+    assert found.guarantee(count=2000).epsilon < found.guarantee().epsilon < 1 + 1e-6
+    assert found.local.mu == pytest.approx(math.sqrt(500) * REACH.submission / found.sigma)
+    assert found.noise == pytest.approx(found.sigma / math.sqrt(500))
+    assert found.total_noise(2000) == pytest.approx(2 * found.sigma)
+
+
+def test_a_local_target_is_kept_exactly() -> None:
+    found = calibrate_moment(
+        1, 1e-6, reach=REACH, quorum=500, local_epsilon=1.0, local_delta=1e-6
+    )
+    assert found.local.epsilon == pytest.approx(1.0, rel=1e-6)
+    assert found.local.epsilon <= 1.0
+    assert found.guarantee().epsilon < 0.1, "the model's promise becomes much stronger"
+
+
+def test_it_is_written_and_read_to_the_last_bit() -> None:
+    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500, neighbours="zero-out")
+    assert MomentCalibration.from_dict(found.to_dict()) == found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sigma": 0.9999},
+        {"mu": 0.5},
+        {"reach": Reach(1.9, 2.5)},
+        {"reach": Reach(2.0, 2.4)},
+        {"quorum": 499},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_whoever_changes_a_number_is_found_out(change) -> None:
+    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
+    values = {
+        name: value * getattr(found, name) if name in ("sigma", "mu") else value
+        for name, value in change.items()
+    }
+    with pytest.raises(NotCertifiedError):
+        replace(found, **values).verify(REACH)
+
+
+def test_a_longer_reach_than_was_calibrated_for_is_found_out() -> None:
+    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
+    with pytest.raises(NotCertifiedError, match="reach of the sums"):
+        found.verify(Reach(2.1, 2.5))
+
+
+def test_a_smaller_epsilon_than_the_noise_keeps_is_found_out() -> None:
+    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
+    better = replace(found, model=replace(found.model, epsilon=0.99))
+    with pytest.raises(NotCertifiedError, match="sigma=.* is too small"):
+        better.verify(REACH)
+
+
+def test_a_local_target_has_two_numbers() -> None:
+    with pytest.raises(InvalidValueError, match="local_delta with local_epsilon=1"):
+        calibrate_moment(1, 1e-6, reach=REACH, quorum=500, local_epsilon=1)
+
+
+def test_one_question_at_a_time() -> None:
+    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
+    with pytest.raises(InvalidValueError, match="one of epsilon=1 and delta"):
+        found.guarantee(epsilon=1, delta=1e-6)
+
+
+def test_gaussian_privacy_of_the_sums_is_mu() -> None:
+    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
+    assert found.mu == pytest.approx(gaussian.mu_of(1, 1e-6), rel=1e-8)

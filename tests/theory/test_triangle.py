@@ -1,0 +1,50 @@
+"""Triangles of symmetric matrices: one order, there and back."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blurfit.errors import InvalidValueError
+from blurfit.theory import triangle
+from blurfit.theory.triangle import pack, unpack
+
+
+def symmetric(dimension: int, seed: int = 0) -> np.ndarray:
+    M = np.random.default_rng(seed).normal(size=(dimension, dimension))
+    return M + M.T
+
+
+@given(st.integers(1, 8), st.integers(0, 10**6))
+def test_unpack_inverts_pack(dimension, seed) -> None:
+    M = symmetric(dimension, seed)
+    assert pack(M).shape == (triangle.size(dimension),) == (dimension * (dimension + 1) // 2,)
+    assert np.array_equal(unpack(pack(M), dimension), M)
+    assert np.array_equal(M[triangle.places(dimension)], pack(M))
+    assert np.array_equal(pack(M)[triangle.on_diagonal(dimension)], np.diag(M))
+
+
+def test_order_is_row_by_row() -> None:
+    M = [[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]]
+    assert pack(M).tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_stacks() -> None:
+    stack = np.array([symmetric(4, seed) for seed in range(6)])
+    assert pack(stack).shape == (6, 10)
+    assert np.array_equal(unpack(pack(stack), 4), stack)
+
+
+def test_what_is_shared_cannot_be_written_to() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        triangle.places(3)[0][0] = 7
+
+
+def test_pack_refuses_what_is_not_symmetric() -> None:
+    with pytest.raises(InvalidValueError, match="transpose"):
+        pack([[1.0, 2.0], [2.1, 1.0]])
+
+
+def test_unpack_refuses_a_wrong_length() -> None:
+    with pytest.raises(InvalidValueError, match=r"end in 6"):
+        unpack(np.zeros(5), 3)
