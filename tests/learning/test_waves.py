@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from blurfit.errors import InvalidValueError
-from blurfit.learning.joint_sums import JointColumn, JointSums, clean_sums
+from blurfit.learning.joint_sums import JointSums, clean_sums
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.waves import (
     Belief,
@@ -19,6 +19,7 @@ from blurfit.learning.waves import (
     on_curve,
     step_sums,
 )
+from blurfit.theory.joint_form import JointColumn
 from blurfit.theory.maps import NewtonMap, ResidualMap, map_from_dict
 from blurfit.theory.newton import LogisticNewton
 

@@ -13,17 +13,13 @@ import numpy as np
 
 from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import InvalidValueError
-from blurfit.learning.joint_sums import (
-    ColumnKind,
-    JointColumn,
-    JointSums,
-    clean_sums,
-    draw_joint_sums,
-)
+from blurfit.learning.joint_sums import JointSums, clean_sums
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.shrinkage import shrink
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map
+from blurfit.simulation.joint_sampler import draw_joint_sums
 from blurfit.theory import joint
+from blurfit.theory.joint_form import ColumnKind, JointColumn
 from blurfit.theory.maps import ResidualMap, WaveMap
 from blurfit.theory.public_weights import Kind, public_weights
 from blurfit.theory.setting import Neighbours
