@@ -5,7 +5,7 @@
 | `regularisation_bounds` | Lemma 1 | ϰ ≤ Δ₀ ≤ κ, for one fixed w |
 | `excess_risk_with_probability` | Lemma 2 | excess empirical risk, with probability 1 − γ − β |
 | `expected_excess_risk` | Theorem 2 | its expectation (Eq. 21), and the rate in n |
-| `input_excess_risk`, `moment_excess_risk` | – | certified, for every Q and over the whole ball |
+| `input_excess_risk` | – | certified, for every Q and over the whole ball |
 
 The paper's bounds use ‖Q‖_F ≤ √d·λ, which is false (docs/errata.md): they are here to be compared
 with.
@@ -137,23 +137,6 @@ def input_excess_risk(setting: Setting, noise: Scales, failure: float = FORECAST
     cross = 2 * noise.sigma_u * setting.q_bound * (math.sqrt(d) + 1 + t)
     spread_of_k = max(0.0, largest) - min(0.0, smallest)
     return (2 * eta * linear + eta**2 * (spread_of_k / 2 + cross)) / n
-
-
-def moment_excess_risk(
-    setting: Setting, sigma_m: float, sigma_p: float, failure: float = FORECAST_FAILURE
-) -> float:
-    """Certified: the same for blurred moments, J(w) − J(ŵ) ≤ (2η‖r‖ + η²‖E‖)/n with probability 1 −
-    β.
-
-    E = (G + Gᵀ)/2 for G with entries N(0, σ²), so that E[λ_max] ≤ σ√(2d): compare xᵀGx with √2·g·x
-    (Sudakov–Fernique: ‖xxᵀ − yyᵀ‖_F² = 2 − 2(x·y)² ≤ 2‖x − y‖²). λ_max is 1-Lipschitz, hence ‖E‖ ≤
-    σ(√(2d) + √(2 ln(4/β))) but for β/2.
-    """
-    inside_unit_interval(failure=failure)
-    n, d, eta = setting.quorum, setting.dimension, setting.ball
-    linear = sigma_p * math.sqrt(chi_square_ceiling(failure / 2, d))
-    quadratic = sigma_m * (math.sqrt(2 * d) + math.sqrt(2 * math.log(4 / failure)))
-    return (2 * eta * linear + eta**2 * quadratic) / n
 
 
 def _linear_noise(setting: Setting, epsilon: float, delta: float, total_ridge: float) -> float:
