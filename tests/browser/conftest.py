@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from blurfit import Agreement, Binary, Categorical, Numeric, Schema, Store
+from blurfit import Agreement, Binary, Categorical, Numeric, Schema
 from blurfit.protocol import tokens
-from blurfit.service.app import Service
-from blurfit.service.serving import in_a_thread
 
 PATIENCE = 30_000  # milliseconds: the machine may be busy
 expect.set_options(timeout=PATIENCE)
@@ -29,7 +28,7 @@ class Running:
     """A service that answers at `address`."""
 
     address: str
-    store: Store
+    store: Any
     token: str
 
     def open(self, agreement: Agreement, *, invited: bool = False) -> str:
@@ -42,6 +41,10 @@ class Running:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Running]:
+    from blurfit import Store
+    from blurfit.service.app import Service
+    from blurfit.service.serving import in_a_thread
+
     token = tokens.new_token()
     with Store(folder / "collection.db") as store:
         store.appoint(tokens.hashed(token))
@@ -173,7 +176,7 @@ def fill_in() -> Callable[[Page, str], None]:
 
     def answer(page: Page, name: str) -> None:
         page.get_by_label("age", exact=True).fill("42.625")
-        page.get_by_label("married").check()
+        page.get_by_role("group", name="married").get_by_label("yes").check()
         page.get_by_label("south").check()
         page.get_by_label(name, exact=True).fill("61234.5")
 
