@@ -21,7 +21,11 @@ from support import processes
 COMMAND = [sys.executable, "-c", "from blurfit.cli import main; main()"]
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 1000))
 # No proxy may stand between two processes of this machine, and a service must say things at once.
-ENVIRONMENT = {name: v for name, v in os.environ.items() if not name.lower().endswith("_proxy")}
+
+
+def environment() -> dict[str, str]:
+    """That of the test, without proxies."""
+    return {name: v for name, v in os.environ.items() if not name.lower().endswith("_proxy")}
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,9 @@ class Blurfit:
 
     folder: Path
 
-    def __call__(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return processes.run(
-            arguments, folder=self.folder, environment=ENVIRONMENT | environment, seconds=60
+            arguments, folder=self.folder, environment=environment() | more, seconds=60
         )
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
@@ -40,7 +44,7 @@ class Blurfit:
         return subprocess.Popen(
             [*COMMAND, *arguments],
             cwd=self.folder,
-            env=ENVIRONMENT,
+            env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

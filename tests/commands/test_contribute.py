@@ -88,14 +88,18 @@ def test_those_who_are_invited(blurfit, collection, database, asked, service) ->
     result = blurfit(*sending, "--invitations", "all.txt")
     assert result.returncode == 0, result.stderr
     assert database.status(collection)["count"] == ROWS
-    spent = blurfit(*sending, "--invitations", "all.txt", "--journal", "anew.journal")
+    anew = [*sending, "--invitations", "all.txt", "--journal", "anew.journal"]
+    again = blurfit(*anew)
+    assert again.returncode == 4
+    assert "were blurred before under this agreement" in " ".join(again.stderr.split())
+    spent = blurfit(*anew, "--other-people")
     assert spent.returncode == 4
     assert "have been used" in " ".join(spent.stderr.split())
     assert database.status(collection)["count"] == ROWS
 
 
 def test_a_run_that_is_killed_goes_on_where_it_was(blurfit, collection, database, asked) -> None:
-    rows = 4000
+    rows = 40_000
     database.open(collection)
     (blurfit.folder / "people.csv").write_text("age,income\n" + "31,420\n" * rows)
     sending = ["contribute", "agreement.json", "people.csv", *asked, "--json"]

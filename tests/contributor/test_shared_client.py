@@ -14,6 +14,7 @@ from blurfit.contributor.shared_client import SharedClient
 from blurfit.messages.masks import expand
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.service.app import Limits, Service
+from blurfit.store import blocks
 from blurfit.store.store import Store
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
@@ -60,11 +61,18 @@ def connected(agreement, ways, patience: float = 30.0) -> SharedClient:
     return SharedClient(agreement, transports=ways, patience=patience, pause=lambda _seconds: None)
 
 
+def held(store, agreement):
+    """What one of them holds: names, and words."""
+    collection = store.collection(agreement.fingerprint)
+    parts = store.read(lambda connection: list(blocks.rows(connection, collection)))
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
 def blurred(stores, agreement) -> np.ndarray:
     """What the two together hold, in the order of the names."""
     found = []
     for store in stores:
-        (names, words), *_ = store.rows(agreement.fingerprint)
+        names, words = held(store, agreement)
         found.append(words[np.argsort(names.view("S16").ravel())])
     return (found[0] - expand(found[1], 5)).view(np.int64)
 
@@ -77,7 +85,7 @@ def test_each_database_gets_its_share(agreement, two) -> None:
     assert receipt.complete
     assert receipt.held_by == ("Office", "University")
     assert receipt.fingerprint == agreement.fingerprint
-    names = [next(store.rows(agreement.fingerprint))[0].tobytes().hex() for store in stores]
+    names = [held(store, agreement)[0].tobytes().hex() for store in stores]
     assert names == [receipt.identifier] * 2
     assert (np.abs(blurred(stores, agreement)) < 2**31).all()
 

@@ -96,7 +96,7 @@ def test_no_name_becomes_markup() -> None:
         epsilon=1,
         delta=1e-6,
         quorum=20_000,
-        trust="split",
+        trust="shared",
         databases=[(NASTY, "https://first.example"), ("B", "https://second.example")],
     )
     found = as_html(PublishedModel(agreement, np.zeros(2), 20_001, 0.0, None, "blurfit"))

@@ -21,7 +21,7 @@ PRELOADED = [
     "blurfit.cli",
     "blurfit.commands.serve",
     "blurfit.contributor.client",
-    "blurfit.contributor.share_sending",
+    "blurfit.contributor.shared_client",
     "blurfit.contributor.perturb",
     "blurfit.service.app",
     "blurfit.service.remote",
