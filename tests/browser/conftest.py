@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from blurfit import Agreement, Binary, Categorical, Numeric, Schema
+from blurfit import Agreement, Binary, Categorical, Numeric, Schema, Store
 from blurfit.protocol import tokens
+from blurfit.service.app import Service
+from blurfit.service.serving import in_a_thread
 
 PATIENCE = 30_000  # milliseconds: the machine may be busy
 expect.set_options(timeout=PATIENCE)
@@ -28,7 +29,7 @@ class Running:
     """A service that answers at `address`."""
 
     address: str
-    store: Any
+    store: Store
     token: str
 
     def open(self, agreement: Agreement, *, invited: bool = False) -> str:
@@ -41,10 +42,6 @@ class Running:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Running]:
-    from blurfit import Store
-    from blurfit.service.app import Service
-    from blurfit.service.serving import in_a_thread
-
     token = tokens.new_token()
     with Store(folder / "collection.db") as store:
         store.appoint(tokens.hashed(token))

@@ -309,9 +309,9 @@ function isName(name) {
 }
 
 function isOrigin(url) {
-  if (!/^https?:\/\/([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?$/.test(url)) return false;
   try {
-    const { origin, protocol, hostname } = new URL(url);
+    const { origin, protocol, host, hostname } = new URL(url);
+    if (!/^([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?$/.test(host)) return false;
     const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
     return origin === url && (protocol === "https:" || (protocol === "http:" && isHere));
   } catch {

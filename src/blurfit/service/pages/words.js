@@ -237,3 +237,24 @@ export function number(value, digits = 6) {
   }
   return new Intl.NumberFormat("en", { maximumSignificantDigits: digits }).format(value);
 }
+
+/** A number to as many places as its standard error has two digits of: mirrors
+ * `blurfit.model.summary.number`. */
+export function withError(value, error) {
+  if (value === 0 && !error) return "0";
+  const size = error > 0 ? Math.abs(error) : Math.abs(value);
+  const places = (error > 0 ? 1 : 2) - Math.floor(Math.log10(size));
+  if (Math.abs(value) >= 1e15 || places > 8) return number(value, 3);
+  const power = 10 ** -Math.min(places, 0);
+  const rounded = Math.round(value / power) * power + 0;
+  const digits = Math.max(places, 0);
+  return new Intl.NumberFormat("en", {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  }).format(digits ? value : rounded);
+}
+
+/** A p-value, of which nobody needs more than three digits. */
+export function probability(p) {
+  return p < 0.001 ? "< 0.001" : p.toFixed(3);
+}
