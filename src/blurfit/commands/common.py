@@ -189,3 +189,9 @@ def load_agreement(path: Path) -> "Agreement":
 def answer(values: dict[str, Any], sentence: str, *, as_json: bool) -> None:
     """JSON for scripts, or a sentence for people."""
     click.echo(json.dumps(values, indent=2) if as_json else sentence)
+
+
+def next_step(sentence: str, *, quiet: bool) -> None:
+    """Say what is usually done next, on standard error: standard output is the answer's."""
+    if not quiet:
+        click.echo(f"Next: {sentence}", err=True)
