@@ -1,6 +1,6 @@
 """Send a table through a journal to where it is wanted: a service, two services, or a file.
 
-    rows ─ encode ─► x, y ─ blur ─► messages ─► journal (on disk) ─► destination ─► forgotten
+    rows ─ exact numbers ─ blur ─► messages ─► journal (on disk) ─► destination ─► forgotten
 
 All of the table is looked at before any of it is blurred, so that a wrong row is found while
 nothing has been sent. Then each part is blurred once, written to the journal as the bytes that will
@@ -39,8 +39,8 @@ class Destination(Protocol):
     def begin(self, rows: int) -> None:
         """Refuse a table of so many rows, if need be, before any of it is blurred."""
 
-    def blur(self, x: FloatArray, y: FloatArray) -> Messages:
-        """Encoded rows as blurred messages, one for each database that gets something."""
+    def blur(self, exact: FloatArray) -> Messages:
+        """Exact numbers as blurred messages, one for each database that gets something."""
 
     def send(self, part: Part) -> bool:
         """Hand a part over; whether it has been received for good."""
@@ -104,8 +104,8 @@ def _parts(
     yield from kept.pending()
     start = kept.blurred()
     for columns in file.chunks(destination.rows_at_once, skip=start):
-        x, y = agreement.schema.encode(columns)
-        part = Part(start, len(x), destination.blur(x, y))
+        exact = agreement.exact(columns)
+        part = Part(start, len(exact), destination.blur(exact))
         kept.record(part)
         yield part
         start = part.stop

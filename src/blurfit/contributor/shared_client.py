@@ -20,7 +20,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
 from blurfit.contributor.journal import Journal, Messages, Part
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
-from blurfit.contributor.share import SharedRecords, share, share_encoded
+from blurfit.contributor.share import SharedRecords, share, share_exact
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
 from blurfit.protocol.wire import BINARY, INVITATION
@@ -164,8 +164,8 @@ class _TwoServices:
             invitations_for(rows, some, f"of {database.name} ") for database, some in given
         ]
 
-    def blur(self, x: FloatArray, y: FloatArray) -> Messages:
-        shared = share_encoded(self._client.agreement, x, y)
+    def blur(self, exact: FloatArray) -> Messages:
+        shared = share_exact(self._client.agreement, exact)
         return shared.first.to_bytes(), shared.second.to_bytes()
 
     def send(self, part: Part) -> bool:

@@ -12,6 +12,7 @@ estimator that is fitted like scikit-learn's. To compare your own, add it to `LI
 
 import math
 import os
+import warnings
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from blurfit.baselines import (
 from blurfit.datasets import UCI_SETS, load_uci
 from blurfit.datasets.reading import DEFAULT_FOLDER, VARIABLE
 from blurfit.datasets.uci import FOLDER
+from blurfit.errors import NotPrivateWarning
 from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
 from blurfit.experiments.cohort import Population
 from blurfit.experiments.methods import INPUT, MOMENT, NO_PRIVACY
@@ -87,7 +89,10 @@ def fitted(family: type[Any], **terms: Any) -> Line:
             target_bounds=(-1, 1),
             random_state=int(generator.integers(2**31)),
             **terms,
-        ).fit(task.x[:, :-1] * root, task.y)
+        )
+        with warnings.catch_warnings():  # seeds are meant here: nobody is protected by a comparison
+            warnings.simplefilter("ignore", NotPrivateWarning)
+            model.fit(task.x[:, :-1] * root, task.y)
         return np.asarray(np.append(model.coef_, model.intercept_) * root)
 
     return line

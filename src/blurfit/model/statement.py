@@ -68,7 +68,7 @@ def as_markdown(model: Published) -> str:
 | --- | --- |
 | mechanism | {_mechanism(model)} |
 | sent by each person | {agreement.width:,} blurred numbers |
-| what is published{_if_unproved(promise)} | ε = {promise.epsilon:g}, δ = {promise.delta:g} |
+{_columns(model)}| what is published{_if_unproved(promise)} | ε = {promise.epsilon:g}, δ = {promise.delta:g} |
 | neighbours | {promise.neighbours} |
 | {_submission(model)} | μ = {local.mu:.4g}, ε = {local.epsilon:.4g} at δ = {local.delta:.3g} |
 | quorum, count | {agreement.quorum:,}, {model.count:,} |
@@ -134,7 +134,9 @@ def _registry_entry(model: Published) -> dict[str, Any]:
             },
             "accounting": {
                 "composition": "none",
-                "post_processing": "exact minimisation of a quadratic over the blurred sums",
+                "post_processing": "exact minimisation of a quadratic over the blurred sums"
+                if promise.releases == 1
+                else "anything that follows from the blurred sums, which are published themselves",
             },
             "implementation": {
                 "mechanisms": "Gaussian noise on a public grid, "
@@ -159,6 +161,17 @@ def _subject(model: Published) -> str:
         return f"A {'classifier' if model.is_label else 'model'} of **{_plain(model.target)}**"
     names = (_plain(one.name) for one in questions(model.agreement.schema))
     return f"Blurred sums of all products of two of **{', '.join(names)}**"
+
+
+def _columns(model: Published) -> str:
+    """For `moment`: how much of the form each column gets, and what may be predicted."""
+    agreement = model.agreement
+    if agreement.weights is None:
+        return ""
+    weights = agreement.weights.to_dict(agreement.schema)
+    listed = ", ".join(f"{_plain(name)} {weight:.4g}" for name, weight in weights.items())
+    targets = ", ".join(_plain(name) for name in agreement.schema.targets)
+    return f"| public weights | {listed} |\n| may be predicted | {targets} |\n"
 
 
 def _mechanism(model: Published) -> str:
@@ -255,7 +268,10 @@ def _meaning(promise: ModelGuarantee) -> str:
 def _releases(promise: ModelGuarantee) -> str:
     if promise.releases == 1:
         return "One model may be published, once."
-    return "Any number of models may be published from the one final collection."
+    return (
+        "From the one final collection may be published: the blurred sums (the moments), and any "
+        "number of models that are made from them, by anyone."
+    )
 
 
 def _plain(name: str) -> str:
