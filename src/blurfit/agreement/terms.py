@@ -112,7 +112,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for name in ("local_epsilon", "local_delta", "constant", "weight_bound", "split"):
             if (value := getattr(self, name)) is not None:
                 finite(**{name: value})
-        other = _MOMENT if self.mechanism == "input" else _INPUT
+        other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
             if getattr(self, name) != default:
                 raise InvalidValueError(
@@ -151,7 +151,7 @@ def _defaults(*names: str) -> dict[str, Any]:
     return {name: found[name] for name in names}
 
 
-_MOMENT = _defaults("constant", "weights")
-_INPUT = _defaults(
+MOMENT_TERMS = _defaults("constant", "weights")
+INPUT_TERMS = _defaults(
     "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"
 )
