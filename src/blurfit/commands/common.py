@@ -164,6 +164,14 @@ def out_file(help_text: str, **options: Any) -> Callable[[Any], Any]:
     )
 
 
+moments_file = click.option(
+    "--moments",
+    type=click.Path(dir_okay=False, path_type=Path, writable=True),
+    callback=_in_a_folder,
+    help="Where the blurred sums are written too, for `blurfit fit`. (moment)",
+)
+
+
 def watched(description: str, *, quiet: bool) -> Any:
     """A bar on standard error: how much of how much is done, and how long it will take."""
     from rich.console import Console

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from blurfit.commands.common import answer, as_json, next_step, out_file
+from blurfit.commands.common import WrongError, answer, as_json, next_step, out_file
 
 if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
     from blurfit.model.published import PublishedModel
 
 
@@ -46,19 +47,44 @@ def fit(
     model = release.fit(formula, ridge=ridge, lasso=lasso, uneven=uneven)
     show_model(model, out, as_json=as_json)
     if out is not None:
-        next_step(f"`blurfit predict {out} TABLE`, or `blurfit statement {out}`.", quiet=as_json)
+        next_step(after_learning(out, None), quiet=as_json)
 
 
 def show_model(
-    model: "PublishedModel", out: Path | None, *, as_json: bool, **also: str | None
+    model: "PublishedModel",
+    out: Path | None,
+    moments: Path | None = None,
+    *,
+    as_json: bool,
+    **also: str,
 ) -> None:
     """Write a model where it is wanted, and print its summary; `also` says what else there is."""
     from blurfit.commands.facts import model_facts
 
     if out is not None:
         model.save(out)
-    written = {"model": None if out is None else str(out), **also}
-    answer(written | model_facts(model), str(model.summary()), as_json=as_json)
-    files = [name for name in written.values() if name is not None]
-    if files and not as_json:
-        click.echo(f"\nWrote {' and '.join(files)}.")
+    written = {
+        name: str(path) for name, path in (("model", out), ("moments", moments)) if path is not None
+    }
+    answer(written | also | model_facts(model), str(model.summary()), as_json=as_json)
+    if as_json:
+        return
+    if written:
+        click.echo(f"\nWrote {' and '.join(written.values())}.")
+    if "page" in also:
+        click.echo(f"Everyone can read it at {also['page']}")
+
+
+def refuse_moments_of_input(agreement: "Agreement", moments: Path | None) -> None:
+    """Before anything is done that cannot be undone."""
+    if moments is not None and agreement.mechanism == "input":
+        raise WrongError(
+            f"Expected no --moments {moments} with mechanism='input': its sums are never shown, "
+            "because its promise is for one model alone."
+        )
+
+
+def after_learning(out: Path, moments: Path | None) -> str:
+    """What to do with a model, and with moments."""
+    further = f'; `blurfit fit {moments} "TARGET ~ ."` fits others' if moments is not None else ""
+    return f"`blurfit predict {out} TABLE`, `blurfit statement {out}`{further}."

@@ -49,11 +49,12 @@ def _agreement(file: Path, as_json: bool) -> None:
 
 def _model(file: Path, as_json: bool) -> None:
     from blurfit.commands.facts import model_facts
+    from blurfit.commands.fit import after_learning
     from blurfit.model.published import PublishedModel
 
     model = PublishedModel.load(file)
     answer({"kind": "model", **model_facts(model)}, str(model.summary()), as_json=as_json)
-    next_step(f"`blurfit predict {file} TABLE`, or `blurfit statement {file}`.", quiet=as_json)
+    next_step(after_learning(file, None), quiet=as_json)
 
 
 def _moments(file: Path, as_json: bool) -> None:

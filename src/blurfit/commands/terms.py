@@ -38,7 +38,7 @@ def given(typed: dict[str, Any]) -> dict[str, Any]:
 
 def _option(name: str, hint: Any, field: Any, required: bool) -> Callable[[Any], Any]:
     kind, *details = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    said = next((one.description for one in details if isinstance(one, msgspec.Meta)), "")
+    said = next((one.description for one in details if isinstance(one, msgspec.Meta)), None) or ""
     if name in _SEVERAL:
         flag, several, metavar, how = _SEVERAL[name]
         return click.option(
