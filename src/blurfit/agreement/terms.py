@@ -5,16 +5,21 @@ administration page and the service's description all take these fields; each fi
 the help that people read. What is left out has a default that follows from public facts.
 """
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from blurfit.agreement.databases import Database, databases_of
 from blurfit.errors import InvalidValueError
-from blurfit.theory.input_calibration import RULES, Rule
-from blurfit.theory.losses import Approximation
-from blurfit.theory.setting import NEIGHBOURS, Neighbours
+from blurfit.theory.setting import (
+    APPROXIMATIONS,
+    NEIGHBOURS,
+    RULES,
+    Approximation,
+    Neighbours,
+    Rule,
+)
 from blurfit.validate import (
     finite,
     inside_unit_interval,
@@ -100,7 +105,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(NEIGHBOURS, neighbours=self.neighbours)
         one_of(RULES, rule=self.rule)
-        one_of(get_args(Approximation), approximation=self.approximation)
+        one_of(APPROXIMATIONS, approximation=self.approximation)
         nonnegative(l1=self.l1, l2=self.l2)
         if self.loss is not None:
             one_of(LOSSES, loss=self.loss)
