@@ -23,7 +23,6 @@ from blurfit.forecast.sweep import (
     forecast,
     forecast_agreement,
     propose_terms,
-    weights_of,
     whole_numbers,
 )
 from blurfit.learning.shrinkage import information
@@ -90,22 +89,6 @@ def test_real_collections_lie_in_the_band_as_often_as_promised(
     assert held.sf(inside - 1) > 1e-7
     spread = np.std(errors) / math.sqrt(RUNS) + (cell.upper - cell.lower) / 3 / math.sqrt(draws)
     assert abs(np.mean(errors) - cell.error) < 6 * spread
-
-
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
-def test_the_weights_are_those_that_would_be_published(census, mechanism) -> None:
-    agreement = Agreement.propose(
-        census.schema, quorum=2000, **propose_terms(census.schema, mechanism, 3.0, None, {})
-    )
-    totals = collected(agreement, census.take(2000).table)
-    model = learn(agreement, totals)
-    assert np.array_equal(weights_of(agreement, totals), model.weights)
-    fast = weights_of(agreement, totals, sampled=False)
-    if mechanism == "moment":
-        assert model.method == "shrunk to the posterior mean"
-        assert not np.array_equal(fast, model.weights)
-    else:
-        assert np.array_equal(fast, model.weights)
 
 
 def test_the_quick_reading_errs_on_the_safe_side(census, people) -> None:

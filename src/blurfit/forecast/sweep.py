@@ -29,14 +29,11 @@ from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
 from blurfit.forecast import DRAWS
 from blurfit.forecast.population import CollectionSums, Population, Samples
 from blurfit.forecast.results import LEVEL, Forecast, Outlook
-from blurfit.learning.linear_bayes import linear_bayes
-from blurfit.learning.shrinkage import shrink
-from blurfit.learning.sums import Totals
-from blurfit.model.learner import moments_of, published, released_weights, statistics_of
 from blurfit.progress import Progress, silent
 from blurfit.schema.joint import columns_of, questions
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.simulation.sampler import sampler_for, totals_of_products
+from blurfit.simulation.weights import weights_of
 from blurfit.validate import inside_unit_interval, whole
 
 FloatArray = npt.NDArray[np.float64]
@@ -125,18 +122,6 @@ def errors_of(
         except InfeasibleError:  # this collection would publish nothing
             continue
     return population.error(np.array(found)) if found else np.empty(0)
-
-
-def weights_of(agreement: Agreement, totals: Totals, *, sampled: bool = True) -> FloatArray:
-    """The weights of `learn`'s model of (1, v), (outputs, 1 + features), without its checks and
-    standard errors; by linear Bayes throughout unless `sampled`.
-    """
-    if agreement.mechanism == "input":
-        weights = released_weights(agreement, statistics_of(agreement, totals))
-        return published(agreement, weights, totals.count).weights
-    read = shrink if sampled else linear_bayes
-    joint, target = moments_of(agreement, totals).joint, agreement.schema.target
-    return np.array([read(joint.submodel(name)).coefficients for name in columns_of(target)])
 
 
 def propose_terms(
