@@ -18,12 +18,14 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from blurfit.agreement.grid import Grid
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.theory.moment_calibration import MomentCalibration
+
+if TYPE_CHECKING:  # the terms of an agreement are read where nothing is calculated: for `--help`
+    from blurfit.agreement.grid import Grid
+    from blurfit.theory.moment_calibration import MomentCalibration
 
 Trust = Literal["one", "shared"]
 MOST_CONTRIBUTORS = 2**32
@@ -81,7 +83,7 @@ def require_two(databases: Sequence[Database]) -> None:
         )
 
 
-def largest_steps(calibration: MomentCalibration, grid: Grid, scale: float = 1.0) -> float:
+def largest_steps(calibration: "MomentCalibration", grid: "Grid", scale: float = 1.0) -> float:
     """B: how many steps an honest blurred number has at most.
 
     `scale` is how much larger than on the diagonal numbers and their noise are where they are the
@@ -91,9 +93,9 @@ def largest_steps(calibration: MomentCalibration, grid: Grid, scale: float = 1.0
     return scale * one / grid.quadratic + 1
 
 
-def refuse_unless_shareable(calibration: Any, grid: Grid, scale: float = 1.0) -> None:
+def refuse_unless_shareable(calibration: Any, grid: "Grid", scale: float = 1.0) -> None:
     """Refuse noise that is too coarse for its grid, or too large for 2³² contributors to add."""
-    if not isinstance(calibration, MomentCalibration):
+    if calibration.mechanism != "moment":
         raise InfeasibleError(
             "Expected mechanism='moment' with two databases: only what adds can be shared."
         )

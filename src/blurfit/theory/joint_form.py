@@ -101,6 +101,11 @@ class JointForm:
         return len(self.columns) + 1
 
     @property
+    def scale(self) -> FloatArray:
+        """(c, ω₁, …): z = scale·(1, v)."""
+        return np.array([self.constant, *(column.weight for column in self.columns)])
+
+    @property
     def width(self) -> int:
         """How many numbers are sent."""
         return len(self._sent[0])
