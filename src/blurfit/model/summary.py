@@ -20,6 +20,10 @@ UNEVEN = (
     "Errors assume that people spread evenly around the model; second moments cannot tell "
     "otherwise. uneven=True allows for it."
 )
+CURVE = (
+    "Coefficients are of the log-odds of a label, or of the logarithm of a count. Their errors are "
+    "those of the last wave, and assume that the curve is right."
+)
 
 
 @dataclass(frozen=True)
@@ -46,15 +50,21 @@ class Summary:
         """The summary of a model, with intervals at this confidence."""
         promise, agreement = model.guarantee, model.agreement
         proved = "" if promise.proved else " (NOT proved)"
+        people = f"{model.count:,} (at least {agreement.quorum:,} were required)"
+        if model.waves:
+            each = ", ".join(f"{one:,}" for one in model.waves)
+            people = f"{model.count:,} in {len(model.waves)} waves ({each}), each person in one"
         facts = (
-            ("people", f"{model.count:,} (at least {agreement.quorum:,} were required)"),
+            ("people", people),
             ("privacy", f"ε = {promise.epsilon:g}, δ = {promise.delta:g}{proved}"),
             ("neighbours", f"{promise.neighbours} one record"),
             ("method", model.method),
         )
         notes = []
         if model.inference:
-            if not model.inference[0].uneven:
+            if model.link != "linear":
+                notes.append(CURVE)
+            elif not model.inference[0].uneven:
                 notes.append(UNEVEN)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
