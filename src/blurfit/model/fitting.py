@@ -165,6 +165,7 @@ def _told_apart(schema: Schema, formula: Formula) -> list[int]:
 
 def _in_units(found: Inference, told: Units, kept: Sequence[int]) -> Inference:
     """An inference in the user's units: an affine map, which covariances follow."""
+    assert found.residual_variance is not None  # a line's
     chosen = [0, *(place + 1 for place in kept)]
     matrix = told.matrix[:, chosen]
     return Inference(

@@ -60,7 +60,15 @@ class Release:
 
     @classmethod
     def of(cls, agreement: Agreement, totals: Totals) -> "Release":
-        """Learn, or find that there is no model; below the quorum an error is raised."""
+        """Learn, or find that there is no model; below the quorum an error is raised.
+
+        A later wave's sums are published without a model of their own: `blurfit.model.waves`
+        learns from all releases of the plan.
+        """
+        if agreement.is_later_wave:
+            agreement.verify()
+            moments = moments_of(agreement, totals).to_json()
+            return cls(moments=moments, refusal="A later wave has no model of its own.")
         try:
             model = learn(agreement, totals, allow_unproved=True).to_json()
         except BelowQuorumError:

@@ -129,11 +129,12 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
         (*_cells(one), number(predicting[one.name], one.standard_error))
         for one in inference.estimates(confidence)
     )
-    spread = math.sqrt(inference.residual_variance)
-    facts = (
-        ("R²", f"{inference.r_squared:.3f} (share of the spread explained, noise taken out)"),
-        ("residual deviation", number(spread)),
-    )
+    facts: tuple[tuple[str, str], ...] = ()
+    if inference.r_squared is not None and inference.residual_variance is not None:
+        facts = (
+            ("R²", f"{inference.r_squared:.3f} (share of the spread explained, noise taken out)"),
+            ("residual deviation", number(math.sqrt(inference.residual_variance))),
+        )
     return Section(title, (*head, "for prediction"), rows, facts)
 
 
