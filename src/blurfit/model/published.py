@@ -4,9 +4,9 @@ A published model carries its agreement, so whoever has the file can predict fro
 can compute again what was promised to whom. Its weights are those of (1, v), where v are the
 encoded columns of the features (`blurfit.schema.joint`), for the encoded target:
 
-    score = w₀ + Σ wⱼvⱼ        a number is (score − b)/a in its own units;
-                               a label has probability (score + 1)/2, or 1/(1 + e^(−score)) if the
-                               link is logistic; a class has probability score.
+    score = w₀ + Σ wⱼvⱼ    a number is (score − b)/a in its own units, or e^score if the link is
+                           log; a label has probability (score + 1)/2, or 1/(1 + e^(−score)) if the
+                           link is logistic; a class has probability score.
 """
 
 import json
@@ -31,8 +31,8 @@ from blurfit.version import __version__
 if TYPE_CHECKING:
     from blurfit.model.summary import Summary
 
-Link = Literal["linear", "logistic"]
-LINKS: tuple[Link, ...] = ("linear", "logistic")
+Link = Literal["linear", "logistic", "log"]
+LINKS: tuple[Link, ...] = ("linear", "logistic", "log")
 FORMAT, VERSION = "blurfit-model", 1
 
 
@@ -47,7 +47,7 @@ class PublishedModel:
         weights: (outputs, 1 + k), of (1, v): one row, or one for each class of the target.
         count: how many contributed.
         method: how the weights were found, in words.
-        link: how a label's score becomes a probability.
+        link: how a score becomes a label's probability, or a number.
         inference: standard errors and what follows from them, in the user's units, for each output.
         refusal: why there are none, where there are none.
         references: the level of each categorical feature that others are compared with.
@@ -163,7 +163,7 @@ class PublishedModel:
             self.features,
             references=self.references,
             level=output if isinstance(self.aim, Categorical) else None,
-            log_odds=self.link == "logistic",
+            log_odds=self.link != "linear",
         )
 
     # ---- errors
@@ -229,6 +229,8 @@ class PublishedModel:
             return np.asarray(np.array(self.aim.levels, dtype=object)[score.argmax(axis=-1)])
         if self.is_label:
             return np.asarray(score > 0)
+        if self.link == "log":
+            return np.asarray(np.exp(score))
         slope, constant = self.aim.affine  # type: ignore[union-attr]
         return np.asarray((score - constant) / slope)
 

@@ -22,6 +22,13 @@ UNEVEN = (
 )
 
 
+CURVE = (
+    "Coefficients are of the {scale}. Errors assume that the model's curve is right, and count who "
+    "happened to be in the public rows."
+)
+_SCALES = {"logistic": "log-odds", "log": "logarithm of the mean"}
+
+
 @dataclass(frozen=True)
 class Section:
     """The rows of one output: the target, or one class of it."""
@@ -54,7 +61,9 @@ class Summary:
         )
         notes = []
         if model.inference:
-            if not model.inference[0].uneven:
+            if model.link != "linear":
+                notes.append(CURVE.format(scale=_SCALES[model.link]))
+            elif not model.inference[0].uneven:
                 notes.append(UNEVEN)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
@@ -129,12 +138,13 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
         (*_cells(one), number(predicting[one.name], one.standard_error))
         for one in inference.estimates(confidence)
     )
-    spread = math.sqrt(inference.residual_variance)
-    facts = (
-        ("R²", f"{inference.r_squared:.3f} (share of the spread explained, noise taken out)"),
-        ("residual deviation", number(spread)),
-    )
-    return Section(title, (*head, "for prediction"), rows, facts)
+    facts: list[tuple[str, str]] = []
+    if inference.r_squared is not None:
+        share = f"{inference.r_squared:.3f} (share of the spread explained, noise taken out)"
+        facts.append(("R²", share))
+    if inference.residual_variance is not None:
+        facts.append(("residual deviation", number(math.sqrt(inference.residual_variance))))
+    return Section(title, (*head, "for prediction"), rows, tuple(facts))
 
 
 def _cells(one: Estimate) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ def bootstrap(sums: Submodel, draws: int, generator: np.random.Generator) -> Flo
     whole(draws=draws)
     model = infer(sums)
     theta = model.coefficients * sums.target.weight / sums.scale
+    assert model.residual_variance is not None  # `infer` is for linear models
     variance = model.residual_variance * sums.target.weight**2
     size = len(theta)
     root = np.linalg.cholesky(sums.gram)
