@@ -24,9 +24,9 @@ from blurfit.estimators import (
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
     base,
+    by_input,
+    by_moment,
 )
-from blurfit.estimators import input as by_input
-from blurfit.estimators import moment as by_moment
 from blurfit.estimators.defaults import PublicFacts
 from blurfit.learning import posterior_mean
 from blurfit.learning.sums import Totals

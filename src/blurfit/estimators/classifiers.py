@@ -11,9 +11,9 @@ from sklearn.utils.multiclass import check_classification_targets  # type: ignor
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
+from blurfit.estimators.by_input import InputPerturbation
+from blurfit.estimators.by_moment import MomentPerturbation
 from blurfit.estimators.guarantee import CLASSES_READ
-from blurfit.estimators.input import InputPerturbation
-from blurfit.estimators.moment import MomentPerturbation
 from blurfit.estimators.rows import read_rows, refuse_unless_binary
 from blurfit.learning.public_features import Family
 from blurfit.schema.columns import Binary, Categorical

@@ -10,8 +10,8 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
 from blurfit.estimators.bounds import bounded_columns
-from blurfit.estimators.input import InputPerturbation
-from blurfit.estimators.moment import MomentPerturbation
+from blurfit.estimators.by_input import InputPerturbation
+from blurfit.estimators.by_moment import MomentPerturbation
 from blurfit.estimators.rows import read_rows, refuse_unless_binary
 from blurfit.learning.public_features import Family
 from blurfit.schema.columns import Numeric
