@@ -56,6 +56,7 @@ def bootstrap(sums: Submodel, draws: int, generator: np.random.Generator) -> Flo
     whole(draws=draws)
     model = infer(sums)
     theta = model.coefficients * sums.target.weight / sums.scale
+    assert model.residual_variance is not None  # a line's
     variance = model.residual_variance * sums.target.weight**2
     size = len(theta)
     root = np.linalg.cholesky(sums.gram)
