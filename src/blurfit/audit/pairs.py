@@ -15,12 +15,15 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.audit.releases import Crowd, FloatArray, nobody, noise_scales
+from blurfit.schema.joint import questions
+from blurfit.schema.schema import Categorical, Schema
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.joint_form import JointForm
 
 COLLUDERS_PULL = (0.5, 0.9)  # of what brings the solution to the boundary
 _BETWEEN = np.linspace(-1.0, 1.0, 41)  # values of a number that the search tries
 _ROUNDS = 20
+_CORNERS = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +87,17 @@ def exact_mu(agreement: Agreement, pair: Pair) -> float:
 def _farthest(agreement: Agreement) -> tuple[FloatArray, FloatArray]:
     """Two records that are as far apart as any in the noise's geometry: an extreme one first.
 
-    input: (q, p) and (−q, −p), both at full length.
+    input: (q, p) and (−q, −p), both at full length. A later wave of `moment`, whose map bends
+    records: the farthest of some hundred random corners.
     """
     if not isinstance(agreement.calibration, InputCalibration):
-        first, second = farthest_answers(agreement.form)
-        return agreement.form.products(first), agreement.form.products(second)
+        if isinstance(agreement.form, JointForm):
+            first, second = farthest_answers(agreement.form)
+            return agreement.form.products(first), agreement.form.products(second)
+        seen = agreement.form.products(_corners(agreement.schema))
+        apart = [((seen - one) ** 2 @ agreement.form.counts) for one in seen]
+        one, other = np.unravel_index(int(np.argmax(apart)), (len(seen), len(seen)))
+        return seen[one], seen[other]
     axis = np.zeros(agreement.schema.dimension)
     axis[0] = 1.0
     extreme = np.concatenate([agreement.loss.q_bound * axis, agreement.loss.p_bound * axis])
@@ -107,11 +116,10 @@ def farthest_answers(form: JointForm) -> tuple[FloatArray, FloatArray]:
     blocks = _questions(form)
     first = np.zeros(len(form.columns))
     first[[block[0] for block in blocks]] = 1.0
-    counts = np.where(form.on_diagonal, 1.0, 2.0)
     here = form.products(first)
 
     def distance(others: FloatArray) -> FloatArray:
-        return np.asarray(((form.products(others) - here) ** 2) @ counts)
+        return np.asarray(((form.products(others) - here) ** 2) @ form.counts)
 
     best, farthest = -1.0, first
     for start in _starts(form, blocks, first):
@@ -129,6 +137,19 @@ def farthest_answers(form: JointForm) -> tuple[FloatArray, FloatArray]:
         if reached > best:
             best, farthest = reached, second
     return first, farthest
+
+
+def _corners(schema: Schema) -> FloatArray:
+    """Columns v of random records that answer at the ends of every range."""
+    generator = np.random.default_rng(0)
+    parts = []
+    for question in questions(schema):
+        if isinstance(question, Categorical):
+            levels = len(question.levels)
+            parts.append(np.eye(levels)[generator.integers(0, levels, _CORNERS)])
+        else:
+            parts.append(generator.choice([-1.0, 1.0], (_CORNERS, 1)))
+    return np.hstack(parts)
 
 
 def _questions(form: JointForm) -> list[list[int]]:
