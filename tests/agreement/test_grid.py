@@ -4,58 +4,77 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from blurfit import InfeasibleError, NotCertifiedError, Statistics, calibrate
-from blurfit.agreement.grid import ROUNDING, Grid, weight_step
-from blurfit.simulation.sampler import sampler_for
-from blurfit.theory import moment
-from blurfit.theory.setting import Setting
+from blurfit import (
+    Agreement,
+    Binary,
+    Categorical,
+    InfeasibleError,
+    NotCertifiedError,
+    Numeric,
+    Schema,
+    calibrate,
+)
+from blurfit.agreement.grid import ROUNDING, Grid, enlarged, weight_step
+from blurfit.learning.statistics import Statistics
+from blurfit.model.learner import statistics_of
+from blurfit.simulation.sampler import input_totals, sampler_for
+from blurfit.theory.joint_form import JointColumn, JointForm
+from blurfit.theory.moment_calibration import calibrate_moment
+
+
+def form_of(size: int) -> JointForm:
+    kinds = ("numeric", "sign")
+    columns = [JointColumn(f"x{n}", 0.3 + 0.1 * (n % 5), kinds[n % 2]) for n in range(size)]
+    return JointForm(0.7, tuple(columns))
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
-@pytest.mark.parametrize("parallel", [True, False])
-@pytest.mark.parametrize(("dimension", "quorum"), [(1, 10), (5, 3000), (30, 10**9)])
-def test_rounding_is_covered_by_the_larger_bounds(neighbours, parallel, dimension, quorum) -> None:
-    """Δ for the true bounds, plus what rounding two records adds, is at most the calibrated Δ."""
-    factor = 1 + ROUNDING
-    found = calibrate(
-        1,
-        1e-6,
-        dimension=dimension,
-        quorum=quorum,
-        q_bound=0.7 * factor,
-        p_bound=1.3 * factor,
-        parallel=parallel,
-        neighbours=neighbours,
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("columns", "quorum"), [(1, 10), (5, 3000), (30, 10**9)])
+def test_rounding_is_covered_by_the_larger_reach(neighbours, shared, columns, quorum) -> None:
+    """Δ of the form, plus what rounding two records adds, is at most the calibrated Δ."""
+    form = form_of(columns)
+    true = form.reach(neighbours)
+    found = calibrate_moment(1, 1e-6, reach=enlarged(true), quorum=quorum, neighbours=neighbours)
+    grid = Grid.of(found, size=form.size, shared=shared)
+    grid.verify(found, size=form.size, shared=shared)
+    for exact, paid in zip(true, found.reach, strict=True):
+        assert exact + grid.quadratic * form.size <= paid
+        assert paid <= exact * (1 + ROUNDING) * (1 + 1e-12)
+    assert math.log2(grid.quadratic) == round(math.log2(grid.quadratic))
+    assert grid.quadratic == grid.linear == grid.dither
+
+
+def test_records_move_by_no_more_than_half_a_step_each() -> None:
+    """The rounding that is paid for is the one that happens: real records of a real agreement."""
+    schema = Schema(
+        [Numeric("age", 0, 100), Binary("m"), Categorical("r", ["a", "b", "c"])],
+        Numeric("y", 0, 1),
     )
-    grid = Grid.of(found)
-    grid.verify(found)
-    true = moment.sensitivity(
-        Setting(dimension, quorum, 0.7, 1.3, None, neighbours), found.balance, parallel=parallel
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=1000)
+    generator = np.random.default_rng(0)
+    exact = agreement.exact(
+        {
+            "age": generator.uniform(0, 100, 500),
+            "m": generator.integers(0, 2, 500),
+            "r": generator.choice(["a", "b", "c"], 500),
+            "y": generator.uniform(0, 1, 500),
+        }
     )
-    added = math.hypot(
-        grid.quadratic * dimension, grid.linear * math.sqrt(dimension) / found.balance
-    )
-    assert true + added <= found.sensitivity
-    for step in (grid.quadratic, grid.linear):
-        assert math.log2(step) == round(math.log2(step))
+    (part,) = agreement.parts
+    moved = np.rint(exact / part.step) * part.step - exact
+    norms = np.sqrt((moved**2 * part.counts).sum(axis=1))
+    assert norms.max() <= part.step * agreement.form.size / 2
+    assert norms.max() > 0
 
 
 def test_steps_are_small_against_the_noise() -> None:
-    for mechanism in ("input", "moment"):
-        found = calibrate(
-            1,
-            1e-6,
-            dimension=3,
-            quorum=100,
-            q_bound=1,
-            p_bound=1,
-            weight_bound=1,
-            mechanism=mechanism,
-        )
-        grid = Grid.of(found)
-        noise = found.q_noise if mechanism == "input" else found.m_noise
-        assert grid.quadratic <= noise / 1000
-        assert grid.linear <= found.p_noise / 1000
+    found = calibrate_moment(1, 1e-6, reach=form_of(3).reach("replace"), quorum=100)
+    assert Grid.of(found, size=4).quadratic <= found.noise / 1000
+    found = calibrate(1, 1e-6, dimension=3, quorum=100, q_bound=1, p_bound=1, weight_bound=1)
+    grid = Grid.of(found, size=3)
+    assert grid.quadratic <= found.q_noise / 1000
+    assert grid.linear <= found.p_noise / 1000
 
 
 def test_weight_step_is_a_power_of_two() -> None:
@@ -69,43 +88,36 @@ def test_weight_step_is_a_power_of_two() -> None:
 @pytest.mark.parametrize(("dimension", "quorum"), [(1, 2), (3, 200), (14, 2**20)])
 def test_a_cell_of_weights_holds_many_points_of_the_lattice(local, dimension, quorum) -> None:
     """For real Gram matrices of the mechanism, not for its floor: ω·λ_min(A + Δ_in)/g is large."""
-    found = calibrate(
-        1,
-        1e-6,
-        dimension=dimension,
+    features = [Numeric(f"x{place}", -1, 1) for place in range(dimension)]
+    agreement = Agreement.propose(
+        Schema(features, Numeric("y", -1, 1), intercept=False),
+        epsilon=1,
+        delta=1e-6,
         quorum=quorum,
-        q_bound=1,
-        p_bound=1,
-        weight_bound=2,
         mechanism="input",
+        weight_bound=2.0,
         **local,
     )
-    grid = Grid.of(found)
-    draws = sampler_for(found, Statistics(quorum, np.zeros((dimension,) * 2), np.zeros(dimension)))
+    nobody = Statistics(quorum, np.zeros((dimension,) * 2), np.zeros(dimension))
+    draws = sampler_for(agreement, input_totals(agreement, nobody))
     generator = np.random.default_rng(0)
     for _ in range(100):
-        smallest = np.linalg.eigvalsh(draws.draw(generator).gram)[0] + found.ridge
-        assert weight_step(2.0) * smallest / grid.dither >= 2.0**12 * dimension
+        gram = statistics_of(agreement, draws.draw(generator)).gram
+        smallest = np.linalg.eigvalsh(gram)[0] + agreement.calibration.ridge
+        assert weight_step(2.0) * smallest / agreement.grid.dither >= 2.0**12 * dimension
 
 
 def test_all_other_grids_are_refused() -> None:
-    for mechanism in ("input", "moment"):
-        found = calibrate(
-            1,
-            1e-6,
-            dimension=3,
-            quorum=100,
-            q_bound=1,
-            p_bound=1,
-            weight_bound=1,
-            mechanism=mechanism,
-        )
-        grid = Grid.of(found)
-        grid.verify(found)
+    for found, size in (
+        (calibrate(1, 1e-6, dimension=3, quorum=100, q_bound=1, p_bound=1, weight_bound=1), 3),
+        (calibrate_moment(1, 1e-6, reach=form_of(3).reach("replace"), quorum=100), 4),
+    ):
+        grid = Grid.of(found, size=size)
+        grid.verify(found, size=size)
         for name in ("quadratic", "linear", "dither"):
             for factor in (0.25, 0.5, 2.0, 3.0, 0.0, -1.0):
                 with pytest.raises(NotCertifiedError, match="which follows from the noise"):
-                    replace(grid, **{name: getattr(grid, name) * factor}).verify(found)
+                    replace(grid, **{name: getattr(grid, name) * factor}).verify(found, size=size)
 
 
 def test_too_few_records_for_a_certain_curvature() -> None:
@@ -117,11 +129,10 @@ def test_too_few_records_for_a_certain_curvature() -> None:
         q_bound=1,
         p_bound=1,
         weight_bound=1,
-        mechanism="input",
         local_epsilon=0.5,
         local_delta=1e-6,
         debias=False,
     )
     if found.ridge <= 0:
         with pytest.raises(InfeasibleError, match="larger quorum than 8"):
-            Grid.of(found)
+            Grid.of(found, size=3)

@@ -36,7 +36,7 @@ from blurfit.agreement.numbers import (
     input_parts,
     moment_parts,
 )
-from blurfit.agreement.terms import Mechanism, Terms
+from blurfit.agreement.terms import Mechanism, Terms, require_digest
 from blurfit.agreement.wave import Wave
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
@@ -62,6 +62,7 @@ _FIELDS = {
     "grid",
     "databases",
     "wave",
+    "public_rows",
 }
 
 
@@ -76,6 +77,8 @@ class Agreement:
     minimises (input): an agreement has one of them. `databases` are the two between which trust is
     shared, in the order of first and second; there are none if one database collects everything.
     `wave` is its place in a plan, if there is one: a later wave has a map instead of weights.
+    `public_rows` is the SHA-256 of a public file of rows with the same features, if models are to
+    be read beside one; they are assumed to be public, and not to be the contributors' own.
     """
 
     schema: Schema
@@ -85,6 +88,7 @@ class Agreement:
     objective: Objective | None = None
     databases: tuple[Database, ...] = ()
     wave: Wave | None = None
+    public_rows: str | None = None
 
     @classmethod
     def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":
@@ -228,6 +232,7 @@ class Agreement:
 
     def _verify(self) -> None:
         shared = bool(self.databases)
+        require_digest(self.public_rows)
         if self.wave is not None:
             self.wave.verify()
         if isinstance(self.calibration, InputCalibration):
@@ -284,6 +289,7 @@ class Agreement:
             "grid": asdict(self.grid),
             "databases": [asdict(one) for one in self.databases],
             "wave": None if self.wave is None else self.wave.to_dict(),
+            "public_rows": self.public_rows,
         }
 
     @classmethod
@@ -326,6 +332,7 @@ class Agreement:
             objective=None if objective is None else Objective(**objective),
             databases=tuple(Database(**one) for one in document["databases"]),
             wave=None if wave is None else Wave.from_dict(wave),
+            public_rows=document["public_rows"],
         )
         if found.mechanism != document["mechanism"]:
             raise InvalidValueError(
@@ -400,7 +407,13 @@ def _propose_moment(schema: Schema, terms: Terms, wave: Wave | None = None) -> A
     if terms.databases:
         refuse_unless_shareable(calibration, grid, _scale(form))
     return Agreement(
-        schema, calibration, grid, weights=weights, databases=terms.databases, wave=wave
+        schema,
+        calibration,
+        grid,
+        weights=weights,
+        databases=terms.databases,
+        wave=wave,
+        public_rows=terms.public_rows,
     )
 
 

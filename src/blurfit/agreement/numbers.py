@@ -25,7 +25,7 @@ from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.losses import Approximation, LogisticLoss, SquaredLoss
 from blurfit.theory.moment_calibration import MomentCalibration
-from blurfit.theory.public_weights import public_weights
+from blurfit.theory.public_weights import public_weights, weights_beside_public_rows
 from blurfit.theory.wave_form import WaveForm
 from blurfit.validate import nonnegative, one_of, positive
 
@@ -136,9 +136,12 @@ class PublicWeights:
         asked = questions(schema)
         if terms.weights is None:
             kinds = [kind_of(one) for one in asked[:-1]]
-            found = public_weights(
-                kinds, terms.quorum, mu_of(*promise), neighbours=terms.neighbours
-            )
+            if terms.public_rows is not None:
+                found = weights_beside_public_rows(kinds)
+            else:
+                found = public_weights(
+                    kinds, terms.quorum, mu_of(*promise), neighbours=terms.neighbours
+                )
             columns = (*found.features, found.target)
             constant = found.constant if terms.constant is None else terms.constant
         else:

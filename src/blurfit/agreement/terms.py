@@ -5,6 +5,7 @@ administration page and the service's description all take these fields; each fi
 the help that people read. What is left out has a default that follows from public facts.
 """
 
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -64,6 +65,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         tuple[Database, ...],
         Meta(description="Two databases, of which neither sees a submission."),
     ] = ()
+    public_rows: Annotated[
+        str | None,
+        Meta(
+            description="SHA-256 of a public file of rows with the same features: the target gets "
+            "the weight that suits them. (moment)"
+        ),
+    ] = None
     constant: Annotated[
         float | None, Meta(description="Public weight of the intercept. (moment)")
     ] = None
@@ -112,6 +120,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for name in ("local_epsilon", "local_delta", "constant", "weight_bound", "split"):
             if (value := getattr(self, name)) is not None:
                 finite(**{name: value})
+        require_digest(self.public_rows)
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
             if getattr(self, name) != default:
@@ -137,6 +146,17 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 TERMS: tuple[str, ...] = Terms.__struct_fields__
 
 
+def require_digest(public_rows: Any) -> None:
+    """Refuse what is neither nothing nor the SHA-256 of a file."""
+    if public_rows is not None and not (
+        isinstance(public_rows, str) and re.fullmatch("[0-9a-f]{64}", public_rows)
+    ):
+        raise InvalidValueError(
+            f"Expected public_rows={public_rows!r} to be the SHA-256 of a file, 64 hexadecimal "
+            "digits in small letters."
+        )
+
+
 def _plain(value: Any) -> Any:
     """Python's own numbers, of which alone a canonical text can be made."""
     if isinstance(value, dict):
@@ -151,7 +171,7 @@ def _defaults(*names: str) -> dict[str, Any]:
     return {name: found[name] for name in names}
 
 
-MOMENT_TERMS = _defaults("constant", "weights")
+MOMENT_TERMS = _defaults("constant", "weights", "public_rows")
 INPUT_TERMS = _defaults(
     "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"
 )

@@ -76,7 +76,9 @@ class PublishedModel:
         whole(count=self.count)
         one_of(LINKS, link=self.link)
         if {"logistic": not self.is_label, "log": not isinstance(self.aim, Numeric)}.get(self.link):
-            raise InvalidValueError(f"Expected another link than {self.link!r} for {self.target!r}.")
+            raise InvalidValueError(
+                f"Expected another link than {self.link!r} for {self.target!r}."
+            )
         if self.waves and sum(self.waves) != self.count:
             raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
         if self.count < self.agreement.quorum:

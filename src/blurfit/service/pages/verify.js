@@ -36,6 +36,8 @@ const FIELDS = {
     "calibration",
     "grid",
     "databases",
+    "wave",
+    "public_rows",
     "fingerprint",
   ],
   moment: ["mechanism", "quorum", "model", "local", "sigma", "reach", "mu"],
@@ -87,6 +89,7 @@ export async function verify(agreement, expectedFingerprint) {
   const { mechanism, calibration } = agreement;
   demand(["moment", "input"].includes(mechanism), "mechanism", mechanism, "moment or input");
   verifySchema(agreement.schema);
+  verifyWave(agreement);
   exactly(calibration, FIELDS[mechanism], "calibration");
   const named = calibration.mechanism;
   demand(named === mechanism, "mechanism of the calibration", named, mechanism);
@@ -148,6 +151,23 @@ function inputOf(agreement) {
 }
 
 // ---- the questions
+
+/** No wave, or the first of a plan: what a later one's map makes of answers, this page cannot check
+ * yet, so it refuses those. */
+function verifyWave({ wave, mechanism, public_rows: rows }) {
+  const isDigest = (text) => typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
+  demand(rows === null || (isDigest(rows) && mechanism === "moment"), "public_rows", rows, "a hash");
+  if (wave === null) return;
+  exactly(wave, ["plan", "number", "follows", "map"], "wave");
+  demand(mechanism === "moment" && isDigest(wave.plan), "plan", wave.plan, "a hash");
+  const isFirst = wave.number === 1 && wave.map === null && Array.isArray(wave.follows);
+  if (!isFirst || wave.follows.length !== 0) {
+    throw new NotCertified(
+      "This is a later wave of a plan, whose map this page cannot check. Take part with the " +
+        "command “blurfit contribute”; nothing has left this device.",
+    );
+  }
+}
 
 function verifySchema(schema) {
   exactly(schema, ["features", "target", "intercept", "targets"], "schema");
