@@ -3,7 +3,7 @@
 
 import { logDelta } from "./gaussian.js";
 import { LATTICE_SHARE } from "./grid.js";
-import { widthOf } from "./perturb.js";
+import { widthOf } from "./joint.js";
 import { INTERCEPT, isLabel } from "./schema.js";
 
 const YARDSTICK = Math.log(1e-6);
