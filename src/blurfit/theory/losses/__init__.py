@@ -55,19 +55,15 @@ from blurfit.theory.losses.logistic import LogisticLoss
 from blurfit.theory.losses.parabola import Approximation, Parabola
 from blurfit.theory.losses.poisson import PoissonLoss
 from blurfit.theory.losses.quadratic import (
-    KnowsItsGradient,
     Quadratic,
     QuadraticLoss,
     check_bounds,
-    gradient_bound,
-    smoothness,
     value,
 )
 from blurfit.theory.losses.squared import SquaredLoss
 
 __all__ = [
     "Approximation",
-    "KnowsItsGradient",
     "LogisticAround",
     "LogisticLoss",
     "Parabola",
@@ -77,7 +73,5 @@ __all__ = [
     "QuadraticLoss",
     "SquaredLoss",
     "check_bounds",
-    "gradient_bound",
-    "smoothness",
     "value",
 ]
