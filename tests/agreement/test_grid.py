@@ -5,7 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from blurfit import Agreement, InfeasibleError, NotCertifiedError, Numeric, Schema, calibrate
+from blurfit import (
+    Agreement,
+    Binary,
+    Categorical,
+    InfeasibleError,
+    NotCertifiedError,
+    Numeric,
+    Schema,
+    calibrate,
+)
 from blurfit.agreement.grid import ROUNDING, Grid, enlarged, weight_scale
 from blurfit.learning.admission import Screen
 from blurfit.learning.statistics import Statistics
@@ -43,6 +52,29 @@ def test_rounding_is_covered_by_the_larger_reach(neighbours, size, quorum) -> No
         assert math.log2(grid.quadratic) % 1 == 0
         assert grid.quadratic <= found.noise / (2000 if shared else 1000)
     assert found.reach.sums == pytest.approx(1.3 * (1 + ROUNDING))
+
+
+def test_records_move_by_no_more_than_half_a_step_each() -> None:
+    """The rounding that is paid for is the one that happens: real records of a real agreement."""
+    people = Schema(
+        [Numeric("age", 0, 100), Binary("m"), Categorical("r", ["a", "b", "c"])],
+        Numeric("y", 0, 1),
+    )
+    agreement = Agreement.propose(people, epsilon=1, delta=1e-6, quorum=1000)
+    generator = np.random.default_rng(0)
+    exact = agreement.exact(
+        {
+            "age": generator.uniform(0, 100, 500),
+            "m": generator.integers(0, 2, 500),
+            "r": generator.choice(["a", "b", "c"], 500),
+            "y": generator.uniform(0, 1, 500),
+        }
+    )
+    (part,) = agreement.parts
+    moved = np.rint(exact / part.step) * part.step - exact
+    norms = np.sqrt((moved**2 * part.counts).sum(axis=1))
+    assert norms.max() <= part.step * agreement.form.size / 2
+    assert norms.max() > 0
 
 
 def test_steps_are_small_against_the_noise() -> None:

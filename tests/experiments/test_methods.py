@@ -23,9 +23,7 @@ def test_from_sums_is_what_an_estimator_would_publish(people, line, family) -> N
     window = people.window(1024, 0)
     sums = people.training_sums(window)
     contract = methods.agreement(line, people, PROMISE, 1024, label=False)
-    found = methods.from_sums(
-        contract, sums.statistics(label=False), None, np.random.default_rng(5)
-    )
+    found = methods.from_sums(contract, sums, None, np.random.default_rng(5), label=False)
     chosen = (window.start + np.arange(1024)) % (len(people) // 32 * 32)
     X = people.x[chosen][:, :-1] / people.intercept  # encoded columns in [−1, 1]
     model = family(
@@ -37,11 +35,28 @@ def test_from_sums_is_what_an_estimator_would_publish(people, line, family) -> N
 def test_published_input_and_its_ridge(people) -> None:
     contract = methods.agreement(methods.PUBLISHED_INPUT, people, PROMISE, 1024, label=True)
     assert contract.calibration.rule == "published"
-    sums = people.training_sums(people.window(1024, 0)).statistics(label=True)
+    sums = people.training_sums(people.window(1024, 0))
     free, held = (
-        methods.from_sums(contract, sums, ridge, np.random.default_rng(0)) for ridge in (0.0, 1e5)
+        methods.from_sums(contract, sums, ridge, np.random.default_rng(0), label=True)
+        for ridge in (0.0, 1e5)
     )
     assert np.linalg.norm(held) < 0.1 * np.linalg.norm(free)
+
+
+@pytest.mark.parametrize("label", [False, True])
+def test_a_ridge_of_moment_holds_the_slopes_and_leaves_the_intercept_free(people, label) -> None:
+    contract = methods.agreement(methods.MOMENT, people, Promise(1e6, 0.01), 1024, label=label)
+    window = people.window(1024, 0)
+    sums = people.training_sums(window)
+    chosen = (window.start + np.arange(1024)) % (len(people) // 32 * 32)
+    x, y = people.x[chosen], (people.label if label else people.y)[chosen]
+    for ridge in (0.0, 10.0):  # hardly any noise: it is that of least squares, without the mean
+        found = methods.from_sums(contract, sums, ridge, np.random.default_rng(0), label=label)
+        features = x[:, :-1] - x[:, :-1].mean(axis=0)
+        gram = features.T @ features + ridge * np.eye(13)
+        expected = np.linalg.solve(gram, features.T @ y)
+        assert found[:-1] == pytest.approx(expected, abs=0.02)
+        assert (x @ found).mean() == pytest.approx(y.mean(), abs=1e-3)
 
 
 def test_objective_perturbation_is_the_rivals(people) -> None:

@@ -6,7 +6,8 @@ encoded columns of the features (`blurfit.schema.joint`), for the encoded target
 
     score = w₀ + Σ wⱼvⱼ        a number is (score − b)/a in its own units;
                                a label has probability (score + 1)/2, or 1/(1 + e^(−score)) if the
-                               link is logistic; a class has probability score.
+                               link is logistic; a class has probability score; a count is expected
+                               to be e^score if the link is log.
 """
 
 import json
@@ -31,8 +32,9 @@ from blurfit.version import __version__
 if TYPE_CHECKING:
     from blurfit.model.summary import Summary
 
-Link = Literal["linear", "logistic"]
-LINKS: tuple[Link, ...] = ("linear", "logistic")
+Link = Literal["linear", "logistic", "log"]
+LINKS: tuple[Link, ...] = ("linear", "logistic", "log")
+LARGEST_LOGARITHM = 500.0  # of an expected count: whatever is asked, it is a number
 FORMAT, VERSION = "blurfit-model", 1
 
 
@@ -47,12 +49,13 @@ class PublishedModel:
         weights: (outputs, 1 + k), of (1, v): one row, or one for each class of the target.
         count: how many contributed.
         method: how the weights were found, in words.
-        link: how a label's score becomes a probability.
+        link: how a score becomes a label's probability, or an expected count.
         inference: standard errors and what follows from them, in the user's units, for each output.
         refusal: why there are none, where there are none.
         references: the level of each categorical feature that others are compared with.
         software: by what it was learned.
         caveat: why the promise does not hold for this model, where it does not.
+        waves: how many contributed in each wave of a plan; each of them in one wave alone.
     """
 
     agreement: Agreement
@@ -67,10 +70,17 @@ class PublishedModel:
     references: Mapping[str, str] = field(default_factory=dict)
     software: str = field(default_factory=lambda: software())
     caveat: str | None = None
+    waves: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         whole(count=self.count)
         one_of(LINKS, link=self.link)
+        if {"logistic": not self.is_label, "log": not isinstance(self.aim, Numeric)}.get(self.link):
+            raise InvalidValueError(
+                f"Expected another link than {self.link!r} for {self.target!r}."
+            )
+        if self.waves and sum(self.waves) != self.count:
+            raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
         if self.count < self.agreement.quorum:
             raise InvalidValueError(
                 f"Expected count={self.count} of at least the quorum {self.agreement.quorum}: no "
@@ -163,7 +173,7 @@ class PublishedModel:
             self.features,
             references=self.references,
             level=output if isinstance(self.aim, Categorical) else None,
-            log_odds=self.link == "logistic",
+            log_odds=self.link != "linear",
         )
 
     # ---- errors
@@ -229,6 +239,8 @@ class PublishedModel:
             return np.asarray(np.array(self.aim.levels, dtype=object)[score.argmax(axis=-1)])
         if self.is_label:
             return np.asarray(score > 0)
+        if self.link == "log":
+            return np.exp(np.clip(score, -LARGEST_LOGARITHM, LARGEST_LOGARITHM))
         slope, constant = self.aim.affine  # type: ignore[union-attr]
         return np.asarray((score - constant) / slope)
 
@@ -284,6 +296,7 @@ class PublishedModel:
             "caveat": self.caveat,
             "fingerprint": self.fingerprint,
             "count": self.count,
+            "waves": list(self.waves),
             "target": self.target,
             "features": list(self.features),
             "references": dict(self.references),
@@ -328,6 +341,7 @@ class PublishedModel:
                 references=dict(document["references"]),
                 software=str(document["software"]),
                 caveat=document["caveat"],
+                waves=tuple(document["waves"]),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, InvalidValueError):

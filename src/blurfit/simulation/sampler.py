@@ -42,6 +42,24 @@ def exact_totals(agreement: Agreement, records: Any) -> Totals:
     return input_totals(agreement, Statistics.of_records(exact[:, :d], exact[:, d:]))
 
 
+def totals_of_products(agreement: Agreement, count: int, products: FloatArray) -> Totals:
+    """`exact_totals` of `count` records of which only Σ(1, v)(1, v)ᵀ is known, v the columns of
+    `blurfit.schema.joint.values`, the target's last.
+
+    moment: what is sent of zzᵀ, z = (c, ωv). input: q = R_q·x and p = R_p·yx for both losses that
+    an agreement can name, and x = s·(v, 1) (`blurfit.schema.schema.Schema`).
+    """
+    if agreement.mechanism == "moment":
+        scale = agreement.form.scale
+        sums = agreement.form.take(scale[:, None] * products * scale)
+        return Totals(count, sums, agreement.fingerprint)
+    schema, loss = agreement.schema, agreement.loss
+    features = [*range(1, len(products) - 1), *([0] if schema.intercept else [])]
+    gram = (loss.q_bound * schema.scale) ** 2 * products[np.ix_(features, features)]
+    moment = loss.p_bound * schema.scale * products[features, -1]
+    return input_totals(agreement, Statistics(count, gram, moment))
+
+
 def input_totals(agreement: Agreement, statistics: Statistics) -> Totals:
     """A and c as the totals of an `input` collection."""
     sums = np.concatenate([triangle.pack(statistics.gram), statistics.moment])
@@ -50,9 +68,19 @@ def input_totals(agreement: Agreement, statistics: Statistics) -> Totals:
 
 def sampler_for(agreement: Agreement, clean: Totals) -> Sampler:
     """The sampler of the agreement's mechanism, for records whose unblurred totals are `clean`."""
+    if clean.fingerprint != agreement.fingerprint:
+        raise InvalidValueError(
+            f"Expected totals under {agreement.fingerprint}, and got some of another agreement, "
+            f"{clean.fingerprint}. Make them with `exact_totals`."
+        )
     calibration = agreement.calibration
     if isinstance(calibration, MomentCalibration):
         (part,) = agreement.parts
+        if clean.count < 1 or clean.sums.shape != part.deviations.shape:
+            raise InvalidValueError(
+                f"Expected count={clean.count} >= 1 and the {len(part.deviations)} sums of this "
+                f"agreement, and got sums of shape {clean.sums.shape}."
+            )
         growth = math.sqrt(clean.count)  # each of N contributors adds its own noise
         return MomentSampler(clean, part.deviations * growth)
     return InputSampler.of(agreement, statistics_of(agreement, clean))

@@ -14,11 +14,8 @@ from blurfit.theory import certified, excess_risk, gaussian, paper, search
 from blurfit.theory.certified import CurvatureLoss, Scales, Shares
 from blurfit.theory.gradient import log_gradient_delta
 from blurfit.theory.paper import LocalClaim
-from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
+from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Rule, Setting
 from blurfit.validate import inside_unit_interval, nonnegative, positive, whole
-
-Rule = Literal["certified", "published"]
-RULES: tuple[Rule, ...] = ("certified", "published")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 // The public grid on which noise is exact: mirrors `blurfit.agreement.grid`.
 
 import { spectrumFloor } from "./certified.js";
+import { noiseOf } from "./moment.js";
 
 export const ROUNDING = 2 ** -11; // bounds are enlarged by this share, which pays for rounding
 const DISCRETE_SHARE = 1e-3; // of δ, kept back for noise that is discrete
@@ -10,22 +11,19 @@ const WEIGHT_RESOLUTION = 2 ** -20;
 const ERRORS_IN_A_SCALE = 2 ** 12;
 const MOST_STEPS = 2 ** 52;
 
-/** The one grid that follows from the noise; finer where there are two databases. */
-export function gridOf(calibration, isShared = false) {
-  const { setting, mechanism } = calibration;
-  const root = Math.sqrt(setting.quorum);
-  const d = setting.dimension;
-  if (mechanism === "moment") {
-    const slack = (ROUNDING * calibration.sensitivity) / (1 + ROUNDING) / 2;
-    const [m, p] = [calibration.sigma_m / root, calibration.sigma_p / root];
+/** The one grid that follows from the noise; finer where there are two databases. `size` is d for
+ * `input`, and how many rows zzᵀ has for `moment`. */
+export function gridOf(calibration, size, isShared = false) {
+  if (calibration.mechanism === "moment") {
+    const slack = (ROUNDING * calibration.reach.sums) / (1 + ROUNDING) / 2;
     const coarse = isShared ? RESOLUTION.shared : RESOLUTION.moment;
-    const quadratic = Math.min(slack / d, m * coarse);
-    const linear = Math.min((slack * calibration.balance) / Math.sqrt(d), p * coarse);
-    const step = powerOfTwoBelow(linear);
-    return { quadratic: powerOfTwoBelow(quadratic), linear: step, dither: step };
+    const step = powerOfTwoBelow(Math.min(slack / size, noiseOf(calibration) * coarse));
+    return { quadratic: step, linear: step, dither: step };
   }
+  const { setting } = calibration;
+  const root = Math.sqrt(setting.quorum);
   const linear = powerOfTwoBelow((calibration.sigma_b / root) * RESOLUTION.input);
-  const errors = (ERRORS_IN_A_SCALE * d) / Math.min(1, calibration.model.epsilon);
+  const errors = (ERRORS_IN_A_SCALE * size) / Math.min(1, calibration.model.epsilon);
   const scale = powerOfTwoBelow(setting.weight_bound * WEIGHT_RESOLUTION);
   const finest = (scale * leastCurvature(calibration)) / errors;
   return {
