@@ -1,7 +1,6 @@
 """What is shown must not say more than what was promised for it."""
 
 import numpy as np
-import pytest
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.promises import relation_in_words, together_in_words
@@ -12,7 +11,6 @@ from blurfit.simulation.sampler import exact_totals, sampler_for
 SCHEMA = Schema([Numeric(f"x{i}", -1, 1) for i in range(6)], Numeric("y", -1, 1))
 
 
-@pytest.mark.xfail(strict=True, reason="rint(-0.2) is -0.0, and JSON writes it")
 def test_released_weights_have_no_signed_zeros():
     """Their sign is no part of the lattice that the grid pays for, and `Release.mark` ignores it:
     two releases with one mark may show different bytes.
@@ -28,7 +26,6 @@ def test_released_weights_have_no_signed_zeros():
     assert not np.signbit(weights[weights == 0]).any()
 
 
-@pytest.mark.xfail(strict=True, reason="'at most μ = …' is rounded to the nearest")
 def test_at_most_is_rounded_up():
     agreement = Agreement.propose(SCHEMA, epsilon=1.000004, delta=1e-6, quorum=1003)
     local = agreement.calibration.local
@@ -37,7 +34,6 @@ def test_at_most_is_rounded_up():
     assert stated >= local.mu, (stated, local.mu)
 
 
-@pytest.mark.xfail(strict=True, reason="q and p are of 'input' alone")
 def test_blanking_out_is_told_for_both_mechanisms():
     """Under 'moment' nobody sends q and p: u = 0, and the constant and N stay."""
     assert "q = 0" not in relation_in_words("zero-out")

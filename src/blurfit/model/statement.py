@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
 from blurfit.agreement.promises import (
+    at_most,
     condition_in_words,
     either_in_words,
     local_in_words,
@@ -32,11 +33,12 @@ Published = PublishedModel | PublishedMoments
 def as_markdown(model: Published) -> str:
     """The statement for people."""
     agreement, promise = model.agreement, model.guarantee
-    local = agreement.calibration.local
+    local = model.local
     return f"""\
 # Privacy statement
 
-{_subject(model)}, from {model.count:,} contributors (at least {agreement.quorum:,} were required).
+{_subject(model)}, from {model.count:,} contributors (at least
+{model.quorum_in_words} were required).
 
 ## What is protected, and from whom
 
@@ -50,7 +52,7 @@ def as_markdown(model: Published) -> str:
 
 ## What is assumed
 
-- At least {agreement.quorum:,} of the contributors were honest: they added the noise agreed on,
+- At least {model.quorum_in_words} of the contributors were honest: they added the noise agreed on,
   and do not tell it to anyone.
 - Each person contributed once.
 - {_release_assumption(model)}
@@ -70,8 +72,8 @@ def as_markdown(model: Published) -> str:
 | sent by each person | {agreement.width:,} blurred numbers |
 {_columns(model)}| what is published{_if_unproved(promise)} | ε = {promise.epsilon:g}, δ = {promise.delta:g} |
 | neighbours | {promise.neighbours} |
-| {_submission(model)} | μ = {local.mu:.4g}, ε = {local.epsilon:.4g} at δ = {local.delta:.3g} |
-| quorum, count | {agreement.quorum:,}, {model.count:,} |
+| {_submission(model)} | μ = {at_most(local.mu)}, ε = {at_most(local.epsilon)} at δ = {local.delta:.3g} |
+| quorum, count | {model.quorum_in_words}, {model.count:,} |
 | agreement | `{model.fingerprint}` |
 | software | {model.software} |
 """
@@ -90,7 +92,7 @@ def as_yaml(model: Published) -> str:
 
 def _registry_entry(model: Published) -> dict[str, Any]:
     agreement, promise = model.agreement, model.guarantee
-    local = agreement.calibration.local
+    local = model.local
     proved = _proved(model)
     parameters = {"epsilon": proved.epsilon, "delta": proved.delta}
     return {
@@ -123,7 +125,7 @@ def _registry_entry(model: Published) -> dict[str, Any]:
                 "model_name": f"Local noise, distributed over a quorum ({agreement.mechanism})",
                 "actors": (
                     f"Contributors blur their own records. {_sharing(model)}A single submission is "
-                    f"{local.mu:.4g}-GDP, epsilon {local.epsilon:.4g} at delta {local.delta:.3g}. "
+                    f"{at_most(local.mu)}-GDP, epsilon {at_most(local.epsilon)} at delta {local.delta:.3g}. "
                     f"{local_in_words(local)}"
                 ),
                 "release_type": "One release"
@@ -200,7 +202,7 @@ def _promise(model: Published) -> str:
 
 def _databases(model: Published) -> str:
     """What is promised against whoever collected."""
-    agreement, local = model.agreement, model.agreement.calibration.local
+    agreement, local = model.agreement, model.local
     if agreement.databases:
         first, second = names = [_plain(one.name) for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
@@ -210,8 +212,8 @@ def _databases(model: Published) -> str:
         )
     return f"""\
 **The database that collected the submissions.** One submission alone is at most
-μ = {local.mu:.4g} Gaussian differentially private (up to the grid on which its noise is drawn):
-ε = {local.epsilon:.4g} at δ = {local.delta:.3g}, for any two records.
+μ = {at_most(local.mu)} Gaussian differentially private (up to the grid on which its noise is drawn):
+ε = {at_most(local.epsilon)} at δ = {local.delta:.3g}, for any two records.
 **{local_in_words(local)}**"""
 
 
