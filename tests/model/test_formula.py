@@ -13,7 +13,10 @@ from blurfit.model.formula import Formula, parsed
         ("income ~ age + C(region)", Formula("income", ("age", "region"))),
         ("income ~ .", Formula("income", ("age", "education", "region", "married"))),
         ("age ~ region + region", Formula("age", ("region",))),
-        ("married ~ C(region, 'west') + age", Formula("married", ("region", "age"), {"region": "west"})),
+        (
+            "married ~ C(region, 'west') + age",
+            Formula("married", ("region", "age"), {"region": "west"}),
+        ),
     ],
 )
 def test_what_can_be_asked(text, expected) -> None:

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -28,8 +28,16 @@ from blurfit.agreement.grid import (
     Grid,
     enlarged,
 )
-from blurfit.agreement.numbers import Objective, Part, PublicWeights, input_parts, moment_parts
-from blurfit.agreement.terms import Mechanism, Terms
+from blurfit.agreement.numbers import (
+    Form,
+    Objective,
+    Part,
+    PublicWeights,
+    input_parts,
+    moment_parts,
+)
+from blurfit.agreement.terms import Mechanism, Terms, require_digest
+from blurfit.agreement.wave import Wave
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.messages.layout import Layout
@@ -39,7 +47,6 @@ from blurfit.schema.joint import joint_form, values
 from blurfit.schema.schema import Categorical, Schema
 from blurfit.theory.calibrate import calibrate
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.joint_form import JointForm
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moment_calibration import MomentCalibration, calibrate_moment
 
@@ -54,6 +61,8 @@ _FIELDS = {
     "calibration",
     "grid",
     "databases",
+    "wave",
+    "public_rows",
 }
 
 
@@ -67,6 +76,9 @@ class Agreement:
     `weights` are the public weights of the columns (moment), `objective` what the one model
     minimises (input): an agreement has one of them. `databases` are the two between which trust is
     shared, in the order of first and second; there are none if one database collects everything.
+    `wave` is its place in a plan, if there is one: a later wave has a map instead of weights.
+    `public_rows` is the SHA-256 of a public file of rows with the same features, if models are to
+    be read beside one; they are assumed to be public, and not to be the contributors' own.
     """
 
     schema: Schema
@@ -75,6 +87,8 @@ class Agreement:
     weights: PublicWeights | None = None
     objective: Objective | None = None
     databases: tuple[Database, ...] = ()
+    wave: Wave | None = None
+    public_rows: str | None = None
 
     @classmethod
     def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":
@@ -126,12 +140,22 @@ class Agreement:
         """δ of what is published, what is kept back for discrete noise included."""
         return float(f"{self.calibration.model.delta / (1 - DISCRETE_SHARE):.12g}")
 
+    @property
+    def once(self) -> str:
+        """Under which name a person takes part once: the plan's fingerprint, or the agreement's."""
+        return self.fingerprint if self.wave is None else self.wave.plan
+
+    @property
+    def is_later_wave(self) -> bool:
+        """Whether it follows the release of another wave, and so has a map."""
+        return self.wave is not None and self.wave.chart is not None
+
     @cached_property
-    def form(self) -> JointForm:
-        """How a record becomes the vector whose products are sent, for `moment`."""
-        if self.weights is None:
+    def form(self) -> Form:
+        """How a record becomes the numbers that are sent, for `moment`."""
+        if self.mechanism == "input":
             raise InfeasibleError("mechanism='input' sends q and p, and has no joint form.")
-        return joint_form(self.schema, self.weights.constant, self.weights.columns)
+        return _form(self.schema, self.weights, self.wave)
 
     @cached_property
     def loss(self) -> SquaredLoss | LogisticLoss:
@@ -208,24 +232,30 @@ class Agreement:
 
     def _verify(self) -> None:
         shared = bool(self.databases)
+        require_digest(self.public_rows)
+        if self.wave is not None:
+            self.wave.verify()
         if isinstance(self.calibration, InputCalibration):
-            if self.weights is not None or self.objective is None:
+            if self.weights is not None or self.wave is not None or self.objective is None:
                 raise NotCertifiedError("Expected an objective and no weights with 'input'.")
             self.objective.verify(self.schema)
             self._verify_bounds(self.calibration)
-            self.calibration.verify()
+            self.calibration.verify(penalised=self.objective.penalised)
             size = self.schema.dimension
         else:
-            if self.weights is None or self.objective is not None:
-                raise NotCertifiedError("Expected weights and no objective with 'moment'.")
-            self.weights.verify()
+            if self.objective is not None or (self.weights is None) != self.is_later_wave:
+                raise NotCertifiedError(
+                    "Expected weights and no objective with 'moment', or a later wave's map."
+                )
+            if self.weights is not None:
+                self.weights.verify()
             reach = self.form.reach(self.calibration.model.neighbours)
             self.calibration.verify(enlarged(reach))
             size = self.form.size
         self.grid.verify(self.calibration, size=size, shared=shared)
         if shared:
             require_two(self.databases)
-            refuse_unless_shareable(self.calibration, self.grid)
+            refuse_unless_shareable(self.calibration, self.grid, _scale(self.form))
 
     def _verify_bounds(self, calibration: InputCalibration) -> None:
         setting, loss = calibration.setting, self.loss
@@ -258,6 +288,8 @@ class Agreement:
             "calibration": self.calibration.to_dict(),
             "grid": asdict(self.grid),
             "databases": [asdict(one) for one in self.databases],
+            "wave": None if self.wave is None else self.wave.to_dict(),
+            "public_rows": self.public_rows,
         }
 
     @classmethod
@@ -288,7 +320,7 @@ class Agreement:
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Self:
         schema = Schema.from_dict(document["schema"])
-        weights, objective = document["weights"], document["objective"]
+        weights, objective, wave = (document[name] for name in ("weights", "objective", "wave"))
         kind: type[InputCalibration] | type[MomentCalibration] = (
             InputCalibration if document["mechanism"] == "input" else MomentCalibration
         )
@@ -299,6 +331,8 @@ class Agreement:
             weights=None if weights is None else PublicWeights.from_dict(weights, schema),
             objective=None if objective is None else Objective(**objective),
             databases=tuple(Database(**one) for one in document["databases"]),
+            wave=None if wave is None else Wave.from_dict(wave),
+            public_rows=document["public_rows"],
         )
         if found.mechanism != document["mechanism"]:
             raise InvalidValueError(
@@ -351,10 +385,16 @@ class Agreement:
         return agreement
 
 
-def _propose_moment(schema: Schema, terms: Terms) -> Agreement:
+def propose_wave(schema: Schema, terms: Terms, wave: Wave) -> Agreement:
+    """The agreement of a wave: the first one's weights are chosen, a later one has its map."""
+    return _propose_moment(schema, terms, wave)
+
+
+def _propose_moment(schema: Schema, terms: Terms, wave: Wave | None = None) -> Agreement:
     promise = terms.epsilon, terms.delta * (1 - DISCRETE_SHARE)
-    weights = PublicWeights.chosen(schema, terms, promise)
-    form = joint_form(schema, weights.constant, weights.columns)
+    is_later = wave is not None and wave.chart is not None
+    weights = None if is_later else PublicWeights.chosen(schema, terms, promise)
+    form = _form(schema, weights, wave)
     calibration = calibrate_moment(
         *promise,
         reach=enlarged(form.reach(terms.neighbours)),
@@ -365,8 +405,30 @@ def _propose_moment(schema: Schema, terms: Terms) -> Agreement:
     )
     grid = Grid.of(calibration, size=form.size, shared=bool(terms.databases))
     if terms.databases:
-        refuse_unless_shareable(calibration, grid)
-    return Agreement(schema, calibration, grid, weights=weights, databases=terms.databases)
+        refuse_unless_shareable(calibration, grid, _scale(form))
+    return Agreement(
+        schema,
+        calibration,
+        grid,
+        weights=weights,
+        databases=terms.databases,
+        wave=wave,
+        public_rows=terms.public_rows,
+    )
+
+
+def _form(schema: Schema, weights: PublicWeights | None, wave: Wave | None) -> Form:
+    """The products of all columns, or what a later wave's map makes of them."""
+    if weights is not None:
+        return joint_form(schema, weights.constant, weights.columns)
+    if wave is None:
+        raise InvalidValueError("Expected weights, or a wave with a map.")
+    return wave.form(schema)
+
+
+def _scale(form: Form) -> float:
+    """How much larger than on the diagonal the noise on a number can be."""
+    return float(max(1.0, (form.counts**-0.5).max()))
 
 
 def _propose_input(schema: Schema, terms: Terms) -> Agreement:
@@ -403,6 +465,8 @@ def _propose_input(schema: Schema, terms: Terms) -> Agreement:
         local_share=terms.local_share,
         debias=terms.debias,
     )
+    if objective.penalised:  # the bound is for the model that fits best
+        calibration = replace(calibration, excess_risk=None)
     grid = Grid.of(calibration, size=schema.dimension)
     return Agreement(schema, calibration, grid, objective=objective)
 

@@ -21,6 +21,7 @@ confidence, so that all of them hold together with the confidence that is stated
 """
 
 import importlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,7 +34,7 @@ from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
 from blurfit.audit.attacks import Score, nearest
 from blurfit.audit.examination import Finding
 from blurfit.audit.findings import audit
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InvalidValueError, NotPrivateWarning
 from blurfit.validate import one_of, whole
 
 FloatArray = npt.NDArray[np.float64]
@@ -170,7 +171,9 @@ def audit_estimator(
         if seeded:
             model.set_params(random_state=int(generator.integers(2**31)))
         try:
-            model.fit(*table)
+            with warnings.catch_warnings():  # an audit's fits are seeded, and protect nobody
+                warnings.simplefilter("ignore", NotPrivateWarning)
+                model.fit(*table)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise InvalidValueError(
                 f"{model!r} could not be fitted to a table of {len(table[1])} rows: {error}"

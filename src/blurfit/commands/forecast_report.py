@@ -8,10 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from blurfit.agreement.terms import Mechanism
 from blurfit.forecast.results import LEVEL, Forecast, Outlook
 from blurfit.forecast.tuning import Advice
 from blurfit.optional import optional
-from blurfit.theory.calibration import Mechanism
 
 
 def report(found: Forecast, tolerance: float, advice: Sequence[Advice] = ()) -> RenderableType:

@@ -11,7 +11,7 @@ from typing import Any
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
 from blurfit.contributor.journal import Journal, Messages, Part
-from blurfit.contributor.perturb import blur_encoded
+from blurfit.contributor.perturb import blur
 from blurfit.contributor.sending import send_table
 from blurfit.errors import ConflictError, InvalidValueError
 from blurfit.messages.submission_files import SUFFIXES, Writer, open_submissions, rows_at_once
@@ -48,8 +48,8 @@ class _File:
     def begin(self, rows: int) -> None:
         """Any number of rows will do."""
 
-    def blur(self, x: FloatArray, y: FloatArray) -> Messages:
-        return (blur_encoded(self._agreement, x, y).to_bytes(),)
+    def blur(self, exact: FloatArray) -> Messages:
+        return (blur(self._agreement, exact).to_bytes(),)
 
     def send(self, part: Part) -> bool:  # noqa: ARG002
         return False

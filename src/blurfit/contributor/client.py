@@ -14,7 +14,7 @@ import httpx2 as httpx
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
 from blurfit.contributor.journal import Journal, Messages, Part
-from blurfit.contributor.perturb import blur_encoded, perturb
+from blurfit.contributor.perturb import blur, perturb
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.errors import InvalidValueError
 from blurfit.messages.submissions import Submission, Submissions
@@ -129,12 +129,12 @@ class _OneService:
     def begin(self, rows: int) -> None:
         self._invitations = invitations_for(rows, self._invitations)
 
-    def blur(self, x: FloatArray, y: FloatArray) -> Messages:
-        return (blur_encoded(self._agreement, x, y).to_bytes(),)
+    def blur(self, exact: FloatArray) -> Messages:
+        return (blur(self._agreement, exact).to_bytes(),)
 
     def send(self, part: Part) -> bool:
         tokens, (message,) = self._invitations[part.start : part.stop], part.messages
-        self._client.post(self._agreement.fingerprint, message, part.stop - part.start, tokens)
+        self._client.post(part.under, message, part.stop - part.start, tokens)
         return True
 
     def finish(self, journal: Journal, rows: int) -> None:

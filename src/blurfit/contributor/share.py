@@ -18,9 +18,9 @@ of `calibration.local`.
 makes sure of (`blurfit.agreement.databases`). So the sums are those of one database, to the
 last bit.
 
-A seed is drawn for each record and used once. If a record were shared twice under two names it
-would be counted twice: `blurfit.contributor.shared_client` keeps what it
-has drawn until both have it.
+A seed is drawn for each record and used once. If a record were shared twice under two identifiers,
+it would be counted twice: `blurfit.contributor.shared_client` keeps what it has drawn until both
+have it.
 """
 
 import secrets

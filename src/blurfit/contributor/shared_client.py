@@ -20,7 +20,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
 from blurfit.contributor.journal import Journal, Messages, Part
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
-from blurfit.contributor.share import SharedRecords, share, share_encoded
+from blurfit.contributor.share import SharedRecords, share, share_exact
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
 from blurfit.protocol.wire import BINARY, INVITATION
@@ -95,7 +95,8 @@ class SharedClient:
                 f"Expected two invitations, one from each database, and got {len(invitations)}."
             )
         messages = shared.first.to_bytes(), shared.second.to_bytes()
-        failures = self.post(messages, len(shared), [[one] for one in invitations] or [[], []])
+        tokens = [[one] for one in invitations] or [[], []]
+        failures = self.post(self.agreement.fingerprint, messages, len(shared), tokens)
         held = tuple(one.name for one in self.agreement.databases if one.name not in failures)
         return SharedReceipt(self.agreement.fingerprint, shared.identifier, held, failures)
 
@@ -115,7 +116,11 @@ class SharedClient:
         return send_table(self.agreement, table, _TwoServices(self, invitations), **options)
 
     def post(
-        self, messages: Messages, rows: int, invitations: Sequence[Sequence[str]]
+        self,
+        fingerprint: str,
+        messages: Messages,
+        rows: int,
+        invitations: Sequence[Sequence[str]],
     ) -> dict[str, BlurfitError]:
         """Send the seed, and then the share; tells why, for those that do not have theirs."""
         failures: dict[str, BlurfitError] = {}
@@ -127,7 +132,7 @@ class SharedClient:
             headers = {INVITATION: ",".join(tokens)} if tokens else {}
             try:
                 answer = exchange.post(
-                    f"/collections/{self.agreement.fingerprint}/submissions",
+                    f"/collections/{fingerprint}/submissions",
                     message,
                     content_type=BINARY,
                     headers=headers,
@@ -164,13 +169,14 @@ class _TwoServices:
             invitations_for(rows, some, f"of {database.name} ") for database, some in given
         ]
 
-    def blur(self, x: FloatArray, y: FloatArray) -> Messages:
-        shared = share_encoded(self._client.agreement, x, y)
+    def blur(self, exact: FloatArray) -> Messages:
+        shared = share_exact(self._client.agreement, exact)
         return shared.first.to_bytes(), shared.second.to_bytes()
 
     def send(self, part: Part) -> bool:
         tokens = [some[part.start : part.stop] for some in self._invitations]
-        for failure in self._client.post(part.messages, part.stop - part.start, tokens).values():
+        rows = part.stop - part.start
+        for failure in self._client.post(part.under, part.messages, rows, tokens).values():
             raise failure
         return True
 

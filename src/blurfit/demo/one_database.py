@@ -14,15 +14,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.terms import Mechanism
 from blurfit.arrays import FloatArray
 from blurfit.contributor.perturb import perturb_table
 from blurfit.datasets import Census, make_census
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.optional import optional
-from blurfit.schema.schema import Numeric
+from blurfit.schema.columns import Numeric
+from blurfit.schema.joint import Units, units, values
 from blurfit.store.store import Store
-from blurfit.theory.calibration import Mechanism
 
 EPSILON, DELTA, QUORUM = 1.0, 1e-6, 40_000
 CONTRIBUTORS, HELD_OUT, BATCH = 50_000, 10_000, 2_500
@@ -43,9 +44,10 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
     quorum = min(QUORUM, contributors)
     models = {name: _collect(console, name, inside, quorum) for name in MECHANISMS}
     weights = {"no privacy": without_privacy(inside)}
-    weights |= {name: model.weights for name, model in models.items()}
+    weights |= {name: model.weights[0] for name, model in models.items()}
     console.print(coefficients(people, weights), "")
     console.print(errors(outside, weights), "")
+    show(console, models["moment"])
     console.print(Markdown(as_markdown(models["moment"])), "")
     example = {name: values[0] for name, values in outside.table.items()}
     predicted = models["moment"].predict(example)
@@ -78,9 +80,16 @@ def _collect(console: Console, mechanism: Mechanism, people: Census, quorum: int
 
 
 def without_privacy(people: Census) -> FloatArray:
-    """The weights of least squares on the records themselves."""
-    x, y = people.schema.encode(people.table)
-    return np.asarray(np.linalg.solve(x.T @ x, x.T @ y))
+    """The weights of (1, v) by least squares on the records themselves."""
+    v = values(people.schema, people.table)
+    found = np.linalg.lstsq(np.column_stack([np.ones(len(v)), v[:, :-1]]), v[:, -1], rcond=None)[0]
+    return np.asarray(found)
+
+
+def show(console: Console, model: PublishedModel) -> None:
+    """The model's summary as it is, in lines of its own."""
+    console.print(str(model.summary()), markup=False, highlight=False, soft_wrap=True)
+    console.print("")
 
 
 def coefficients(people: Census, weights: dict[str, FloatArray]) -> Table:
@@ -89,52 +98,53 @@ def coefficients(people: Census, weights: dict[str, FloatArray]) -> Table:
     table.add_column("coefficient")
     for name in weights:
         table.add_column(name, justify="right")
-    found = [people.schema.coefficients(w) for w in weights.values()]
-    table.add_row("(intercept)", *(f"{c.intercept:,.0f}" for c in found))
-    for name in found[0].effects:
-        table.add_row(name, *(f"{c.effects[name]:,.0f}" for c in found))
+    told = _units(people)
+    found = np.array([told.apply(w) for w in weights.values()])
+    for name, row in zip(told.names, found.T, strict=True):
+        table.add_row(name, *(f"{value:,.0f}" for value in row))
     return table
 
 
 def errors(people: Census, weights: dict[str, FloatArray]) -> Table:
     """How far several models are off on average, and against no privacy."""
-    x, y = people.schema.encode(people.table)
-    found = {name: float(np.sqrt(np.mean((x @ w - y) ** 2))) for name, w in weights.items()}
+    v = values(people.schema, people.table)
+    x, y = v[:, :-1], v[:, -1]
+    found = {
+        name: float(np.sqrt(np.mean((w[0] + x @ w[1:] - y) ** 2))) for name, w in weights.items()
+    }
     found["always the mean"] = float(y.std())
-    half = _income_range(people) / 2
     table = Table("model", "error", "over no privacy", title="Error on people who took no part")
     for name, error in found.items():
-        table.add_row(name, f"{error * half:,.0f}", f"{error / found['no privacy']:.3f}")
+        told = error / _units(people).scale
+        table.add_row(name, f"{told:,.0f}", f"{error / found['no privacy']:.3f}")
     return table
 
 
-def _income_range(people: Census) -> float:
-    target = people.schema.target
-    assert isinstance(target, Numeric)
-    return target.width
+def _units(people: Census) -> Units:
+    schema = people.schema
+    return units(schema, schema.target.name, [feature.name for feature in schema.features])
 
 
 def _plot(
     people: Census, weights: dict[str, FloatArray], model: PublishedModel, path: Path
 ) -> None:
-    """Coefficients side by side, in thousands over each answer's whole range, with the noise's
-    reach.
-    """
+    """Coefficients side by side, in thousands over each answer's whole range, with their errors."""
     optional("matplotlib").use("Agg")
     plt = optional("matplotlib.pyplot")
 
-    names = [column for column in people.schema.columns if column != "(intercept)"]
-    scale = _income_range(people) / np.sqrt(len(people.schema.features) + 1) / 1000
+    told = _units(people)
+    widths = {one.name: one.width for one in people.schema.features if isinstance(one, Numeric)}
+    scale = np.array([widths.get(name, 1.0) for name in told.names[1:]]) / 1000
     figure, axis = plt.subplots(figsize=(9, 6))
     for index, (label, w) in enumerate(weights.items()):
-        places = np.arange(len(names)) + 0.25 * (index - 1)
-        errors = None
-        if label == "moment" and model.uncertainty is not None:
-            errors = 1.96 * scale * np.sqrt(np.diag(model.uncertainty.covariance))[: len(names)]
-        axis.barh(places, scale * w[: len(names)], height=0.24, label=label, xerr=errors)
-    axis.set_yticks(range(len(names)), names)
+        places = np.arange(len(scale)) + 0.25 * (index - 1)
+        reach = None
+        if label == "moment" and model.inference:
+            reach = scale * [1.96 * one.standard_error for one in model.estimates()[1:]]
+        axis.barh(places, scale * told.apply(w)[1:], height=0.24, label=label, xerr=reach)
+    axis.set_yticks(range(len(scale)), told.names[1:])
     axis.invert_yaxis()
-    axis.set_xlabel("effect of the answer's whole range on income, thousands (95% for the noise)")
+    axis.set_xlabel("effect of the answer's whole range on income, thousands (95 % intervals)")
     axis.set_title(f"{people.name}, {model.count:,} people, ε = {EPSILON:g}, δ = {DELTA:g}")
     axis.legend()
     figure.tight_layout()

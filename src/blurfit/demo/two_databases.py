@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -28,6 +29,7 @@ from blurfit.demo.one_database import (
     QUORUM,
     coefficients,
     errors,
+    show,
     without_privacy,
 )
 from blurfit.errors import NotCertifiedError
@@ -51,38 +53,36 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
     people = make_census(contributors + HELD_OUT, seed=2026)
     inside, outside = people.head(contributors), people.take(HELD_OUT, start=contributors)
     quorum = min(QUORUM, contributors)
-    promise = {"epsilon": EPSILON, "delta": DELTA, "quorum": quorum}
+    promise: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "quorum": quorum}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
         token = tokens.new_token()
         first, second = (
             running.enter_context(_running(Path(folder), name, token)) for name in NAMES
         )
         shared = Agreement.propose(
-            people.schema,
-            trust="shared",
-            databases=[(one.name, one.url) for one in (first, second)],
-            **promise,
+            people.schema, databases=[(one.name, one.url) for one in (first, second)], **promise
         )
         console.print(
             f"[bold]{contributors:,} people of a {people.name}[/bold] share their blurred answers "
             f"between {first.name} ({first.url}) and {second.name} ({second.url}).\n"
         )
-        names = _collect(console, shared, inside, first, second)
+        identifiers = _collect(console, shared, inside, first, second)
         model = _publish(shared, first, second)
         console.print(f"Both databases serve the same model, from {model.count:,} people.\n")
-        masked, seeds = (_seen(database, shared, names) for database in (first, second))
+        masked, seeds = (_seen(database, shared, identifiers) for database in (first, second))
     whole = Agreement.propose(people.schema, **promise)
     blurred = perturb_table(whole, inside.table)
     with Store() as store:
         store.add(whole, blurred)
         one = store.publish(whole)
     weights = {"no privacy": without_privacy(inside)}
-    weights |= {"one database": one.weights, "two databases": model.weights}
+    weights |= {"one database": one.weights[0], "two databases": model.weights[0]}
     console.print(coefficients(people, weights), "")
     console.print(errors(outside, weights), "")
+    show(console, model)
     console.print(Markdown(as_markdown(model)), "")
     out.mkdir(parents=True, exist_ok=True)
-    _plot(inside, blurred.linear[:, -1], masked, seeds, out / "two-databases.png")
+    _plot(inside, blurred.numbers[:, -1], masked, seeds, out / "two-databases.png")
     model.save(out / "two-databases-model.json")
     console.print(f"Wrote {out / 'two-databases.png'} and {out / 'two-databases-model.json'}.")
 
@@ -115,13 +115,13 @@ def _running(folder: Path, name: str, peer_token: str) -> Iterator[Running]:
 def _collect(
     console: Console, agreement: Agreement, people: Census, first: Running, second: Running
 ) -> ByteArray:
-    """Open both, blur, share and send in batches; the names, in the order of the people."""
+    """Open both, blur, share and send in batches; the identifiers, in the order of the people."""
     roles: tuple[tuple[Running, Role], ...] = ((first, "first"), (second, "second"))
     for database, role in roles:
         with database.administer() as remote:
             # Everyone is played here, so nobody is invited; in earnest, keep the default.
             remote.open(agreement, role=role, invited=False)
-    names = []
+    identifiers = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with SharedClient(agreement) as client, Progress(*columns, console=console) as progress:
         task = progress.add_task("blur, share and send", total=len(people))
@@ -131,9 +131,9 @@ def _collect(
             receipt = client.submit(shared)
             for failure in receipt.failures.values():
                 raise failure
-            names.append(shared.first.identifiers)
+            identifiers.append(shared.first.identifiers)
             progress.advance(task, len(batch))
-    return np.concatenate(names)
+    return np.concatenate(identifiers)
 
 
 def _publish(agreement: Agreement, first: Running, second: Running) -> PublishedModel:
@@ -146,13 +146,13 @@ def _publish(agreement: Agreement, first: Running, second: Running) -> Published
     return model
 
 
-def _seen(database: Running, agreement: Agreement, names: ByteArray) -> FloatArray:
+def _seen(database: Running, agreement: Agreement, identifiers: ByteArray) -> FloatArray:
     """The last number that a database has of each person, as a share of 2⁶⁴."""
     found: dict[bytes, int] = {}
     store, collection = database.store, database.store.collection(agreement.fingerprint)
     for rows, words in store.read(lambda connection: list(blocks.rows(connection, collection))):
         found |= dict(zip(rows.view("S16").ravel().tolist(), words[:, -1].tolist(), strict=True))
-    return np.array([found[name] for name in names.view("S16").ravel().tolist()]) / 2.0**64
+    return np.array([found[one] for one in identifiers.view("S16").ravel().tolist()]) / 2.0**64
 
 
 def _plot(
@@ -168,7 +168,7 @@ def _plot(
     rich = income > np.median(income)
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.8))
     panels = (
-        ("one database: blurred p̃", blurred),
+        ("one database: a blurred number", blurred),
         (f"{NAMES[0]}: share / 2⁶⁴", masked),
         (f"{NAMES[1]}: seed / 2⁶⁴", seeds),
     )

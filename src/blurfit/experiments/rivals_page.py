@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -25,6 +26,8 @@ from blurfit.experiments.trials import Row, read_csv
 
 NAME = "rivals2026"
 RELATIONS = {"zero-out": "zero-out, their relation", "replace": "replace, ours"}
+COLOURS = ("tab:red", "tab:blue", "tab:green", "tab:purple", "tab:orange")
+MARKERS = ".v^<>sPXD*"
 BEGIN, END = f"<!-- {NAME}: begin -->", f"<!-- {NAME}: end -->"
 
 
@@ -36,14 +39,15 @@ def draw_rivals(figure: Figure, rows: Sequence[Row]) -> None:
     for axis, relation in zip(axes, relations, strict=True):
         chosen = under(errors, relation)
         epsilons = sorted({cell.epsilon for cell in chosen})
+        best = best_of(chosen, list(RIVAL_LINES))
         for line in (NO_PRIVACY, *RIVAL_LINES, *OURS):
             means = [
                 geometric_mean(_at(chosen, epsilon), line, PRIVATE_MEAN) for epsilon in epsilons
             ]
-            axis.plot(epsilons, means, label=line, **_style(line))
+            axis.plot(epsilons, means, label=line, **_style(line, best))
         axis.axhline(1.0, color="grey", linestyle=":", label=PRIVATE_MEAN)
         axis.set(xscale="log", yscale="log", xlabel="ε", title=RELATIONS[relation])
-        axis.set_ylim(0.1, 4)
+        axis.set_ylim(0.25, 4)
         axis.grid(alpha=0.3, which="both")
     axes[0].set_ylabel("test error over a private mean's")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=7)
@@ -53,12 +57,18 @@ def _at(errors: Errors, epsilon: float) -> Errors:
     return {cell: lines for cell, lines in errors.items() if cell.epsilon == epsilon}
 
 
-def _style(line: str) -> dict[str, object]:
+def _style(line: str, best: str) -> dict[str, Any]:
+    """Ours in colour, the best rival in black, all others grey: what matters is seen first."""
     if line in OURS:
-        return {"linewidth": 2.5, "marker": "o", "markersize": 4}
+        colour = COLOURS[list(OURS).index(line) % len(COLOURS)]
+        return {"color": colour, "linewidth": 2.5, "marker": "o", "markersize": 4, "zorder": 3}
     if line == NO_PRIVACY:
         return {"color": "black", "linestyle": "--"}
-    return {"linewidth": 1, "marker": ".", "alpha": 0.8}
+    place = list(RIVAL_LINES).index(line)
+    look = {"marker": MARKERS[place % len(MARKERS)], "markersize": 4}
+    if line == best:
+        return look | {"color": "black", "linewidth": 2, "zorder": 2}
+    return look | {"color": "darkgrey", "linewidth": 1}
 
 
 def write_rivals_page(path: Path, folder: Path, facts: Facts) -> None:
@@ -79,8 +89,10 @@ def measured_text(rows: Sequence[Row], facts: Facts) -> str:
     sets = list(dict.fromkeys(cell.data for cell in errors))
     trials = min(len(values) for lines in errors.values() for values in lines.values())
     people = "made up" if facts.synthetic else "real"
+    rows_option = f" --rows {facts.rows}" if facts.synthetic else ""
     parts = [
-        f"Measured with `blurfit reproduce {NAME} --trials {trials}`: {len(sets)} sets "
+        f"Measured with `blurfit reproduce {NAME} --trials {trials}{rows_option}`: "
+        f"{len(sets)} sets "
         f"({', '.join(sets)}; the people are {people}), ε on six values from 0.1 to 10, "
         f"δ = 1/n², {trials} paired trials in each cell.",
     ]
@@ -103,11 +115,16 @@ def _answers(errors: Errors) -> str:
             for cell, lines in errors.items()
             if lines[line].mean() > 1.05 * lines[PRIVATE_MEAN].mean()
         ]
+        worse = sum(
+            lines[line].mean() > 1.1 * min(lines[rival].mean() for rival in RIVAL_LINES)
+            for lines in errors.values()
+        )
         sentences.append(
             f"- **{line}** against the best rival, {best}: error {ratio:.3f} times as large "
             f"(95%: {low:.3f} to {high:.3f}); {record.wins} cells won, {record.losses} lost, "
             f"{record.even} even (sign test p = {record.p_value:.2g}); more than 5% worse than a "
-            f"private mean in {len(mean)} of {len(errors)} cells."
+            f"private mean in {len(mean)} of {len(errors)} cells, and more than 10% worse than "
+            f"whichever rival did best there in {worse}."
         )
     return "\n".join(sentences)
 

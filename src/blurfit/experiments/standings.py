@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy.stats import binomtest
 
 from blurfit.experiments.trials import Row
+from blurfit.simulation.entropy import generator_for
 
 FloatArray = npt.NDArray[np.float64]
 RESAMPLES, CONFIDENCE = 1000, 0.975
@@ -70,7 +71,7 @@ def geometric_mean(errors: Errors, line: str, other: str) -> float:
 
 def interval(errors: Errors, line: str, other: str, seed: int = 0) -> tuple[float, float]:
     """95% of that geometric mean when the trials of each cell are resampled, in pairs."""
-    generator = np.random.default_rng(seed)
+    generator = generator_for(seed)
     total = np.zeros(RESAMPLES)
     for lines in errors.values():
         chosen = generator.integers(len(lines[line]), size=(RESAMPLES, len(lines[line])))
@@ -81,7 +82,7 @@ def interval(errors: Errors, line: str, other: str, seed: int = 0) -> tuple[floa
 
 def against(errors: Errors, line: str, other: str, seed: int = 0) -> Record:
     """Wins and losses by the paired bootstrap in each cell."""
-    generator = np.random.default_rng(seed)
+    generator = generator_for(seed)
     wins = losses = 0
     for lines in errors.values():
         difference = lines[line] - lines[other]

@@ -1,17 +1,18 @@
-"""Who came twice: the same name in several files, or several times in one.
+"""Who came twice: the same identifier in several files, or several times in one.
 
-The same name with the same numbers counts once, as in the store; with other numbers it is a
+The same identifier with the same numbers counts once, as in the store; with other numbers it is a
 conflict. To know this of any number of rows in little memory:
 
-1. The first eight bytes of all names go to temporary files, apart by their value, some million in
-   each. Sorted, one file at a time, they show which occur twice. Usually none does, and that is
-   all: names are 128 random bits.
+1. The first eight bytes of all identifiers go to temporary files, apart by their value, some
+   million in each. Sorted, one file at a time, they show which occur twice. Usually none does, and
+   that is all: identifiers are 128 random bits.
 2. Otherwise the rows whose prefix occurs twice are looked at again, with a digest of their numbers
-   (BLAKE2b, 128 bits, as in the store), again apart by their names. Rows with the same name and
-   another digest are a conflict; of those with the same, the first counts.
+   (BLAKE2b, 128 bits, as in the store), again apart by their identifiers. Rows with the same
+   identifier and another digest are a conflict; of those with the same, the first counts.
 
 Memory does not grow with the number of rows but for one bit for each, and only if some repeat.
-Whoever makes names up can bring one file out of balance, which costs memory and changes no result.
+Whoever makes identifiers up can bring one file out of balance, which costs memory and changes no
+result.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,12 +24,13 @@ from typing import IO, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from blurfit.arrays import WordArray
 from blurfit.errors import ConflictError
-from blurfit.files.scan import RECORD, Records, Task, Words, apart
+from blurfit.files.scan import RECORD, Records, Task, apart
 
 ByteArray = npt.NDArray[np.uint8]
 
-AT_ONCE = 2**20  # names in one temporary file
+AT_ONCE = 2**20  # identifiers in one temporary file
 MOST_FILES = 256
 MOST_SUSPECTS = 2**20  # prefixes that are looked for one by one; if there are more, all rows are
 
@@ -70,11 +72,11 @@ class Spill:
 
 
 def partitions_for(rows: int) -> int:
-    """In how many temporary files so many names go; not in more than may be open at once."""
+    """In how many temporary files so many identifiers go; not in more than may be open at once."""
     return min(MOST_FILES, max(1, -(-rows // AT_ONCE)))
 
 
-def suspects(found: Iterable[Words]) -> Words | None:
+def suspects(found: Iterable[WordArray]) -> WordArray | None:
     """The prefixes that occur twice as one array in order; None if they are too many."""
     kept, many = [np.empty(0, dtype="<u8")], 0
     for prefixes in found:
@@ -92,7 +94,7 @@ def tell_apart(
     partitions = partitions_for(rows)
     with Spill(partitions, RECORD) as spill:
         for batch in batches:
-            words = np.ascontiguousarray(batch["name"][:, 0])
+            words = np.ascontiguousarray(batch["identifier"][:, 0])
             for partition, part in enumerate(apart(batch, words, partitions)):
                 spill.append(partition, part)
         for partition in range(partitions):
@@ -105,7 +107,7 @@ def tell_apart(
     return groups
 
 
-def _by_group(places: npt.NDArray[np.uint32]) -> Iterator[tuple[tuple[int, int], Words]]:
+def _by_group(places: npt.NDArray[np.uint32]) -> Iterator[tuple[tuple[int, int], WordArray]]:
     wide = places.astype(np.uint64)
     keys = (wide[:, 0] << np.uint64(32)) | wide[:, 1]
     order = np.argsort(keys, kind="stable")
@@ -114,7 +116,7 @@ def _by_group(places: npt.NDArray[np.uint32]) -> Iterator[tuple[tuple[int, int],
         yield (key >> 32, key & 0xFFFFFFFF), part
 
 
-def _with_bits(bits: ByteArray | None, rows: Words) -> ByteArray:
+def _with_bits(bits: ByteArray | None, rows: WordArray) -> ByteArray:
     """Bits with those of some more rows set."""
     held = 0 if bits is None else len(bits)
     wider = np.zeros(max(held, int(rows.max()) // 8 + 1), dtype=np.uint8)
@@ -125,11 +127,11 @@ def _with_bits(bits: ByteArray | None, rows: Words) -> ByteArray:
 
 
 def _again(found: Records) -> tuple[Records, Records]:
-    """The rows whose name came before, and beside each the one before it."""
-    place, name = found["place"], found["name"]
-    order = np.lexsort((place[:, 2], place[:, 1], place[:, 0], name[:, 1], name[:, 0]))
+    """The rows whose identifier came before, and beside each the one before it."""
+    place, key = found["place"], found["identifier"]
+    order = np.lexsort((place[:, 2], place[:, 1], place[:, 0], key[:, 1], key[:, 0]))
     found = found[order]
-    same = (found["name"][1:] == found["name"][:-1]).all(axis=1)
+    same = (found["identifier"][1:] == found["identifier"][:-1]).all(axis=1)
     return found[1:][same], found[:-1][same]
 
 
@@ -144,9 +146,10 @@ def _refuse_conflicts(again: Records, before: Records, tasks: Sequence[Task]) ->
         file, group, row = (int(number) for number in record["place"])
         return f"row {row} of row group {group} of {names[file]!r}"
 
-    name = again[one]["name"].tobytes().hex()
+    twice = again[one]["identifier"].tobytes().hex()
     raise ConflictError(
-        f"Expected identifier={name!r} to carry the same numbers wherever it occurs, but "
-        f"{where(again[one])} has others than {where(before[one])}: a name is for one submission. "
+        f"Expected identifier={twice!r} to carry the same numbers wherever it occurs, but "
+        f"{where(again[one])} has others than {where(before[one])}: an identifier is for one"
+        " submission. "
         "Find out which file is wrong, and leave it out."
     )

@@ -1,6 +1,6 @@
 """A closed collection as a file of submissions, from which others can learn with more of the kind.
 
-What belongs to the collection's one release goes along (`blurfit.learning.release`):
+What belongs to the collection's one release goes along (`blurfit.model.release`):
 
 | collection | its file |
 | --- | --- |

@@ -1,18 +1,19 @@
 """Learn from files of submissions: a lake that was exported from several databases, or that bulk
 contributors wrote.
 
-    files ─ scan (check, add, names) ─► sums, suspects ─ tell apart ─► N, A, c ─ learn ─► receipts
+    files ─ scan (check, add) ─► sums, suspects ─ tell apart ─► totals ─ learn ─► receipts
 
-Every row is checked as the service checks an arrival (`Screen`), every name counts once, and sums
-are exact, so the model is the one that a store would publish of the same submissions, to the last
-bit, whatever the files, their order, and who did the work. And there is one release, as from a
-store (`blurfit.learning.release`, `blurfit.files.receipt`).
+Every row is checked as the service checks an arrival (`Screen`), every identifier counts once, and
+sums are exact, so the model is the one that a store would publish of the same submissions, to the
+last bit, whatever the files, their order, and who did the work. And there is one release, as from a
+store (`blurfit.model.release`, `blurfit.files.receipt`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import ConflictError
@@ -21,11 +22,10 @@ from blurfit.files.engines import Engine, Progress
 from blurfit.files.receipt import Receipts
 from blurfit.files.scan import Task, agreed
 from blurfit.files.sources import find, identify, open_stream
-from blurfit.learning.release import Release
-from blurfit.learning.statistics import Statistics
-from blurfit.learning.sums import total
+from blurfit.learning.sums import Totals, total
 from blurfit.messages.submission_files import SubmissionFile, rows_at_once
 from blurfit.model.published import PublishedModel
+from blurfit.model.release import Release
 
 GROUPS_AT_ONCE = 4  # as large as ours are: 32 MiB of rows a task
 
@@ -72,10 +72,10 @@ def _tasks(number: int, place: str, file: SubmissionFile, agreement: Agreement) 
         yield Task(number, place, first, file.groups, rows)
 
 
-def statistics(
+def totals(
     agreement: Agreement, plan: Plan, engine: Engine, progress: Progress = _nobody_watches
-) -> Statistics:
-    """N, A and c of all submissions in the files, each counted once.
+) -> Totals:
+    """What all submissions in the files come to, each counted once.
 
     For `input` they must not be shown: learn one model from them, and record it.
     """
@@ -101,14 +101,22 @@ def statistics(
 
 
 def learn_files(
+    agreement: Agreement, words: Iterable[str], engine: Engine, **options: Any
+) -> PublishedModel:
+    """The one model of some files; arguments as for `release_files`."""
+    return PublishedModel.from_json(release_files(agreement, words, engine, **options).text())
+
+
+def release_files(
     agreement: Agreement,
     words: Iterable[str],
     engine: Engine,
     *,
     receipt: Path | None = None,
     progress: Callable[[int, int], object] = _nobody_at_all,
-) -> PublishedModel:
-    """The one model of some files: learned and recorded now, or what was recorded before.
+) -> Release:
+    """The one release of some files, its model and, for `moment`, its moments: learned and recorded
+    now, or what was recorded before.
 
     Args:
         agreement: what everyone agreed on; it is verified first.
@@ -126,7 +134,7 @@ def learn_files(
         files = list(pool.map(identify, places))
     receipts = Receipts.of(agreement.fingerprint, places, files, receipt)
     if (found := receipts.find()) is not None:
-        return PublishedModel.from_json(found.text())
+        return found
     plan = Plan.of(agreement, places)
     done = 0
 
@@ -135,21 +143,22 @@ def learn_files(
         done += rows
         progress(done, plan.rows)
 
-    sums = statistics(agreement, plan, engine, count)
+    found_totals = totals(agreement, plan, engine, count)
     for place, before in zip(places, files, strict=True):
         if identify(place) != before:
             raise ConflictError(
                 f"Expected {place!r} to stay as it was, but it was written to meanwhile. Nothing "
                 "was published; let whoever writes it finish, and run the same again."
             )
-    release = Release.of(agreement, sums)
+    release = Release.of(agreement, found_totals)
     _refuse_a_second(release, plan)
-    return PublishedModel.from_json(receipts.record(release).text())
+    return receipts.record(release)
 
 
 def _refuse_a_second(release: Release, plan: Plan) -> None:
     """From submissions that something was released from, allow that very release alone."""
-    if plan.marks and (release.model is None or plan.marks != {release.mark()}):
+    shown = release.model or release.moments
+    if plan.marks and (shown is None or plan.marks != {release.mark()}):
         raise ConflictError(
             "A model has been published from some of these submissions before they were exported, "
             "and these files together are not the same people. A second release would give away "

@@ -2,7 +2,7 @@
 
 A model from files that are then added to would give away whoever came in between; so a set of files
 has one release, the receipt holds it, and whoever asks again gets the same bytes. A set that has
-changed since is refused (`blurfit.learning.release` has the reasons).
+changed since is refused (`blurfit.model.release` has the reasons).
 
 There is a receipt in every folder that holds one of the files, because a later run may name some of
 the folders only; and one more where the caller wants it, which is needed if all files are on other
@@ -30,13 +30,14 @@ import msgspec
 
 from blurfit.errors import ConflictError, InvalidValueError
 from blurfit.files.sources import Identity
-from blurfit.learning.release import Release
+from blurfit.model.release import Release
 
 FORMAT, VERSION = "blurfit-release", 1
 
 
 class ReleaseReceipt(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What is recorded: of which files, and the model's text, or why there will never be one.
+    """What is recorded: of which files, the texts of the model and of its moments, or why there
+    will never be any.
 
     A claim has neither: it says in which folder to look (`decided_in`).
     """
@@ -47,7 +48,7 @@ class ReleaseReceipt(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     files: list[tuple[str, int, str]]
     decided_in: str
     model: str | None = None
-    statistics: str | None = None
+    moments: str | None = None
     refusal: str | None = None
 
     @property
@@ -57,7 +58,7 @@ class ReleaseReceipt(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     def release(self) -> Release:
         """What was released."""
-        return Release(self.model, self.statistics, self.refusal)
+        return Release(self.model, self.moments, self.refusal)
 
 
 @dataclass(frozen=True)

@@ -14,21 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import BoolArray, ByteArray, FloatArray, WordArray
 from blurfit.errors import InvalidValueError
 from blurfit.files.sources import open_stream
 from blurfit.learning.admission import Screen
 from blurfit.learning.sums import block_sums, merged, rows_that_add_exactly
 from blurfit.messages.submission_files import SubmissionFile
 
-ByteArray = npt.NDArray[np.uint8]
-FloatArray = npt.NDArray[np.float64]
-Words = npt.NDArray[np.uint64]
 Parts = list[tuple[int, FloatArray]]
 
 BYTES_AT_ONCE = 2**20  # rows that are looked at and added while they are in the cache
 
-# One row that may have come before: its name, a digest of its numbers, and where it is.
-RECORD = np.dtype([("name", "<u8", 2), ("digest", "<u8", 2), ("place", "<u4", 3)])
+# One row that may have come before: its identifier, a digest of its numbers, and where it is.
+RECORD = np.dtype([("identifier", "<u8", 2), ("digest", "<u8", 2), ("place", "<u4", 3)])
 Records = npt.NDArray[np.void]
 
 
@@ -47,10 +45,10 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Scanned:
-    """What a task found: counts and sums, and the first eight bytes of each name."""
+    """What a task found: counts and sums, and the first eight bytes of each identifier."""
 
     parts: Parts
-    prefixes: Words
+    prefixes: WordArray
 
 
 @lru_cache(maxsize=8)
@@ -62,18 +60,18 @@ def agreed(text: str) -> tuple[Agreement, Screen, int]:
 
 
 def scan(text: str, task: Task) -> Scanned:
-    """Check each row as the service would, add those that count, and keep their names' prefixes."""
+    """Check each row as the service would, add those that count, and keep all prefixes."""
     agreement, screen, exact_rows = agreed(text)
     parts: Parts = []
     prefixes = np.empty(task.rows, dtype="<u8")
     seen = 0
-    at_once = min(exact_rows, max(1, BYTES_AT_ONCE // (8 * sum(agreement.layout.widths))))
+    at_once = min(exact_rows, max(1, BYTES_AT_ONCE // (8 * agreement.layout.width)))
     if exact_rows == 1:
         at_once = 4096  # nothing is exact, so nothing is gained by one at a time
-    for group, start, names, numbers in _rows(agreement, task):
-        prefixes[seen : seen + len(names)] = _prefixes(names)
-        seen += len(names)
-        counted = _counted(task, group, start, len(names))
+    for group, start, identifiers, numbers in _rows(agreement, task):
+        prefixes[seen : seen + len(identifiers)] = _prefixes(identifiers)
+        seen += len(identifiers)
+        counted = _counted(task, group, start, len(identifiers))
         for first in range(0, len(numbers), at_once):
             rows = numbers[first : first + at_once]
             good = screen.passes(rows)
@@ -96,11 +94,11 @@ def merge(text: str, several: list[Parts]) -> Parts:
     return merged([part for parts in several for part in parts], exact_rows)
 
 
-def apart(rows: npt.NDArray[Any], words: Words, partitions: int) -> list[npt.NDArray[Any]]:
+def apart(rows: npt.NDArray[Any], words: WordArray, partitions: int) -> list[npt.NDArray[Any]]:
     """Rows in so many partitions, such that those with equal words stay together."""
     if partitions == 1:
         return [rows]
-    # An odd factor spreads names that somebody counted up; random ones stay random.
+    # An odd factor spreads identifiers that somebody counted up; random ones stay random.
     mixed = (words * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
     which = ((mixed * np.uint64(partitions)) >> np.uint64(32)).astype(np.uint16)
     order = np.argsort(which, kind="stable")  # of small numbers: in linear time
@@ -108,23 +106,23 @@ def apart(rows: npt.NDArray[Any], words: Words, partitions: int) -> list[npt.NDA
     return np.split(rows[order], bounds)
 
 
-def repeated(prefixes: list[Words]) -> Words:
+def repeated(prefixes: list[WordArray]) -> WordArray:
     """The prefixes that occur more than once, in order."""
     everything = np.concatenate(prefixes) if prefixes else np.empty(0, dtype="<u8")
     everything.sort()
     return np.unique(everything[1:][everything[1:] == everything[:-1]])
 
 
-def records(text: str, task: Task, suspects: Words | None) -> Records:
-    """Name, digest and place of each row whose name's prefix is among the suspects (None: all)."""
+def records(text: str, task: Task, suspects: WordArray | None) -> Records:
+    """Identifier, digest and place of each row whose prefix is among the suspects (None: all)."""
     agreement, _, _ = agreed(text)
     found = []
-    for group, start, names, numbers in _rows(agreement, task):
-        rows = np.arange(len(names))
+    for group, start, identifiers, numbers in _rows(agreement, task):
+        rows = np.arange(len(identifiers))
         if suspects is not None:
-            rows = rows[np.isin(_prefixes(names), suspects)]
+            rows = rows[np.isin(_prefixes(identifiers), suspects)]
         made = np.empty(len(rows), dtype=RECORD)
-        made["name"] = np.ascontiguousarray(names[rows]).view("<u8")
+        made["identifier"] = np.ascontiguousarray(identifiers[rows]).view("<u8")
         made["digest"] = np.frombuffer(
             b"".join(
                 hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in numbers[rows]
@@ -142,12 +140,12 @@ def _rows(agreement: Agreement, task: Task) -> Iterator[tuple[int, int, ByteArra
     with SubmissionFile(task.place, open_stream(task.place), agreement.layout) as file:
         for group in range(task.first, task.last):
             start = 0
-            for names, numbers in file.parts(group):
-                yield group, start, names, numbers
-                start += len(names)
+            for identifiers, numbers in file.parts(group):
+                yield group, start, identifiers, numbers
+                start += len(identifiers)
 
 
-def _counted(task: Task, group: int, start: int, rows: int) -> npt.NDArray[np.bool_] | None:
+def _counted(task: Task, group: int, start: int, rows: int) -> BoolArray | None:
     """Which rows of a group count; None if all do."""
     bits = task.repeated.get(group)
     if bits is None:
@@ -158,5 +156,5 @@ def _counted(task: Task, group: int, start: int, rows: int) -> npt.NDArray[np.bo
     return counted
 
 
-def _prefixes(names: ByteArray) -> Words:
-    return np.asarray(np.ascontiguousarray(names[:, :8]).view("<u8").ravel())
+def _prefixes(identifiers: ByteArray) -> WordArray:
+    return np.asarray(np.ascontiguousarray(identifiers[:, :8]).view("<u8").ravel())

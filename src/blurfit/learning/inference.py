@@ -81,8 +81,8 @@ class Inference:
     """A linear model of one target with its uncertainty, in units of the columns v and of y.
 
     `coefficients` are of (1, v), the constant first. `sampling` and `privacy` are the two parts of
-    their covariance. `r_squared` and `residual_variance` are corrected for the noise, and None
-    where the model is not linear; `condition` is κ.
+    their covariance. `r_squared` and `residual_variance` are corrected for the noise, and
+    None for a curve, which has no such numbers; `condition` is κ.
     """
 
     names: tuple[str, ...]
@@ -142,8 +142,8 @@ class Inference:
         """
         if self.residual_variance is None:
             raise InfeasibleError(
-                "This model tells no residual variance, so there is no interval for one person. "
-                "Fit it without public rows, or ask for mean_response."
+                "A curve, and a model with public rows, tells no residual variance, so there is no "
+                "interval for one person. Ask for mean_response."
             )
         mean = self.mean_response(values, confidence)
         sampling = mean.sampling_error**2 + self.residual_variance

@@ -9,6 +9,7 @@ likes, by anyone who has the file. That is post-processing (`blurfit.theory.join
 not be combined with is other sums over almost the same people: one agreement has one set.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.correlations import Components, Correlations, components, correlations
 from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.public_features import Family
@@ -30,6 +31,7 @@ from blurfit.model.formula import Formula, parsed
 from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel, software
 from blurfit.schema.joint import questions
+from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import ModelGuarantee
 from blurfit.validate import whole
@@ -81,6 +83,11 @@ class PublishedMoments:
         return self.agreement.fingerprint
 
     @property
+    def mark(self) -> str:
+        """SHA-256 of the release's own text: what a later wave says that it follows."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @property
     def guarantee(self) -> ModelGuarantee:
         """What is promised to everyone in it, for this file and everything made from it."""
         model, agreement = self.agreement.calibration.model, self.agreement
@@ -99,6 +106,11 @@ class PublishedMoments:
     def joint(self) -> JointSums:
         """The blurred Σzzᵀ, and the law of its noise."""
         form = self.agreement.form
+        if not isinstance(form, JointForm):
+            raise InfeasibleError(
+                "These are the sums of a later wave, under the map that it announced: learn from "
+                "all releases of its plan together, with blurfit.model.waves.learn_plan."
+            )
         return JointSums(
             columns=form.columns,
             constant=form.constant,

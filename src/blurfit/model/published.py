@@ -4,9 +4,10 @@ A published model carries its agreement, so whoever has the file can predict fro
 can compute again what was promised to whom. Its weights are those of (1, v), where v are the
 encoded columns of the features (`blurfit.schema.joint`), for the encoded target:
 
-    score = w₀ + Σ wⱼvⱼ    a number is (score − b)/a in its own units, or e^score if the link is
-                           log; a label has probability (score + 1)/2, or 1/(1 + e^(−score)) if the
-                           link is logistic; a class has probability score.
+    score = w₀ + Σ wⱼvⱼ        a number is (score − b)/a in its own units;
+                               a label has probability (score + 1)/2, or 1/(1 + e^(−score)) if the
+                               link is logistic; a class has probability score; a count is expected
+                               to be e^score if the link is log.
 """
 
 import json
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 Link = Literal["linear", "logistic", "log"]
 LINKS: tuple[Link, ...] = ("linear", "logistic", "log")
+LARGEST_LOGARITHM = 500.0  # of an expected count: whatever is asked, it is a number
 FORMAT, VERSION = "blurfit-model", 1
 
 
@@ -47,12 +49,13 @@ class PublishedModel:
         weights: (outputs, 1 + k), of (1, v): one row, or one for each class of the target.
         count: how many contributed.
         method: how the weights were found, in words.
-        link: how a score becomes a label's probability, or a number.
+        link: how a score becomes a label's probability, or an expected count.
         inference: standard errors and what follows from them, in the user's units, for each output.
         refusal: why there are none, where there are none.
         references: the level of each categorical feature that others are compared with.
         software: by what it was learned.
         caveat: why the promise does not hold for this model, where it does not.
+        waves: how many contributed in each wave of a plan; each of them in one wave alone.
     """
 
     agreement: Agreement
@@ -67,10 +70,17 @@ class PublishedModel:
     references: Mapping[str, str] = field(default_factory=dict)
     software: str = field(default_factory=lambda: software())
     caveat: str | None = None
+    waves: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         whole(count=self.count)
         one_of(LINKS, link=self.link)
+        if {"logistic": not self.is_label, "log": not isinstance(self.aim, Numeric)}.get(self.link):
+            raise InvalidValueError(
+                f"Expected another link than {self.link!r} for {self.target!r}."
+            )
+        if self.waves and sum(self.waves) != self.count:
+            raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
         if self.count < self.agreement.quorum:
             raise InvalidValueError(
                 f"Expected count={self.count} of at least the quorum {self.agreement.quorum}: no "
@@ -230,7 +240,7 @@ class PublishedModel:
         if self.is_label:
             return np.asarray(score > 0)
         if self.link == "log":
-            return np.asarray(np.exp(score))
+            return np.exp(np.clip(score, -LARGEST_LOGARITHM, LARGEST_LOGARITHM))
         slope, constant = self.aim.affine  # type: ignore[union-attr]
         return np.asarray((score - constant) / slope)
 
@@ -286,6 +296,7 @@ class PublishedModel:
             "caveat": self.caveat,
             "fingerprint": self.fingerprint,
             "count": self.count,
+            "waves": list(self.waves),
             "target": self.target,
             "features": list(self.features),
             "references": dict(self.references),
@@ -321,7 +332,7 @@ class PublishedModel:
                 agreement=agreement,
                 target=document["target"],
                 features=tuple(document["features"]),
-                weights=np.array(list(document["weights"].values()), dtype=np.float64),
+                weights=_in_order(document["weights"], agreement, document["target"]),
                 count=document["count"],
                 method=str(document["method"]),
                 link=document["link"],
@@ -330,6 +341,7 @@ class PublishedModel:
                 references=dict(document["references"]),
                 software=str(document["software"]),
                 caveat=document["caveat"],
+                waves=tuple(document["waves"]),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, InvalidValueError):
@@ -362,6 +374,17 @@ class PublishedModel:
 def software() -> str:
     """The name and version that a model is stamped with."""
     return f"blurfit {__version__}"
+
+
+def _in_order(weights: Mapping[str, Any], agreement: Agreement, target: str) -> FloatArray:
+    """The rows in the order of the classes: a file has them by name, in any order."""
+    aim = question(agreement.schema, target)
+    outputs = aim.levels if isinstance(aim, Categorical) else (target,)
+    if set(weights) != set(outputs):
+        raise InvalidValueError(
+            f"Expected weights for each of {list(outputs)}, and got {list(weights)}."
+        )
+    return np.array([weights[name] for name in outputs], dtype=np.float64)
 
 
 def _plain(one: Inference) -> dict[str, Any]:

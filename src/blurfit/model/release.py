@@ -34,13 +34,25 @@ release. Below the quorum nothing has been shown, and more may come.
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BelowQuorumError, BlurfitError, InfeasibleError
 from blurfit.learning.sums import Totals
 from blurfit.model.learner import learn, moments_of
+from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
+
+ALIKE, ALIKE_IF_SAMPLED = 1e-6, 0.1  # how far two machines may be apart in one model's numbers
+
+WITHOUT_A_MODEL = (
+    "A later wave is published as its sums, and has no model of its own: learn from all releases "
+    "of its plan together, with blurfit.model.waves.learn_plan."
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,15 @@ class Release:
 
     @classmethod
     def of(cls, agreement: Agreement, totals: Totals) -> "Release":
-        """Learn, or find that there is no model; below the quorum an error is raised."""
+        """Learn, or find that there is no model; below the quorum an error is raised.
+
+        A later wave's sums are published without a model of their own: `blurfit.model.waves`
+        learns from all releases of the plan.
+        """
+        if agreement.is_later_wave:
+            agreement.verify()
+            moments = moments_of(agreement, totals).to_json()
+            return cls(moments=moments, refusal=WITHOUT_A_MODEL)
         try:
             model = learn(agreement, totals, allow_unproved=True).to_json()
         except BelowQuorumError:
@@ -78,3 +98,38 @@ class Release:
             weights = (model.weights + 0.0).tolist()  # without the sign of a zero
             shown = json.dumps([model.fingerprint, model.count, weights])
         return hashlib.sha256(shown.encode()).hexdigest()
+
+    def follows(self, agreement: Agreement, count: int) -> bool:
+        """Whether these are moments of so many people under an agreement, and their model.
+
+        Up to rounding, which differs from machine to machine. Where noise rules, weights are found
+        by sampling (`blurfit.learning.posterior_mean`), and another rounding takes another path:
+        there they are compared to a tenth. No promise depends on it, since the sums are public.
+        """
+        if self.model is None or self.moments is None:
+            return False
+        shown = PublishedMoments.from_json(self.moments)
+        found = PublishedModel.from_json(self.model)
+        if (shown.fingerprint, shown.count) != (agreement.fingerprint, count):
+            return False
+        if (found.to_json(), shown.to_json()) != (self.model, self.moments):
+            return False
+        again = learn(agreement, Totals(count, shown.sums, agreement.fingerprint))
+        stated, expected = found.to_dict(), again.to_dict()
+        if "posterior" in again.method and found.weights.shape == again.weights.shape:
+            apart = float(np.abs(found.weights - again.weights).max())
+            if apart > ALIKE_IF_SAMPLED * (1 + float(np.abs(again.weights).max())):
+                return False
+            stated |= {name: expected[name] for name in ("weights", "coefficients")}
+        return _alike(stated, expected)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two plain values are equal but for the rounding of numbers."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=ALIKE, abs_tol=1e-9)
+    return bool(one == other)

@@ -1,4 +1,4 @@
-"""The privacy statement of a published model: what is protected, from whom, and what is not.
+"""The privacy statement of what is published: what is protected, from whom, and what is not.
 
 In Markdown and HTML for people, and in YAML with the fields of OpenDP's public registry of
 deployments for those who compare. Each number is the agreement's own, and each sentence follows
@@ -20,25 +20,27 @@ from blurfit.agreement.promises import (
     relation_in_words,
     together_in_words,
 )
+from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.theory.calibration import InputCalibration
+from blurfit.schema.joint import questions
+from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.setting import ModelGuarantee
 
+Published = PublishedModel | PublishedMoments
 
-def as_markdown(model: PublishedModel) -> str:
+
+def as_markdown(model: Published) -> str:
     """The statement for people."""
     agreement, promise = model.agreement, model.guarantee
     local = agreement.calibration.local
-    target = _plain(agreement.schema.target.name)
     return f"""\
 # Privacy statement
 
-A {"classifier" if agreement.schema.is_label else "model"} of **{target}**, learned from
-{model.count:,} contributors (at least {agreement.quorum:,} were required).
+{_subject(model)}, from {model.count:,} contributors (at least {agreement.quorum:,} were required).
 
 ## What is protected, and from whom
 
-**Everyone who reads the model.** {_promise(model)}
+**Everyone who reads it.** {_promise(model)}
 
 {_meaning(promise) if promise.proved else ""}
 
@@ -64,9 +66,9 @@ A {"classifier" if agreement.schema.is_label else "model"} of **{target}**, lear
 
 | | |
 | --- | --- |
-| mechanism | {agreement.mechanism} perturbation, {agreement.calibration.rule} |
-| loss | {agreement.loss_name} |
-| model{_if_unproved(promise)} | ε = {promise.epsilon:g}, δ = {promise.delta:g} |
+| mechanism | {_mechanism(model)} |
+| sent by each person | {agreement.width:,} blurred numbers |
+{_columns(model)}| what is published{_if_unproved(promise)} | ε = {promise.epsilon:g}, δ = {promise.delta:g} |
 | neighbours | {promise.neighbours} |
 | {_submission(model)} | μ = {local.mu:.4g}, ε = {local.epsilon:.4g} at δ = {local.delta:.3g} |
 | quorum, count | {agreement.quorum:,}, {model.count:,} |
@@ -75,18 +77,18 @@ A {"classifier" if agreement.schema.is_label else "model"} of **{target}**, lear
 """
 
 
-def as_html(model: PublishedModel) -> str:
+def as_html(model: Published) -> str:
     """The statement as a fragment of HTML, without scripts, styles or outside addresses."""
     return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(as_markdown(model)))
 
 
-def as_yaml(model: PublishedModel) -> str:
+def as_yaml(model: Published) -> str:
     """An entry for OpenDP's registry of deployments; what only you know is left empty."""
     entry = _registry_entry(model)
     return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
 
 
-def _registry_entry(model: PublishedModel) -> dict[str, Any]:
+def _registry_entry(model: Published) -> dict[str, Any]:
     agreement, promise = model.agreement, model.guarantee
     local = agreement.calibration.local
     proved = _proved(model)
@@ -95,10 +97,12 @@ def _registry_entry(model: PublishedModel) -> dict[str, Any]:
         "status": "Draft",
         "deployment": {
             "product": {
-                "name": f"Model of {agreement.schema.target.name}",
+                "name": _name(model),
                 "data_curators": [],
                 "intended_use": "",
-                "data_product_type": "Machine learning model",
+                "data_product_type": "Machine learning model"
+                if isinstance(model, PublishedModel)
+                else "Summary statistics",
                 "description": f"From {model.count} contributors who blurred their own records.",
             },
             "dp_flavor": {
@@ -130,7 +134,9 @@ def _registry_entry(model: PublishedModel) -> dict[str, Any]:
             },
             "accounting": {
                 "composition": "none",
-                "post_processing": "exact minimisation of a quadratic over the blurred sums",
+                "post_processing": "exact minimisation of a quadratic over the blurred sums"
+                if promise.releases == 1
+                else "anything that follows from the blurred sums, which are published themselves",
             },
             "implementation": {
                 "mechanisms": "Gaussian noise on a public grid, "
@@ -143,9 +149,41 @@ def _registry_entry(model: PublishedModel) -> dict[str, Any]:
     }
 
 
-def _promise(model: PublishedModel) -> str:
+def _name(model: Published) -> str:
+    if isinstance(model, PublishedModel):
+        return f"{'Classifier' if model.is_label else 'Model'} of {model.target}"
+    return f"Blurred moments of {', '.join(one.name for one in questions(model.agreement.schema))}"
+
+
+def _subject(model: Published) -> str:
+    """What is published, with its names as Markdown takes them."""
+    if isinstance(model, PublishedModel):
+        return f"A {'classifier' if model.is_label else 'model'} of **{_plain(model.target)}**"
+    names = (_plain(one.name) for one in questions(model.agreement.schema))
+    return f"Blurred sums of all products of two of **{', '.join(names)}**"
+
+
+def _columns(model: Published) -> str:
+    """For `moment`: how much of the form each column gets, and what may be predicted."""
+    agreement = model.agreement
+    if agreement.weights is None:
+        return ""
+    weights = agreement.weights.to_dict(agreement.schema)
+    listed = ", ".join(f"{_plain(name)} {weight:.4g}" for name, weight in weights.items())
+    targets = ", ".join(_plain(name) for name in agreement.schema.targets)
+    return f"| public weights | {listed} |\n| may be predicted | {targets} |\n"
+
+
+def _mechanism(model: Published) -> str:
+    calibration = model.agreement.calibration
+    if isinstance(calibration, InputCalibration):
+        return f"input perturbation, {calibration.rule}"
+    return "moment perturbation, an exact Gaussian mechanism"
+
+
+def _promise(model: Published) -> str:
     promise, calibration = model.guarantee, model.agreement.calibration
-    if model.caveat is not None:
+    if isinstance(model, PublishedModel) and model.caveat is not None:
         return model.caveat
     if not promise.proved and isinstance(calibration, InputCalibration):
         kept = _proved(model)
@@ -155,12 +193,12 @@ def _promise(model: PublishedModel) -> str:
             f"{kept.epsilon:.4g}, δ = {kept.delta:.3g}."
         )
     return (
-        f"The published model is ({promise.epsilon:g}, {promise.delta:g})-differentially private "
+        f"What is published is ({promise.epsilon:g}, {promise.delta:g})-differentially private "
         f"(neighbours: {promise.neighbours})."
     )
 
 
-def _databases(model: PublishedModel) -> str:
+def _databases(model: Published) -> str:
     """What is promised against whoever collected."""
     agreement, local = model.agreement, model.agreement.calibration.local
     if agreement.databases:
@@ -177,11 +215,11 @@ def _databases(model: PublishedModel) -> str:
 **{local_in_words(local)}**"""
 
 
-def _submission(model: PublishedModel) -> str:
+def _submission(model: Published) -> str:
     return "both shares together" if model.agreement.databases else "one submission"
 
 
-def _assumed_of_two(model: PublishedModel) -> str:
+def _assumed_of_two(model: Published) -> str:
     if not model.agreement.databases:
         return ""
     return (
@@ -191,7 +229,7 @@ def _assumed_of_two(model: PublishedModel) -> str:
     )
 
 
-def _sharing(model: PublishedModel) -> str:
+def _sharing(model: Published) -> str:
     if not model.agreement.databases:
         return ""
     first, second = model.agreement.databases
@@ -206,7 +244,7 @@ def _if_unproved(promise: ModelGuarantee) -> str:
     return "" if promise.proved else " (not proved)"
 
 
-def _proved(model: PublishedModel) -> ModelGuarantee:
+def _proved(model: Published) -> ModelGuarantee:
     """What is proved, the shares that are kept back for the grid included."""
     promise, calibration = model.guarantee, model.agreement.calibration
     if calibration.model.proved or not isinstance(calibration, InputCalibration):
@@ -221,7 +259,7 @@ def _meaning(promise: ModelGuarantee) -> str:
     if promise.epsilon > 20:
         return "An ε as large as this gives no useful bound on what an attacker could infer."
     return (
-        f"Should {relation_in_words(promise.neighbours)}, whatever anyone concludes from the model "
+        f"Should {relation_in_words(promise.neighbours)}, whatever anyone concludes from it "
         f"would be at most {math.exp(promise.epsilon):.3g} times as likely as before, plus a "
         f"probability of {promise.delta:g}."
     )
@@ -230,7 +268,10 @@ def _meaning(promise: ModelGuarantee) -> str:
 def _releases(promise: ModelGuarantee) -> str:
     if promise.releases == 1:
         return "One model may be published, once."
-    return "Any number of models may be published from the one final collection."
+    return (
+        "From the one final collection may be published: the blurred sums (the moments), and any "
+        "number of models that are made from them, by anyone."
+    )
 
 
 def _plain(name: str) -> str:
@@ -238,7 +279,7 @@ def _plain(name: str) -> str:
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(name.split()))
 
 
-def _release_assumption(model: PublishedModel) -> str:
+def _release_assumption(model: Published) -> str:
     if model.guarantee.releases == 1:
         return (
             "Nothing else is ever published from the same submissions, or from some of them: no "

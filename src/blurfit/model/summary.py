@@ -20,12 +20,7 @@ UNEVEN = (
     "Errors assume that people spread evenly around the model; second moments cannot tell "
     "otherwise. uneven=True allows for it."
 )
-
-
-CURVE = (
-    "Coefficients are of the {scale}. Errors assume that the model's curve is right, and count who "
-    "happened to be in the public rows."
-)
+CURVE = "Coefficients are of the {scale}. Errors assume that the model's curve is right."
 _SCALES = {"logistic": "log-odds", "log": "logarithm of the mean"}
 
 
@@ -53,8 +48,12 @@ class Summary:
         """The summary of a model, with intervals at this confidence."""
         promise, agreement = model.guarantee, model.agreement
         proved = "" if promise.proved else " (NOT proved)"
+        people = f"{model.count:,} (at least {agreement.quorum:,} were required)"
+        if model.waves:
+            each = ", ".join(f"{one:,}" for one in model.waves)
+            people = f"{model.count:,} in {len(model.waves)} waves ({each}), each person in one"
         facts = (
-            ("people", f"{model.count:,} (at least {agreement.quorum:,} were required)"),
+            ("people", people),
             ("privacy", f"ε = {promise.epsilon:g}, δ = {promise.delta:g}{proved}"),
             ("neighbours", f"{promise.neighbours} one record"),
             ("method", model.method),

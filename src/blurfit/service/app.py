@@ -95,7 +95,7 @@ class Service:
             _route(one + "/agreement", get=reading.agreement),
             _route(one + "/model", get=reading.model),
             _route(one + "/statement", get=reading.statement),
-            _route(one + "/statistics", get=reading.statistics),
+            _route(one + "/moments", get=reading.moments),
             _route(one + "/invitations", post=administration.invite),
             _route(one + "/close", post=administration.close),
             _route(one + "/publish", post=administration.publish),

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, ParamSpec, TypeVar
 
-import numpy as np
-
 from blurfit.errors import BlurfitError, StorageError
 from blurfit.store.arrivals import Arrival, Outcome
 from blurfit.store.collections import Collection
@@ -31,12 +29,15 @@ WAITING_BYTES = 2**28  # beyond this much in memory, newcomers are sent away for
 
 
 class Waiting(NamedTuple):
-    """An arrival as bytes, and who waits for its outcome."""
+    """An arrival, and who waits for its outcome."""
 
-    data: bytes | memoryview  # rows, one behind the other
-    rows: int
-    invitations: tuple[bytes, ...]
+    arrival: Arrival
     answer: "asyncio.Future[int]"
+
+    @property
+    def size(self) -> int:
+        """How many bytes it holds in memory."""
+        return self.arrival.size
 
 
 @dataclass
@@ -57,22 +58,15 @@ class Collector:
         self._task: asyncio.Task[None] | None = None
         self._closing = False
 
-    async def submit(
-        self,
-        collection: Collection,
-        data: bytes | memoryview,
-        count: int,
-        invitations: tuple[bytes, ...] = (),
-    ) -> int:
-        """How many of these rows were new, when they are on disk; else the reason is raised."""
+    async def submit(self, collection: Collection, arrival: Arrival) -> int:
+        """How many of its rows were new, when they are on disk; else the reason is raised."""
         if self._bytes > WAITING_BYTES or self._closing:
             raise StorageError("Too much is waiting to be stored.")
         if self._task is None:
             self._task = asyncio.create_task(self._run())
         answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        waiting = Waiting(data, count, invitations, answer)
-        self._queues.setdefault(collection, []).append(waiting)
-        self._bytes += len(data)
+        self._queues.setdefault(collection, []).append(Waiting(arrival, answer))
+        self._bytes += arrival.size
         self._wake.set()
         return await answer
 
@@ -108,7 +102,7 @@ class Collector:
                         self._writer, self._commit, collection, group
                     )
                     self._answer(group, outcomes)
-                    self._tidy(sum(len(waiting.data) for waiting in group))
+                    self._tidy(sum(waiting.size for waiting in group))
 
     def _tidy(self, written: int) -> None:
         """Let the store put things in their place, when there are enough of them, and meanwhile."""
@@ -131,7 +125,7 @@ class Collector:
 
     def _answer(self, group: list[Waiting], outcomes: list[Outcome] | BlurfitError) -> None:
         for place, waiting in enumerate(group):
-            self._bytes -= len(waiting.data)
+            self._bytes -= waiting.size
             if waiting.answer.done():  # whoever asked has gone away
                 continue
             outcome = outcomes if isinstance(outcomes, BlurfitError) else outcomes[place]
@@ -142,7 +136,7 @@ class Collector:
 
     def _commit(self, collection: Collection, group: list[Waiting]) -> list[Outcome] | BlurfitError:
         try:
-            return commit(self.store, collection, group)
+            return self.store.receive(collection, [waiting.arrival for waiting in group])
         except BlurfitError as error:
             _log.error("A group of %d arrivals was not stored: %s", len(group), error)
             return error
@@ -155,37 +149,14 @@ class Collector:
             return StorageError(type(error).__name__)
 
 
-def commit(store: Store, collection: Collection, group: list[Waiting]) -> list[Outcome]:
-    """Screen a group and store what passes; what becomes of each."""
-    layout, screen = collection.layout, collection.screen
-    joined = b"".join([waiting.data for waiting in group])
-    rows = np.frombuffer(joined, dtype=np.uint8).reshape(-1, layout.size)
-    names, numbers = layout.names(rows), collection.numbers(rows)
-    passes = np.ones(len(rows), dtype=np.bool_) if screen is None else screen.passes(numbers)
-    outcomes: list[Outcome | None] = []
-    arrivals: list[Arrival] = []
-    stop = 0
-    for waiting in group:
-        start, stop = stop, stop + waiting.rows
-        good = passes[start:stop]
-        if screen is None or good.all():
-            outcomes.append(None)
-            arrivals.append(Arrival(names[start:stop], numbers[start:stop], waiting.invitations))
-        else:
-            place = int(good.argmin())
-            outcomes.append(screen.refuse(numbers[start + place], place))
-    stored = iter(store.receive(collection, arrivals) if arrivals else [])
-    return [next(stored) if outcome is None else outcome for outcome in outcomes]
-
-
 def _groups(queue: list[Waiting]) -> list[list[Waiting]]:
     """The queue in parts of bounded size, in order."""
     groups: list[list[Waiting]] = [[]]
     size = 0
     for waiting in queue:
-        if groups[-1] and size + len(waiting.data) > GROUP_BYTES:
+        if groups[-1] and size + waiting.size > GROUP_BYTES:
             groups.append([])
             size = 0
         groups[-1].append(waiting)
-        size += len(waiting.data)
+        size += waiting.size
     return groups

@@ -1,6 +1,6 @@
 """The JSON that the service takes and gives, as types: the OpenAPI document is made from them.
 
-Agreements, submissions, models and sums have readers of their own, which say more about what is
+Agreements, submissions, models and moments have readers of their own, which say more about what is
 wrong with one; what stands here of them is their outline.
 """
 
@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, json
 
+from blurfit.agreement.terms import Mechanism
 from blurfit.protocol.problems import Problem
 from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement
 from blurfit.service.proposal import Proposal
 from blurfit.store.store import Status
-from blurfit.theory.calibration import Mechanism
 
 Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, Meta(ge=0)]
@@ -41,10 +41,10 @@ class Sums(Struct, forbid_unknown_fields=True):
 
 
 class Published(Struct, forbid_unknown_fields=True):
-    """What the first of two databases found: the texts of the model and of the sums."""
+    """What the first of two databases found: the texts of the model and of the moments."""
 
     model: str
-    statistics: str
+    moments: str
 
 
 class Submission(Struct, forbid_unknown_fields=True):
@@ -54,37 +54,40 @@ class Submission(Struct, forbid_unknown_fields=True):
     version: Literal[1]
     identifier: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
     fingerprint: Fingerprint
-    mechanism: Mechanism
-    quadratic: Numbers
-    linear: Numbers
+    numbers: Numbers
 
 
 class Agreement(Struct):
     """What everyone agreed on: `blurfit.agreement.agreement`."""
 
     format: Literal["blurfit-agreement"]
-    version: Literal[1, 2]
-    fingerprint: Fingerprint
-    schema: dict[str, Any]
-    loss: dict[str, Any]
-    regulariser: dict[str, Any]
-    calibration: dict[str, Any]
-    grid: dict[str, Any]
-
-
-class Statistics(Struct):
-    """The blurred sums: `blurfit.learning.statistics`."""
-
-    format: Literal["blurfit-statistics"]
     version: Literal[1]
     fingerprint: Fingerprint
+    schema: dict[str, Any]
+    mechanism: Mechanism
+    weights: dict[str, float] | None  # of the columns, with `moment`
+    objective: dict[str, Any] | None  # of the one model, with `input`
+    calibration: dict[str, Any]
+    grid: dict[str, Any]
+    databases: list[dict[str, str]]
+
+
+class Moments(Struct):
+    """The blurred sums: `blurfit.model.moments`."""
+
+    format: Literal["blurfit-moments"]
+    version: Literal[1]
+    software: str
+    fingerprint: Fingerprint
     count: Count
-    gram: Numbers
-    moment: Numbers
+    deviation: float
+    products: list[str]
+    sums: Numbers
+    agreement: Agreement
 
 
 _ALL = (
-    *(Acknowledgement, Agreement, Hashes, Hour, Problem, Proposal, Published, Statistics, Status),
+    *(Acknowledgement, Agreement, Hashes, Hour, Moments, Problem, Proposal, Published, Status),
     *(Submission, Sums),
 )
 

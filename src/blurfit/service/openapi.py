@@ -62,7 +62,7 @@ def _reading() -> dict[str, Any]:
     hours = _answer(_array("Hour"), "Hours in which anyone came.")
     agreement = _answer(_reference("Agreement"), "The agreement, always the same bytes.")
     model = _answer(_OBJECT, "The model, always the same bytes.")
-    sums = _answer(_reference("Statistics"), "The sums; further models are free.")
+    moments = _answer(_reference("Moments"), "The moments, always the same bytes; models are free.")
     statement = _content("The statement.", "text/markdown", "text/html", "application/yaml")
     published = (*_ONE, problems.NOT_PUBLISHED)
     of_one = {
@@ -70,7 +70,7 @@ def _reading() -> dict[str, Any]:
         "/history": _operation("How many came in which hour", hours, *_ONE),
         "/agreement": _operation("What everyone agreed on", agreement, *_ONE),
         "/model": _operation("The published model", model, *published),
-        "/statistics": _operation("The blurred sums of a `moment` collection", sums, *published),
+        "/moments": _operation("The blurred sums of a `moment` collection", moments, *published),
         "/statement": _operation(
             "The privacy statement in words",
             statement,

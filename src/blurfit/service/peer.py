@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import (
     InfeasibleError,
     NotCertifiedError,
@@ -23,8 +24,7 @@ from blurfit.protocol.wire import OCTETS, path_of
 from blurfit.service.documents import Published, Sums
 from blurfit.store import commitment, joint_publication
 from blurfit.store.collections import Collection
-from blurfit.store.commitment import ByteArray
-from blurfit.store.joint_publication import Result, WordArray
+from blurfit.store.joint_publication import Result
 from blurfit.store.store import Store
 
 IDENTIFIERS_AT_ONCE = 2**18
@@ -40,7 +40,7 @@ class Peer(Protocol):
     def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
         """Σ mask over the set that is left without these, which it commits to."""
 
-    def deliver(self, model: str, statistics: str) -> None:
+    def deliver(self, model: str, moments: str) -> None:
         """Give it the result, to be stored and served."""
 
 
@@ -52,10 +52,10 @@ def publish(store: Store, fingerprint: str, peer: Peer) -> str:
         chosen, left_out = store.write(joint_publication.fix, collection, peer.identifiers())
         masks = peer.masks(chosen.digest, chosen.count, left_out)
         found = _learn(store, collection, masks)
-    model, sums = found.release.text(), found.release.statistics
+    model, moments = found.release.text(), found.release.moments
     if not found.delivered:
-        assert sums is not None  # two databases publish moments alone
-        peer.deliver(model, sums)
+        assert moments is not None  # two databases publish moments alone
+        peer.deliver(model, moments)
         store.write(joint_publication.deliver, collection)
     return model
 
@@ -118,9 +118,9 @@ class RemotePeer:
             )
         return words
 
-    def deliver(self, model: str, statistics: str) -> None:
+    def deliver(self, model: str, moments: str) -> None:
         """Give it the result, to be stored and served."""
-        body = msgspec.json.encode(Published(model, statistics))
+        body = msgspec.json.encode(Published(model, moments))
         self._exchange.post(f"{self._path}/result", body)
 
     def close(self) -> None:

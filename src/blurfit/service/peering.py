@@ -4,7 +4,7 @@
 | --- | --- |
 | GET …/shares/identifiers?after= | those here, 2¹⁸ at a time, once the collection is closed |
 | POST …/shares/sum?digest=&count= | Σ mask over the set without those in the body; one set, ever |
-| POST …/shares/result | the model and the sums, to be stored and served |
+| POST …/shares/result | the model and the moments, to be stored and served |
 
 The service keeps a hash of the token, and compares in constant time.
 """
@@ -78,16 +78,14 @@ class Peering:
         try:
             found = msgspec.json.decode(data, type=Published)
         except (msgspec.MsgspecError, UnicodeError) as error:
-            raise InvalidValueError(f"Expected a model and statistics: {error}.") from error
+            raise InvalidValueError(f"Expected a model and moments: {error}.") from error
 
         def take() -> None:
             collection = self.store.collection(fingerprint)
             commitment.require_role(collection, "second")
             chosen = self.store.read(commitment.recorded, collection)
-            joint_publication.check_result(collection, chosen, found.model, found.statistics)
-            self.store.write(
-                joint_publication.take_result, collection, found.model, found.statistics
-            )
+            joint_publication.check_result(collection, chosen, found.model, found.moments)
+            self.store.write(joint_publication.take_result, collection, found.model, found.moments)
 
         await run_in_threadpool(take)
         return as_json(await run_in_threadpool(self.store.status, fingerprint))

@@ -4,33 +4,20 @@ Nothing is kept and no record is read: the same choices give the same agreement,
 `Agreement.propose` in Python.
 """
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.terms import Terms
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.schema.schema import Schema
-from blurfit.theory.calibration import Mechanism
-from blurfit.theory.losses import Approximation
-from blurfit.theory.setting import Neighbours
 
 
-class Proposal(msgspec.Struct, forbid_unknown_fields=True):
-    """What may be chosen; the rest of the agreement follows."""
+class Proposal(Terms, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A schema, and everything that may be chosen; the rest of the agreement follows."""
 
     schema: dict[str, Any]
-    epsilon: float
-    delta: float
-    quorum: Annotated[int, msgspec.Meta(ge=1, le=2**53)]  # so that no float loses it
-    mechanism: Mechanism = "moment"
-    neighbours: Neighbours = "replace"
-    approximation: Approximation = "taylor"
-    weight_bound: float | None = None
-    l1: float = 0.0
-    l2: float = 0.0
-    local_epsilon: float | None = None
-    local_delta: float | None = None
 
 
 def agreement_from(body: bytes) -> Agreement:
@@ -38,8 +25,8 @@ def agreement_from(body: bytes) -> Agreement:
 
     >>> agreement_from(b'''{"epsilon": 1, "delta": 1e-6, "quorum": 100, "schema": {
     ...     "features": [{"name": "age", "kind": "numeric", "lower": 0, "upper": 100}],
-    ...     "target": {"name": "smokes", "kind": "binary"}}}''').loss_name
-    'logistic'
+    ...     "target": {"name": "smokes", "kind": "binary"}}}''').mechanism
+    'moment'
     """
     try:
         proposal = msgspec.json.decode(body, type=Proposal)
@@ -47,10 +34,9 @@ def agreement_from(body: bytes) -> Agreement:
         raise InvalidValueError(
             f"Expected a proposal in JSON, with schema, epsilon, delta and quorum: {error}."
         ) from error
-    choices = msgspec.structs.asdict(proposal)
-    schema = Schema.from_dict(choices.pop("schema"))
+    schema = Schema.from_dict(proposal.schema)
     try:
-        return Agreement.propose(schema, **choices)
+        return Agreement.propose(schema, proposal)
     except BlurfitError:
         raise
     except (ArithmeticError, ValueError) as error:

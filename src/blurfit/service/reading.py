@@ -1,4 +1,4 @@
-"""What anyone may read: states, agreements, models, statements, sums, and how the service is."""
+"""What anyone may read: states, agreements, models, moments, statements, and how the service is."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,9 +59,9 @@ class Reading:
         text = await run_in_threadpool(self.store.model, fingerprint_in(request))
         return Response(text, media_type=JSON, headers=FOREVER)
 
-    async def statistics(self, request: Request) -> Response:
-        """The sums that were published with it."""
-        text = await run_in_threadpool(self.store.statistics_text, fingerprint_in(request))
+    async def moments(self, request: Request) -> Response:
+        """The blurred sums that were published with it."""
+        text = await run_in_threadpool(self.store.moments_text, fingerprint_in(request))
         return Response(text, media_type=JSON, headers=FOREVER)
 
     async def statement(self, request: Request) -> Response:

@@ -6,8 +6,8 @@ import httpx2 as httpx
 import msgspec
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.learning.statistics import Statistics
 from blurfit.messages.shares import Role
+from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.protocol import tokens
 from blurfit.protocol.http import PATIENCE, Exchange, decoded
@@ -76,10 +76,10 @@ class RemoteDatabase:
             self._exchange.get(f"{path_of(agreement.fingerprint)}/model").decode()
         )
 
-    def statistics(self, agreement: Agreement) -> Statistics:
-        """The blurred sums of a published `moment` collection."""
-        return Statistics.from_json(
-            self._exchange.get(f"{path_of(agreement.fingerprint)}/statistics")
+    def moments(self, agreement: Agreement) -> PublishedMoments:
+        """The blurred sums of a published `moment` collection, from which further models follow."""
+        return PublishedMoments.from_json(
+            self._exchange.get(f"{path_of(agreement.fingerprint)}/moments")
         )
 
     def _state(self, answer: bytes) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from blurfit.errors import BlurfitError
 from blurfit.messages.shares import ShareLayout
-from blurfit.messages.submissions import Submission, Submissions
+from blurfit.messages.submissions import Submission, Submissions, rows_of
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import (
@@ -27,6 +27,7 @@ from blurfit.service.answers import Refusals, send_answer
 from blurfit.service.bodies import read_body
 from blurfit.service.collector import Collector
 from blurfit.service.metrics import Metrics
+from blurfit.store.arrivals import Arrival
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
@@ -82,8 +83,9 @@ class SubmissionPath:
         try:
             collection = await self._collection(fingerprint)
             body = await read_body(headers, receive, self.body_bytes)
-            data, count = _rows(collection, headers, body)
-            new = await self.collector.submit(collection, data, count, _invitations(headers))
+            arrival = Arrival(_rows(collection, headers, body), _invitations(headers))
+            count = arrival.size // collection.layout.size
+            new = await self.collector.submit(collection, arrival)
         except (BlurfitError, RequestError) as error:
             await self.refusals.send(send, error)
             return
@@ -91,18 +93,16 @@ class SubmissionPath:
         await send_answer(send, 200, JSON, b'{"accepted":%d,"new":%d}' % (count, new))
 
 
-def _rows(
-    collection: Collection, headers: dict[bytes, bytes], body: bytes
-) -> tuple[bytes | memoryview, int]:
-    """The rows that a body holds, one behind the other, and how many there are."""
+def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> bytes | memoryview:
+    """The messages that a body holds, one behind the other."""
     layout = collection.layout
     kind = media_type(headers.get(b"content-type", b"").decode("latin-1"))
     if kind == BINARY:
         if layout.fits(body):  # by far the most frequent
-            return body, 1
-        rows = layout.rows(body)
+            return body
+        rows = layout.rows(body) if isinstance(layout, ShareLayout) else rows_of(layout, body)
     elif kind == JSON and not isinstance(layout, ShareLayout):
-        rows = layout.rows_of(_from_json(body))
+        rows = _from_json(body).rows(layout)
     else:
         raise RequestError(
             problems.WRONG_TYPE, f"Expected content-type {kind!r} to be {BINARY} or {JSON}."
@@ -113,7 +113,7 @@ def _rows(
             f"Expected at most {MOST_SUBMISSIONS} submissions in a request, and got "
             f"{len(rows)}; send them in parts.",
         )
-    return rows.reshape(-1).data, len(rows)
+    return rows.data
 
 
 def _from_json(body: bytes) -> Submissions:

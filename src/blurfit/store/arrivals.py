@@ -1,90 +1,145 @@
 """A group of arrivals in one transaction: each is accepted as a whole, or refused and nothing of it
 kept.
 
-Most groups are all new, so that is tried first: one statement takes all the names, and if as many
-were taken as there are, nothing had to be looked up. Otherwise the transaction is undone, and in
-another one each arrival is looked at in turn:
+    bytes of several requests ─ join ─► one table ─ screen ─► transaction
+
+The rows are joined once, and stay one table from there: whatever looks at an arrival looks at its
+span of the table. All of them are screened at once, before the transaction begins, so nothing that
+no honest contributor sends is ever stored (`blurfit.learning.admission`).
+
+Most groups are all new, so that is tried first: one statement takes all the identifiers, and if as
+many were taken as there are, nothing had to be looked up. Otherwise the transaction is undone, and
+in another one each arrival is looked at in turn:
 
 | every identifier | then |
 | --- | --- |
 | is taken | acknowledged again, counted once: even after closing |
 | is taken or new | the new ones are accepted, if the collection takes any and they are invited |
 
-What came first under an identifier stays, and whatever comes later under it is ignored *unread*: an
-answer that told equal numbers from others would let whoever knows an identifier, as each of two
-databases does, test guesses of what the other one holds.
+What came first under an identifier stays, and whatever comes later under it is ignored: an answer
+that told equal numbers from others would let whoever knows an identifier, as each of two databases
+does, test guesses of what the other one holds.
 
 Identifiers go to the database as one string of 16 bytes each, and are taken apart there: one
 statement for thousands of them, during which Python is free to read the next requests.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blurfit.arrays import ByteArray
 from blurfit.errors import BlurfitError, ClosedError, NotInvitedError
 from blurfit.store import blocks
-from blurfit.store.collections import Collection
+from blurfit.store.collections import Collection, Numbers
 from blurfit.store.tables import collections, invitations
 
-ByteArray = npt.NDArray[np.uint8]
-Numbers = npt.NDArray[Any]  # float64, or uint64 for shares
 Outcome = int | BlurfitError  # how many were new, or why nothing was kept
 
 
 @dataclass(frozen=True, eq=False)
 class Arrival:
-    """What one request brings: submissions by name, and the hashes of invitations."""
+    """What one request brings: messages of the collection's layout, one behind the other, and the
+    hashes of invitations.
+    """
 
-    names: ByteArray
+    rows: bytes | memoryview
+    invitations: Sequence[bytes] = ()
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        return memoryview(self.rows).nbytes
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Where an arrival's rows are in its group, and the hashes of its invitations."""
+
+    rows: slice
+    invitations: Sequence[bytes]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The arrivals that pass the screen, as one table; and why the others do not, by place."""
+
+    identifiers: ByteArray
     numbers: Numbers
-    invitations: Sequence[bytes] = field(default=())
+    spans: Sequence[Span]
+    refusals: dict[int, BlurfitError]
+
+    @classmethod
+    def of(cls, collection: Collection, arrivals: Sequence[Arrival]) -> "Group":
+        """Join what came, and screen it."""
+        layout, screen = collection.layout, collection.screen
+        joined = b"".join([arrival.rows for arrival in arrivals])
+        rows = np.frombuffer(joined, dtype=np.uint8).reshape(-1, layout.size)
+        identifiers, numbers = layout.identifiers(rows), collection.numbers(rows)
+        spans, stop = [], 0
+        for arrival in arrivals:
+            start, stop = stop, stop + arrival.size // layout.size
+            spans.append(Span(slice(start, stop), arrival.invitations))
+        if screen is None or (passes := screen.passes(numbers)).all():
+            return cls(identifiers, numbers, spans, {})
+        refusals: dict[int, BlurfitError] = {}
+        kept: list[Span] = []
+        good, stop = np.ones(len(rows), dtype=np.bool_), 0
+        for place, span in enumerate(spans):
+            if (passed := passes[span.rows]).all():
+                start, stop = stop, stop + len(passed)
+                kept.append(Span(slice(start, stop), span.invitations))
+            else:
+                wrong = int(passed.argmin())
+                refusals[place] = screen.refuse(numbers[span.rows][wrong], wrong)
+                good[span.rows] = False
+        return cls(identifiers[good], numbers[good], kept, refusals)
+
+    def outcomes(self, stored: Sequence[Outcome]) -> list[Outcome]:
+        """Those of all arrivals, from those of the ones that passed."""
+        rest = iter(stored)
+        places = range(len(self.spans) + len(self.refusals))
+        return [self.refusals[one] if one in self.refusals else next(rest) for one in places]
 
 
 class SomeAreKnownError(Exception):
-    """Not all names were new: the transaction must be undone, and each arrival looked at."""
+    """Not all identifiers were new: the transaction must be undone, and each arrival looked at."""
 
 
 def receive_new(
-    connection: Connection, collection: Collection, arrivals: Sequence[Arrival]
+    connection: Connection, collection: Collection, group: Group
 ) -> tuple[list[Outcome], int]:
-    """All arrivals, if the collection takes any and every name is new; else an error.
+    """All of a group, if the collection takes any and every identifier is new; else an error.
 
     How many were new in each arrival, and how many small blocks were written. For collections that
     need no invitation.
     """
-    names, numbers = _joined(arrivals)
     is_open = _state(connection, collection) == "collecting"
-    if not is_open or _take(connection, collection, names) < len(names):
+    if not is_open or _take(connection, collection, group.identifiers) < len(group.identifiers):
         raise SomeAreKnownError
-    small = blocks.append(connection, collection, names, numbers)
-    return [len(one.names) for one in arrivals], small
+    small = blocks.append(connection, collection, group.identifiers, group.numbers)
+    return [span.rows.stop - span.rows.start for span in group.spans], small
 
 
 def receive_one_by_one(
-    connection: Connection, collection: Collection, arrivals: Sequence[Arrival]
+    connection: Connection, collection: Collection, group: Group
 ) -> tuple[list[Outcome], int]:
     """What becomes of each arrival, and how many small blocks were written."""
     is_open = _state(connection, collection) == "collecting"
-    names, _ = _joined(arrivals)
     while True:
         trial = connection.begin_nested()
-        known = _known(connection, collection, names)
+        known = _known(connection, collection, group.identifiers)
         outcomes: list[Outcome] = []
-        accepted: list[tuple[Arrival, list[int]]] = []
-        for arrival in arrivals:
+        accepted: list[int] = []  # rows of the group
+        for span in group.spans:
             try:
-                new = _new(arrival, known)
+                new = _new(group, span, known)
                 if new:
-                    _refuse_unless_welcome(
-                        connection, collection, arrival, len(new), is_open=is_open
-                    )
-                    accepted.append((arrival, list(new.values())))
+                    _refuse_unless_welcome(connection, collection, span, len(new), is_open=is_open)
+                    accepted += new.values()
                     known |= new.keys()
                 outcomes.append(len(new))
             except BlurfitError as refusal:
@@ -92,12 +147,11 @@ def receive_one_by_one(
         if not accepted:
             trial.commit()
             return outcomes, 0
-        new_names = np.concatenate([one.names[places] for one, places in accepted])
-        numbers = np.concatenate([one.numbers[places] for one, places in accepted])
-        if _take(connection, collection, new_names) == len(new_names):
+        identifiers, numbers = group.identifiers[accepted], group.numbers[accepted]
+        if _take(connection, collection, identifiers) == len(identifiers):
             trial.commit()
-            return outcomes, blocks.append(connection, collection, new_names, numbers)
-        trial.rollback()  # another service took one of the names meanwhile: look again
+            return outcomes, blocks.append(connection, collection, identifiers, numbers)
+        trial.rollback()  # another service took one of the identifiers meanwhile: look again
 
 
 def _state(connection: Connection, collection: Collection) -> str | None:
@@ -109,18 +163,17 @@ def _state(connection: Connection, collection: Collection) -> str | None:
     )
 
 
-def _new(arrival: Arrival, known: set[bytes]) -> dict[bytes, int]:
-    """The names that are not taken, each with its first place in the arrival."""
+def _new(group: Group, span: Span, known: set[bytes]) -> dict[bytes, int]:
+    """An arrival's identifiers that are not taken, each with its first row in the group."""
     new: dict[bytes, int] = {}
-    for place, row in enumerate(arrival.names):
-        name = row.tobytes()
-        if name not in known:
-            new.setdefault(name, place)
+    for row, identifier in enumerate(group.identifiers[span.rows], start=span.rows.start):
+        if (key := identifier.tobytes()) not in known:
+            new.setdefault(key, row)
     return new
 
 
 def _refuse_unless_welcome(
-    connection: Connection, collection: Collection, arrival: Arrival, needed: int, *, is_open: bool
+    connection: Connection, collection: Collection, span: Span, needed: int, *, is_open: bool
 ) -> None:
     if not is_open:
         raise ClosedError(
@@ -130,7 +183,7 @@ def _refuse_unless_welcome(
     if not collection.invited:
         return
     here = invitations.c.collection == collection.key
-    given = list(dict.fromkeys(arrival.invitations))
+    given = list(dict.fromkeys(span.invitations))
     good = connection.scalars(
         sa.select(invitations.c.hash).where(here & invitations.c.hash.in_(given)).with_for_update()
     ).all()
@@ -143,26 +196,17 @@ def _refuse_unless_welcome(
     connection.execute(sa.delete(invitations).where(here & invitations.c.hash.in_(good[:needed])))
 
 
-def _joined(arrivals: Sequence[Arrival]) -> tuple[ByteArray, Numbers]:
-    if len(arrivals) == 1:
-        return arrivals[0].names, arrivals[0].numbers
-    return (
-        np.concatenate([one.names for one in arrivals]),
-        np.concatenate([one.numbers for one in arrivals]),
-    )
-
-
-# SQLite and PostgreSQL understand these. Names are 16 bytes each, one behind the other.
+# SQLite and PostgreSQL understand these. Identifiers are 16 bytes each, one behind the other.
 _PLACES = """
 WITH RECURSIVE place(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n + 1 < :count)
 """
 _TAKE = sa.text(f"""
 INSERT INTO recent (collection, identifier) {_PLACES}
-SELECT :collection, substr(:names, n * 16 + 1, 16)
+SELECT :collection, substr(:given, n * 16 + 1, 16)
 FROM place
 WHERE NOT EXISTS (
     SELECT 1 FROM identifiers
-    WHERE collection = :collection AND identifier = substr(:names, n * 16 + 1, 16)
+    WHERE collection = :collection AND identifier = substr(:given, n * 16 + 1, 16)
 )
 ON CONFLICT DO NOTHING
 """)
@@ -171,7 +215,7 @@ _KNOWN = sa.text(
         f"""
 SELECT identifier FROM {table}
 WHERE collection = :collection AND identifier IN (
-    {_PLACES} SELECT substr(:names, n * 16 + 1, 16) FROM place
+    {_PLACES} SELECT substr(:given, n * 16 + 1, 16) FROM place
 )
 """
         for table in ("recent", "identifiers")
@@ -187,25 +231,29 @@ SELECT collection, identifier FROM recent ORDER BY collection, identifier
 
 
 def settle(connection: Connection) -> None:
-    """Move the recent names to the others. For SQLite alone, where one writes at a time."""
+    """Move the recent identifiers to the others. For SQLite alone, where one writes at a time."""
     for statement in _MOVE:
         connection.execute(statement)
 
 
-def _take(connection: Connection, collection: Collection, names: ByteArray) -> int:
-    """Take names that are not taken, and tell how many were not.
+def _take(connection: Connection, collection: Collection, identifiers: ByteArray) -> int:
+    """Take identifiers that are not taken, and tell how many were not.
 
-    In order, so that two services which take the same names cannot each wait for the other.
+    In order, so that two services which take the same ones cannot each wait for the other.
     """
-    order = np.argsort(names.view("S16").ravel(), kind="stable")
+    order = np.argsort(identifiers.view("S16").ravel(), kind="stable")
     values = {
         "collection": collection.key,
-        "names": names[order].tobytes(),
-        "count": len(names),
+        "given": identifiers[order].tobytes(),
+        "count": len(identifiers),
     }
     return connection.execute(_TAKE, values).rowcount
 
 
-def _known(connection: Connection, collection: Collection, names: ByteArray) -> set[bytes]:
-    values = {"collection": collection.key, "names": names.tobytes(), "count": len(names)}
-    return {bytes(name) for name in connection.scalars(_KNOWN, values)}
+def _known(connection: Connection, collection: Collection, identifiers: ByteArray) -> set[bytes]:
+    values = {
+        "collection": collection.key,
+        "given": identifiers.tobytes(),
+        "count": len(identifiers),
+    }
+    return {bytes(one) for one in connection.scalars(_KNOWN, values)}

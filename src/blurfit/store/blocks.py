@@ -1,7 +1,7 @@
 """Submissions as they came, some hundreds in a row, each block with its sums.
 
-A block is written once, in the transaction that takes its names, so it neither loses nor doubles
-anything that the names do not. Its checksum covers count and sums: whoever learns from the sums
+A block is written once, in the transaction that takes its identifiers, so it neither loses nor
+doubles anything that they do not. Its checksum covers count and sums: whoever learns from the sums
 checks them and need not read the numbers again.
 
 Where people come one at a time the blocks would be as many as the people. So whenever there are
@@ -18,21 +18,21 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blurfit.arrays import ByteArray
 from blurfit.errors import InfeasibleError, NotCertifiedError
-from blurfit.learning.statistics import Statistics
-from blurfit.learning.sums import total
+from blurfit.learning.sums import Totals, total
 from blurfit.messages.submissions import Submissions
-from blurfit.store.collections import ByteArray, Collection, Numbers
+from blurfit.store.collections import Collection, Numbers
 from blurfit.store.tables import blocks
 
 SMALL, MANY = 256, 256  # blocks below so many rows are put together when there are so many of them
 
 
 def append(
-    connection: Connection, collection: Collection, names: ByteArray, numbers: Numbers
+    connection: Connection, collection: Collection, identifiers: ByteArray, numbers: Numbers
 ) -> int:
     """Keep some rows, and tell how many of the blocks they became are small."""
-    return _write(connection, collection, int(time.time() // 3600), names, numbers)
+    return _write(connection, collection, int(time.time() // 3600), identifiers, numbers)
 
 
 def put_together(connection: Connection, collection: Collection) -> None:
@@ -65,8 +65,8 @@ def history(connection: Connection, collection: Collection) -> list[tuple[int, i
     ]
 
 
-def statistics(connection: Connection, collection: Collection) -> Statistics:
-    """N, A and c of everything that a collection holds, each counted once."""
+def totals(connection: Connection, collection: Collection) -> Totals:
+    """What everything that a collection holds comes to, each counted once."""
     found = ((rows, np.frombuffer(sums, "<f8")) for rows, sums in parts(connection, collection))
     return total(collection.agreement, found, collection.exact_rows)
 
@@ -93,19 +93,19 @@ def submissions(connection: Connection, collection: Collection) -> Iterator[Subm
             "Expected a collection of whole submissions: this one holds shares, of which nothing "
             "can be told without the other database."
         )
-    for names, numbers in rows(connection, collection):
-        yield collection.agreement.layout.table(names, numbers)
+    for identifiers, numbers in rows(connection, collection):
+        yield Submissions(identifiers, collection.fingerprint, numbers)
 
 
 def rows(connection: Connection, collection: Collection) -> Iterator[tuple[ByteArray, Numbers]]:
-    """Names and numbers, or names and shares, block by block; each compared with its sums.
+    """Identifiers with numbers, or with shares, block by block; each compared with its sums.
 
     But for seeds, whose masks would take long to add up.
     """
     for key, sums, block in _stored(connection, collection):
-        names, numbers = _apart(collection, block)
+        identifiers, numbers = _apart(collection, block)
         if collection.role == "second":
-            yield names, numbers
+            yield identifiers, numbers
             continue
         with np.errstate(over="ignore", invalid="ignore"):  # whatever damage made of them
             again = collection.sums(numbers)
@@ -116,7 +116,7 @@ def rows(connection: Connection, collection: Collection) -> Iterator[tuple[ByteA
                 f"{collection.agreement.fingerprint} to add up to its sums, and they do not: the "
                 "storage is damaged. Restore it from a backup."
             )
-        yield names, numbers
+        yield identifiers, numbers
 
 
 def _stored(connection: Connection, collection: Collection) -> Iterator[Any]:
@@ -137,18 +137,18 @@ def _write(
     connection: Connection,
     collection: Collection,
     hour: int,
-    names: ByteArray,
+    identifiers: ByteArray,
     numbers: Numbers,
 ) -> int:
     """Rows as blocks; how many of these are small is returned."""
     size = collection.block_rows
-    starts = range(0, len(names), size)
+    starts = range(0, len(identifiers), size)
     written = []
     for start in starts:
         part = slice(start, start + size)
         found = collection.sums(numbers[part])
         sums = found.astype(found.dtype.newbyteorder("<")).tobytes()
-        count = len(names[part])
+        count = len(identifiers[part])
         written.append(
             {
                 "collection": collection.key,
@@ -156,16 +156,15 @@ def _write(
                 "count": count,
                 "checksum": _checksum(collection, count, sums),
                 "sums": sums,
-                "rows": np.hstack([names[part], numbers[part].view(np.uint8)]).tobytes(),
+                "rows": np.hstack([identifiers[part], numbers[part].view(np.uint8)]).tobytes(),
             }
         )
     connection.execute(sa.insert(blocks), written)
-    return sum(len(names) - start < SMALL for start in starts)
+    return sum(len(identifiers) - start < SMALL for start in starts)
 
 
 def _apart(collection: Collection, rows: bytes) -> tuple[ByteArray, Numbers]:
-    width = 16 + 8 * sum(collection.layout.widths)
-    table = np.frombuffer(rows, dtype=np.uint8).reshape(-1, width)
+    table = np.frombuffer(rows, dtype=np.uint8).reshape(-1, 16 + 8 * collection.layout.width)
     kind = "<f8" if collection.role == "whole" else "<u8"
     return np.ascontiguousarray(table[:, :16]), np.ascontiguousarray(table[:, 16:]).view(kind)
 

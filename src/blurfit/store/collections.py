@@ -4,24 +4,23 @@ transaction.
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import AnyArray, ByteArray
 from blurfit.errors import ConflictError, UnknownCollectionError
 from blurfit.learning.admission import Screen
 from blurfit.learning.sums import block_sums, rows_that_add_exactly
+from blurfit.messages.layout import Layout
 from blurfit.messages.masks import sum_of_masks
 from blurfit.messages.shares import PART_OF, Role, ShareLayout
-from blurfit.messages.submissions import Layout
 from blurfit.store import tables
 
-ByteArray = npt.NDArray[np.uint8]
-Numbers = npt.NDArray[Any]  # float64, or uint64 for shares
+Numbers = AnyArray  # float64, or uint64 for shares
 State = Literal["collecting", "closed", "published"]
 
 LARGEST = 4096  # rows of a block
@@ -100,9 +99,9 @@ def begin(connection: Connection, agreement: Agreement, *, invited: bool) -> tup
 
 def find(connection: Connection, fingerprint: str) -> Collection:
     """The collection under a fingerprint, if there is one."""
-    c, role = tables.collections.c, tables.splits.c.role
-    shared = tables.splits.c.collection == c.key
-    query = sa.select(c.key, c.agreement, c.invited, role).outerjoin(tables.splits, shared)
+    c, role = tables.collections.c, tables.sharing.c.role
+    shared = tables.sharing.c.collection == c.key
+    query = sa.select(c.key, c.agreement, c.invited, role).outerjoin(tables.sharing, shared)
     row = None
     if _FINGERPRINT.fullmatch(fingerprint):  # others are no text that every database takes
         row = connection.execute(query.where(c.fingerprint == fingerprint)).first()

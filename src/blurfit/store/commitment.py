@@ -33,13 +33,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import ByteArray
 from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, InvalidValueError
 from blurfit.messages.shares import ROLES, Role
 from blurfit.store.collections import Collection
-from blurfit.store.tables import identifiers, insert_if_absent, recent, splits
+from blurfit.store.tables import identifiers, insert_if_absent, recent, sharing
 from blurfit.validate import one_of
-
-ByteArray = npt.NDArray[np.uint8]
 
 # 1/ϱ: a set may leave out at most one in so many of those whom a database holds.
 LEFT_OUT_ONE_IN: dict[Role, int] = {"first": 10, "second": 2}
@@ -72,8 +71,8 @@ def refuse_unless_fitting(agreement: Agreement, role: Role) -> None:
 def take_role(connection: Connection, key: int, role: Role) -> None:
     """Write down which of the two databases this is; another role than before is a conflict."""
     values = {"collection": key, "role": role, "delivered": False}
-    connection.execute(insert_if_absent(connection, splits).values(values))
-    before = connection.scalar(sa.select(splits.c.role).where(splits.c.collection == key))
+    connection.execute(insert_if_absent(connection, sharing).values(values))
+    before = connection.scalar(sa.select(sharing.c.role).where(sharing.c.collection == key))
     if before != role:
         raise ConflictError(
             f"Expected role={role!r} to be {before!r}, as when the collection was opened: that "
@@ -93,8 +92,8 @@ def page(connection: Connection, collection: Collection, after: bytes, most: int
 
 def recorded(connection: Connection, collection: Collection) -> Commitment | None:
     """The set that was fixed, if one was."""
-    query = sa.select(splits.c.digest, splits.c.count, splits.c.left_out)
-    here = splits.c.collection == collection.key
+    query = sa.select(sharing.c.digest, sharing.c.count, sharing.c.left_out)
+    here = sharing.c.collection == collection.key
     digest, count, left_out = connection.execute(query.where(here)).one()
     return None if digest is None else Commitment(bytes(digest), count, as_identifiers(left_out))
 
@@ -138,8 +137,8 @@ def record(connection: Connection, collection: Collection, left_out: ByteArray) 
             )
         return before
     connection.execute(
-        sa.update(splits)
-        .where((splits.c.collection == collection.key) & splits.c.digest.is_(None))
+        sa.update(sharing)
+        .where((sharing.c.collection == collection.key) & sharing.c.digest.is_(None))
         .values(digest=chosen.digest, count=chosen.count, left_out=chosen.left_out.tobytes())
     )
     return chosen

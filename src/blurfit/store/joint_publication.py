@@ -12,7 +12,7 @@
                                                      of those here, and never another C:
                                               ◄───── writes it down, then gives Σ mask over C
     Σ shares over C − Σ mask = Σ v, learns,
-    writes sums and model down, publishes
+    writes moments and model down, publishes
     sends both                                ─────► checks them against C, writes them down,
                                                      publishes the same bytes
 
@@ -40,11 +40,11 @@ all that anyone ever gets.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.databases import largest_steps
+from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import (
     ConflictError,
     InfeasibleError,
@@ -52,18 +52,13 @@ from blurfit.errors import (
     NotCertifiedError,
     NotPublishedError,
 )
-from blurfit.learning.learner import learn
-from blurfit.learning.release import Release
-from blurfit.learning.statistics import Statistics
-from blurfit.model.published import PublishedModel
+from blurfit.learning.sums import Totals
+from blurfit.model.release import Release
 from blurfit.store import blocks, commitment, publication
 from blurfit.store.collections import Collection
-from blurfit.store.commitment import ByteArray, Commitment, require_role
-from blurfit.store.tables import collections, splits
-from blurfit.theory import triangle
-from blurfit.theory.calibration import MomentCalibration
-
-WordArray = npt.NDArray[np.uint64]
+from blurfit.store.commitment import Commitment, require_role
+from blurfit.store.tables import collections, sharing
+from blurfit.theory.moment_calibration import MomentCalibration
 
 
 class Result(NamedTuple):
@@ -80,13 +75,13 @@ def result(connection: Connection, collection: Collection) -> Result | None:
     """What was found, if anything was."""
     require_role(collection, "first")
     c = collections.c
-    query = sa.select(c.model, c.statistics, c.refusal, splits.c.delivered)
+    query = sa.select(c.model, c.moments, c.refusal, sharing.c.delivered)
     row = connection.execute(
-        query.join(splits, splits.c.collection == c.key).where(c.key == collection.key)
+        query.join(sharing, sharing.c.collection == c.key).where(c.key == collection.key)
     ).one()
     if row.model is None and row.refusal is None:
         return None
-    return Result(Release(row.model, row.statistics, row.refusal), row.delivered)
+    return Result(Release(row.model, row.moments, row.refusal), row.delivered)
 
 
 def fix(
@@ -123,41 +118,36 @@ def keep(connection: Connection, collection: Collection, release: Release) -> Re
 
 def deliver(connection: Connection, collection: Collection) -> None:
     """Write down that the second database has the result."""
-    here = splits.c.collection == collection.key
-    connection.execute(sa.update(splits).where(here).values(delivered=True))
+    here = sharing.c.collection == collection.key
+    connection.execute(sa.update(sharing).where(here).values(delivered=True))
 
 
 def release_of(collection: Collection, count: int, words: WordArray) -> Release:
     """What comes of Σv mod 2⁶⁴ over the set that was fixed: a model, or none for ever."""
     try:
-        sums = statistics_of(collection, count, words)
+        totals = totals_of(collection, count, words)
     except InfeasibleError as error:
         return Release(refusal=str(error))
-    return Release.of(collection.agreement, sums)
+    return Release.of(collection.agreement, totals)
 
 
-def statistics_of(collection: Collection, count: int, words: WordArray) -> Statistics:
-    """N, A and c from Σv mod 2⁶⁴, exactly: the sums that one database would have found.
+def totals_of(collection: Collection, count: int, words: WordArray) -> Totals:
+    """The totals from Σv mod 2⁶⁴, exactly: the sums that one database would have found.
 
     Signed, since |Σv| < 2⁶³. An honest sum is at most N·B steps (`blurfit.agreement.databases`),
     so a larger one is refused: then somebody has sent what is no share of a blurred record.
     """
     agreement = collection.agreement
     assert isinstance(agreement.calibration, MomentCalibration)
-    steps, grid, d = words.view(np.int64), agreement.grid, agreement.dimension
-    k = triangle.size(d)
-    limits = largest_steps(agreement.calibration, grid)
-    for part, limit in zip((steps[:k], steps[k:]), limits, strict=True):
-        if (np.abs(part.astype(np.float64)) > count * limit).any():
-            raise InfeasibleError(
-                f"The sums are larger than {count:,} blurred records can add up to: somebody sent "
-                "shares that are no shares of a blurred record. Shares cannot be screened; collect "
-                "again, by invitation."
-            )
     # One rounding each, as in `blurfit.learning.sums`; to multiply by a power of two is exact.
-    gram = steps[:k].astype(np.float64) * grid.quadratic
-    moment = steps[k:].astype(np.float64) * grid.linear
-    return Statistics(count, triangle.unpack(gram, d), moment, agreement.fingerprint)
+    steps = words.view(np.int64).astype(np.float64)
+    if (np.abs(steps) > count * largest_steps(agreement.calibration, agreement.grid)).any():
+        raise InfeasibleError(
+            f"The sums are larger than {count:,} blurred records can add up to: somebody sent "
+            "shares that are no shares of a blurred record. Shares cannot be screened; collect "
+            "again, by invitation."
+        )
+    return Totals(count, steps * agreement.grid.quadratic, agreement.fingerprint)
 
 
 # ---- the second database
@@ -196,24 +186,26 @@ def accept(
     return chosen
 
 
-def take_result(connection: Connection, collection: Collection, model: str, sums: str) -> None:
+def take_result(connection: Connection, collection: Collection, model: str, moments: str) -> None:
     """Write down the result and publish it; another one than before is a conflict, for ever."""
     require_role(collection, "second")
     _hold(connection, collection)
     c = collections.c
-    query = sa.select(c.model, c.statistics).where(c.key == collection.key)
+    query = sa.select(c.model, c.moments).where(c.key == collection.key)
     before = connection.execute(query).one()
     if before.model is not None:
-        if (before.model, before.statistics) != (model, sums):
+        if (before.model, before.moments) != (model, moments):
             raise ConflictError(
                 "Expected the model that was published before: there is one for each collection."
             )
         return
-    publication.record(connection, collection, Release(model, sums))
+    publication.record(connection, collection, Release(model, moments))
 
 
-def check_result(collection: Collection, chosen: Commitment | None, model: str, sums: str) -> None:
-    """Refuse a result that is not the model of these sums over the set that was fixed.
+def check_result(
+    collection: Collection, chosen: Commitment | None, model: str, moments: str
+) -> None:
+    """Refuse a result that is not the model of these moments over the set that was fixed.
 
     That the sums are right cannot be seen from here; that the model follows from them can.
     """
@@ -222,16 +214,7 @@ def check_result(collection: Collection, chosen: Commitment | None, model: str, 
             "Expected a set to be fixed before there is a result: begin by asking whose shares are "
             "here."
         )
-    found, statistics = PublishedModel.from_json(model), Statistics.from_json(sums)
-    again = learn(collection.agreement, statistics)
-    same = (
-        (found.fingerprint, found.count, found.caveat, found.to_json())
-        == (again.fingerprint, chosen.count, None, model)
-        and (statistics.fingerprint, statistics.count) == (again.fingerprint, chosen.count)
-        and np.allclose(found.weights, again.weights, rtol=1e-6, atol=1e-9)
-        and np.isclose(found.ridge, again.ridge, rtol=1e-6)
-    )
-    if not same:
+    if not Release(model, moments).follows(collection.agreement, chosen.count):
         raise InvalidValueError(
             f"Expected the model of these sums, from the {chosen.count} contributors that were "
             "fixed: this one is of others, or does not follow. Let both databases use the same "

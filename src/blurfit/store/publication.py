@@ -10,7 +10,7 @@ publisher, who then finds the first one's model. Killed in the middle, the trans
 happened.
 
 A collection that is exported before it is published is handed over: its one release comes from the
-exported file, together with other files or alone (`blurfit.learning.release` has the proof that
+exported file, together with other files or alone (`blurfit.model.release` has the proof that
 there is only one). That is written down before the file is, with the place where it is written:
 killed in between, the export may be repeated to the same place.
 """
@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.errors import ConflictError, InfeasibleError, NotPublishedError
-from blurfit.learning.release import Release
+from blurfit.model.release import Release
 from blurfit.store import blocks
 from blurfit.store.collections import Collection
 from blurfit.store.tables import collections
@@ -46,7 +46,7 @@ def publish(connection: Connection, collection: Collection) -> Release:
     _require_whole(collection)
     row = _held(connection, collection)
     if row.model is not None or row.refusal is not None:
-        return Release(row.model, row.statistics, row.refusal)
+        return Release(row.model, row.moments, row.refusal)
     if row.handed_over is not None:
         raise InfeasibleError(
             f"This collection was exported to {row.handed_over!r}, and its model is learned from "
@@ -56,7 +56,7 @@ def publish(connection: Connection, collection: Collection) -> Release:
     return record(
         connection,
         collection,
-        Release.of(collection.agreement, blocks.statistics(connection, collection)),
+        Release.of(collection.agreement, blocks.totals(connection, collection)),
     )
 
 
@@ -68,7 +68,7 @@ def record(connection: Connection, collection: Collection, release: Release) -> 
         .values(
             state="closed" if release.model is None else "published",
             model=release.model,
-            statistics=release.statistics,
+            moments=release.moments,
             refusal=release.refusal,
         )
     )
@@ -91,7 +91,7 @@ def hand_over(connection: Connection, collection: Collection, place: str) -> Rel
     if row.refusal is not None:
         raise InfeasibleError(row.refusal)
     if row.model is not None:
-        return Release(row.model, row.statistics)
+        return Release(row.model, row.moments)
     if row.handed_over not in (None, place):
         raise ConflictError(
             f"Expected {place!r} to be {row.handed_over!r}, where this collection was exported "
@@ -108,14 +108,14 @@ def model(connection: Connection, collection: Collection) -> str:
     return _published(connection, collection, collections.c.model)
 
 
-def statistics(connection: Connection, collection: Collection) -> str:
+def moments(connection: Connection, collection: Collection) -> str:
     """The blurred sums that were published with a `moment` model; further models are free."""
     if collection.agreement.mechanism != "moment":
         raise NotPublishedError(
             "The sums of an 'input' collection are never shown: a second model from them would "
             "undo the noise of the first. Use mechanism='moment' where they are needed."
         )
-    return _published(connection, collection, collections.c.statistics)
+    return _published(connection, collection, collections.c.moments)
 
 
 def _published(connection: Connection, collection: Collection, column: sa.Column[Any]) -> str:

@@ -5,30 +5,28 @@ A submission is stored under its random identifier. What comes again under it is
 counted once, so a sender who is not sure may simply send again; the first one stays, whatever the
 numbers of a later one are. What was accepted is on disk.
 
-What must happen together is one transaction: names, numbers, sums and used invitations of a group
-of arrivals; the closing of a collection, its model, and the sums that are published with it.
+What must happen together is one transaction: identifiers, numbers, sums and used invitations of a
+group of arrivals; the closing of a collection, its model, and the moments that are published with
+it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import RLock
-from typing import Concatenate, ParamSpec, Self, TypeVar
 
-import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, InvalidValueError, StorageError, UnknownCollectionError
-from blurfit.learning.statistics import Statistics
 from blurfit.messages.shares import Role
 from blurfit.messages.submissions import Submission, Submissions
+from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.store import blocks, collections, commitment, credentials, publication, tables
 from blurfit.store.arrivals import (
     Arrival,
+    Group,
     Outcome,
     SomeAreKnownError,
     receive_new,
@@ -36,12 +34,10 @@ from blurfit.store.arrivals import (
     settle,
 )
 from blurfit.store.collections import Collection, State
+from blurfit.store.transactions import Transactions
 
-Receiver = Callable[[Connection, Collection, Sequence[Arrival]], tuple[list[Outcome], int]]
-_Given = ParamSpec("_Given")
-_Found = TypeVar("_Found")
-_AWAY = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
-_MOST_RECENT = 2**15  # names that wait to be put in order
+Receiver = Callable[[Connection, Collection, Group], tuple[list[Outcome], int]]
+_MOST_RECENT = 2**15  # identifiers that wait to be put in order
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class Status:
     invited: bool
 
 
-class Store:
+class Store(Transactions):
     """Any number of collections, each under its agreement's fingerprint.
 
     Args:
@@ -64,8 +60,7 @@ class Store:
     """
 
     def __init__(self, place: str | Path = ":memory:") -> None:
-        self._engine = tables.connect(place)
-        self._lock = RLock() if str(place) in (":memory:", "sqlite://") else None
+        super().__init__(place)
         self._collections: dict[str, Collection] = {}
         # How much has come since it was last put in order; what came before this process waits.
         self._small: dict[int, int] = {}
@@ -96,7 +91,7 @@ class Store:
         """Start collecting under an agreement, which is verified; whether it is new is returned.
 
         To open it again changes nothing. `invited` says that each submission needs an invitation,
-        `role` which of the two databases this is, where trust is split;
+        `role` which of the two databases this is, where trust is shared;
         `allow_unproved` is as in `Agreement.verify`.
         """
         agreement.verify(allow_unproved=allow_unproved)
@@ -140,18 +135,20 @@ class Store:
         Raises StorageError if the transaction as a whole failed: then nothing was kept, or, if the
         connection broke at the very end, the same arrivals may be given again and count once.
         """
+        group = Group.of(collection, arrivals)
+        return group.outcomes(self._keep(collection, group) if group.spans else [])
+
+    def _keep(self, collection: Collection, group: Group) -> list[Outcome]:
         if not collection.invited:
             try:
-                return self._receive(receive_new, collection, arrivals)
+                return self._receive(receive_new, collection, group)
             except SomeAreKnownError:
                 pass
-        return self._receive(receive_one_by_one, collection, arrivals)
+        return self._receive(receive_one_by_one, collection, group)
 
-    def _receive(
-        self, take: Receiver, collection: Collection, arrivals: Sequence[Arrival]
-    ) -> list[Outcome]:
+    def _receive(self, take: Receiver, collection: Collection, group: Group) -> list[Outcome]:
         with self._writing() as connection:
-            outcomes, small = take(connection, collection, arrivals)
+            outcomes, small = take(connection, collection, group)
             waiting = self._small.get(collection.key, 0) + small
             if waiting >= blocks.MANY:
                 blocks.put_together(connection, collection)
@@ -174,17 +171,13 @@ class Store:
                 "records are blurred by their contributors, with perturb."
             )
         batch = received if isinstance(received, Submissions) else Submissions.gather([received])
-        layout = agreement.layout
-        rows = layout.rows_of(batch)
+        rows = batch.rows(agreement.layout)
         try:
             collection = self.collection(agreement.fingerprint)
         except UnknownCollectionError:
             self.open(agreement)
             collection = self.collection(agreement.fingerprint)
-        names, numbers = layout.names(rows), layout.numbers(rows)
-        if collection.screen is not None:
-            collection.screen.require(numbers)
-        (outcome,) = self.receive(collection, [Arrival(names, numbers)])
+        (outcome,) = self.receive(collection, [Arrival(rows.data)])
         if isinstance(outcome, BlurfitError):
             raise outcome
         return outcome
@@ -223,16 +216,16 @@ class Store:
         """The published model, always the same text."""
         return self.read(publication.model, self.collection(fingerprint))
 
-    def statistics(self, agreement: Agreement | str) -> Statistics:
+    def moments(self, agreement: Agreement | str) -> PublishedMoments:
         """The blurred sums that were published with a `moment` model; further models are free."""
         fingerprint = agreement if isinstance(agreement, str) else agreement.fingerprint
-        return Statistics.from_json(self.statistics_text(fingerprint))
+        return PublishedMoments.from_json(self.moments_text(fingerprint))
 
-    def statistics_text(self, fingerprint: str) -> str:
-        """The blurred sums as they were stored."""
-        return self.read(publication.statistics, self.collection(fingerprint))
+    def moments_text(self, fingerprint: str) -> str:
+        """The blurred sums as they were stored, always the same text."""
+        return self.read(publication.moments, self.collection(fingerprint))
 
-    # ---- keys
+    # ---- credentials
 
     def invite(self, fingerprint: str, hashes: Iterable[bytes]) -> int:
         """Keep the hashes of new invitations; how many were new is returned."""
@@ -249,75 +242,6 @@ class Store:
     def appoint(self, token_hash: bytes, *, replace: bool = False) -> bool:
         """Keep the hash of the administrator's token, if there is none or it shall be replaced."""
         return self.write(credentials.appoint, token_hash, replace=replace)
-
-    # ---- transactions
-
-    def write(
-        self,
-        what: Callable[Concatenate[Connection, _Given], _Found],
-        *arguments: _Given.args,
-        **named: _Given.kwargs,
-    ) -> _Found:
-        """Do something in one transaction, all of it or nothing."""
-        with self._writing() as connection:
-            return what(connection, *arguments, **named)
-
-    def read(
-        self,
-        what: Callable[Concatenate[Connection, _Given], _Found],
-        *arguments: _Given.args,
-        **named: _Given.kwargs,
-    ) -> _Found:
-        """Find something out in one transaction that only reads."""
-        with self._reading() as connection:
-            return what(connection, *arguments, **named)
-
-    def tidy(self) -> None:
-        """Move what SQLite has logged to its place, beside whoever writes; else nothing to do.
-
-        Left to the writer, a commit now and then would take half a second.
-        """
-        if self._engine.dialect.name == "sqlite" and self._lock is None:
-            connection = self._engine.raw_connection()
-            try:
-                connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)")
-            finally:
-                connection.close()
-
-    def close(self) -> None:
-        """Close the file, or the connections."""
-        self._engine.dispose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        """All or nothing: committed at the end of the block, rolled back if it fails."""
-        with self._transaction(self._engine.execution_options(writes=True)) as connection:
-            yield connection
-
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with self._transaction(self._engine) as connection:
-            yield connection
-
-    @contextmanager
-    def _transaction(self, engine: sa.Engine) -> Iterator[Connection]:
-        if self._lock is not None:
-            self._lock.acquire()  # one connection, so one at a time
-        try:
-            with engine.begin() as connection:
-                yield connection
-        except _AWAY as error:
-            original = getattr(error, "orig", None) or error
-            raise StorageError(f"The store cannot be used now: {original}".strip() + ".") from error
-        finally:
-            if self._lock is not None:
-                self._lock.release()
 
 
 def _status(connection: Connection, collection: Collection) -> Status:

@@ -9,15 +9,16 @@ durable.
 | `recent`, `identifiers` | the identifiers that were taken |
 | `blocks` | submissions as they came, some hundreds in a row, with their sums and a checksum |
 | `invitations` | hashes of those that nobody has used; using one removes it |
-| `splits` | which of two databases this is for a collection, and the set that both sum over |
+| `sharing` | which of two databases this is for a collection, and the set that both sum over |
 
-`identifiers` and `blocks` are apart because they are asked for apart: a name on every arrival,
-numbers hardly ever. The sums of a block let a model be learned without reading its numbers again.
+`identifiers` and `blocks` are apart because they are asked for apart: an identifier on every
+arrival, numbers hardly ever. The sums of a block let a model be learned without reading its numbers
+again.
 
-Names are random, so each lands on another page of an index, and SQLite's log holds whole pages.
-That is why they first go to `recent`, which is small, and are moved to `identifiers` in order, some
-thirty thousand at a time: half of the time per submission. PostgreSQL logs rows, and there they
-stay.
+Identifiers are random, so each lands on another page of an index, and SQLite's log holds whole
+pages. That is why they first go to `recent`, which is small, and are moved to `identifiers` in
+order, some thirty thousand at a time: half of the time per submission. PostgreSQL logs rows, and
+there they stay.
 """
 
 from collections.abc import Callable
@@ -57,7 +58,7 @@ collections = sa.Table(
     sa.Column("invited", sa.Boolean, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("model", sa.Text),
-    sa.Column("statistics", sa.Text),
+    sa.Column("moments", sa.Text),  # the sums that a `moment` model is from
     sa.Column("refusal", sa.Text),  # why there will never be a model
     sa.Column("handed_over", sa.Text),  # the file that its release was left to
     sa.CheckConstraint("state IN ('collecting', 'closed', 'published')", name="known_state"),
@@ -65,7 +66,7 @@ collections = sa.Table(
 )
 
 
-def _names(table: str) -> sa.Table:
+def _taken(table: str) -> sa.Table:
     return sa.Table(
         table,
         metadata,
@@ -75,7 +76,7 @@ def _names(table: str) -> sa.Table:
     )
 
 
-identifiers, recent = _names("identifiers"), _names("recent")
+identifiers, recent = _taken("identifiers"), _taken("recent")
 blocks = sa.Table(
     "blocks",
     metadata,
@@ -95,14 +96,14 @@ invitations = sa.Table(
     sa.Column("hash", sa.LargeBinary, primary_key=True),
     sqlite_with_rowid=False,
 )
-splits = sa.Table(
-    "splits",
+sharing = sa.Table(
+    "sharing",
     metadata,
     sa.Column("collection", _Key, primary_key=True, autoincrement=False),
     sa.Column("role", sa.Text, nullable=False),
     sa.Column("digest", sa.LargeBinary),  # of the common set; written once, never changed
     sa.Column("count", sa.BigInteger),  # how many are in it
-    sa.Column("left_out", sa.LargeBinary),  # the names that are here and not in it, in order
+    sa.Column("left_out", sa.LargeBinary),  # the identifiers that are here and not in it, in order
     sa.Column("delivered", sa.Boolean, nullable=False),  # to the other database: the result
     sa.CheckConstraint("role IN ('first', 'second')", name="known_role"),
 )
@@ -118,7 +119,6 @@ def _create_tables(connection: Connection) -> None:
 
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
     ("create the tables", _create_tables),
-    ("share between two databases", lambda connection: splits.create(connection, checkfirst=True)),
 )
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
 

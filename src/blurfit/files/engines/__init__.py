@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from blurfit.files.scan import Parts, Records, Task, Words
+from blurfit.arrays import WordArray
+from blurfit.files.scan import Parts, Records, Task
 
 Progress = Callable[[int], object]  # is told how many more rows have been looked at
 
@@ -13,13 +14,13 @@ class Engine(Protocol):
 
     def scan(
         self, text: str, tasks: Sequence[Task], progress: Progress
-    ) -> tuple[Parts, Words | None]:
-        """The parts of all tasks' sums; and the prefixes of names that occur twice.
+    ) -> tuple[Parts, WordArray | None]:
+        """The parts of all tasks' sums; and the prefixes of identifiers that occur twice.
 
         These are None if they are too many to be listed.
         """
 
     def records(
-        self, text: str, tasks: Sequence[Task], suspects: Words | None
+        self, text: str, tasks: Sequence[Task], suspects: WordArray | None
     ) -> Iterator[Records]:
-        """The rows whose names begin with one of the suspects, task by task."""
+        """The rows whose identifiers begin with one of the suspects, task by task."""

@@ -1,8 +1,8 @@
 """A Dask cluster: tasks go where there is room, and again where a worker died.
 
-Sums are merged in a tree of eight at a time, on the workers. So are names: each task's prefixes are
-cut apart by their value, and each partition is gathered and sorted on one worker. Nothing that
-grows with the number of rows comes to the caller, unless names repeat.
+Sums are merged in a tree of eight at a time, on the workers. So are identifiers: each task's
+prefixes are cut apart by their value, and each partition is gathered and sorted on one worker.
+Nothing that grows with the number of rows comes to the caller, unless identifiers repeat.
 
 Every function is pure: run again, on another machine, it gives the same bytes. And sums are exact
 (`blurfit.learning.sums`), so the shape of the tree does not show.
@@ -16,6 +16,7 @@ from operator import attrgetter, itemgetter
 from time import process_time
 from typing import Any, Self
 
+from blurfit.arrays import WordArray
 from blurfit.errors import BlurfitError, ServiceError
 from blurfit.files.duplicates import partitions_for, suspects
 from blurfit.files.engines import Progress
@@ -24,7 +25,6 @@ from blurfit.files.scan import (
     Records,
     Scanned,
     Task,
-    Words,
     apart,
     merge,
     records,
@@ -83,7 +83,7 @@ class Cluster:
 
     def scan(
         self, text: str, tasks: Sequence[Task], progress: Progress
-    ) -> tuple[Parts, Words | None]:
+    ) -> tuple[Parts, WordArray | None]:
         """See `Engine`."""
         # Fewer and larger ones than in temporary files: each is a task for each task.
         client, partitions = self._client, partitions_for(sum(task.rows for task in tasks) // 4)
@@ -121,7 +121,7 @@ class Cluster:
         return float(sum(self._client.run(process_time).values()))
 
     def records(
-        self, text: str, tasks: Sequence[Task], suspects: Words | None
+        self, text: str, tasks: Sequence[Task], suspects: WordArray | None
     ) -> Iterator[Records]:
         """See `Engine`."""
         with _killed():
@@ -135,7 +135,7 @@ class Cluster:
                     yield future.result()
 
 
-def _cut(found: Scanned, partitions: int) -> list[Words]:
+def _cut(found: Scanned, partitions: int) -> list[WordArray]:
     return apart(found.prefixes, found.prefixes, partitions)
 
 

@@ -11,13 +11,13 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from blurfit.arrays import WordArray
 from blurfit.files.duplicates import Spill, partitions_for, suspects
 from blurfit.files.engines import Progress
 from blurfit.files.scan import (
     Parts,
     Records,
     Task,
-    Words,
     apart,
     merge,
     records,
@@ -40,7 +40,7 @@ class Threads:
 
     def scan(
         self, text: str, tasks: Sequence[Task], progress: Progress
-    ) -> tuple[Parts, Words | None]:
+    ) -> tuple[Parts, WordArray | None]:
         """See `Engine`."""
         partitions = partitions_for(sum(task.rows for task in tasks))
         parts: Parts = []
@@ -54,7 +54,7 @@ class Threads:
             return parts, suspects(twice)
 
     def records(
-        self, text: str, tasks: Sequence[Task], suspects: Words | None
+        self, text: str, tasks: Sequence[Task], suspects: WordArray | None
     ) -> Iterator[Records]:
         """See `Engine`."""
         return self._map(partial(records, text, suspects=suspects), tasks)

@@ -52,7 +52,7 @@ blurfit.errors.InvalidValueError: Row 0 has ‖p‖/‖q‖=0.707107, above p_bo
 
 from blurfit.theory.losses.around import LogisticAround, PoissonAround
 from blurfit.theory.losses.logistic import LogisticLoss
-from blurfit.theory.losses.parabola import Approximation, Parabola
+from blurfit.theory.losses.parabola import Parabola
 from blurfit.theory.losses.poisson import PoissonLoss
 from blurfit.theory.losses.quadratic import (
     KnowsItsGradient,
@@ -64,6 +64,7 @@ from blurfit.theory.losses.quadratic import (
     value,
 )
 from blurfit.theory.losses.squared import SquaredLoss
+from blurfit.theory.setting import Approximation
 
 __all__ = [
     "Approximation",

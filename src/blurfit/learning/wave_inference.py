@@ -1,0 +1,102 @@
+"""Standard errors for the last Newton step: the sampling of people, and the noise of privacy.
+
+With Â = ΣM + E and t̂ = Σp + e, the step without any shrinkage is θ̃ = Â⁻¹t̂, and for the true step θ
+(the Newton step of everybody's sums)
+
+    θ̃ − θ = Â⁻¹(Σp − Aθ + e − Eθ),
+
+exactly. So its covariance is the sandwich
+
+    Â⁻¹(φΣ_p + V)Â⁻¹,      V = Var(e) + E[Eθθᵀ E],
+
+where Σ_p, the sampling variance of Σp, is ΣM: for a record weighted by w = 1/max(1, ‖x‖²) it is
+E[w²g²xxᵀ] = E[w²h·xxᵀ] ⪯ E[w·h·xxᵀ] = E[M] if the model's curve is right (information equality), so
+the errors are a little too wide where many records are far out, and are not to be trusted where
+the curve is wrong: Σg²xxᵀ is not released. To second order E[Â⁻¹] = A⁻¹ + A⁻¹E[EA⁻¹E]A⁻¹, which
+(Â + G)⁻¹ with G = E[EÂ⁻¹E] takes away.
+
+One step from w₀ is the maximum likelihood up to a term that is quadratic in its length, so the
+estimate is **refused** where the step changes scores by more than half (standard deviation): then
+another wave is needed. It is refused, too, where noise rules Â: λ_min ≤ 0, or
+κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3, as for one wave (`blurfit.learning.inference`).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from blurfit.arrays import FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.learning.waves import Belief, WaveSums, coordinates, on_curve, step_sums
+from blurfit.theory.maps import NewtonMap, WaveMap
+from blurfit.validate import inside_unit_interval
+
+MOST_NOISE = 0.3  # κ
+LONGEST_STEP = 0.5  # standard deviation of the change of scores
+
+
+@dataclass(frozen=True, eq=False)
+class WaveEstimates:
+    """Coefficients of (1, v) without shrinkage, with the covariance of their error."""
+
+    coefficients: FloatArray
+    sampling: FloatArray
+    privacy: FloatArray
+    condition: float  # κ
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Of the coefficients, with both parts: the sampling of people, and the noise."""
+        return self.sampling + self.privacy
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """Of each coefficient, the constant's first."""
+        return np.asarray(np.sqrt(np.diagonal(self.covariance)))
+
+    def interval(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends, by the normal law."""
+        inside_unit_interval(confidence=confidence)
+        reach = float(ndtri((1 + confidence) / 2)) * self.standard_errors
+        return self.coefficients - reach, self.coefficients + reach
+
+
+def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> WaveEstimates:
+    """The estimates of the Newton wave that was collected under `chart`, the map of `belief`."""
+    if not isinstance(chart, NewtonMap):
+        raise InvalidValueError(
+            "Expected a Newton wave: a residual wave cuts records, so its coefficients are those "
+            "of the cut ones; take the first wave's estimates instead."
+        )
+    read = step_sums(chart, sums)
+    values = np.linalg.eigvalsh(read.gram)
+    least, blur = float(values[0]), sums.deviation**2 / 2
+    condition = blur * (float(np.sum(1 / values)) + 1 / least) / least if least > 0 else math.inf
+    if condition >= MOST_NOISE:
+        raise InfeasibleError(
+            "The noise rules the sums of this wave, so no errors are told; collect more people, or "
+            "allow a larger epsilon."
+        )
+    bias = read.noise.sandwich(np.asarray(np.linalg.inv(read.gram), dtype=np.float64))
+    inverse = np.linalg.inv(read.gram + bias)
+    theta = inverse @ read.linear
+    of_features, constant = chart.scale
+    change = math.hypot(float(np.linalg.norm(theta[1:])) * of_features, float(theta[0]) * constant)
+    if change > LONGEST_STEP:
+        raise InfeasibleError(
+            f"The last step changed scores by {change:.2g}, more than {LONGEST_STEP}: one step is "
+            "not enough for honest errors; plan another Newton wave."
+        )
+    noise = read.linear_variance * np.eye(len(theta))
+    noise += read.noise.sandwich(np.outer(theta, theta))
+    back = np.linalg.inv(coordinates(chart))
+    whole = back @ inverse
+    sampling, privacy = (whole @ one @ whole.T for one in (read.dispersion * read.gram, noise))
+    return WaveEstimates(
+        on_curve(belief).coefficients + back @ theta,
+        (sampling + sampling.T) / 2,
+        (privacy + privacy.T) / 2,
+        condition,
+    )

@@ -1,0 +1,255 @@
+"""Waves: everyone sends once, and later people help with what earlier ones taught.
+
+Divide the contributors into waves 1, …, K by a rule that does not look at answers. Wave k's blurred
+sums R_k are published, and the public map from record to numbers of wave k + 1 may depend on R_1,
+…, R_k.
+
+**Theorem (parallel, adaptive).** If for *every fixed* past r_{<k} the release R_k is (ε, δ)-DP for
+ the
+records of wave k, then everything that is published, (R_1, …, R_K), is (ε, δ)-DP for every person.
+If R_k is μ_k-GDP for every fixed past, a person of wave k has μ_k-GDP in all.
+
+Proof. Neighbouring collections differ in one record of one wave k; who is in which wave, and how
+many, is public and equal. R_{<k} is computed from other waves' records, so it has the same law
+under both. Fix R_{<k} = r. Under r, R_k has the law of a release that is (ε, δ)-DP, and R_{>k} is
+drawn from (r, R_k) and from records that are equal in both collections: by a kernel, which is
+post-processing. So for every set S of outcomes P(S | r) ≤ e^ε·P'(S | r) + δ. Integrate over r,
+whose law is common: P(S) ≤ e^ε·P'(S) + δ. For GDP: let f be the trade-off curve of N(0, 1) against
+N(μ_k, 1). Any test of level α has levels α(r) given r with mean α, and its type II error given r is
+at least f(α(r)); f is convex, so by Jensen the mean is at least f(α). ∎
+
+No privacy is composed: nobody is in two waves. What it needs, and what breaks it:
+
+| situation | holds? | what follows |
+| --- | --- | --- |
+| wave by arrival, coin, invitation | yes | |
+| σ_k, r, number of waves chosen from releases | yes | |
+| joining or not after seeing releases | yes | that decision is not protected, as in one wave |
+| an assignment by answers | no | forbidden; nothing is refused because of a value |
+| a map that saw its own wave's submissions | no | a map follows from published releases alone |
+| a wave below its honest quorum n_k | no | never released |
+| a late submission, released again | no | refused: a wave is released once |
+| one person in two waves | composes | `person_mu`: √(μ₁² + μ₂²) |
+| `input` waves | (ε, δ), no GDP | only w_k and N_k may feed the next map |
+
+**Which waves.** ψ = nμ/p^1.5 (`theory.public_weights.information`) says how far signal stands above
+noise. `choose_plan` is a table over ψ, from the American Community Survey (experiments/waves.py),
+and checked on other numbers of columns, other people and generated ones: a choice, not a
+derivation.
+
+| ψ | numbers | labels | counts |
+| --- | --- | --- | --- |
+| below 3 | one wave | one wave | one wave |
+| 3 to 30 | 0.3, then residuals | 0.3, then residuals | 0.3, then residuals |
+| 30 to 200 | 0.3, then residuals | 0.2, residuals 0.3, Newton | 0.3, then residuals |
+| from 200 on | 0.3, then residuals | 0.2, residuals 0.3, Newton | 0.2, residuals 0.3, Newton |
+
+Also one wave where nμ < 100, and with few columns: up to three for labels and counts, and up to
+four for numbers from ψ = 250 on. There one wave knows the line well already, and what waves add,
+the cut and the weights of far-out records, costs more than it saves (2 columns, labels: 0.004 of
+accuracy). Newton's wave needs nμ ≥ 1400 as well. Ask for more waves where the exact curve is wanted
+all the same.
+
+**How far out.** A residual wave cuts white features to ‖f‖ ≤ r√p and residuals to ±R standard
+deviations. The noise then adds about 4.5p²r²R²/(nμ)² to the relative squared error, which is
+proportional to r²R²/(p·ψ²), and cutting adds a bias that falls with r, the faster the more columns
+there are, as ‖f‖/√p is then closer to 1. With R = 2.2r and a bias ∝ 1/(p·r²) the sum is least at r
+∝ ψ^{1/3}. The best r for 2, 4, 7 and 13 columns of the survey lie on r = 0.3ψ^{1/3} (ψ of that
+wave): 0.7 at ψ = 13, 1.05 at 32 to 50, 1.5 at 150 to 200, 2.4 at 425. So the exponent 1.5 of ψ
+stands there; 0.3 and 2.2 are choices.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from blurfit.errors import InvalidValueError
+from blurfit.theory.public_weights import information
+from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive, whole
+
+Task = Literal["number", "label", "count"]
+TASKS: tuple[Task, ...] = ("number", "label", "count")
+StageKind = Literal["joint", "residual", "newton"]
+STAGES: tuple[StageKind, ...] = ("joint", "residual", "newton")
+
+ENOUGH_FOR_TWO = 3.0  # ψ from which a second wave helps
+ENOUGH_FOR_MEANS = 100.0  # nμ, from which a first part of the people can teach a whitening
+ENOUGH_FOR_NEWTON = 30.0  # ψ from which the exact curve is worth its noise,
+ENOUGH_FOR_CURVE = 1400.0  # if nμ is at least this
+ENOUGH_FOR_COUNTS = 200.0  # ψ for counts, whose noise is sized for the largest count
+# Columns up to which one wave is enough: for labels and counts always, for numbers from this ψ on.
+FEW: dict[Task, int] = {"number": 4, "label": 3, "count": 3}
+ENOUGH_FOR_ONE = 250.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One wave of a plan: what is blurred in it, and the share of the people that it takes."""
+
+    kind: StageKind
+    fraction: float
+
+    def __post_init__(self) -> None:
+        one_of(STAGES, kind=self.kind)
+        if self.fraction != 1:
+            inside_unit_interval(fraction=self.fraction)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The waves in their order: the first is joint, and residual waves come before Newton's.
+
+    >>> choose_plan("label", coefficients=13, count=2**17, mu=0.1).kinds
+    ('joint', 'residual', 'newton')
+    """
+
+    task: Task
+    stages: tuple[Stage, ...]
+
+    def __post_init__(self) -> None:
+        one_of(TASKS, task=self.task)
+        total = math.fsum(stage.fraction for stage in self.stages)
+        if not self.stages or abs(total - 1) > 1e-9:
+            raise InvalidValueError(
+                f"Expected the fractions of the waves to sum to 1, got {self.fractions}."
+            )
+        later = self.kinds[1:]
+        if self.kinds[0] != "joint" or "joint" in later or list(later) != sorted(later)[::-1]:
+            raise InvalidValueError(
+                f"Expected a joint wave first, then residual ones, then Newton's; got {self.kinds}."
+            )
+        if self.task == "number" and "newton" in later:
+            raise InvalidValueError(
+                f"Expected residual waves alone for task='number', got {self.kinds}: Newton's are "
+                "for labels and counts."
+            )
+
+    @property
+    def kinds(self) -> tuple[StageKind, ...]:
+        """What is blurred in each wave."""
+        return tuple(stage.kind for stage in self.stages)
+
+    @property
+    def fractions(self) -> tuple[float, ...]:
+        """The share of the people in each wave."""
+        return tuple(stage.fraction for stage in self.stages)
+
+    def quorums(self, count: int) -> tuple[int, ...]:
+        """How many people each wave waits for; they sum to `count`."""
+        whole(count=count)
+        ends = [0]
+        for stage in self.stages:
+            ends.append(min(count, round(ends[-1] + stage.fraction * count)))
+        ends[-1] = count
+        found = tuple(stop - start for start, stop in itertools.pairwise(ends))
+        if min(found) < 2:
+            raise InvalidValueError(
+                f"Expected at least 2 people in each wave, got {found}; plan fewer waves."
+            )
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in an agreement."""
+        return {
+            "task": self.task,
+            "stages": [{"kind": one.kind, "fraction": one.fraction} for one in self.stages],
+        }
+
+    @classmethod
+    def from_dict(cls, entry: Any) -> "Plan":
+        """What `to_dict` wrote; anything else is refused."""
+        try:
+            stages = tuple(Stage(one["kind"], one["fraction"]) for one in entry["stages"])
+            exact = set(entry) == {"task", "stages"} and all(
+                set(one) == {"kind", "fraction"} for one in entry["stages"]
+            )
+            if exact:
+                return cls(entry["task"], stages)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InvalidValueError(f"Expected a plan's task and stages: {error!r}.") from error
+        raise InvalidValueError("Expected a plan with task and stages of kind and fraction only.")
+
+
+def choose_plan(
+    task: Task, *, coefficients: int, count: int, mu: float, waves: int | None = None
+) -> Plan:
+    """The plan from public facts: the table above, or so many waves as are asked for.
+
+    For numbers three waves were never seen to beat two. For labels and counts a residual wave
+    before Newton's gives it a better start.
+    """
+    one_of(TASKS, task=task)
+    psi, reach = information(count, mu, coefficients), count * mu
+    least = ENOUGH_FOR_COUNTS if task == "count" else ENOUGH_FOR_NEWTON
+    curve = task != "number" and psi >= least and reach >= ENOUGH_FOR_CURVE
+    if waves is None:
+        enough = psi >= ENOUGH_FOR_TWO and reach >= ENOUGH_FOR_MEANS
+        plain = coefficients <= FEW[task] and (task != "number" or psi >= ENOUGH_FOR_ONE)
+        waves = 1 if plain or not enough else 3 if curve else 2
+    whole(waves=waves)
+    if waves == 1:
+        return Plan(task, (Stage("joint", 1.0),))
+    last: StageKind = "newton" if curve else "residual"
+    if waves == 2:
+        first = 0.25 if last == "newton" else 0.3
+        return Plan(task, (Stage("joint", first), Stage(last, 1 - first)))
+    if waves == 3 and curve:
+        return Plan(task, (Stage("joint", 0.2), Stage("residual", 0.3), Stage("newton", 0.5)))
+    # Each wave twice as large as the one before, so that the last, which decides, is the largest.
+    sizes = [2.0**place for place in range(waves)]
+    kinds: list[StageKind] = ["joint", *[last] * (waves - 1)]
+    total = math.fsum(sizes)
+    return Plan(task, tuple(Stage(k, s / total) for k, s in zip(kinds, sizes, strict=True)))
+
+
+def revise_plan(plan: Plan, released: int, *, coefficients: int, remaining: int, mu: float) -> Plan:
+    """The rest of the plan once `released` waves are out and `remaining` people are still to come.
+
+    A function of published numbers. What was released stays; the rest is planned again for the
+    people who are really left: an agreement may be met by more or fewer than it was made for. Where
+    they are too few for Newton's curve the residual wave takes its place, and the other way round.
+    """
+    whole(released=released, remaining=remaining)
+    if released >= len(plan.stages):
+        raise InvalidValueError(
+            f"Expected released={released} to be below the {len(plan.stages)} waves of the plan."
+        )
+    psi = information(remaining, mu, coefficients)
+    done, kinds = plan.stages[:released], plan.kinds[released:]
+    used = math.fsum(stage.fraction for stage in done)
+    if plan.task != "number":
+        least = ENOUGH_FOR_COUNTS if plan.task == "count" else ENOUGH_FOR_NEWTON
+        curve = psi >= least / 2 and remaining * mu >= ENOUGH_FOR_CURVE / 2  # half may be used
+        last: StageKind = "newton" if curve or "newton" in plan.kinds[:released] else "residual"
+        kinds = (*(kinds[:-1] if last == "newton" else ["residual"] * (len(kinds) - 1)), last)
+    rest = [stage.fraction for stage in plan.stages[released:]]
+    scale = (1 - used) / math.fsum(rest)
+    stages = tuple(Stage(k, f * scale) for k, f in zip(kinds, rest, strict=True))
+    return Plan(plan.task, done + stages)
+
+
+def radius_of(count: int, mu: float, coefficients: int) -> float:
+    """r = 0.3ψ^{1/3}, between 0.6 and 3: small where noise rules, larger with people.
+
+    `count` and `mu` are the wave's own.
+    """
+    return min(max(0.3 * math.cbrt(information(count, mu, coefficients)), 0.6), 3.0)
+
+
+def residual_bound_of(radius: float) -> float:
+    """R = 2.2r standard deviations of the residual, between 1.5 and 5."""
+    positive(radius=radius)
+    return min(max(2.2 * radius, 1.5), 5.0)
+
+
+def person_mu(mus: Sequence[float]) -> float:
+    """μ of somebody who took part in waves of these μ: the one, or √Σμ² for several.
+
+    >>> person_mu([0.3]), round(person_mu([0.3, 0.4]), 12)
+    (0.3, 0.5)
+    """
+    for mu in mus:
+        nonnegative(mu=mu)
+    return float(math.hypot(*mus))

@@ -1,0 +1,226 @@
+"""Maps are total: whatever is announced and whatever a record holds, it stays in the ball."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blurfit.errors import InvalidValueError
+from blurfit.theory.maps import NewtonMap, ResidualMap, Whitening, into_ball, map_from_dict, norms
+from blurfit.theory.newton import LogisticNewton, PoissonNewton
+
+WILD = [math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, 0.0, 1.0, -1.0]
+
+
+def exact_norm_excess(u: np.ndarray) -> float:
+    """‖u‖² − 1 in exact arithmetic, of the floats as they are."""
+    return float(sum(Fraction(float(value)) ** 2 for value in u) - 1)
+
+
+def hostile_whitenings() -> list[Whitening]:
+    """As bad as a map may be: steep, flat, oblique, far away, with a huge model."""
+    steep = np.array([[1.0, 0.0], [1e12, 1e12]])
+    flat = np.diag([1.0, 5e-324])
+    oblique = np.array([[1e-300, 0.0], [-1e12, 1e-12]])
+    return [
+        Whitening(mean, matrix, beta, 1e6)
+        for mean in ([0.0, 0.0], [1e6, -1e6])
+        for matrix in (steep, flat, oblique, np.eye(2))
+        for beta in ([0.0, 0.0], [1e6, 1e6], [5e-324, -1e6])
+    ]
+
+
+@pytest.mark.parametrize("whitening", hostile_whitenings())
+def test_residual_vectors_stay_in_the_ball_for_every_record(whitening: Whitening) -> None:
+    chart = ResidualMap(whitening, radius=1.3, scale=1e-6, bound=2.0)
+    rows = np.array(list(itertools.product(WILD, WILD)))
+    for y in WILD:
+        z = chart.vectors(rows, np.full(len(rows), y))
+        assert np.isfinite(z).all()
+        assert (z[:, 0] == chart.constant).all()
+        assert max(exact_norm_excess(u) for u in z[:, 1:]) <= 2 * (2 + 8) * 2.0**-52
+
+
+@pytest.mark.parametrize("whitening", hostile_whitenings())
+@pytest.mark.parametrize("loss", [LogisticNewton(), PoissonNewton(9.0)])
+def test_newton_records_stay_in_their_set_for_every_record(whitening: Whitening, loss) -> None:
+    chart = NewtonMap(whitening, loss)
+    h_bound, g_bound = (0.25, 1.0) if isinstance(loss, LogisticNewton) else (9.0, 9.0)
+    for v in itertools.product(WILD, WILD):
+        for y in WILD:
+            M, p = chart.record(np.array(v), y)
+            assert np.isfinite(M).all()
+            assert np.linalg.norm(M) <= h_bound * (1 + 1e-14)
+            assert np.linalg.norm(p) <= g_bound * (1 + 1e-14)
+
+
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=15),
+    st.floats(0.01, 1e4),
+)
+@settings(max_examples=300, deadline=None)
+def test_the_ball_is_kept_in_floating_point(values: list[float], reach: float) -> None:
+    u = into_ball(np.array(values), reach)
+    assert exact_norm_excess(u) <= 2 * (len(values) + 8) * 2.0**-52
+    with np.errstate(over="ignore"):
+        inside = norms(np.array(values)) <= reach
+    if inside:
+        assert np.allclose(u, np.array(values) / reach, rtol=1e-14, atol=1e-300)
+
+
+def test_the_ball_is_kept_in_many_dimensions() -> None:
+    generator = np.random.default_rng(3)
+    for p in (1, 13, 200):
+        x = generator.normal(size=(50, p)) * np.exp(generator.normal(size=(50, 1)) * 200)
+        excess = max(exact_norm_excess(u) for u in into_ball(x, 1.0))
+        assert excess <= 2 * (p + 8) * 2.0**-52
+
+
+def test_a_naive_solve_would_fail_for_some_records_and_not_for_others() -> None:
+    """With L = diag(1, 1e-320) it overflows for one record and not for the other; W = L⁻¹ cannot
+    even be announced."""
+    lower = np.diag([1.0, 1e-320])
+    with np.errstate(all="ignore"):
+        ordinary, other = (np.linalg.solve(lower, v) for v in ([0.5, 0.0], [0.5, 0.5]))
+        inverse = np.diag(1 / np.diagonal(lower))
+    assert np.isfinite(ordinary).all()
+    assert not np.isfinite(other).all()
+    with pytest.raises(InvalidValueError, match="matrix"):
+        Whitening([0.0, 0.0], inverse, [0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mean": [math.nan, 0.0]},
+        {"mean": [1e7, 0.0]},
+        {"mean": [0.0]},
+        {"matrix": [[1.0, 1e-9], [0.0, 1.0]]},
+        {"matrix": [[1.0, 0.0], [0.0, 0.0]]},
+        {"matrix": [[1.0, 0.0], [math.inf, 1.0]]},
+        {"matrix": [[1.0, 0.0], [1e13, 1.0]]},
+        {"matrix": "words"},
+        {"coefficients": [0.0, math.inf]},
+        {"intercept": math.nan},
+        {"intercept": 1e7},
+    ],
+)
+def test_public_numbers_are_refused_before_a_record_is_read(change) -> None:
+    fine = {"mean": [0.0, 0.0], "matrix": np.eye(2), "coefficients": [0.0, 0.0], "intercept": 0.0}
+    Whitening(**fine)
+    with pytest.raises(InvalidValueError):
+        Whitening(**(fine | change))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"radius": 0.0},
+        {"radius": math.nan},
+        {"radius": 1e9},
+        {"scale": 0.0},
+        {"bound": math.inf},
+        {"constant": 2.0},
+        {"feature_weight": 0.9, "target_weight": 0.9},
+    ],
+)
+def test_residual_maps_refuse_public_numbers_out_of_range(wrong) -> None:
+    fine = {
+        "whitening": Whitening([0.0], [[1.0]], [0.0]),
+        "radius": 1.0,
+        "scale": 1.0,
+        "bound": 2.0,
+    }
+    with pytest.raises(InvalidValueError):
+        ResidualMap(**(fine | wrong))
+
+
+def examples() -> list[ResidualMap | NewtonMap]:
+    white = Whitening([0.1, -0.2], [[1.5, 0.0], [0.3, 2.5]], [0.4, -0.6], 0.05)
+    return [
+        ResidualMap(white, 1.7, 0.3, 3.0),
+        NewtonMap(white, LogisticNewton(4.0)),
+        NewtonMap(white, PoissonNewton(12.0, 2.0, 0.7), 0.4),
+    ]
+
+
+@pytest.mark.parametrize("chart", examples())
+def test_a_map_is_read_as_it_was_written(chart) -> None:
+    again = map_from_dict(chart.to_dict())
+    assert again.to_dict() == chart.to_dict()
+    v, y = np.array([0.3, 0.9]), 1.0
+    if isinstance(chart, ResidualMap):
+        assert (again.vectors(v, y) == chart.vectors(v, y)).all()
+    else:
+        ours, theirs = chart.record(v, y), again.record(v, y)
+        assert all((a == b).all() for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("chart", examples())
+def test_a_map_with_a_missing_or_an_extra_entry_is_refused(chart) -> None:
+    entry = chart.to_dict()
+    for key in entry:
+        with pytest.raises(InvalidValueError):
+            map_from_dict({name: value for name, value in entry.items() if name != key})
+    with pytest.raises(InvalidValueError):
+        map_from_dict(entry | {"more": 1})
+    with pytest.raises(InvalidValueError):
+        map_from_dict(entry | {"whitening": [[1.0], [2.0]]})
+    with pytest.raises(InvalidValueError):
+        map_from_dict(entry | {"whitening": [["a"], [2.0, 1.0]]})
+    with pytest.raises(InvalidValueError):
+        map_from_dict([entry])
+
+
+@pytest.mark.parametrize("chart", examples())
+def test_a_step_means_what_it_says(chart) -> None:
+    """The moved model's score differs by step·coordinates, for records that are not cut."""
+    generator = np.random.default_rng(5)
+    v = generator.uniform(-0.3, 0.3, size=(7, 2))
+    step = generator.normal(size=3)
+    beta, intercept = chart.model(step)
+    difference = v @ beta + intercept - chart.whitening.score(v)
+    if isinstance(chart, ResidualMap):
+        z = chart.vectors(v, np.zeros(7))
+        expected = z[:, :-1] @ step * chart.scale / chart.target_scale
+    else:
+        f = chart.whitening.features(v)
+        of_features, constant = chart.scale
+        expected = of_features * f @ step[:-1] + constant * step[-1]
+    assert np.allclose(difference, expected)
+
+
+@pytest.mark.parametrize("loss", [LogisticNewton(), PoissonNewton(6.0)])
+def test_sums_are_sums_of_records(loss) -> None:
+    generator = np.random.default_rng(6)
+    v = generator.uniform(-1, 1, size=(20, 2)) * 3  # far out, so that weights are below 1
+    y = (
+        generator.choice([-1.0, 1.0], 20)
+        if isinstance(loss, LogisticNewton)
+        else generator.poisson(2.0, 20) * 1.0
+    )
+    chart = NewtonMap(Whitening([0.1, 0.2], [[2.0, 0.0], [1.0, 3.0]], [0.5, -0.5], 0.1), loss)
+    matrix, linear = chart.sums(v, y)
+    records = [chart.record(row, float(label)) for row, label in zip(v, y, strict=True)]
+    assert np.allclose(matrix, sum(M for M, _ in records))
+    assert np.allclose(linear, sum(p for _, p in records))
+
+
+def test_weights_follow_the_definition() -> None:
+    """(M, p) = (h·xxᵀ, −g·x)/max(1, ‖x‖²) with x = (f/√p, κ)/√(1 + κ²), written out."""
+    chart = NewtonMap(
+        Whitening([0.1, 0.2], [[2.0, 0.0], [1.0, 3.0]], [0.5, -0.5], 0.1), LogisticNewton()
+    )
+    for v in (np.array([0.2, 0.1]), np.array([-0.9, 1.0])):
+        f = np.array([[2.0, 0.0], [1.0, 3.0]]) @ (v - [0.1, 0.2])
+        x = np.array([*(f / math.sqrt(2)), 0.3]) / math.sqrt(1.09)
+        t = v @ [0.5, -0.5] + 0.1
+        size = 1 / (1 + math.exp(t))
+        M, p = chart.record(v, 1.0)
+        weight = 1 / max(1.0, float(x @ x))
+        assert np.allclose(M, weight * size * (1 - size) * np.outer(x, x))
+        assert np.allclose(p, weight * size * x)

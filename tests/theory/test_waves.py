@@ -1,0 +1,192 @@
+"""The theorem by enumeration and by quadrature, twins that break it, plans from public facts."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from blurfit.errors import InvalidValueError
+from blurfit.theory.gaussian import delta_of
+from blurfit.theory.waves import (
+    FEW,
+    Plan,
+    Stage,
+    choose_plan,
+    person_mu,
+    radius_of,
+    residual_bound_of,
+    revise_plan,
+)
+
+KEEP = math.e / (1 + math.e)  # randomised response with ε = 1
+
+
+def answer(truth: int, said: int) -> float:
+    """P(said | truth): each bit is kept with probability e/(1 + e)."""
+    return KEEP if said == truth else 1 - KEEP
+
+
+def law(first: tuple[int, ...], second: tuple[int, int], rule) -> dict[tuple[int, ...], float]:
+    """The law of all that is published: wave 1's bit, then one bit of wave 2's record, which the
+    rule chooses from what it is shown.
+    """
+    outcomes = {}
+    for r1, r2 in itertools.product((0, 1), repeat=2):
+        chosen = rule(r1, second)
+        outcomes[r1, chosen, r2] = outcomes.get((r1, chosen, r2), 0.0) + answer(
+            first[0], r1
+        ) * answer(second[chosen], r2)
+    return outcomes
+
+
+def loss(one: dict, other: dict) -> float:
+    """The largest |ln P/P'| over outcomes: infinite where only one of them can happen."""
+    keys = set(one) | set(other)
+    return max(
+        abs(math.log(one[key] / other[key])) if key in one and key in other else math.inf
+        for key in keys
+    )
+
+
+def test_the_theorem_by_enumeration() -> None:
+    """Whichever wave the neighbour is in, all releases together keep the ε of one."""
+    adaptive = lambda r1, _second: r1  # noqa: E731 (the next map follows from the release)
+    bits = (0, 1)
+    worst = 0.0
+    for second in itertools.product(bits, repeat=2):
+        worst = max(worst, loss(law((0,), second, adaptive), law((1,), second, adaptive)))
+    for first, second, other in itertools.product(
+        bits, *[list(itertools.product(bits, repeat=2))] * 2
+    ):
+        worst = max(worst, loss(law((first,), second, adaptive), law((first,), other, adaptive)))
+    assert worst == pytest.approx(1.0)
+
+
+def test_a_map_that_looks_at_its_own_wave_breaks_it() -> None:
+    peeking = lambda _r1, second: second[0]  # noqa: E731
+    assert loss(law((0,), (0, 1), peeking), law((0,), (1, 1), peeking)) == math.inf
+
+
+def test_one_person_in_two_waves_composes() -> None:
+    adaptive = lambda r1, _second: r1  # noqa: E731
+    both = loss(law((0,), (0, 0), adaptive), law((1,), (1, 1), adaptive))
+    assert both == pytest.approx(2.0)
+    assert person_mu([0.7]) == 0.7
+    assert person_mu([0.3, 0.4]) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.5])
+def test_the_theorem_for_gaussian_waves_by_quadrature(epsilon: float) -> None:
+    """R₁ ~ N(x, 1), R₂ ~ N(s(R₁)·y, 1) with |s| ≤ 1: for a person of either wave the hockey-stick
+    divergence of (R₁, R₂) is that of one Gaussian mechanism with μ = 1."""
+    grid = np.linspace(-9, 10, 1201)
+    step = grid[1] - grid[0]
+    r1, r2 = np.meshgrid(grid, grid, indexing="ij")
+    density = lambda z: np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)  # noqa: E731
+    sign = np.sign(r1)
+
+    def joint(x: float, y: float) -> np.ndarray:
+        return density(r1 - x) * density(r2 - sign * y)
+
+    def divergence(one: np.ndarray, other: np.ndarray) -> float:
+        return float(np.maximum(one - math.exp(epsilon) * other, 0).sum() * step**2)
+
+    promised = delta_of(1.0, epsilon)
+    assert divergence(joint(1, 0.5), joint(0, 0.5)) == pytest.approx(promised, rel=2e-3)
+    assert divergence(joint(0.2, 1), joint(0.2, 0)) == pytest.approx(promised, rel=2e-3)
+
+
+@pytest.mark.parametrize("task", ["number", "label", "count"])
+@pytest.mark.parametrize("coefficients", [1, 2, 5, 13, 60])
+def test_plans_are_whole_and_grow_with_people(task, coefficients: int) -> None:
+    waves = []
+    for k in range(5, 24):
+        plan = choose_plan(task, coefficients=coefficients, count=2**k, mu=0.1)
+        assert sum(plan.quorums(2**k)) == 2**k
+        assert Plan.from_dict(plan.to_dict()) == plan
+        waves.append(len(plan.stages))
+    assert waves[0] == 1
+    if coefficients > FEW[task]:
+        assert waves == sorted(waves)
+        assert waves[-1] == (2 if task == "number" else 3)
+    else:  # one wave is enough in the end
+        assert waves[-1] == 1
+        assert max(waves) == (2 if task == "number" else 1)
+
+
+def test_the_table_of_the_docstring() -> None:
+    def kinds(task: str, psi: float) -> tuple[str, ...]:
+        count = round(psi * 13**1.5 / 0.1)
+        return choose_plan(task, coefficients=13, count=count, mu=0.1).kinds
+
+    assert kinds("number", 2.5) == kinds("label", 2.5) == kinds("count", 2.5) == ("joint",)
+    for task in ("number", "label", "count"):
+        assert kinds(task, 10) == ("joint", "residual")
+    assert kinds("number", 500) == ("joint", "residual")
+    assert kinds("label", 50) == kinds("count", 250) == ("joint", "residual", "newton")
+    assert kinds("count", 50) == ("joint", "residual")
+
+
+@pytest.mark.parametrize("waves", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("task", ["number", "label", "count"])
+def test_as_many_waves_as_are_asked_for(task, waves: int) -> None:
+    for count in (200, 10**6):
+        plan = choose_plan(task, coefficients=5, count=count, mu=0.5, waves=waves)
+        assert len(plan.stages) == waves
+        assert plan.kinds[0] == "joint"
+
+
+def test_the_rest_is_planned_for_those_who_are_left() -> None:
+    plan = choose_plan("label", coefficients=13, count=2**17, mu=0.1)
+    again = revise_plan(plan, 1, coefficients=13, remaining=2**16, mu=0.1)
+    assert again.kinds == plan.kinds
+    few = revise_plan(plan, 1, coefficients=13, remaining=1000, mu=0.1)
+    assert few.kinds == ("joint", "residual", "residual")
+    started = revise_plan(plan, 2, coefficients=13, remaining=1000, mu=0.1)
+    assert started.kinds == ("joint", "residual", "residual")
+    assert revise_plan(few, 2, coefficients=13, remaining=2**17, mu=0.1).kinds == plan.kinds
+    number = choose_plan("number", coefficients=5, count=10**5, mu=0.2)
+    assert revise_plan(number, 1, coefficients=5, remaining=10, mu=0.2) == number
+    with pytest.raises(InvalidValueError, match="released"):
+        revise_plan(number, 2, coefficients=5, remaining=10, mu=0.2)
+
+
+@pytest.mark.parametrize(
+    ("task", "stages"),
+    [
+        ("number", ()),
+        ("number", (("joint", 0.5), ("residual", 0.6))),
+        ("number", (("residual", 1.0),)),
+        ("number", (("joint", 0.5), ("joint", 0.5))),
+        ("number", (("joint", 0.5), ("newton", 0.5))),
+        ("label", (("joint", 0.4), ("newton", 0.3), ("residual", 0.3))),
+    ],
+)
+def test_refuses_plans_that_cannot_be(task, stages) -> None:
+    with pytest.raises(InvalidValueError):
+        Plan(task, tuple(Stage(kind, fraction) for kind, fraction in stages))
+
+
+def test_refuses_files_that_are_no_plans() -> None:
+    entry = choose_plan("label", coefficients=4, count=5000, mu=1.0).to_dict()
+    for wrong in (
+        {**entry, "more": 1},
+        {"task": "label"},
+        [],
+        {**entry, "stages": [{"kind": "joint", "fraction": 1.0, "more": 2}]},
+        {**entry, "stages": [{"kind": "joint"}]},
+        {**entry, "stages": 3},
+    ):
+        with pytest.raises(InvalidValueError):
+            Plan.from_dict(wrong)
+    with pytest.raises(InvalidValueError, match="2 people"):
+        choose_plan("number", coefficients=1, count=4, mu=1.0, waves=3).quorums(4)
+
+
+def test_radii_grow_with_people_within_their_range() -> None:
+    radii = [radius_of(10**k, 0.1, 13) for k in range(2, 9)]
+    assert radii == sorted(radii)
+    assert radii[0] == 0.6
+    assert radii[-1] == 3.0
+    assert [residual_bound_of(r) for r in (0.6, 1.0, 3.0)] == [1.5, 2.2, 5.0]
