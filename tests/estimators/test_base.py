@@ -46,6 +46,13 @@ IDS = [kind.__name__ for kind in ALL]
 all_kinds = pytest.mark.parametrize("kind", ALL, ids=IDS)
 
 
+@pytest.fixture(autouse=True)
+def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of fits to a few rows, each of which samples for a while: short chains will do."""
+    monkeypatch.setattr(posterior_mean, "_WARM", 6)
+    monkeypatch.setattr(posterior_mean, "_KEPT", 8)
+
+
 def is_regressor(kind: type) -> bool:
     return "Regressor" in kind.__name__
 
@@ -69,10 +76,7 @@ seeded = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
 
 @seeded  # and with classes of their own
 @parametrize_with_checks(CHECKED)
-def test_scikit_learns_checks(estimator, check, monkeypatch) -> None:
-    # hundreds of fits to a few rows, of which each samples for a while: short chains will do
-    monkeypatch.setattr(posterior_mean, "_WARM", 6)
-    monkeypatch.setattr(posterior_mean, "_KEPT", 8)
+def test_scikit_learns_checks(estimator, check) -> None:
     check(estimator)
 
 

@@ -4,32 +4,48 @@ import numpy as np
 import pytest
 
 from blurfit.baselines import NonPrivateClassifier, ObjectivePerturbationRegressor
-from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
+from blurfit.estimators import InputPerturbationRegressor
 from blurfit.experiments import methods
 from blurfit.experiments.methods import Promise
+from blurfit.model.learner import learn
+from blurfit.schema.schema import Encoded
+from blurfit.simulation.sampler import exact_totals, sampler_for
 
 PROMISE = Promise(1.0, 0.01)
 
 
-@pytest.mark.parametrize(
-    ("line", "family"),
-    [
-        (methods.INPUT, InputPerturbationRegressor),
-        (methods.MOMENT, MomentPerturbationRegressor),
-    ],
-)
 @pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
-def test_from_sums_is_what_an_estimator_would_publish(people, line, family) -> None:
+def test_from_sums_is_what_an_estimator_would_publish(people) -> None:
     window = people.window(1024, 0)
     sums = people.training_sums(window)
-    contract = methods.agreement(line, people, PROMISE, 1024, label=False)
+    contract = methods.agreement(methods.INPUT, people, PROMISE, 1024, label=False)
     found = methods.from_sums(contract, sums, None, np.random.default_rng(5), label=False)
     chosen = (window.start + np.arange(1024)) % (len(people) // 32 * 32)
     X = people.x[chosen][:, :-1] / people.intercept  # encoded columns in [−1, 1]
-    model = family(
+    model = InputPerturbationRegressor(
         epsilon=1.0, delta=0.01, bounds=(-1, 1), target_bounds=(-1, 1), random_state=5
     ).fit(X, people.y[chosen])
     assert model.coef_ / people.intercept == pytest.approx(found[:-1], abs=1e-6)
+
+
+@pytest.mark.parametrize("label", [False, True])
+@pytest.mark.parametrize("epsilon", [1.0, 50.0])
+def test_moment_is_what_a_database_would_publish(people, label: bool, epsilon: float) -> None:
+    """From the raw records, by the schema's own kinds of columns: posterior mean, and not."""
+    window = people.window(512, 0)
+    promise = Promise(epsilon, 0.01)
+    contract = methods.agreement(methods.MOMENT, people, promise, 512, label=label)
+    found = methods.from_sums(
+        contract, people.training_sums(window), None, np.random.default_rng(5), label=label
+    )
+    chosen = (window.start + np.arange(512)) % (len(people) // 32 * 32)
+    table = people.schema.decode(Encoded(people.x[chosen], people.y[chosen]))
+    drawn = sampler_for(contract, exact_totals(contract, table)).draw(np.random.default_rng(5))
+    model = learn(contract, drawn)
+    assert ("posterior" in model.method) == (epsilon == 1.0)
+    (weights,) = model.weights
+    expected = np.append(weights[1:], weights[0]) / people.intercept
+    assert found == pytest.approx(expected, abs=1e-6)
 
 
 def test_published_input_and_its_ridge(people) -> None:
