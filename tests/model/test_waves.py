@@ -230,7 +230,7 @@ def test_another_promise_quorum_plan_or_past_is_detected() -> None:
 
 
 def test_a_wave_below_its_quorum_is_never_released() -> None:
-    chosen, found = made("number")
+    _, found = made("number")
     agreement = found[1].agreement
     few = Totals(agreement.quorum - 1, found[1].sums, agreement.fingerprint)
     with pytest.raises(BelowQuorumError):
