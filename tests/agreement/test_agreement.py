@@ -1,14 +1,17 @@
 """The contract: canonical, fingerprinted, and never believed."""
 
 import hashlib
+import itertools
 import json
+import math
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from blurfit import (
     InfeasibleError,
@@ -22,16 +25,23 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import Grid
 from blurfit.errors import BlurfitError
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
-from blurfit.theory.calibration import calibration_from_dict
+from blurfit.theory.input_calibration import InputCalibration
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
 REGRESSION = Schema(features=FEATURES, target=Numeric("income", 0, 200_000))
 LABEL = Schema(features=FEATURES, target=Numeric("income", 0, 200_000).above(37_000))
+CLASSES = Schema(features=FEATURES[:2], target=Categorical("sex", ["f", "m"]))
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 5000}
 AGREEMENTS = {
     "moment": Agreement.propose(REGRESSION, **PROMISE),
-    "moment, label": Agreement.propose(
-        LABEL, **PROMISE, approximation="chebyshev", weight_bound=3.0, neighbours="zero-out"
+    "moment, label": Agreement.propose(LABEL, **PROMISE, neighbours="zero-out"),
+    "moment, classes": Agreement.propose(
+        CLASSES, **PROMISE, constant=0.7, weights={"age": 1.0, "married": 0.8, "sex": 0.6}
+    ),
+    "moment, shared": Agreement.propose(
+        REGRESSION,
+        **PROMISE,
+        databases=[("Office", "https://first.example"), ("Clinic", "https://second.example")],
     ),
     "input": Agreement.propose(REGRESSION, **PROMISE, mechanism="input", weight_bound=2.0, l1=0.5),
     "input, local": Agreement.propose(
@@ -129,33 +139,175 @@ def test_a_forger_who_computes_the_fingerprint_anew_still_cannot_lower_the_noise
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
+    ("words", "others"),
     [
-        (
-            ("schema", "features", 0, "upper"),
-            50,
-        ),  # the same noise for other bounds: another contract
-        (("schema", "features", 0, "name"), "weight"),
-        (("schema", "target", "name"), "debt"),
+        ('"upper": 100.0', '"upper": 50.0'),  # the same noise for other bounds: another contract
+        ('"age"', '"weight"'),
+        ('"income"', '"debt"'),
     ],
 )
-def test_another_contract_is_not_the_one_that_was_expected(path, value) -> None:
+def test_another_contract_is_not_the_one_that_was_expected(words, others) -> None:
     agreement = AGREEMENTS["moment"]
-    other = Agreement.from_dict(changed(agreement.to_dict(), path, value))
+    text = json.dumps(agreement.to_dict())
+    assert words in text
+    other = Agreement.from_dict(json.loads(text.replace(words, others)))
+    other.verify()
     with pytest.raises(NotCertifiedError, match="not the one that you were invited to"):
         other.verify(agreement.fingerprint, allow_unproved=True)
 
 
 def test_noise_for_fewer_columns_or_a_smaller_loss_is_refused() -> None:
-    document = AGREEMENTS["moment"].to_dict()
-    more = deepcopy(document)
-    more["schema"]["features"].append({"name": "height", "kind": "numeric", "lower": 0, "upper": 3})
+    height = {"name": "height", "kind": "numeric", "lower": 0, "upper": 3}
+    more = deepcopy(AGREEMENTS["input"].to_dict())
+    more["schema"]["features"].append(height)
     with pytest.raises(NotCertifiedError, match="number of columns"):
         Agreement.from_dict(more).verify(allow_unproved=True)
-    label = AGREEMENTS["moment, label"].to_dict()
-    taylor = changed(label, ("loss", "approximation"), "taylor")  # of larger curvature, so R_q
+    more = deepcopy(AGREEMENTS["moment"].to_dict())
+    more["schema"]["features"].append(height)
+    more["schema"]["targets"] = [*more["schema"].get("targets", []), "height"]
+    with pytest.raises(InvalidValueError, match="a weight for each of"):
+        Agreement.from_dict(more)
+    more["weights"]["height"] = 0.5
+    with pytest.raises(NotCertifiedError, match="reach of the sums"):
+        Agreement.from_dict(more).verify()
+    chebyshev = Agreement.propose(
+        LABEL, **PROMISE, mechanism="input", approximation="chebyshev", weight_bound=3.0
+    ).to_dict()
+    taylor = changed(chebyshev, ("objective", "approximation"), "taylor")  # of larger curvature
     with pytest.raises(NotCertifiedError, match="q_bound"):
         Agreement.from_dict(taylor).verify(allow_unproved=True)
+
+
+def farthest(agreement: Agreement) -> float:
+    """How far one person moves the numbers that are sent, by trying all corners of the schema.
+
+    In the norm in which the noise is alike in all directions, with what rounding may add.
+    """
+    asked = (*agreement.schema.features, agreement.schema.target)
+    extremes = [
+        np.eye(len(one.levels)) if isinstance(one, Categorical) else np.array([[-1.0], [1.0]])
+        for one in asked
+    ]
+    corners = np.array([np.concatenate(corner) for corner in itertools.product(*extremes)])
+    sent = agreement.form.products(corners) * np.sqrt(agreement.parts[0].counts)
+    if agreement.calibration.model.neighbours == "replace":
+        sent = (sent[:, None] - sent[None]).reshape(-1, sent.shape[1])
+    rounding = agreement.grid.quadratic * np.sqrt(agreement.parts[0].counts.sum())
+    return float(np.linalg.norm(sent, axis=1).max() + rounding)
+
+
+def promise_is_kept(agreement: Agreement) -> bool:
+    """The stated (ε, δ) by the exact formula of the Gaussian mechanism (Balle and Wang 2018)."""
+    calibration = agreement.calibration
+    mu, epsilon = farthest(agreement) / calibration.sigma, agreement.epsilon
+    delta = norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu))
+    noise = agreement.parts[0].deviations * np.sqrt(agreement.parts[0].counts)
+    enough = np.allclose(noise * math.sqrt(agreement.quorum), calibration.sigma, rtol=1e-12)
+    fine = agreement.grid.quadratic <= calibration.noise / 2**10
+    return bool(delta <= agreement.delta and enough and fine)
+
+
+MOMENTS = [name for name in AGREEMENTS if name.startswith("moment")]
+FACTORS = (0.5, 0.9, 1 - 1e-6, 1 + 1e-6, 1.1, 2.0, 1e6, 0.0, -1.0)
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_the_independent_check_is_sharp(name: str) -> None:
+    agreement = AGREEMENTS[name]
+    assert promise_is_kept(agreement)
+    assert farthest(agreement) > 0.85 * agreement.calibration.reach.sums
+    calibration = replace(agreement.calibration, sigma=0.8 * agreement.calibration.sigma)
+    assert not promise_is_kept(replace(agreement, calibration=calibration))
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_every_changed_number_of_moments_is_refused_or_the_promise_is_kept(name: str) -> None:
+    """Whoever forges numbers and computes the fingerprint anew: weights, noise, grid, bounds."""
+    document = AGREEMENTS[name].to_dict()
+    accepted = 0
+    for path, value in leaves(document):
+        if isinstance(value, bool) or not isinstance(value, int | float) or path == ("version",):
+            continue
+        for factor in FACTORS:
+            forged = value * factor if isinstance(value, float) else int(value * factor)
+            if forged == value:
+                continue
+            try:
+                found = Agreement.from_dict(changed(document, path, forged))
+                found.verify()
+            except BlurfitError:
+                continue
+            assert promise_is_kept(found), (path, forged)
+            assert found.fingerprint != AGREEMENTS[name].fingerprint
+            assert path[0] == "schema" or path[:2] == ("calibration", "model"), (path, forged)
+            accepted += 1
+    assert accepted > 0, "wider bounds, or a weaker promise, are other honest contracts"
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+@pytest.mark.parametrize(
+    "part", ["weights", "sigma", "reach", "mu", "local", "quorum", "grid", "databases"]
+)
+def test_no_number_that_noise_follows_from_can_be_changed_alone(name: str, part: str) -> None:
+    document = AGREEMENTS[name].to_dict()
+    inner = document if part in document else document["calibration"]
+    prefix = (part,) if part in document else ("calibration", part)
+    found = (
+        leaves(inner[part], prefix)
+        if isinstance(inner[part], dict | list)
+        else [(prefix, inner[part])]
+    )
+    for path, value in found:
+        mutated = (
+            [value + "x", "", "http://first.example\n"]
+            if isinstance(value, str)
+            else [type(value)(value * factor) for factor in (0.9, 1 - 1e-3, 1 + 1e-3, 1.1)]
+        )
+        for other in mutated:
+            forged = changed(document, path, other)
+            if part == "databases" and other == value + "x":  # two others: another contract
+                with pytest.raises(NotCertifiedError, match="not the one that you were invited"):
+                    Agreement.from_dict(forged).verify(AGREEMENTS[name].fingerprint)
+                continue
+            with pytest.raises(BlurfitError):
+                Agreement.from_dict(forged).verify()
+
+
+def test_a_level_more_or_another_target_is_another_contract_that_keeps_its_promise() -> None:
+    document = AGREEMENTS["moment"].to_dict()
+    for path, value in (
+        (("schema", "features", 2, "levels"), ["f", "m", "x"]),
+        (("schema", "features", 2, "levels"), ["f"]),
+        (("schema", "targets"), ["age"]),
+        (("schema", "target", "upper"), 300_000),
+    ):
+        try:
+            other = Agreement.from_dict(changed(document, path, value))
+            other.verify()
+        except BlurfitError:
+            continue
+        assert promise_is_kept(other), path
+        with pytest.raises(NotCertifiedError, match="not the one that you were invited to"):
+            other.verify(AGREEMENTS["moment"].fingerprint)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"weights": None},
+        {"weights": {"age": 1.0}},
+        {"objective": {"loss": "squared", "approximation": "taylor", "l1": 0.0, "l2": 0.0}},
+        {"mechanism": "input"},
+        {"mechanism": "magic"},
+    ],
+)
+def test_an_agreement_has_weights_or_an_objective(change) -> None:
+    with pytest.raises(BlurfitError):
+        Agreement.from_dict(AGREEMENTS["moment"].to_dict() | change).verify()
+    with pytest.raises(InfeasibleError, match="models are chosen afterwards"):
+        _ = AGREEMENTS["moment"].loss
+    with pytest.raises(InfeasibleError, match="no joint form"):
+        _ = AGREEMENTS["input"].form
 
 
 def test_grid_must_be_the_one_that_follows() -> None:
@@ -201,20 +353,25 @@ def test_negative_shares_pay_for_nothing() -> None:
 
 
 def test_loss_follows_the_target() -> None:
-    assert AGREEMENTS["moment"].loss_name == "squared"
-    assert AGREEMENTS["moment, label"].loss_name == "logistic"
+    one_model = PROMISE | {"mechanism": "input", "weight_bound": 2.0}
+    assert AGREEMENTS["input"].objective.loss == "squared"
+    assert AGREEMENTS["input, local"].objective.loss == "logistic"
     with pytest.raises(InfeasibleError, match="'logistic' learns a label"):
-        Agreement.propose(REGRESSION, **PROMISE, loss="logistic")
+        Agreement.propose(REGRESSION, **one_model, loss="logistic")
     with pytest.raises(InfeasibleError, match="'squared' a number"):
-        Agreement.propose(LABEL, **PROMISE, loss="squared")
+        Agreement.propose(LABEL, **one_model, loss="squared")
+    with pytest.raises(InfeasibleError, match="has classes"):
+        Agreement.propose(CLASSES, **one_model)
 
 
 def test_promise_is_the_one_that_was_asked_for() -> None:
     for agreement in AGREEMENTS.values():
         assert (agreement.epsilon, agreement.delta, agreement.quorum) == (1.0, 1e-6, 5000)
-        assert agreement.dimension == 5
         assert agreement.calibration.model.delta < agreement.delta  # some is kept back
     assert AGREEMENTS["input"].calibration.model.epsilon < 1.0
+    assert AGREEMENTS["input"].width == 2 * 5
+    assert AGREEMENTS["moment"].width == 18  # 21 products of (1, age, married, f, m, income), but
+    # 1·1 and married·married, which everybody knows, and f·m, which is nothing
     with pytest.raises(InfeasibleError, match="needs a weight_bound"):
         Agreement.propose(REGRESSION, **PROMISE, mechanism="input")
 
@@ -225,7 +382,7 @@ def test_promise_is_the_one_that_was_asked_for() -> None:
         ("", "in JSON"),
         ("[]", "an object"),
         ("{}", "Is this an agreement"),
-        ('{"format": "blurfit-agreement", "version": 3}', "version=3"),
+        ('{"format": "blurfit-agreement", "version": 2}', "version=2"),
         ('{"format": "blurfit-agreement", "version": 1}', "Expected the fields"),
         ('{"format": NaN}', "NaN"),
     ],
@@ -248,8 +405,9 @@ def test_files(tmp_path) -> None:
 @pytest.mark.parametrize("epsilon", [1e-3, 30.0, 1e3, 1e6])
 def test_extreme_promises_can_be_used(mechanism, epsilon: float) -> None:
     """From agreement to model: no noise is so small or grid so fine that a record does not fit."""
+    terms = {"weight_bound": 2.0} if mechanism == "input" else {}
     agreement = Agreement.propose(
-        REGRESSION, epsilon=epsilon, delta=1e-9, quorum=50, mechanism=mechanism, weight_bound=2.0
+        REGRESSION, epsilon=epsilon, delta=1e-9, quorum=50, mechanism=mechanism, **terms
     )
     people = {"age": [30] * 60, "married": [1] * 60, "sex": ["f"] * 60, "income": [50_000] * 60}
     with Store() as store:
@@ -264,8 +422,8 @@ def test_shares_that_the_papers_rule_has_no_use_for_pay_for_no_coarser_dither() 
     document = AGREEMENTS["published"].to_dict()
     paid = {"gram": 0.0, "record": 0.0, "spectrum": 0.999999, "gradient": 0.0}
     document["calibration"]["shares"] = paid
-    calibration = calibration_from_dict(document["calibration"])
-    document["grid"] = asdict(Grid.of(calibration))
+    calibration = InputCalibration.from_dict(document["calibration"])
+    document["grid"] = asdict(Grid.of(calibration, size=5))
     with pytest.raises(NotCertifiedError, match="split, shares and loss"):
         Agreement.from_dict(document).verify(allow_unproved=True)
 
@@ -279,7 +437,7 @@ def test_numbers_of_numpy_make_the_same_agreement() -> None:
 
 @pytest.mark.parametrize("epsilon", ["1", None, [1], float("nan")])
 def test_a_promise_that_is_no_number_is_refused_by_name(epsilon) -> None:
-    with pytest.raises(InvalidValueError, match="epsilon="):
+    with pytest.raises(InvalidValueError, match=r"epsilon=|argument 'epsilon'"):
         Agreement.propose(REGRESSION, epsilon=epsilon, delta=1e-6, quorum=5000)
     with pytest.raises(InvalidValueError, match="Expected a Schema, and got str"):
         Agreement.propose("schema.toml", epsilon=1, delta=1e-6, quorum=5000)

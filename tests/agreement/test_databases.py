@@ -1,9 +1,9 @@
-import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Schema, calibrate
+from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Schema
 from blurfit.agreement.databases import (
     Database,
     largest_steps,
@@ -17,7 +17,7 @@ TWO = [("Office", "https://first.example"), ("University", "https://second.examp
 
 
 def propose(**changes) -> Agreement:
-    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "trust": "shared", "databases": TWO}
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "databases": TWO}
     return Agreement.propose(SCHEMA, **promise | changes)
 
 
@@ -61,7 +61,6 @@ def test_names_are_one_line(name) -> None:
 @pytest.mark.parametrize(
     "databases",
     [
-        None,
         TWO[:1],
         [*TWO, ("Third", "https://third.example")],
         [TWO[0], TWO[0]],
@@ -74,11 +73,10 @@ def test_two_different_databases_are_needed(databases) -> None:
         propose(databases=databases)
 
 
-def test_trust_and_databases_belong_together() -> None:
-    with pytest.raises(InvalidValueError, match="trust='shared'"):
-        propose(trust="one")
-    with pytest.raises(InvalidValueError, match="trust="):
-        propose(trust="two")
+def test_only_what_adds_can_be_shared() -> None:
+    assert propose(databases=None).trust == propose(databases=[]).trust == "one"
+    with pytest.raises(InvalidValueError, match="terms among"):
+        propose(trust="shared")
     with pytest.raises(InfeasibleError, match="moment"):
         propose(mechanism="input", weight_bound=2.0)
 
@@ -87,8 +85,6 @@ def test_the_databases_are_part_of_the_contract() -> None:
     agreement = propose()
     assert agreement.trust == "shared"
     assert agreement.databases == tuple(Database(*one) for one in TWO)
-    document = agreement.to_dict()
-    assert document["version"] == 2
     again = Agreement.from_json(agreement.to_json())
     again.verify(agreement.fingerprint)
     assert again == agreement
@@ -99,35 +95,32 @@ def test_the_databases_are_part_of_the_contract() -> None:
     assert len(prints) == 3, "other databases, or another order, are another contract"
 
 
-def test_one_database_is_as_it_always_was() -> None:
-    agreement = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20)
-    document = agreement.to_dict()
-    assert document["version"] == 1
-    assert set(document) == {
-        *("format", "version", "schema", "loss", "regulariser", "calibration", "grid")
-    }
-    assert agreement.trust == "one"
-    # What version 1 gave for this promise before there was a version 2.
-    assert agreement.fingerprint == FINGERPRINT
-
-
-FINGERPRINT = "2d254524123abfd1075fa7a52136e7f2b362f1ce5da0ec8b3d14932c2d633348"
+def test_one_database_differs_in_the_grid_and_the_databases_alone() -> None:
+    shared, one = (propose(databases=given).to_dict() for given in (TWO, None))
+    assert one["databases"] == []
+    assert {name for name in one if one[name] != shared[name]} <= {"databases", "grid"}
 
 
 @pytest.mark.parametrize(
     "change",
     [
         {"trust": "one"},
-        {"databases": []},
         {"databases": [{"name": "Office", "url": "https://first.example"}]},
         {"databases": [{"name": "Office"}, {"name": "University"}]},
         {"databases": 7},
-        {"version": 1},
+        {"databases": None},
+        {"version": 2},
     ],
 )
 def test_damaged_documents_are_refused(change) -> None:
     with pytest.raises(InvalidValueError):
-        Agreement.from_dict(propose().to_dict() | change)
+        Agreement.from_dict(propose().to_dict() | change).verify()
+
+
+def test_a_document_without_its_databases_is_not_taken_for_one_database() -> None:
+    agreement = propose(quorum=2**21)
+    with pytest.raises(NotCertifiedError, match="grid"):
+        Agreement.from_dict(agreement.to_dict() | {"databases": []}).verify()
 
 
 @pytest.mark.parametrize("quorum", [2, 20, 5000, 2**21, 10**9])
@@ -137,11 +130,13 @@ def test_noise_spans_the_grid_and_sums_stay_in_range(quorum, epsilon, neighbours
     agreement = propose(quorum=quorum, epsilon=epsilon, neighbours=neighbours)
     agreement.verify()
     calibration, grid = agreement.calibration, agreement.grid
-    assert calibration.m_noise / math.sqrt(2) >= 1024 * grid.quadratic
-    assert calibration.p_noise >= 1024 * grid.linear
-    quadratic, linear = largest_steps(calibration, grid)
-    assert max(quadratic, linear) * 2**32 < 2**63
-    assert quadratic * grid.quadratic >= 1.0 + 40 * calibration.m_noise  # |qⱼqₖ| ≤ ‖q‖² ≤ 1
+    (part,) = agreement.parts
+    assert part.deviations.min() >= 1024 * grid.quadratic
+    largest = largest_steps(calibration, grid)
+    assert largest * 2**32 < 2**63
+    corners = agreement.exact({"age": [0, 0, 100, 100], "income": [0, 100, 0, 100]})
+    reached = np.abs(corners).max() + 40 * part.deviations.max() + grid.quadratic
+    assert largest * grid.quadratic >= reached
 
 
 def test_noise_that_would_overflow_is_refused() -> None:
@@ -150,14 +145,12 @@ def test_noise_that_would_overflow_is_refused() -> None:
 
 
 def test_a_grid_that_is_too_coarse_is_refused() -> None:
-    calibration = calibrate(20, 1e-6, dimension=2, quorum=10**6, q_bound=1, p_bound=1)
-    coarse = Grid(
-        calibration.m_noise / 1000, calibration.p_noise / 2000, calibration.p_noise / 2000
-    )
-    with pytest.raises(InfeasibleError, match="1024 steps"):
-        refuse_unless_shareable(calibration, coarse)
     agreement = propose(quorum=2**21)
-    forged = replace(agreement, grid=Grid.of(agreement.calibration))  # as for one database
-    assert forged.grid != agreement.grid
+    calibration = agreement.calibration
+    step = calibration.noise / 1000
+    with pytest.raises(InfeasibleError, match="1024 steps"):
+        refuse_unless_shareable(calibration, Grid(step, step, step))
+    one = Grid.of(calibration, size=agreement.form.size)  # as for one database
+    assert one != agreement.grid
     with pytest.raises(NotCertifiedError, match="grid"):
-        forged.verify()
+        replace(agreement, grid=one).verify()

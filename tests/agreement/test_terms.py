@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema, calibrate
-from blurfit.agreement.terms import TERMS, Terms, terms_of
+from blurfit.agreement.terms import TERMS, Terms
+from blurfit.theory.moment_calibration import calibrate_moment
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 50}
@@ -15,8 +16,8 @@ PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 50}
 def test_the_agreement_follows_from_schema_and_terms() -> None:
     chosen = PROMISE | {"mechanism": "input", "weight_bound": 2.0, "l2": 0.5}
     terms = Terms(**chosen)
-    assert Agreement.under(SCHEMA, terms) == Agreement.propose(SCHEMA, **chosen)
-    assert terms_of(chosen) == terms
+    assert Agreement.propose(SCHEMA, terms) == Agreement.propose(SCHEMA, **chosen)
+    assert Terms.of(**chosen) == terms
     with pytest.raises(AttributeError):
         terms.epsilon = 2.0
 
@@ -32,19 +33,53 @@ def test_json_gives_the_same_terms_and_refuses_others() -> None:
 
 
 def test_every_term_has_words_for_people() -> None:
-    (schema,) = msgspec.json.schema(Terms)["$defs"].values()
+    schema = msgspec.json.schema(Terms)["$defs"]["Terms"]
     assert tuple(schema["properties"]) == TERMS
-    assert all(one["description"].endswith(".") for one in schema["properties"].values())
+    assert all(one["description"].strip() for one in schema["properties"].values())
 
 
 def test_names_that_are_no_terms_are_refused() -> None:
-    with pytest.raises(InvalidValueError, match=r"among epsilon, .* and got \['epsilom'\]"):
+    with pytest.raises(InvalidValueError, match=r"among epsilon, .*epsilom"):
         Agreement.propose(SCHEMA, **PROMISE, epsilom=1)
-    with pytest.raises(InvalidValueError, match="Expected delta, quorum"):
+    with pytest.raises(InvalidValueError, match="delta"):
         Agreement.propose(SCHEMA, epsilon=1)
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "term"),
+    [
+        ("moment", {"weight_bound": 2.0}),
+        ("moment", {"l1": 0.5}),
+        ("moment", {"l2": 0.5}),
+        ("moment", {"loss": "squared"}),
+        ("moment", {"rule": "published"}),
+        ("moment", {"approximation": "chebyshev"}),
+        ("input", {"constant": 0.5}),
+        ("input", {"weights": {"age": 1.0, "income": 1.0}}),
+    ],
+)
+def test_the_other_mechanisms_terms_are_refused_by_name(mechanism, term) -> None:
+    (name,) = term
+    with pytest.raises(InvalidValueError, match=f"no {name}=.*mechanism='{mechanism}'"):
+        Terms.of(**PROMISE, mechanism=mechanism, **term)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"epsilon": 0}, {"epsilon": -1.0}, {"delta": 0.0}, {"delta": 1.0}, {"quorum": 0}),
+        *({"quorum": 2**53 + 1}, {"quorum": 2.5}, {"mechanism": "other"}),
+        *({"neighbours": "other"}, {"constant": float("inf")}, {"local_epsilon": float("nan")}),
+    ],
+)
+def test_impossible_terms_are_refused(wrong) -> None:
+    with pytest.raises(InvalidValueError):
+        Terms.of(**PROMISE | wrong)
+
+
 def test_what_calibrate_takes_beside_the_setting_is_a_term() -> None:
-    follows = {"dimension", "q_bound", "p_bound", "parallel"}  # from schema and loss
+    follows = {"dimension", "q_bound", "p_bound"}  # from schema and loss
     taken = set(inspect.signature(calibrate).parameters) - follows - {"alpha"}
     assert taken <= set(TERMS)
+    follows = {"reach"}  # from the form
+    assert set(inspect.signature(calibrate_moment).parameters) - follows <= set(TERMS)

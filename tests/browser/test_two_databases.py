@@ -187,7 +187,6 @@ def test_vectors(run) -> None:
         {"databases": [{"name": " A", "url": "https://a"}, {"name": "B", "url": "https://b"}]},
         {"databases": [{"name": "A\u2028", "url": "https://a"}, {"name": "B", "url": "https://b"}]},
         {"databases": [{"name": "A", "url": "https://a_b"}, {"name": "B", "url": "https://b"}]},
-        {"databases": []},
         {"trust": "shared"},
         {"version": 2},
         {"grid": {"quadratic": 2.0**-8, "linear": 2.0**-8, "dither": 2.0**-8}},

@@ -13,16 +13,16 @@ VECTORS = json.loads(Path(__file__).parents[1].joinpath("vectors", "shares.json"
 
 
 def propose(**changes) -> Agreement:
-    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "trust": "shared", "databases": TWO}
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "databases": TWO}
     return Agreement.propose(SCHEMA, **promise | changes)
 
 
 def some(part: str, count: int, agreement: Agreement | None = None) -> Shares:
     layout = (agreement or propose()).share_layout(part)
     generator = np.random.default_rng(count)
-    names = generator.integers(0, 256, (count, 16), dtype=np.uint8)
-    width = sum(layout.widths)
-    return Shares(names, generator.integers(0, 2**64, (count, width), dtype=np.uint64), layout)
+    identifiers = generator.integers(0, 256, (count, 16), dtype=np.uint8)
+    words = generator.integers(0, 2**64, (count, layout.width), dtype=np.uint64)
+    return Shares(identifiers, words, layout)
 
 
 @pytest.mark.parametrize("part", ["masked", "seed"])
@@ -31,9 +31,11 @@ def test_bytes_and_back(part, count) -> None:
     shares = some(part, count)
     data, layout = shares.to_bytes(), shares.layout
     rows = layout.rows(data)
-    assert (layout.names(rows) == shares.identifiers).all()
+    assert (layout.identifiers(rows) == shares.identifiers).all()
     assert (layout.words(rows) == shares.words).all()
-    words = 5 if part == "masked" else 4  # d = 2: 3 + 2 numbers; a seed has 32 bytes
+    words = (
+        5 if part == "masked" else 4
+    )  # the products of (c, age, income) but c²; a seed has 32 bytes
     assert len(data) == (16 if count > 1 else 0) + count * (64 + 8 * words)
     assert layout.mask_width == 5
     assert layout.fits(data) == (count == 1)
@@ -53,9 +55,9 @@ def test_what_is_not_for_this_database_is_refused(part) -> None:
             layout.rows(data)
 
 
-def test_only_split_agreements_have_shares() -> None:
-    with pytest.raises(InvalidValueError, match="trust='shared'"):
-        propose(trust="one", databases=None).share_layout("masked")
+def test_only_shared_agreements_have_shares() -> None:
+    with pytest.raises(InvalidValueError, match="two databases"):
+        propose(databases=None).share_layout("masked")
     with pytest.raises(InvalidValueError, match="part="):
         propose().share_layout("whole")  # type: ignore[arg-type]
 
@@ -72,7 +74,7 @@ def test_shapes_and_kinds_are_checked() -> None:
 
 @pytest.mark.parametrize("vector", VECTORS["messages"], ids=lambda one: one["part"])
 def test_vectors(vector) -> None:
-    layout = ShareLayout(vector["fingerprint"], "moment", vector["dimension"], vector["part"])
+    layout = ShareLayout(vector["fingerprint"], vector["width"], vector["part"])
     rows = layout.rows(bytes.fromhex(vector["message"]))
-    assert layout.names(rows).tobytes().hex() == vector["identifier"]
+    assert layout.identifiers(rows).tobytes().hex() == vector["identifier"]
     assert [str(word) for word in layout.words(rows)[0].tolist()] == vector["words"]

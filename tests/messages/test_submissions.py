@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from blurfit.errors import InvalidValueError
-from blurfit.messages.submissions import BATCH_MAGIC, MAGIC, Submission, Submissions
+from blurfit.messages.layout import BATCH_MAGIC, MAGIC, Layout
+from blurfit.messages.submissions import Submission, Submissions, rows_of
 
 IDENTIFIER, FINGERPRINT = "00ff" * 8, "a1" * 32
 FORMS = [("to_json", "from_json"), ("to_bytes", "from_bytes")]
@@ -18,60 +19,43 @@ FORMS = [("to_json", "from_json"), ("to_bytes", "from_bytes")]
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-def triangle(dimension):
-    return dimension * (dimension + 1) // 2
-
-
 @st.composite
 def submissions(draw):
-    mechanism, d = draw(st.sampled_from(["input", "moment"])), draw(st.integers(1, 5))
-    k = d if mechanism == "input" else triangle(d)
     return Submission(
         draw(st.binary(min_size=16, max_size=16)).hex(),
         draw(st.binary(min_size=32, max_size=32)).hex(),
-        mechanism,
-        draw(hnp.arrays(np.float64, k, elements=finite)),
-        draw(hnp.arrays(np.float64, d, elements=finite)),
+        draw(hnp.arrays(np.float64, draw(st.integers(1, 20)), elements=finite)),
     )
 
 
 @st.composite
 def tables(draw):
-    mechanism, d = draw(st.sampled_from(["input", "moment"])), draw(st.integers(1, 4))
-    n, k = draw(st.integers(1, 6)), d if mechanism == "input" else triangle(d)
+    shape = draw(st.integers(1, 6)), draw(st.integers(1, 14))
     return Submissions(
-        draw(hnp.arrays(np.uint8, (n, 16))),
+        draw(hnp.arrays(np.uint8, (shape[0], 16))),
         draw(st.binary(min_size=32, max_size=32)).hex(),
-        mechanism,
-        draw(hnp.arrays(np.float64, (n, k), elements=finite)),
-        draw(hnp.arrays(np.float64, (n, d), elements=finite)),
+        draw(hnp.arrays(np.float64, shape, elements=finite)),
     )
 
 
-def one(mechanism="moment", d=2, seed=0, **changes):
+def one(width=5, seed=0, **changes):
     rng = np.random.default_rng(seed)
-    k = d if mechanism == "input" else triangle(d)
     fields = {
         "identifier": rng.bytes(16).hex(),
         "fingerprint": FINGERPRINT,
-        "mechanism": mechanism,
-        "quadratic": rng.normal(size=k),
-        "linear": rng.normal(size=d),
+        "numbers": rng.normal(size=width),
     }
     return Submission(**(fields | changes))
 
 
-def many(n, mechanism="input", d=14, seed=0):
+def many(n, width=28, seed=0):
     rng = np.random.default_rng(seed)
-    k = d if mechanism == "input" else triangle(d)
-    names = np.frombuffer(rng.bytes(16 * n), np.uint8).reshape(n, 16)
-    return Submissions(
-        names, FINGERPRINT, mechanism, rng.normal(size=(n, k)), rng.normal(size=(n, d))
-    )
+    identifiers = np.frombuffer(rng.bytes(16 * n), np.uint8).reshape(n, 16)
+    return Submissions(identifiers, FINGERPRINT, rng.normal(size=(n, width)))
 
 
 def bits(message):
-    return message.quadratic.tobytes(), message.linear.tobytes()
+    return message.numbers.tobytes()
 
 
 class TestSubmission:
@@ -85,36 +69,34 @@ class TestSubmission:
     @pytest.mark.parametrize(("write", "read"), FORMS)
     def test_extreme_numbers(self, write, read):
         values = [-0.0, 5e-324, -1.7976931348623157e308, 0.1, 2**53 + 2.0, 1 / 3]
-        sent = one("input", 6, quadratic=values, linear=values[::-1])
+        sent = one(numbers=values)
         assert bits(getattr(Submission, read)(getattr(sent, write)())) == bits(sent)
 
     def test_the_bytes_are_as_documented(self):
-        sent = Submission(IDENTIFIER, FINGERPRINT, "moment", [1.0, -0.0, 0.5], [2.0, 3.0])
+        sent = Submission(IDENTIFIER, FINGERPRINT, [1.0, -0.0, 0.5, 2.0, 3.0])
         expected = (
-            b"\x89BLUR\n\x01\x02"
+            b"\x89BLUR\n\x01\x01"
             + bytes.fromhex(IDENTIFIER)
             + bytes.fromhex(FINGERPRINT)
-            + struct.pack("<II5d", 3, 2, 1.0, -0.0, 0.5, 2.0, 3.0)
+            + struct.pack("<Q5d", 5, 1.0, -0.0, 0.5, 2.0, 3.0)
         )
         assert sent.to_bytes() == expected
         assert len(expected) == 64 + 8 * 5
 
     def test_the_json_is_as_documented(self):
-        sent = Submission(IDENTIFIER, FINGERPRINT, "input", [0.25, -0.0], [-1.5, 1e300])
+        sent = Submission(IDENTIFIER, FINGERPRINT, [0.25, -0.0, -1.5, 1e300])
         assert json.loads(sent.to_json()) == {
             "format": "blurfit-submission",
             "version": 1,
             "identifier": IDENTIFIER,
             "fingerprint": FINGERPRINT,
-            "mechanism": "input",
-            "quadratic": [0.25, -0.0],
-            "linear": [-1.5, 1e300],
+            "numbers": [0.25, -0.0, -1.5, 1e300],
         }
         assert Submission.from_json(sent.to_json().encode()) == sent
 
     def test_json_of_another_writer(self):
         """Spaces, whole numbers and the order of fields are the writer's own."""
-        sent = one("input", 2, quadratic=[1.0, -2.0], linear=[0.1, 1e22])
+        sent = one(numbers=[1.0, -2.0, 0.1, 1e22])
         text = json.dumps(dict(reversed(json.loads(sent.to_json()).items())), indent=2)
         assert Submission.from_json(text.replace("-2.0", "-2")) == sent
 
@@ -123,8 +105,8 @@ class TestSubmission:
         [
             ("identifier", IDENTIFIER),
             ("fingerprint", "b2" * 32),
-            ("quadratic", [9.0, 9.0, 9.0]),
-            ("linear", [9.0, 9.0]),
+            ("numbers", [9.0, 9.0, 9.0, 9.0, 9.0]),
+            ("numbers", [9.0]),
         ],
     )
     def test_equal_by_value(self, field, other):
@@ -132,22 +114,18 @@ class TestSubmission:
         assert one() != one(**{field: other})
         assert one() != "something else"
 
-    def test_mechanisms_differ_where_lengths_do_not(self):
-        same = {"identifier": IDENTIFIER, "quadratic": [1.0], "linear": [1.0]}
-        assert one("input", 1, **same) != one("moment", 1, **same)
-
     def test_nothing_can_be_written_to(self):
         numbers = np.ones(2)
-        sent = one("input", 2, linear=numbers)
+        sent = one(numbers=numbers)
         numbers[0] = 7.0
-        assert sent.linear.tolist() == [1.0, 1.0]
+        assert sent.numbers.tolist() == [1.0, 1.0]
         with pytest.raises(ValueError, match="read-only"):
-            sent.linear[0] = 7.0
+            sent.numbers[0] = 7.0
         with pytest.raises(FrozenInstanceError):
-            sent.linear = numbers
+            sent.numbers = numbers
         again = pickle.loads(pickle.dumps(sent))
         assert again == sent
-        assert not again.quadratic.flags.writeable
+        assert not again.numbers.flags.writeable
 
     @pytest.mark.parametrize(
         ("changes", "match"),
@@ -157,17 +135,13 @@ class TestSubmission:
             ({"identifier": "0f" * 16 + "\n"}, "identifier=.* to be 32 hexadecimal"),
             ({"identifier": b"0" * 16}, "identifier=.* to be 32 hexadecimal"),
             ({"fingerprint": "g" * 64}, "fingerprint=.* to be 64 hexadecimal"),
-            ({"mechanism": "magic"}, "mechanism='magic' to be one of"),
-            ({"quadratic": [1.0, 2.0]}, "2 numbers in quadratic to be 3"),
-            ({"linear": [1.0, 2.0, 3.0]}, "3 numbers in quadratic to be 6.* d=3"),
-            ({"mechanism": "input", "quadratic": [1.0, 2.0, 3.0]}, "3 numbers .* to be 2"),
-            ({"linear": []}, r"linear.shape=\(0,\) to be \(k,\)"),
-            ({"linear": [[1.0, 2.0]]}, r"linear.shape=\(1, 2\) to be \(k,\)"),
-            ({"linear": 1.0}, r"linear.shape=\(\) to be \(k,\)"),
-            ({"linear": [1.0, np.nan]}, "linear to be finite, but it contains nan"),
-            ({"quadratic": [1.0, -np.inf, 0.0]}, "quadratic to be finite, .* -inf"),
-            ({"linear": ["a", "b"]}, "linear to be numbers"),
-            ({"linear": [[1.0], [1.0, 2.0]]}, "linear to be numbers"),
+            ({"numbers": []}, r"numbers.shape=\(0,\) to be \(k,\)"),
+            ({"numbers": [[1.0, 2.0]]}, r"numbers.shape=\(1, 2\) to be \(k,\)"),
+            ({"numbers": 1.0}, r"numbers.shape=\(\) to be \(k,\)"),
+            ({"numbers": [1.0, np.nan]}, "numbers to be finite, but they contain nan"),
+            ({"numbers": [1.0, -np.inf, 0.0]}, "numbers to be finite, .* -inf"),
+            ({"numbers": ["a", "b"]}, "Expected numbers"),
+            ({"numbers": [[1.0], [1.0, 2.0]]}, "Expected numbers"),
         ],
     )
     def test_what_is_not_a_submission(self, changes, match):
@@ -187,8 +161,8 @@ class TestSubmissions:
     def test_iterating_and_gathering_are_inverse(self, sent):
         rows = list(sent)
         assert len(rows) == len(sent)
-        assert all(row.dimension == sent.dimension for row in rows)
-        assert all(not row.linear.flags.writeable for row in rows)
+        assert all(len(row.numbers) == sent.numbers.shape[1] for row in rows)
+        assert all(not row.numbers.flags.writeable for row in rows)
         assert Submissions.gather(rows) == sent
 
     @given(sent=tables())
@@ -206,10 +180,10 @@ class TestSubmissions:
     def test_read_only_tables_are_not_copied(self):
         table = np.ones((5, 2))
         table.setflags(write=False)
-        sent = Submissions(np.zeros((5, 16), np.uint8), FINGERPRINT, "input", table, table)
-        assert sent.linear is table
+        sent = Submissions(np.zeros((5, 16), np.uint8), FINGERPRINT, table)
+        assert sent.numbers is table
         assert pickle.loads(pickle.dumps(sent)) == sent
-        assert not pickle.loads(pickle.dumps(sent)).linear.flags.writeable
+        assert not pickle.loads(pickle.dumps(sent)).numbers.flags.writeable
 
     def test_equal_by_value(self):
         assert many(3) == many(3)
@@ -223,9 +197,9 @@ class TestSubmissions:
             ({"identifiers": np.zeros((3, 15), np.uint8)}, r"shape \(3, 15\)"),
             ({"identifiers": np.zeros(16, np.uint8)}, r"shape \(16,\)"),
             ({"identifiers": np.zeros((2, 16), np.uint8)}, "as many identifiers as rows"),
-            ({"linear": np.zeros((2, 2))}, "as many identifiers as rows"),
-            ({"linear": np.zeros(2)}, r"linear.shape=\(2,\) to be \(n, k\)"),
-            ({"quadratic": np.zeros((3, 3))}, "3 numbers in quadratic to be 2"),
+            ({"numbers": np.zeros((2, 2))}, "as many identifiers as rows"),
+            ({"numbers": np.zeros(2)}, r"numbers.shape=\(2,\) to be \(n, k\)"),
+            ({"numbers": np.zeros((3, 0))}, r"numbers.shape=\(3, 0\) to be \(n, k\)"),
             ({"fingerprint": "a1"}, "fingerprint='a1' to be 64"),
         ],
     )
@@ -233,16 +207,12 @@ class TestSubmissions:
         fields = {
             "identifiers": np.zeros((3, 16), np.uint8),
             "fingerprint": FINGERPRINT,
-            "mechanism": "input",
-            "quadratic": np.zeros((3, 2)),
-            "linear": np.zeros((3, 2)),
+            "numbers": np.zeros((3, 2)),
         }
         with pytest.raises(InvalidValueError, match=match):
             Submissions(**(fields | changes))
 
-    @pytest.mark.parametrize(
-        "others", [one("input", 2), one("moment", 3), one("moment", 2, fingerprint="b2" * 32)]
-    )
+    @pytest.mark.parametrize("others", [one(4), one(9), one(fingerprint="b2" * 32)])
     def test_only_one_agreement_in_a_batch(self, others):
         with pytest.raises(InvalidValueError, match="of one agreement"):
             Submissions.gather([one(), others])
@@ -281,19 +251,19 @@ class TestRefusedJson:
             (changed(version=2, added="field"), "version=2 .* to be 1, the only one"),
             (changed(version="1"), "Expected `int`, got `str`"),
             (changed(format=None), "missing required field `format`"),
-            (changed(linear=None), "missing required field `linear`"),
+            (changed(numbers=None), "missing required field `numbers`"),
             (changed(name="Ada"), "unknown field `name`"),
             (changed(identifier="xyz"), "identifier='xyz' to be 32"),
             (changed(fingerprint="A1" * 32), "fingerprint=.* to be 64"),
-            (changed(mechanism="other"), "Invalid enum value 'other'"),
-            (changed(linear=[1.0, "2"]), "Expected `float`, got `str`"),
-            (changed(linear=[1.0, True]), "Expected `float`, got `bool`"),
-            (changed(linear=[1.0, [2.0]]), "Expected `float`, got `array`"),
-            (changed(linear=[1.0]), "3 numbers in quadratic to be 1"),
-            (changed(linear=[]), "linear.shape"),
-            (changed(linear=[1.0, float("nan")]), "cannot be read"),
-            (changed(linear=[1.0, float("inf")]), "cannot be read"),
-            (changed().replace('"linear": [', '"linear": [1e999, '), "cannot be read|be finite"),
+            (changed(mechanism="moment"), "unknown field `mechanism`"),
+            (changed(numbers=[1.0, "2"]), "Expected `float`, got `str`"),
+            (changed(numbers=[1.0, True]), "Expected `float`, got `bool`"),
+            (changed(numbers=[1.0, [2.0]]), "Expected `float`, got `array`"),
+            (changed(numbers=[1.0, None]), "Expected `float`, got `null`"),
+            (changed(numbers=[]), "numbers.shape"),
+            (changed(numbers=[1.0, float("nan")]), "cannot be read"),
+            (changed(numbers=[1.0, float("inf")]), "cannot be read"),
+            (changed().replace('"numbers": [', '"numbers": [1e999, '), "cannot be read|be finite"),
             (changed()[:-1], "truncated"),
             (changed() + "x", "trailing"),
             (f"[{changed()}]", "Expected `object`, got `array`"),
@@ -330,14 +300,14 @@ class TestRefusedBytes:
             (poked(0, b"\x88"), r"marked b'\\x89BLUR\\n', but this one is marked b'\\x88BLUR"),
             (many(1).to_bytes() + bytes(100), "one submission where a batch is read"),
             (poked(6, b"\x02"), "version=2 .* to be 1"),
-            (poked(7, b"\x00"), "mechanism=0 to be one of"),
-            (poked(7, b"\x01"), "3 numbers in quadratic to be 2"),
-            (poked(56, struct.pack("<II", 2, 3)), "2 numbers in quadratic to be 6"),
-            (poked(56, struct.pack("<II", 5, 0)), "linear.shape"),
-            (poked(56, struct.pack("<II", 0, 5)), "quadratic.shape"),
+            (poked(7, b"\x00"), "code=0 to be 1, a whole submission"),
+            (poked(7, b"\x03"), "code=3 to be 1, a whole submission: this is a share"),
+            (poked(7, b"\x04"), "code=4 to be 1, a whole submission: this is a share"),
+            (poked(56, struct.pack("<Q", 4)), "cut short, or something follows"),
+            (poked(56, struct.pack("<Q", 0))[:64], "numbers.shape"),
             (poked(56, b"\xff" * 8), "cut short, or something follows"),
-            (poked(64, struct.pack("<d", float("nan"))), "quadratic to be finite"),
-            (poked(96, struct.pack("<d", float("inf"))), "linear to be finite"),
+            (poked(64, struct.pack("<d", float("nan"))), "numbers to be finite"),
+            (poked(96, struct.pack("<d", float("inf"))), "numbers to be finite"),
             (one().to_bytes()[:-1], "cut short, or something follows"),
             (one().to_bytes() + b"\x00", "cut short, or something follows"),
             (one().to_bytes()[:63], "at least 64 bytes, but there are 63"),
@@ -405,3 +375,48 @@ class TestFuzz:
             stop = start + data.draw(st.integers(0, 4))
             valid[start:stop] = data.draw(st.binary(max_size=4))
         accepts_or_refuses(reader, read, write, bytes(valid))
+
+
+class TestRowsOf:
+    """What a service takes: bytes of one agreement, in one look; the rest refused in words."""
+
+    @given(sent=tables())
+    def test_one_or_many_become_the_same_rows(self, sent):
+        layout = sent.layout
+        rows = rows_of(layout, sent.to_bytes())
+        assert rows.tobytes() == b"".join(row.to_bytes() for row in sent)
+        assert layout.identifiers(rows).tobytes() == sent.identifiers.tobytes()
+        assert layout.numbers(rows).tobytes() == sent.numbers.tobytes()
+        first = next(iter(sent)).to_bytes()
+        assert layout.fits(first)
+        assert rows_of(layout, first).tobytes() == first
+
+    @pytest.mark.parametrize(
+        ("data", "match"),
+        [
+            (many(3, 6).to_bytes(), "submissions of 5 numbers, and got 6"),
+            (one(6).to_bytes(), "submissions of 5 numbers, and got 6"),
+            (one(fingerprint="b2" * 32).to_bytes(), "made for another agreement"),
+            (poked(7, b"\x03"), "this is a share of one"),
+            (one().to_bytes()[:-1], "cut short"),
+            (many(3, 5).to_bytes()[:-8], "cut short"),
+            (b"", "at least 64 bytes"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused_in_words(self, data, match):
+        layout = Layout(FINGERPRINT, 5)
+        assert layout.rows(data) is None
+        with pytest.raises(InvalidValueError, match=match):
+            rows_of(layout, data)
+
+    @given(sent=tables(), data=st.data())
+    def test_the_quick_look_and_the_slow_one_agree(self, sent, data):
+        """What `rows` takes is what `from_bytes` reads, whatever was changed on the way."""
+        valid = bytearray(sent.to_bytes())
+        start = data.draw(st.integers(0, len(valid)))
+        valid[start : start + 2] = data.draw(st.binary(min_size=1, max_size=3))
+        rows = sent.layout.rows(bytes(valid))
+        if rows is not None and np.isfinite(sent.layout.numbers(rows)).all():
+            assert (
+                Submissions.from_bytes(bytes(valid)).rows(sent.layout).tobytes() == rows.tobytes()
+            )

@@ -42,4 +42,4 @@ def read(path: Path, agreement: Agreement) -> Submissions:
     """What a sender wrote down."""
     layout = agreement.layout
     rows = np.frombuffer(path.read_bytes(), dtype=np.uint8).reshape(-1, layout.size)
-    return layout.table(layout.names(rows), layout.numbers(rows))
+    return Submissions(layout.identifiers(rows), agreement.fingerprint, layout.numbers(rows))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.contributor.perturb import blur_encoded
+from blurfit.contributor.perturb import blur
 from blurfit.contributor.share import in_steps, shared_with
 from blurfit.contributor.shared_client import SharedClient
 
@@ -28,7 +28,7 @@ def main(agreement_file: str, folder: str, name: str) -> None:
         while not stop.exists():
             count = int(generator.choice([1, 1, 2, 50]))
             people = {c: generator.uniform(0, 100, count) for c in ("age", "income")}
-            blurred = blur_encoded(agreement, *agreement.schema.encode(people))
+            blurred = blur(agreement, agreement.exact(people))
             steps = in_steps(agreement, blurred)
             raw = np.hstack([blurred.identifiers, steps.view(np.uint8)]).tobytes()
             sent.write(raw)
@@ -42,6 +42,6 @@ def main(agreement_file: str, folder: str, name: str) -> None:
 
 
 def read(path: Path) -> dict[bytes, np.ndarray]:
-    """What a sender wrote down, by name."""
+    """What a sender wrote down, by identifier."""
     rows = np.frombuffer(path.read_bytes(), dtype=np.uint8).reshape(-1, WIDTH)
     return {row[:16].tobytes(): row[16:].copy().view(np.int64) for row in rows}

@@ -1,29 +1,28 @@
-"""What the tests of split trust share: an agreement, marked contributors, and two stores."""
+"""What the tests of shared trust share: an agreement, marked contributors, and two stores."""
 
 import itertools
 
 import numpy as np
 
 from blurfit import Agreement, Numeric, Schema
+from blurfit.arrays import ByteArray, WordArray
 from blurfit.contributor.share import SharedRecords, shared_with
 from blurfit.messages.submissions import Submissions
 from blurfit.service.peer import Peer
 from blurfit.store import commitment, joint_publication
 from blurfit.store.arrivals import Arrival
-from blurfit.store.commitment import ByteArray
-from blurfit.store.joint_publication import WordArray
 from blurfit.store.store import Store
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:8002"))
-WIDTH = 5  # d = 2: three numbers of M̃, and two of p̃
+WIDTH = 5  # the products of (c, age, income), without c²
 MOST = 60  # marks that stay in the range of honest numbers, in five columns
 _fresh = itertools.count()
 
 
 def propose(databases=TWO, **changes) -> Agreement:
     promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3}
-    return Agreement.propose(SCHEMA, trust="shared", databases=databases, **promise | changes)
+    return Agreement.propose(SCHEMA, databases=databases, **promise | changes)
 
 
 def new_agreement() -> Agreement:
@@ -36,14 +35,9 @@ def marked(agreement: Agreement, *senders: int, marks: tuple[int, ...] = ()) -> 
     steps = np.zeros((len(senders), WIDTH))
     for row, mark in enumerate(marks or senders):
         steps[row, mark % WIDTH] = 2.0 ** (mark // WIDTH)
-    grid = agreement.grid
-    names, seeds = zip(*(_fixed(sender) for sender in senders), strict=True)
+    identifiers, seeds = zip(*(_fixed(sender) for sender in senders), strict=True)
     table = Submissions(
-        np.array(names),
-        agreement.fingerprint,
-        "moment",
-        steps[:, :3] * grid.quadratic,
-        steps[:, 3:] * grid.linear,
+        np.array(identifiers), agreement.fingerprint, steps * agreement.grid.quadratic
     )
     return shared_with(agreement, table, np.array(seeds))
 
@@ -61,22 +55,20 @@ def identifier_of(sender: int) -> bytes:
 
 
 def arrival(shares) -> Arrival:
-    return Arrival(shares.identifiers, shares.words)
+    return Arrival(shares.layout.joined(shares.identifiers, shares.words).data)
 
 
 def counted(store: Store, agreement: Agreement) -> set[int]:
     """Who is in the published sums; somebody who were in them twice would show as another."""
-    sums, grid = store.statistics(agreement), agreement.grid
-    gram = [sums.gram[0, 0], sums.gram[0, 1], sums.gram[1, 1]]
-    steps = [round(one / grid.quadratic) for one in gram]
-    steps += [round(one / grid.linear) for one in sums.moment]
+    shown = store.moments(agreement)
+    steps = [round(one / agreement.grid.quadratic) for one in shown.sums.tolist()]
     found = {
         WIDTH * bit + place
         for place, number in enumerate(steps)
         for bit in range(number.bit_length())
         if number >> bit & 1
     }
-    assert len(found) == sums.count, "each once"
+    assert len(found) == shown.count, "each once"
     return found
 
 
@@ -104,15 +96,15 @@ class Direct(Peer):
             joint_publication.sums_over, self.store.collection(self.fingerprint)
         )[1]
 
-    def deliver(self, model: str, statistics: str) -> None:
+    def deliver(self, model: str, moments: str) -> None:
         collection = self.store.collection(self.fingerprint)
         chosen = self.store.read(commitment.recorded, self.store.collection(self.fingerprint))
-        joint_publication.check_result(collection, chosen, model, statistics)
+        joint_publication.check_result(collection, chosen, model, moments)
         self.store.write(
             joint_publication.take_result,
             self.store.collection(self.fingerprint),
             model,
-            statistics,
+            moments,
         )
 
 

@@ -1,14 +1,18 @@
 """Stores of both kinds: a SQLite file, and a database on a real PostgreSQL server."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.learning.sums import Totals
+from blurfit.messages.submissions import Submissions
 from blurfit.schema.schema import Numeric, Schema
+from blurfit.store.arrivals import Arrival
 from support import postgres
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
@@ -46,5 +50,23 @@ def agreement(request) -> Agreement:
 
 
 def propose(**changes) -> Agreement:
-    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "weight_bound": 2.0}
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20}
+    if changes.get("mechanism") == "input":
+        promise["weight_bound"] = 2.0
     return Agreement.propose(SCHEMA, **promise | changes)
+
+
+def arrival(table: Submissions, invitations: Sequence[bytes] = ()) -> Arrival:
+    """Some submissions as a request brings them."""
+    return Arrival(table.rows(table.layout).data, invitations)
+
+
+def totals_of(agreement: Agreement, *tables: Submissions) -> Totals:
+    """What some submissions come to, by a plain way: exact sums of fractions, rounded once."""
+    numbers = [[Fraction(one) for one in row] for table in tables for row in table.numbers.tolist()]
+    if agreement.mechanism == "input":
+        d = agreement.schema.dimension
+        upper = [(i, j) for i in range(d) for j in range(i, d)]
+        numbers = [[*(row[i] * row[j] for i, j in upper), *row[d:]] for row in numbers]
+    sums = [float(sum(column)) for column in zip(*numbers, strict=True)]
+    return Totals(len(numbers), np.array(sums), agreement.fingerprint)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-HEAD = struct.Struct("<6sBB16s32sII")
+HEAD = struct.Struct("<6sBB16s32sQ")
 
 
 def mask(seed: bytes, width: int) -> list[int]:
@@ -31,22 +31,23 @@ def document() -> dict[str, object]:
         for seed, width in zip(seeds, (2, 1, 5, 6, 119), strict=True)
     ]
     steps = [0, -1, 2**31 - 1, -(2**31) + 1, 123456789]
-    seed, name, fingerprint = seeds[2], bytes(range(16)), hashlib.sha256(b"agreement").digest()
+    seed, identifier = seeds[2], bytes(range(16))
+    fingerprint = hashlib.sha256(b"agreement").digest()
     masked = [(v + m) % 2**64 for v, m in zip(steps, mask(seed, 5), strict=True)]
     words = {"masked": masked, "seed": list(struct.unpack("<4Q", seed))}
     messages = [
         {
             "part": part,
-            "dimension": 2,
-            "identifier": name.hex(),
+            "width": 5,  # of the submission
+            "identifier": identifier.hex(),
             "fingerprint": fingerprint.hex(),
             "words": texts(words[part]),
             "message": (
-                HEAD.pack(b"\x89BLUR\n", 1, code, name, fingerprint, *sizes)
+                HEAD.pack(b"\x89BLUR\n", 1, code, identifier, fingerprint, len(words[part]))
                 + struct.pack(f"<{len(words[part])}Q", *words[part])
             ).hex(),
         }
-        for part, code, sizes in (("masked", 3, (3, 2)), ("seed", 4, (4, 0)))
+        for part, code in (("masked", 3), ("seed", 4))
     ]
     shared = {"steps": texts(steps), "seed": seed.hex(), "masked": texts(masked)}
     return {"masks": masks, "shared": shared, "messages": messages}

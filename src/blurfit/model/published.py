@@ -332,7 +332,7 @@ class PublishedModel:
                 agreement=agreement,
                 target=document["target"],
                 features=tuple(document["features"]),
-                weights=np.array(list(document["weights"].values()), dtype=np.float64),
+                weights=_in_order(document["weights"], agreement, document["target"]),
                 count=document["count"],
                 method=str(document["method"]),
                 link=document["link"],
@@ -374,6 +374,17 @@ class PublishedModel:
 def software() -> str:
     """The name and version that a model is stamped with."""
     return f"blurfit {__version__}"
+
+
+def _in_order(weights: Mapping[str, Any], agreement: Agreement, target: str) -> FloatArray:
+    """The rows in the order of the classes: a file has them by name, in any order."""
+    aim = question(agreement.schema, target)
+    outputs = aim.levels if isinstance(aim, Categorical) else (target,)
+    if set(weights) != set(outputs):
+        raise InvalidValueError(
+            f"Expected weights for each of {list(outputs)}, and got {list(weights)}."
+        )
+    return np.array([weights[name] for name in outputs], dtype=np.float64)
 
 
 def _plain(one: Inference) -> dict[str, Any]:

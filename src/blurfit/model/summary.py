@@ -20,10 +20,8 @@ UNEVEN = (
     "Errors assume that people spread evenly around the model; second moments cannot tell "
     "otherwise. uneven=True allows for it."
 )
-CURVE = (
-    "Coefficients are of the log-odds of a label, or of the logarithm of a count. Their errors are "
-    "those of the last wave, and assume that the curve is right."
-)
+CURVE = "Coefficients are of the {scale}. Errors assume that the model's curve is right."
+_SCALES = {"logistic": "log-odds", "log": "logarithm of the mean"}
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class Summary:
         notes = []
         if model.inference:
             if model.link != "linear":
-                notes.append(CURVE)
+                notes.append(CURVE.format(scale=_SCALES[model.link]))
             elif not model.inference[0].uneven:
                 notes.append(UNEVEN)
         elif model.refusal:
@@ -139,13 +137,13 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
         (*_cells(one), number(predicting[one.name], one.standard_error))
         for one in inference.estimates(confidence)
     )
-    facts: tuple[tuple[str, str], ...] = ()
-    if inference.r_squared is not None and inference.residual_variance is not None:
-        facts = (
-            ("R²", f"{inference.r_squared:.3f} (share of the spread explained, noise taken out)"),
-            ("residual deviation", number(math.sqrt(inference.residual_variance))),
-        )
-    return Section(title, (*head, "for prediction"), rows, facts)
+    facts: list[tuple[str, str]] = []
+    if inference.r_squared is not None:
+        share = f"{inference.r_squared:.3f} (share of the spread explained, noise taken out)"
+        facts.append(("R²", share))
+    if inference.residual_variance is not None:
+        facts.append(("residual deviation", number(math.sqrt(inference.residual_variance))))
+    return Section(title, (*head, "for prediction"), rows, tuple(facts))
 
 
 def _cells(one: Estimate) -> tuple[str, ...]:

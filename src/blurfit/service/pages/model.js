@@ -37,7 +37,7 @@ async function start() {
     `Learned from ${number(model.count)} people, who blurred their answers before they sent them.`;
   place("loading").hidden = true;
   await check(model);
-  show("effects", outputsOf(model).map((output) => learned(model, output)));
+  show("effects", outputsOf(model).flatMap((output) => learned(model, output)));
   show("try", tryIt(model));
   show("downloads", downloads(agreement));
   const statement = await fetch(`/collections/${fingerprint}/statement?format=markdown`);
@@ -60,7 +60,7 @@ function learned(model, output) {
   return [
     h("h2", {}, hasClasses ? `${model.target}: ${output}` : "What matters, and how much"),
     quality(model, output),
-    effects(model, output),
+    ...effects(model, output),
     h(
       "details",
       { open: true },
