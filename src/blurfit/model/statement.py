@@ -36,7 +36,7 @@ def as_markdown(model: Published) -> str:
     return f"""\
 # Privacy statement
 
-{_subject(model)}, from {model.count:,} contributors (at least {agreement.quorum:,} were required).
+{_subject(model)}, from {model.count:,} contributors {_required(model)}.
 
 ## What is protected, and from whom
 
@@ -47,11 +47,11 @@ def as_markdown(model: Published) -> str:
 {_databases(model)}
 
 **The unit of privacy** is one person's one record. {_releases(promise)}
-
+{_waves(model)}
 ## What is assumed
 
-- At least {agreement.quorum:,} of the contributors were honest: they added the noise agreed on,
-  and do not tell it to anyone.
+- At least {agreement.quorum:,} of the contributors{_of_the_wave(model)} were honest: they added
+  the noise agreed on, and do not tell it to anyone.
 - Each person contributed once.
 - {_release_assumption(model)}
 - The number of contributors is public, and did not depend on their answers.
@@ -263,6 +263,38 @@ def _meaning(promise: ModelGuarantee) -> str:
         f"would be at most {math.exp(promise.epsilon):.3g} times as likely as before, plus a "
         f"probability of {promise.delta:g}."
     )
+
+
+def _required(model: Published) -> str:
+    counts = _counts(model)
+    if not counts:
+        return f"(at least {model.agreement.quorum:,} were required)"
+    each = ", ".join(f"{one:,}" for one in counts)
+    return f"in {len(counts)} waves ({each}; each had a quorum of its own)"
+
+
+def _counts(model: Published) -> tuple[int, ...]:
+    """How many there were in each wave, where a model was learnt from several."""
+    return model.waves if isinstance(model, PublishedModel) else ()
+
+
+def _of_the_wave(model: Published) -> str:
+    return "" if model.agreement.wave is None else " of the last wave, and each earlier quorum,"
+
+
+def _waves(model: Published) -> str:
+    """Who promises what in waves, and under which condition."""
+    wave = model.agreement.wave
+    if wave is None:
+        return ""
+    return f"""
+**Waves.** Contributors were asked in groups, one after the other, under the plan
+`{wave.plan}`. Each person is in one group, whose noise keeps all of this promise
+for her; so it holds for everything that is published of all groups together. Somebody who took part
+in two groups would have less: √2 times the μ. Who is in which group must not depend on answers, each
+group is released once, and what the next one is asked for follows from published sums alone. What is
+said above of a single submission is of the last group's.
+"""
 
 
 def _releases(promise: ModelGuarantee) -> str:
