@@ -18,6 +18,7 @@ from blurfit.model.learner import moments_of
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import Release
+from blurfit.model.statement import as_markdown
 from blurfit.model.waves import Course, follows, learn_plan, next_agreement, wave_sums
 from blurfit.theory.maps import Whitening
 from support.plans import people, plan, releases
@@ -230,7 +231,7 @@ def test_another_promise_quorum_plan_or_past_is_detected() -> None:
 
 
 def test_a_wave_below_its_quorum_is_never_released() -> None:
-    chosen, found = made("number")
+    _, found = made("number")
     agreement = found[1].agreement
     few = Totals(agreement.quorum - 1, found[1].sums, agreement.fingerprint)
     with pytest.raises(BelowQuorumError):
@@ -260,3 +261,16 @@ def test_sums_are_read_as_they_were_sent() -> None:
     assert np.array_equal(belief.coefficients, course.beliefs[-1].coefficients)
     with pytest.raises(InvalidValueError, match="later wave"):
         wave_sums(found[0])
+
+
+def test_the_statement_tells_of_waves_and_their_condition() -> None:
+    chosen, found = made("label")
+    text = as_markdown(learn_plan(chosen, found))
+    assert "in 3 waves (12,000, 18,000, 30,000" in text
+    assert chosen.fingerprint in text
+    assert "one group" in text
+    assert "√2" in text
+    alone = Agreement.propose(chosen.schema, epsilon=1.0, delta=1e-6, quorum=500)
+    records = rows(people(500), 0, 500)
+    single = release(alone, records, np.random.default_rng(1))
+    assert "Waves" not in as_markdown(single)
