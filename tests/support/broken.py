@@ -20,6 +20,7 @@ from blurfit.audit.examination import Draw, Finding, examine
 from blurfit.audit.findings import beside_a_colluder
 from blurfit.audit.pairs import Pair, collection_pairs, submission_pairs
 from blurfit.audit.releases import Crowd, FloatArray
+from blurfit.contributor.noise import to_grid
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration, Reach, calibrate_moment
@@ -217,12 +218,14 @@ def _diagonal_like_the_rest() -> Broken:
     scales = releases.noise_scales(agreement) * np.sqrt(agreement.quorum)
 
     def drawn(factor: FloatArray | float) -> Draw:
-        return _of(
-            pair,
-            lambda record, count: np.asarray(
-                record + scales * factor * generator.standard_normal((count, len(record)))
-            ),
-        )
+        def seen(record: FloatArray, count: int) -> FloatArray:
+            noise = scales * factor * generator.standard_normal((count, len(record)))
+            step = agreement.grid.quadratic
+            return to_grid(record, step, toward_zero=False) + to_grid(
+                noise, step, toward_zero=False
+            )
+
+        return _of(pair, seen)
 
     return Broken(
         "the diagonal blurred like the rest",

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -240,7 +240,7 @@ class Agreement:
                 raise NotCertifiedError("Expected an objective and no weights with 'input'.")
             self.objective.verify(self.schema)
             self._verify_bounds(self.calibration)
-            self.calibration.verify()
+            self.calibration.verify(penalised=self.objective.penalised)
             size = self.schema.dimension
         else:
             if self.objective is not None or (self.weights is None) != self.is_later_wave:
@@ -465,6 +465,8 @@ def _propose_input(schema: Schema, terms: Terms) -> Agreement:
         local_share=terms.local_share,
         debias=terms.debias,
     )
+    if objective.penalised:  # the bound is for the model that fits best
+        calibration = replace(calibration, excess_risk=None)
     grid = Grid.of(calibration, size=schema.dimension)
     return Agreement(schema, calibration, grid, objective=objective)
 

@@ -116,6 +116,11 @@ class Objective:
                 "learns a label (binary, or a number with `above`), 'squared' a number."
             )
 
+    @property
+    def penalised(self) -> bool:
+        """Whether the model is drawn away from the one that fits best."""
+        return self.l1 > 0 or self.l2 > 0
+
     def function(self, weight_bound: float | None) -> SquaredLoss | LogisticLoss:
         """Encoded records lie in the unit ball, encoded targets in [−1, 1]."""
         if self.loss == "squared":

@@ -17,6 +17,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.audit.releases import Crowd, FloatArray, nobody, noise_scales
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.joint_form import JointForm
+from blurfit.theory.wave_form import WaveForm
 
 COLLUDERS_PULL = (0.5, 0.9)  # of what brings the solution to the boundary
 _BETWEEN = np.linspace(-1.0, 1.0, 41)  # values of a number that the search tries
@@ -87,12 +88,30 @@ def _farthest(agreement: Agreement) -> tuple[FloatArray, FloatArray]:
     input: (q, p) and (−q, −p), both at full length.
     """
     if not isinstance(agreement.calibration, InputCalibration):
-        first, second = farthest_answers(agreement.form)
-        return agreement.form.products(first), agreement.form.products(second)
+        form = agreement.form
+        if isinstance(form, WaveForm):
+            return farthest_under_a_map(form)
+        first, second = farthest_answers(form)
+        return form.products(first), form.products(second)
     axis = np.zeros(agreement.schema.dimension)
     axis[0] = 1.0
     extreme = np.concatenate([agreement.loss.q_bound * axis, agreement.loss.p_bound * axis])
     return extreme, -extreme
+
+
+def farthest_under_a_map(form: WaveForm, tried: int = 512) -> tuple[FloatArray, FloatArray]:
+    """What is sent of the two corners that are farthest apart under an announced map, among some.
+
+    Corners need not be records that a schema encodes (several levels at once): whoever guards
+    against them guards against records.
+    """
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(tried, len(form.columns)))
+    sent = form.products(np.unique(signs, axis=0))
+    scaled = sent * np.sqrt(form.counts)
+    squares = np.einsum("ij,ij->i", scaled, scaled)
+    apart = squares[:, None] + squares[None] - 2 * scaled @ scaled.T
+    one, other = np.unravel_index(int(apart.argmax()), apart.shape)
+    return sent[one], sent[other]
 
 
 def farthest_answers(form: JointForm) -> tuple[FloatArray, FloatArray]:
@@ -107,7 +126,7 @@ def farthest_answers(form: JointForm) -> tuple[FloatArray, FloatArray]:
     blocks = _questions(form)
     first = np.zeros(len(form.columns))
     first[[block[0] for block in blocks]] = 1.0
-    counts = np.where(form.on_diagonal, 1.0, 2.0)
+    counts = form.counts
     here = form.products(first)
 
     def distance(others: FloatArray) -> FloatArray:

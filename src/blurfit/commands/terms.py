@@ -45,12 +45,13 @@ def _option(name: str, hint: Any, field: Any, required: bool) -> Callable[[Any],
             flag, name, type=several, metavar=metavar, multiple=True, help=said + how
         )
     flag = name.replace("_", "-")
+    unset: dict[str, Any] = {}
     if kind is bool:
-        flag += f"/--no-{flag}"
+        flag, unset = f"{flag}/--no-{flag}", {"default": None}  # which click takes for False
     default = None if field.required else field.default
     if default not in (None, 0.0) and not isinstance(default, bool):
         said += f"  [default: {default}]"
-    return click.option(f"--{flag}", type=_type(kind), default=None, required=required, help=said)
+    return click.option(f"--{flag}", type=_type(kind), required=required, help=said, **unset)
 
 
 def _type(kind: Any) -> Any:

@@ -249,5 +249,5 @@ def _target(
     if isinstance(schema.target, Categorical):
         classes = len(schema.target.levels)
         place = latent.argsort().argsort() * classes // len(latent)
-        return np.eye(classes)[place]
+        return np.asarray(np.eye(classes)[place])
     return np.where(latent > 0, 1.0, -1.0) if schema.is_label else np.clip(0.3 * latent, -1.0, 1.0)

@@ -141,7 +141,10 @@ class Inference:
         The residual is taken as Gaussian. That counts as sampling error.
         """
         if self.residual_variance is None:
-            raise InfeasibleError("A curve has no residual spread: use its mean response.")
+            raise InfeasibleError(
+                "A curve, and a model with public rows, tells no residual variance, so there is no "
+                "interval for one person. Ask for mean_response."
+            )
         mean = self.mean_response(values, confidence)
         sampling = mean.sampling_error**2 + self.residual_variance
         return self._estimate("prediction", mean.value, sampling, mean.privacy_error**2, confidence)

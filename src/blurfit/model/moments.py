@@ -24,9 +24,11 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.correlations import Components, Correlations, components, correlations
 from blurfit.learning.joint_sums import JointSums
+from blurfit.learning.public_features import Family
 from blurfit.model.fitting import Path as CoefficientPath
 from blurfit.model.fitting import fit, path
 from blurfit.model.formula import Formula, parsed
+from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel, software
 from blurfit.schema.joint import questions
 from blurfit.theory.joint_form import JointForm
@@ -42,12 +44,14 @@ class PublishedMoments:
     """Count, blurred sums and agreement: a public file, with the promise that it keeps.
 
     `sums` are the numbers that contributors sent, added up, in the order of `agreement.form`.
+    `caveat` says why the promise does not hold, where it does not: every model of it says so too.
     """
 
     agreement: Agreement
     count: int
     sums: FloatArray
     software: str = field(default_factory=software)
+    caveat: str | None = None
 
     def __post_init__(self) -> None:
         whole(count=self.count)
@@ -87,7 +91,9 @@ class PublishedMoments:
     def guarantee(self) -> ModelGuarantee:
         """What is promised to everyone in it, for this file and everything made from it."""
         model, agreement = self.agreement.calibration.model, self.agreement
-        return ModelGuarantee(agreement.epsilon, agreement.delta, model.neighbours, "any")
+        return ModelGuarantee(
+            agreement.epsilon, agreement.delta, model.neighbours, "any", self.caveat is None
+        )
 
     @property
     def deviation(self) -> float:
@@ -138,6 +144,8 @@ class PublishedMoments:
         ridge: float | None = None,
         lasso: float | None = None,
         uneven: bool = False,
+        public: Any = None,
+        family: Family | None = None,
     ) -> PublishedModel:
         """A model of any column by any others; the agreement's own target, if nothing is said.
 
@@ -150,8 +158,24 @@ class PublishedMoments:
             lasso: lasso·‖w‖₁, which leaves weak features out.
             uneven: allow for people who spread unevenly around the model: errors √3 times as large
                 in their sampling part.
+            public: records of the features that are public, and not the contributors' own: with
+                them a label is learned by exact logistic regression, a count by Poisson's
+                (`blurfit.model.public_fitting`), and penalties are chosen from the noise.
+            family: with `public`: "logistic", "poisson" or "linear"; by the target, if left out.
         """
         asked = self.formula(formula, target, features)
+        if public is not None:
+            if ridge is not None or lasso is not None or uneven:
+                raise InvalidValueError(
+                    "Expected no ridge, lasso or uneven with public rows: the shrinkage there "
+                    "follows from the noise, and errors from the curve."
+                )
+            return fit_public(self, public, asked, family=family)[0]
+        if family is not None:
+            raise InvalidValueError(
+                f"Expected public rows with family={family!r}: without them every model of second "
+                "moments is linear."
+            )
         return fit(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
 
     def ridge_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
@@ -178,6 +202,7 @@ class PublishedMoments:
             "format": FORMAT,
             "version": VERSION,
             "software": self.software,
+            "caveat": self.caveat,
             "fingerprint": self.fingerprint,
             "count": self.count,
             "deviation": self.deviation,
@@ -205,6 +230,7 @@ class PublishedMoments:
                 count=document["count"],
                 sums=np.array(document["sums"], dtype=np.float64),
                 software=str(document["software"]),
+                caveat=document["caveat"],
             )
         except (AttributeError, KeyError, TypeError) as error:
             raise InvalidValueError(

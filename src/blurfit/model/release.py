@@ -49,6 +49,11 @@ from blurfit.model.published import PublishedModel
 
 ALIKE, ALIKE_IF_SAMPLED = 1e-6, 0.1  # how far two machines may be apart in one model's numbers
 
+WITHOUT_A_MODEL = (
+    "A later wave is published as its sums, and has no model of its own: learn from all releases "
+    "of its plan together, with blurfit.model.waves.learn_plan."
+)
+
 
 @dataclass(frozen=True)
 class Release:
@@ -68,7 +73,7 @@ class Release:
         if agreement.is_later_wave:
             agreement.verify()
             moments = moments_of(agreement, totals).to_json()
-            return cls(moments=moments, refusal="A later wave has no model of its own.")
+            return cls(moments=moments, refusal=WITHOUT_A_MODEL)
         try:
             model = learn(agreement, totals, allow_unproved=True).to_json()
         except BelowQuorumError:

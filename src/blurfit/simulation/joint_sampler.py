@@ -12,7 +12,8 @@ import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.learning.inference import debiased, infer
-from blurfit.learning.joint_sums import JointColumn, JointSums, Noise, Submodel
+from blurfit.learning.joint_sums import JointSums, Noise, Submodel
+from blurfit.theory.joint_form import JointColumn
 from blurfit.validate import whole
 
 

@@ -19,7 +19,6 @@ from blurfit.learning.statistics import Statistics
 from blurfit.learning.sums import Totals
 from blurfit.model.learner import statistics_of
 from blurfit.theory import triangle
-from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration
 
 FloatArray = npt.NDArray[np.float64]
@@ -83,7 +82,9 @@ def sampler_for(agreement: Agreement, clean: Totals) -> Sampler:
             )
         growth = math.sqrt(clean.count)  # each of N contributors adds its own noise
         return MomentSampler(clean, part.deviations * growth)
-    return InputSampler.of(agreement, statistics_of(agreement, clean))
+    return InputSampler.of(
+        statistics_of(agreement, clean), q_noise=calibration.q_noise, p_noise=calibration.p_noise
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,30 +98,34 @@ class InputSampler:
     diagonal; for fewer, the N − k rows are drawn themselves.
     """
 
-    agreement: Agreement
     count: int
     factor: FloatArray  # R
     moment: FloatArray  # Σp
     q_noise: float  # s
     p_noise: float  # σ_b·√(N/n)
+    fingerprint: str
 
     @classmethod
-    def of(cls, agreement: Agreement, clean: Statistics) -> "InputSampler":
-        """From the unblurred statistics and the agreement's scales."""
+    def of(cls, clean: Statistics, *, q_noise: float, p_noise: float) -> "InputSampler":
+        """From the unblurred statistics, and how much noise one contributor adds to each number."""
         if clean.count < 1:
             raise InvalidValueError(f"Expected count={clean.count} >= 1: there is nothing to blur.")
-        calibration = agreement.calibration
-        assert isinstance(calibration, InputCalibration)
         return cls(
-            agreement=agreement,
             count=clean.count,
             factor=_factor(clean),
             moment=clean.moment,
-            q_noise=calibration.q_noise,
-            p_noise=calibration.p_noise * math.sqrt(clean.count),
+            q_noise=q_noise,
+            p_noise=p_noise * math.sqrt(clean.count),
+            fingerprint=clean.fingerprint or "",
         )
 
     def draw(self, generator: np.random.Generator) -> Totals:
+        """One draw of (A, c), as totals."""
+        drawn = self.statistics(generator)
+        sums = np.concatenate([triangle.pack(drawn.gram), drawn.moment])
+        return Totals(self.count, sums, self.fingerprint)
+
+    def statistics(self, generator: np.random.Generator) -> Statistics:
         """One draw of (A, c)."""
         k, d = self.factor.shape
         others = self.count - k
@@ -133,8 +138,7 @@ class InputSampler:
         blurred = self.factor + self.q_noise * generator.standard_normal((k, d))
         rows = np.vstack([blurred, self.q_noise * pure])
         noise = self.p_noise * generator.standard_normal(d)
-        drawn = Statistics(self.count, rows.T @ rows, self.moment + noise)
-        return input_totals(self.agreement, drawn)
+        return Statistics(self.count, rows.T @ rows, self.moment + noise)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ class InputCalibration:
     adds Δ_in to the ridge. Make one with `blurfit.calibrate`.
 
     `excess_risk` is the certified forecast: with probability 0.9 the model's average training loss
-    exceeds the best one's in the ball ‖w‖ ≤ η by no more.
+    exceeds the best one's in the ball ‖w‖ ≤ η by no more. With l1 or l2 there is none.
 
     `split`, `shares` and `loss` are the theorem's intermediate quantities
     (`blurfit.theory.certified`). For rule="published" they are None, `model` is the paper's claim,
@@ -81,9 +81,9 @@ class InputCalibration:
             delta = self.model.delta
         return kept_by_input(self.setting, self.scales, count, epsilon, delta)
 
-    def verify(self) -> None:
+    def verify(self, *, penalised: bool = False) -> None:
         """Evaluate the promise again from the scales, by the theorem at the stated shares of δ, and
-        every number that is stated with it.
+        every number that is stated with it. No excess risk may be stated of a `penalised` model.
 
         Raises NotCertifiedError if the noise keeps less than is promised, or a stated number is not
         what follows from the others.
@@ -94,7 +94,7 @@ class InputCalibration:
         _agree("local.mu", self.local.mu, local_mu)
         kept = gaussian.epsilon_of(local_mu, self.local.delta)
         _agree("local.epsilon", self.local.epsilon, kept)
-        risk = excess_risk.input_excess_risk(self.setting, self.scales)
+        risk = None if penalised else excess_risk.input_excess_risk(self.setting, self.scales)
         if risk is None or self.excess_risk is None:
             _require("excess_risk", self.excess_risk, risk)
         else:

@@ -7,7 +7,7 @@ const DISCRETE_SHARE = 1e-3; // of δ, kept back for noise that is discrete
 export const LATTICE_SHARE = { moment: 0, input: 2 ** -10 };
 const RESOLUTION = { moment: 2 ** -10, input: 2 ** -13, shared: 2 ** -11 };
 const WEIGHT_RESOLUTION = 2 ** -20;
-const POINTS_IN_A_CELL = 2 ** 12;
+const ERRORS_IN_A_SCALE = 2 ** 12;
 const MOST_STEPS = 2 ** 52;
 
 /** The one grid that follows from the noise; finer where there are two databases. `size` is d for
@@ -22,9 +22,9 @@ export function gridOf(calibration, size, isShared = false) {
   const { setting } = calibration;
   const root = Math.sqrt(setting.quorum);
   const linear = powerOfTwoBelow((calibration.sigma_b / root) * RESOLUTION.input);
-  const points = (POINTS_IN_A_CELL * size ** 1.5) / calibration.model.epsilon;
-  const cell = powerOfTwoBelow(setting.weight_bound * WEIGHT_RESOLUTION);
-  const finest = (cell * leastCurvature(calibration)) / points;
+  const errors = (ERRORS_IN_A_SCALE * size) / Math.min(1, calibration.model.epsilon);
+  const scale = powerOfTwoBelow(setting.weight_bound * WEIGHT_RESOLUTION);
+  const finest = (scale * leastCurvature(calibration)) / errors;
   return {
     quadratic: powerOfTwoBelow((calibration.sigma_u / root) * RESOLUTION.input),
     linear,
