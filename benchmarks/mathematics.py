@@ -78,6 +78,9 @@ def sampler() -> Iterator[Row]:
         return Statistics.of_records(records + generator.standard_normal(records.shape), records)
 
     (long_way,) = best_times(blur_each)
+    names = [f"v{j}" for j in range(d - 1)]
+    schema = Schema([Numeric(name, -1, 1) for name in names], Numeric("y", -1, 1))
+    table = {name: generator.uniform(-1, 1, 1000) for name in [*names, "y"]}
     for mechanism in ("input", "moment"):
         for count in (2**10, 2**15, 2**21, 10**9):
             terms = {"epsilon": 1.0, "delta": 1e-6, "quorum": count, "mechanism": mechanism}
@@ -95,7 +98,7 @@ def sampler() -> Iterator[Row]:
 def main(path: Path | None) -> None:
     """Measure, and print a table."""
     rows = []
-    for part in (calibrations, solver, sampler):
+    for part in (calibrations, solver, released, sampler):
         with Console().status(f"Measuring {part.__name__} …"):
             rows += list(part())
     show(rows, title="the mathematics", path=path)

@@ -437,7 +437,7 @@ def test_numbers_of_numpy_make_the_same_agreement() -> None:
 
 @pytest.mark.parametrize("epsilon", ["1", None, [1], float("nan")])
 def test_a_promise_that_is_no_number_is_refused_by_name(epsilon) -> None:
-    with pytest.raises(InvalidValueError, match="epsilon=|argument 'epsilon'"):
+    with pytest.raises(InvalidValueError, match=r"epsilon=|argument 'epsilon'"):
         Agreement.propose(REGRESSION, epsilon=epsilon, delta=1e-6, quorum=5000)
     with pytest.raises(InvalidValueError, match="Expected a Schema, and got str"):
         Agreement.propose("schema.toml", epsilon=1, delta=1e-6, quorum=5000)

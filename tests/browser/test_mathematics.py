@@ -24,7 +24,7 @@ from blurfit import (
     Submission,
 )
 from blurfit.agreement.grid import Grid
-from blurfit.agreement.promises import local_in_words
+from blurfit.agreement.promises import condition_in_words, local_in_words
 from blurfit.contributor import noise
 from blurfit.contributor.share import shared_with
 from blurfit.messages.submissions import Submissions
@@ -650,6 +650,33 @@ def test_promises_are_pythons(run, agreements) -> None:
         assert got["delta"] == pytest.approx(agreement.delta, rel=1e-11)
 
 
+def test_the_agreement_in_words_names_who_collects(run, agreements) -> None:
+    """With two databases both are named, and never the sentence about the one that sees all."""
+    seen = set()
+    for agreement in agreements:
+        mu = agreement.calibration.local.mu
+        body = "return words.agreementInWords(JSON.parse(given[0]), given[1]);"
+        rows = dict(run("words", body, [agreement.to_json(), mu]))
+        text = " ".join((*rows, *rows.values()))
+        assert rows["Each sends"] == f"{agreement.width:,} blurred numbers, once"
+        assert f"{agreement.quorum:,} contributors" in rows["Nothing is published"]
+        seen.add(agreement.trust)
+        if agreement.trust == "shared":
+            assert all(name in text and url in text for name, url in DATABASES)
+            assert condition_in_words(agreement.quorum) in rows["Promise against either of them"]
+            together = rows["One submission, if both put their shares together"]
+            assert local_in_words(agreement.calibration.local, "Together they") in together
+            assert "the database" not in text.lower().replace("the databases", "")
+        else:
+            assert "Promise against either of them" not in rows
+            alone = rows["One submission, seen by the database"]
+            assert local_in_words(agreement.calibration.local) in alone
+        others = [name for name in agreement.schema.targets if name != agreement.schema.target.name]
+        if agreement.mechanism == "moment" and others:
+            assert f"predict {', '.join(others)} by" in rows["What may be published"]
+    assert seen == {"one", "shared"}
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("deviation", [0.6, 3.7, 70000.123])
 def test_noise_is_the_discrete_gaussian(run, deviation) -> None:
@@ -692,3 +719,34 @@ def test_names_are_random(run) -> None:
     assert len({bytes(one) for one in names}) == 1000
     ones = np.unpackbits(np.array(names, dtype=np.uint8)).mean()
     assert abs(ones - 0.5) < 4.9 * 0.5 / math.sqrt(128_000)
+
+
+def test_students_t(run) -> None:
+    """How far intervals reach, and p-values, for few and for many people."""
+    freedoms = (1, 2, 5, 30, 294, 5994, 200_000, 10_000_000)
+    points = [(x, nu) for nu in freedoms for x in (1e-9, 0.3, 1.0, 1.8, 2.5, 6.0, 30.0)]
+    got = run("student", "return given.map((one) => student.twoSided(...one));", points)
+    expected = [float(2 * stats.t.sf(x, nu)) for x, nu in points]
+    assert got == pytest.approx(expected, rel=1e-9, abs=1e-300)
+    got = run("student", "return given.map((one) => student.reachOf(0.95, one));", list(freedoms))
+    assert got == pytest.approx([float(stats.t.ppf(0.975, nu)) for nu in freedoms], rel=1e-9)
+
+
+def test_numbers_are_read_as_people_write_them(run) -> None:
+    readings = {
+        "34,5": 34.5, "34.5": 34.5, " 34 ": 34.0, "1,234.5": 1234.5, "1.234,5": 1234.5,
+        "1 234,5": 1234.5, "1’234.5": 1234.5, "1,234,567": 1234567.0, "1.234.567": 1234567.0,
+        "-3": -3.0, "−3,25": -3.25, ".5": 0.5, ",5": 0.5, "0,125": 0.125, "5e3": 5000.0,
+    }  # fmt: skip
+    body = "return Object.keys(given).map((text) => numerals.parseNumber(text, 'en'));"
+    assert run("numerals", body, readings) == list(readings.values())
+    for text, locale, value in (
+        ("1,234", "en", 1234.0),
+        ("1,234", "de", 1.234),
+        ("1.234", "de", 1234.0),
+        ("1.234", "en", 1.234),
+    ):
+        body = "return numerals.parseNumber(...given);"
+        assert run("numerals", body, [text, locale]) == value, (text, locale)
+    for text in ("", "abc", "1,2,3.4.5", "1-2", "0x10", "Infinity", "1e", "--1", "12 kg"):
+        assert math.isnan(run("numerals", "return numerals.parseNumber(given, 'en');", text)), text

@@ -217,7 +217,7 @@ def test_from_opening_to_prediction(visit, service, people) -> None:
     added.get_by_label("Answer is").select_option("categorical")
     added.get_by_label("Choices").fill("north, south, east")
     promise = page.locator("#promise")
-    expect(promise).to_contain_text("20 numbers, 224 bytes")  # age, three regions, intercept
+    expect(promise).to_contain_text("17 numbers, 200 bytes")  # of age, three regions, pension
     expect(promise).to_contain_text("ε = 1, δ = 10⁻⁶.")
     expect(promise).to_contain_text("The database could learn a great deal")
     page.get_by_role("button", name="Open this collection").click()
@@ -272,10 +272,11 @@ def test_the_promise_follows_what_is_edited(visit, service) -> None:
     expect(page.get_by_role("button", name="Open this collection")).to_be_disabled()
     page.get_by_label("δ of one submission").fill("0.000001")
     expect(promise).to_contain_text("could learn very little from a single submission")
-    page.get_by_label("Bound on the weights").fill("1")
     page.get_by_label("Quorum").fill("100000000")
-    expect(promise).to_contain_text("exceeds that of the best one by at most")
+    expect(promise).to_contain_text("on the average of income. Twice the quorum halves it.")
     page.get_by_label("Blurred is").select_option("input")
+    page.get_by_label("Bound on the weights").fill("1")
+    expect(promise).to_contain_text("exceeds that of the best one by at most")
     expect(promise).to_contain_text("ridge")
     expect(page.get_by_role("button", name="Open this collection")).to_be_enabled()
 

@@ -33,6 +33,7 @@ def test_every_term_can_be_typed() -> None:
         "neighbours": ("zero-out", "zero-out"),
         "local_epsilon": ("2", 2.0),
         "local_delta": ("1e-5", 1e-5),
+        "public_rows": ("ab12", "ab12"),
         "constant": ("0.5", 0.5),
         "loss": ("logistic", "logistic"),
         "approximation": ("chebyshev", "chebyshev"),

@@ -49,8 +49,8 @@ def test_a_table_becomes_a_file_that_a_model_is_learned_from(people, tmp_path) -
     rows = blur_table(AGREEMENT, people, out, progress=lambda done, of: told.append((done, of)))
     assert rows == 1100
     assert told[-1] == (1100, 1100)
-    names, numbers = read(out)
-    assert len({name.tobytes() for name in names}) == 1100
+    identifiers, numbers = read(out)
+    assert len({one.tobytes() for one in identifiers}) == 1100
     assert len(numbers) == 1100
     assert learn_files(AGREEMENT, [str(out)], Threads(1)).count == 1100
 
@@ -61,13 +61,14 @@ def test_rows_are_in_order_and_blurred_by_the_agreement(tmp_path) -> None:
     pq.write_table(pa.table(table), tmp_path / "people.parquet")
     blur_table(AGREEMENT, tmp_path / "people.parquet", tmp_path / "b.parquet")
     _, numbers = read(tmp_path / "b.parquet")
-    x, y = SCHEMA.encode({"age": [0.0, 100.0], "income": [0.0, 100.0]})
-    _, p, _ = AGREEMENT.loss.terms(x, y)
-    noise = AGREEMENT.calibration.p_noise / np.sqrt(3000)
-    for half, rows in ((0, slice(0, 3000)), (1, slice(3000, 6000))):
-        assert np.abs(numbers[rows, 3:].mean(axis=0) - p[half]).max() < 6 * noise
-        deviation = numbers[rows, 3:].std(axis=0) / AGREEMENT.calibration.p_noise
-        assert np.abs(deviation - 1).max() < 0.1
+    (part,) = AGREEMENT.parts
+    c, (age, income) = AGREEMENT.weights.constant, AGREEMENT.weights.columns
+    for sign, rows in ((-1, slice(0, 3000)), (1, slice(3000, 6000))):
+        z = [c, sign * age, sign * income]
+        exact = [z[i] * z[j] for i, j in ((0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]
+        standard = (numbers[rows] - exact) / part.deviations
+        assert np.abs(standard.mean(axis=0)).max() < 6 / np.sqrt(3000)
+        assert np.abs(standard.std(axis=0) - 1).max() < 0.1
 
 
 def test_again_it_is_left_alone(people, tmp_path) -> None:
@@ -83,9 +84,9 @@ def test_again_it_is_left_alone(people, tmp_path) -> None:
 
 def test_the_journal_forgets_the_numbers(people, tmp_path) -> None:
     blur_table(AGREEMENT, people, tmp_path / "blurred.arrow")
-    names, _ = read(tmp_path / "blurred.arrow")
+    identifiers, _ = read(tmp_path / "blurred.arrow")
     kept = default_journal(people, AGREEMENT).read_bytes()
-    assert not any(name.tobytes() in kept for name in names)
+    assert not any(one.tobytes() in kept for one in identifiers)
 
 
 def test_a_table_that_is_sent_is_not_written_and_the_reverse(people, tmp_path) -> None:
@@ -140,10 +141,10 @@ if __name__ == "__main__":
     assert 200 <= blurred < 1100
     monkeypatch.setattr(bulk, "rows_at_once", lambda layout: 400)
     assert blur_table(AGREEMENT, people, out) == 1100
-    names, _ = read(out)
-    assert len(names) == 1100
-    assert all(name.tobytes() in first for name in names[:blurred])
-    assert not any(name.tobytes() in first for name in names[blurred:])
+    identifiers, _ = read(out)
+    assert len(identifiers) == 1100
+    assert all(one.tobytes() in first for one in identifiers[:blurred])
+    assert not any(one.tobytes() in first for one in identifiers[blurred:])
 
 
 def test_what_cannot_be_written_is_refused_before_anything_is_blurred(people, tmp_path) -> None:

@@ -36,10 +36,10 @@ from blurfit.schema.schema import Numeric, Schema
 from blurfit.service.app import Service
 from blurfit.service.limits import Limiter
 from blurfit.store.store import Store
-from blurfit.theory.calibration import calibration_from_dict
+from blurfit.theory.moment_calibration import MomentCalibration
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
-PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20, "weight_bound": 2.0}
+PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20}
 AGREEMENT = Agreement.propose(SCHEMA, **PROMISE)
 RECORD = {"age": 31.0, "income": 42.0}
 ROWS, AT_ONCE = 23, 5
@@ -74,7 +74,7 @@ def connected(url: str, network: httpx.BaseTransport, patience: float = 60.0) ->
     return Client(url, transport=network, patience=patience, pause=lambda _seconds: None)
 
 
-def names(body: bytes) -> list[str]:
+def identifiers(body: bytes) -> list[str]:
     """The identifiers in a message."""
     if body.startswith(b"\x89BLURS"):
         return [one.identifier for one in Submissions.from_bytes(body)]
@@ -92,7 +92,7 @@ def stored(store: Store, agreement: Agreement = AGREEMENT) -> dict[str, Submissi
 def require_each_row_once(store: Store, network, rows: int = ROWS) -> None:
     """As many submissions as rows, and never two blurs of one row, not even on the way."""
     kept = stored(store)
-    on_the_way = set(itertools.chain.from_iterable(names(body) for body in network.sent))
+    on_the_way = set(itertools.chain.from_iterable(identifiers(body) for body in network.sent))
     assert set(kept) == on_the_way
     assert len(kept) == rows
 
@@ -102,7 +102,8 @@ def require_each_row_once(store: Store, network, rows: int = ROWS) -> None:
 
 @pytest.mark.parametrize("mechanism", ["moment", "input"])
 def test_a_record_is_blurred_sent_and_receipted(url, store, network, mechanism: str) -> None:
-    agreement = Agreement.propose(SCHEMA, **PROMISE, mechanism=mechanism)
+    terms = {"weight_bound": 2.0} if mechanism == "input" else {}
+    agreement = Agreement.propose(SCHEMA, **PROMISE, mechanism=mechanism, **terms)
     store.open(agreement)
     with connected(url + "/", network) as client:
         by_fingerprint = client.contribute(agreement.fingerprint, RECORD)
@@ -156,9 +157,7 @@ def test_what_is_blurred_already_can_be_sent_again_even_after_closing(client, st
 def test_other_numbers_under_a_known_identifier_are_acknowledged_and_ignored(client, store) -> None:
     one, other = perturb(AGREEMENT, RECORD), perturb(AGREEMENT, RECORD)
     client.submit(one)
-    clash = Submission(
-        one.identifier, other.fingerprint, other.mechanism, other.quadratic, other.linear
-    )
+    clash = Submission(one.identifier, other.fingerprint, other.numbers)
     assert client.submit(clash) == client.submit(one) == 0
     assert list(stored(store).values()) == [one]
 
@@ -208,11 +207,12 @@ class Impostor(httpx.BaseTransport):
 
 @pytest.mark.parametrize(
     "path",
-    [("calibration", "sigma_m"), ("calibration", "sigma_p"), ("calibration", "model", "epsilon")],
+    [("calibration", "sigma"), ("calibration", "mu"), ("calibration", "model", "epsilon")],
     ids=".".join,
 )
 def test_an_agreement_with_too_little_noise_is_refused(people, path) -> None:
-    assert calibration_from_dict(AGREEMENT.to_dict()["calibration"]) == AGREEMENT.calibration
+    kept = MomentCalibration.from_dict(AGREEMENT.to_dict()["calibration"])
+    assert kept == AGREEMENT.calibration
     weak = with_less_noise(path)
     impostor = Impostor(weak.to_json())
     with connected("http://impostor", impostor) as client:
@@ -250,9 +250,9 @@ def test_another_agreement_than_one_was_invited_to_is_refused() -> None:
         "[]",
         "{}",
         AGREEMENT.to_json().replace('"upper":100', '"upper":101'),
-        with_less_noise(("calibration", "sigma_m"))
+        with_less_noise(("calibration", "sigma"))
         .to_json()
-        .replace(with_less_noise(("calibration", "sigma_m")).fingerprint, AGREEMENT.fingerprint),
+        .replace(with_less_noise(("calibration", "sigma")).fingerprint, AGREEMENT.fingerprint),
     ],
     ids=["nothing", "a page", "a list", "no fields", "changed", "under a false name"],
 )
@@ -273,7 +273,7 @@ def test_every_row_of_a_table_is_sent_in_parts(client, store, network, people) -
     told: list[tuple[int, int]] = []
     sent = client.contribute_table(AGREEMENT, people, progress=lambda *done: told.append(done))
     assert sent == ROWS
-    assert [len(names(body)) for body in network.sent] == [5, 5, 5, 5, 3]
+    assert [len(identifiers(body)) for body in network.sent] == [5, 5, 5, 5, 3]
     require_each_row_once(store, network)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert {of for _, of in told} == {ROWS}
@@ -285,8 +285,7 @@ def test_what_arrives_is_what_was_sent_and_on_the_grid(client, store, network, p
     sent = [one for body in network.sent for one in Submissions.from_bytes(body)]
     assert stored(store) == {one.identifier: one for one in sent}
     for one in sent:
-        assert (one.quadratic % AGREEMENT.grid.quadratic == 0).all()
-        assert (one.linear % AGREEMENT.grid.dither == 0).all()
+        assert (one.numbers % AGREEMENT.grid.quadratic == 0).all()
 
 
 def test_a_parquet_file_is_sent_as_well(client, store, network, tmp_path) -> None:
@@ -368,7 +367,7 @@ def test_a_run_that_ends_between_writing_down_and_sending_goes_on(
     assert len(network.sent) == 2
     client.contribute_table(AGREEMENT, people)
     require_each_row_once(store, network)
-    assert [len(names(body)) for body in network.sent] == [5, 5, 5, 5, 3]
+    assert [len(identifiers(body)) for body in network.sent] == [5, 5, 5, 5, 3]
 
 
 def test_a_run_that_ends_before_it_writes_down_the_receipt_goes_on(
@@ -454,7 +453,7 @@ def test_the_journal_keeps_no_numbers_of_a_table_that_was_sent(client, network, 
     for body in network.sent:
         for one in Submissions.from_bytes(body):
             assert bytes.fromhex(one.identifier) not in kept
-            assert one.linear.tobytes() not in kept
+            assert one.numbers.tobytes() not in kept
 
 
 def test_many_contribute_at_once(url, store, tmp_path) -> None:
@@ -582,22 +581,23 @@ def test_who_forgot_the_invitations_can_go_on_with_them(
 
 @pytest.mark.parametrize("mechanism", ["moment", "input"])
 def test_exact_noise_of_a_table_is_on_the_grid_and_of_the_agreed_scale(mechanism: str) -> None:
-    agreement = Agreement.propose(SCHEMA, **PROMISE, mechanism=mechanism)
+    terms = {"weight_bound": 2.0} if mechanism == "input" else {}
+    agreement = Agreement.propose(SCHEMA, **PROMISE, mechanism=mechanism, **terms)
     rows = 400
     table = {name: np.full(rows, value) for name, value in RECORD.items()}
     sent = perturb_table(agreement, table)
     assert len({one.identifier for one in sent}) == rows
-    assert (sent.quadratic % agreement.grid.quadratic == 0).all()
-    assert (sent.linear % agreement.grid.dither == 0).all()
-    found = agreement.calibration
+    x, y = 2 * 0.31 - 1, 2 * 0.42 - 1
     if mechanism == "input":
-        scales = np.full(2, found.q_noise)
+        q = np.array([x, 1]) / math.sqrt(2)
+        clean = np.concatenate([q, y * q])
     else:
-        scales = np.array([1, 1 / math.sqrt(2), 1]) * found.m_noise
-    standard = np.hstack([sent.quadratic / scales, sent.linear / found.p_noise])
-    # A variance of 400 normal draws has deviation 0.07, and their mean 0.05.
-    assert (np.abs(standard.var(axis=0) - 1) < 0.5).all()
-    x = np.array([2 * 0.31 - 1, 1]) / math.sqrt(2)
-    clean = x if mechanism == "input" else np.array([x[0] * x[0], x[0] * x[1], x[1] * x[1]])
-    expected = np.concatenate([clean / scales, (2 * 0.42 - 1) * x / found.p_noise])
-    assert (np.abs(standard.mean(axis=0) - expected) < 0.35).all()
+        (w, v), c = agreement.weights.columns, agreement.weights.constant
+        clean = np.array([c * w * x, c * v * y, (w * x) ** 2, w * x * v * y, (v * y) ** 2])
+    for part in agreement.parts:
+        numbers = sent.numbers[:, part.numbers]
+        assert (numbers % part.fine == 0).all()
+        standard = (numbers - clean[part.numbers]) / part.deviations
+        # A variance of 400 normal draws has deviation 0.07, and their mean 0.05.
+        assert (np.abs(standard.var(axis=0) - 1) < 0.5).all()
+        assert (np.abs(standard.mean(axis=0)) < 0.35).all()

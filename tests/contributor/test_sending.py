@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from blurfit import Agreement, ConflictError, InvalidValueError, Numeric, Schema, Submissions
-from blurfit.contributor.perturb import blur_encoded
+from blurfit.contributor.perturb import blur
 from blurfit.contributor.sending import default_journal, invitations_for, send_table
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
@@ -29,9 +29,9 @@ class Place:
     def begin(self, rows: int) -> None:
         self.asked = rows
 
-    def blur(self, x, y):
-        self.blurs += len(x)
-        return (blur_encoded(self.agreement, x, y).to_bytes(),)
+    def blur(self, exact):
+        self.blurs += len(exact)
+        return (blur(self.agreement, exact).to_bytes(),)
 
     def send(self, part) -> bool:
         if self.down and part.start >= 4:

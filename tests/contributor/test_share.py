@@ -17,25 +17,22 @@ from blurfit.learning.sums import block_sums, total
 from blurfit.messages.masks import expand
 from blurfit.messages.submissions import Submissions
 from blurfit.store.collections import Collection
-from blurfit.store.joint_publication import statistics_of
-from blurfit.theory.triangle import unpack
+from blurfit.store.joint_publication import totals_of
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]
 VECTORS = json.loads(Path(__file__).parents[1].joinpath("vectors", "shares.json").read_text())
 PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 20}
-AGREEMENT = Agreement.propose(SCHEMA, trust="shared", databases=TWO, **PROMISE)
-LIMITS = [int(limit) for limit in largest_steps(AGREEMENT.calibration, AGREEMENT.grid)]
-WIDTH, K = 5, 3
+AGREEMENT = Agreement.propose(SCHEMA, databases=TWO, **PROMISE)
+LIMIT = int(largest_steps(AGREEMENT.calibration, AGREEMENT.grid))
+STEP, WIDTH = AGREEMENT.grid.quadratic, 5  # products of (c, age, income), but c²
 
 
 def blurred(steps: np.ndarray) -> Submissions:
     """Given whole steps as what contributors blurred: the noise is fixed by the test."""
-    grid, count = AGREEMENT.grid, len(steps)
-    names = np.random.default_rng(count).integers(0, 256, (count, 16), dtype=np.uint8)
-    quadratic = steps[:, :K].astype(np.float64) * grid.quadratic
-    linear = steps[:, K:].astype(np.float64) * grid.linear
-    return Submissions(names, AGREEMENT.fingerprint, "moment", quadratic, linear)
+    generator = np.random.default_rng(len(steps))
+    identifiers = generator.integers(0, 256, (len(steps), 16), dtype=np.uint8)
+    return Submissions(identifiers, AGREEMENT.fingerprint, steps.astype(np.float64) * STEP)
 
 
 def from_shares(table: Submissions, seeds: np.ndarray):
@@ -45,12 +42,11 @@ def from_shares(table: Submissions, seeds: np.ndarray):
         Collection.of(1, AGREEMENT, invited=False, role=role) for role in ("first", "second")
     )
     words = first.sums(shared.first.words) - second.sums(shared.second.words)
-    return statistics_of(first, len(table), words)
+    return totals_of(first, len(table), words)
 
 
 def of_one_database(table: Submissions):
-    numbers = np.hstack([table.quadratic, table.linear])
-    parts = [(1, block_sums(AGREEMENT, row[None])) for row in numbers]
+    parts = [(1, block_sums(AGREEMENT, row[None])) for row in table.numbers]
     return total(AGREEMENT, parts, exact_rows=2)
 
 
@@ -59,7 +55,7 @@ def collections(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     """Any number of contributors, with honest numbers up to the largest that there are."""
     count = draw(st.one_of(st.integers(1, 8), st.integers(1, 3000)))
     generator = np.random.default_rng(draw(st.integers(0, 2**32)))
-    bounds = np.array([LIMITS[0]] * K + [LIMITS[1]] * (WIDTH - K))
+    bounds = np.full(WIDTH, LIMIT)
     shape = draw(st.sampled_from(["uniform", "largest", "smallest", "signs"]))
     steps = generator.integers(-bounds, bounds, (count, WIDTH), endpoint=True)
     if shape != "uniform":
@@ -75,45 +71,36 @@ def test_sums_from_shares_are_those_of_one_database_bit_for_bit(drawn) -> None:
     table = blurred(steps)
     found, expected = from_shares(table, seeds), of_one_database(table)
     assert found == expected
-    assert found.gram.tobytes() == expected.gram.tobytes()
-    assert found.moment.tobytes() == expected.moment.tobytes()
+    assert found.sums.tobytes() == (expected.sums + 0.0).tobytes()
     exact = [sum(column) for column in steps.T.tolist()]  # in whole numbers of any size
-    grid = AGREEMENT.grid
-    assert found.moment.tolist() == [float(one) * grid.linear for one in exact[K:]]
-    triangle = np.array([float(one) * grid.quadratic for one in exact[:K]])
-    assert np.array_equal(found.gram, unpack(triangle, 2))
+    assert found.sums.tolist() == [float(one) * STEP for one in exact]
 
 
 @given(st.lists(st.integers(-(2**31) + 1, 2**31 - 1), min_size=WIDTH, max_size=WIDTH), st.data())
 def test_so_many_contributors_cannot_overflow(steps, data) -> None:
     """2³² contributors of the same numbers: their sum is 2³² times these, in whole numbers."""
-    steps = [
-        max(-limit, min(limit, one))
-        for one, limit in zip(steps, [LIMITS[0]] * K + [LIMITS[1]] * (WIDTH - K), strict=True)
-    ]
+    steps = [max(-LIMIT, min(LIMIT, one)) for one in steps]
     masks = data.draw(st.lists(st.integers(0, 2**64 - 1), min_size=WIDTH, max_size=WIDTH))
     shares = np.array(
         [(2**32 * v + m) % 2**64 for v, m in zip(steps, masks, strict=True)], dtype=np.uint64
     )
     collection = Collection.of(1, AGREEMENT, invited=False, role="first")
-    found = statistics_of(collection, 2**32, shares - np.array(masks, dtype=np.uint64))
-    grid = AGREEMENT.grid
-    assert found.moment.tolist() == [float(2**32 * one) * grid.linear for one in steps[K:]]
-    assert found.gram[0, 0] == float(2**32 * steps[0]) * grid.quadratic
+    found = totals_of(collection, 2**32, shares - np.array(masks, dtype=np.uint64))
+    assert found.sums.tolist() == [float(2**32 * one) * STEP for one in steps]
 
 
 def test_sums_that_nobody_honest_makes_are_refused() -> None:
     collection = Collection.of(1, AGREEMENT, invited=False, role="first")
     words = np.zeros(WIDTH, dtype=np.uint64)
-    for place, limit in ((0, LIMITS[0]), (4, LIMITS[1])):
-        words[place] = 7 * limit
-        statistics_of(collection, 7, words)
-        words[place] = 7 * limit + 8
+    for place in (0, 4):
+        words[place] = 7 * LIMIT
+        totals_of(collection, 7, words)
+        words[place] = 7 * LIMIT + 8
         with pytest.raises(InfeasibleError, match="larger than 7"):
-            statistics_of(collection, 7, words)
+            totals_of(collection, 7, words)
         words[place] = 2**63
         with pytest.raises(InfeasibleError, match="larger than 7"):
-            statistics_of(collection, 7, words)
+            totals_of(collection, 7, words)
         words[place] = 0
 
 
@@ -124,28 +111,29 @@ def test_one_record_is_shared() -> None:
     assert (first.identifiers == second.identifiers).all()
     assert shared.identifier == first.identifiers[0].tobytes().hex()
     v = (first.words - expand(second.words, WIDTH)).view(np.int64)[0]
-    assert (np.abs(v) <= np.array([LIMITS[0]] * K + [LIMITS[1]] * 2)).all(), "a blurred record"
+    assert (np.abs(v) <= LIMIT).all(), "a blurred record"
 
 
 def test_a_table_is_shared() -> None:
     table = {"age": np.full(300, 100.0), "income": np.full(300, 100.0)}
     shared = share(AGREEMENT, table)
-    assert len({name.tobytes() for name in shared.first.identifiers}) == 300
+    assert len({one.tobytes() for one in shared.first.identifiers}) == 300
     assert len({seed.tobytes() for seed in shared.second.words}) == 300, "a seed for each"
     v = (shared.first.words - expand(shared.second.words, WIDTH)).view(np.int64)
-    grid, calibration = AGREEMENT.grid, AGREEMENT.calibration
-    # age = income = 100: x = (1, 1)/√2, y = 1; the mean of p̃ is p = (1, 1)/√2
-    means = v[:, K:].mean(axis=0) * grid.linear
-    np.testing.assert_allclose(means, 0.5**0.5, atol=6 * calibration.p_noise / 300**0.5)
+    # age = income = 100: z = (c, ω₁, ω₂), of which all products but c² are sent
+    c, (age, income) = AGREEMENT.weights.constant, AGREEMENT.weights.columns
+    expected = [c * age, c * income, age * age, age * income, income * income]
+    noise = AGREEMENT.calibration.noise / 300**0.5
+    np.testing.assert_allclose(v.mean(axis=0) * STEP, expected, atol=6 * noise)
 
 
-def test_nothing_whole_is_made_where_trust_is_split() -> None:
+def test_nothing_whole_is_made_where_trust_is_shared() -> None:
     record = {"age": 30, "income": 50}
     for make in (blurring.perturb, blurring.perturb_table):
         with pytest.raises(InfeasibleError, match="shared between two databases"):
             make(AGREEMENT, record)
     one = Agreement.propose(SCHEMA, **PROMISE)
-    with pytest.raises(InvalidValueError, match="trust='shared'"):
+    with pytest.raises(InvalidValueError, match="two databases"):
         share(one, record)
 
 
@@ -158,10 +146,10 @@ def test_a_broken_promise_is_refused_before_the_record_is_read() -> None:
 
 def test_numbers_off_the_grid_are_refused() -> None:
     table = blurred(np.zeros((1, WIDTH), dtype=np.int64))
-    for wrong in (AGREEMENT.grid.linear / 2, AGREEMENT.grid.linear * 2.0**63):
-        linear = table.linear.copy()
-        linear[0, 0] = wrong
-        off = Submissions(table.identifiers, table.fingerprint, "moment", table.quadratic, linear)
+    for wrong in (STEP / 2, STEP * 2.0**63):
+        numbers = table.numbers.copy()
+        numbers[0, 3] = wrong
+        off = Submissions(table.identifiers, table.fingerprint, numbers)
         with pytest.raises(InvalidValueError, match="grid"):
             in_steps(AGREEMENT, off)
 

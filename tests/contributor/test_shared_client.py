@@ -25,7 +25,7 @@ RECORD = {"age": 30, "income": 50}
 
 @pytest.fixture
 def agreement() -> Agreement:
-    return Agreement.propose(SCHEMA, trust="shared", databases=TWO, **PROMISE)
+    return Agreement.propose(SCHEMA, databases=TWO, **PROMISE)
 
 
 class Breaking(httpx.BaseTransport):
@@ -62,18 +62,18 @@ def connected(agreement, ways, patience: float = 30.0) -> SharedClient:
 
 
 def held(store, agreement):
-    """What one of them holds: names, and words."""
+    """What one of them holds: identifiers, and words."""
     collection = store.collection(agreement.fingerprint)
     parts = store.read(lambda connection: list(blocks.rows(connection, collection)))
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
 def blurred(stores, agreement) -> np.ndarray:
-    """What the two together hold, in the order of the names."""
+    """What the two together hold, in the order of the identifiers."""
     found = []
     for store in stores:
-        names, words = held(store, agreement)
-        found.append(words[np.argsort(names.view("S16").ravel())])
+        identifiers, words = held(store, agreement)
+        found.append(words[np.argsort(identifiers.view("S16").ravel())])
     return (found[0] - expand(found[1], 5)).view(np.int64)
 
 
@@ -85,8 +85,8 @@ def test_each_database_gets_its_share(agreement, two) -> None:
     assert receipt.complete
     assert receipt.held_by == ("Office", "University")
     assert receipt.fingerprint == agreement.fingerprint
-    names = [held(store, agreement)[0].tobytes().hex() for store in stores]
-    assert names == [receipt.identifier] * 2
+    identifiers = [held(store, agreement)[0].tobytes().hex() for store in stores]
+    assert identifiers == [receipt.identifier] * 2
     assert (np.abs(blurred(stores, agreement)) < 2**31).all()
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from blurfit.errors import InvalidValueError
 from blurfit.learning.statistics import Statistics, symmetrised
-from blurfit.theory.triangle import pack
 
 
 def records(count, dimension, seed=0):
@@ -145,36 +144,6 @@ class TestOfRecords:
     def test_chunk_is_whole(self):
         with pytest.raises(InvalidValueError, match="chunk=0"):
             Statistics.of_records([1.0], [1.0], chunk=0)
-
-
-class TestOfMoments:
-    def test_agrees_with_records_where_nothing_is_blurred(self):
-        q, p = whole_records(30, 4)
-        packed = pack(q[:, :, None] * q[:, None, :])
-        assert Statistics.of_moments(packed, p) == Statistics.of_records(q, p)
-
-    @pytest.mark.parametrize("dimension", [1, 5])
-    def test_one_moment_or_a_row_of_many(self, dimension):
-        M, p = symmetric(dimension), np.arange(dimension, dtype=float)
-        one = Statistics.of_moments(pack(M), p)
-        assert one == Statistics.of_moments(pack(M)[None], p[None])
-        assert one == Statistics(1, M, p)
-
-    @pytest.mark.parametrize(
-        ("packed", "p"),
-        [
-            (np.zeros((2, 5)), np.zeros((2, 3))),
-            (np.zeros((3, 6)), np.zeros((2, 3))),
-            (np.zeros((2, 3, 3)), np.zeros((2, 3))),
-        ],
-    )
-    def test_shapes_have_to_agree(self, packed, p):
-        with pytest.raises(InvalidValueError, match=r"packed.shape="):
-            Statistics.of_moments(packed, p)
-
-    def test_every_number_is_finite(self):
-        with pytest.raises(InvalidValueError, match="packed to be finite"):
-            Statistics.of_moments([np.nan], [0.0])
 
 
 class TestValue:

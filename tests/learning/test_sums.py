@@ -1,7 +1,5 @@
 """Exact, whatever the order: compared with Python's whole numbers."""
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,54 +8,53 @@ from hypothesis import strategies as st
 from blurfit import Agreement, Numeric, Schema, perturb_table
 from blurfit.learning.admission import Screen
 from blurfit.learning.sums import EXACT, block_sums, merged, rows_that_add_exactly, total
+from support.stores import totals_of
 
 SCHEMA = Schema(features=[Numeric("a", 0, 1), Numeric("b", 0, 1)], target=Numeric("y", 0, 1))
+PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 1000}
 AGREEMENTS = {
-    mechanism: Agreement.propose(
-        SCHEMA, epsilon=1, delta=1e-6, quorum=1000, mechanism=mechanism, weight_bound=2.0
-    )
-    for mechanism in ("moment", "input")
+    "moment": Agreement.propose(SCHEMA, **PROMISE),
+    "input": Agreement.propose(SCHEMA, **PROMISE, mechanism="input", weight_bound=2.0),
 }
 TABLE = {name: np.linspace(0, 1, 300) for name in ("a", "b", "y")}
-NUMBERS = {
-    mechanism: np.hstack([part.quadratic, part.linear])
-    for mechanism, part in (
-        (name, perturb_table(agreement, TABLE)) for name, agreement in AGREEMENTS.items()
-    )
-}
-
-
-def exact(agreement: Agreement, numbers: np.ndarray) -> tuple[list, list]:
-    """A and c as fractions, record by record."""
-    d = agreement.dimension
-    k = agreement.layout.widths[0]
-    gram = [Fraction(0)] * (d * (d + 1) // 2)
-    moment = [Fraction(0)] * d
-    rows, columns = np.triu_indices(d)
-    for row in numbers.tolist():
-        q, p = [Fraction(v) for v in row[:k]], [Fraction(v) for v in row[k:]]
-        for place in range(len(gram)):
-            gram[place] += (
-                q[place] if agreement.mechanism == "moment" else q[rows[place]] * q[columns[place]]
-            )
-        moment = [a + b for a, b in zip(moment, p, strict=True)]
-    return gram, moment
+SENT = {name: perturb_table(agreement, TABLE) for name, agreement in AGREEMENTS.items()}
+NUMBERS = {name: sent.numbers for name, sent in SENT.items()}
+EXPECTED = {name: totals_of(AGREEMENTS[name], sent) for name, sent in SENT.items()}
 
 
 @pytest.mark.parametrize("mechanism", ["moment", "input"])
-@given(cuts=st.lists(st.integers(0, 300), max_size=6), seed=st.integers(0, 100))
-def test_the_sum_is_exact_and_rounded_once(mechanism, cuts, seed) -> None:
-    agreement, numbers = AGREEMENTS[mechanism], NUMBERS[mechanism]
-    shuffled = np.random.default_rng(seed).permutation(numbers)
+@given(
+    cuts=st.lists(st.integers(0, 300), max_size=6),
+    seed=st.integers(0, 100),
+    exact_rows=st.integers(1, 400),
+)
+def test_the_sum_of_any_partition_in_any_order_is_the_same_bits(
+    mechanism, cuts, seed, exact_rows
+) -> None:
+    """Compared with Python's fractions, rounded once: so all of them are equal to each other."""
+    agreement, generator = AGREEMENTS[mechanism], np.random.default_rng(seed)
+    shuffled = generator.permutation(NUMBERS[mechanism])
     parts = [part for part in np.split(shuffled, sorted(cuts)) if len(part)]
+    generator.shuffle(parts)
     found = total(
-        agreement, [(len(part), block_sums(agreement, part)) for part in parts], exact_rows=100
+        agreement, [(len(part), block_sums(agreement, part)) for part in parts], exact_rows
     )
-    gram, moment = exact(agreement, numbers)
-    rows, columns = np.triu_indices(agreement.dimension)
-    assert found.count == 300
-    assert found.gram[rows, columns].tolist() == [float(value) for value in gram]
-    assert found.moment.tolist() == [float(value) for value in moment]
+    assert found == EXPECTED[mechanism]
+    assert (found.sums + 0.0).tobytes() == (EXPECTED[mechanism].sums + 0.0).tobytes()
+
+
+@given(st.lists(st.integers(0, 1), min_size=300, max_size=300), st.integers(0, 100))
+def test_a_tree_of_any_shape_gives_the_same_bits(sides, seed) -> None:
+    """Two services, each with blocks of its own, merged there and then with each other."""
+    agreement, chosen = AGREEMENTS["moment"], np.array(sides, dtype=bool)
+    exact_rows = rows_that_add_exactly(agreement, Screen.of(agreement).largest_steps())
+    generator = np.random.default_rng(seed)
+    halves = []
+    for some in (NUMBERS["moment"][chosen], NUMBERS["moment"][~chosen]):
+        blocks = np.array_split(some, generator.integers(1, 9))
+        parts = [(len(one), block_sums(agreement, one)) for one in blocks if len(one)]
+        halves += merged(parts, exact_rows)
+    assert total(agreement, halves, exact_rows) == EXPECTED["moment"]
 
 
 @pytest.mark.parametrize("mechanism", ["moment", "input"])
@@ -66,9 +63,8 @@ def test_blocks_are_short_enough_to_be_exact(mechanism) -> None:
     screen = Screen.of(agreement)
     rows = rows_that_add_exactly(agreement, screen.largest_steps())
     assert rows >= 256
-    steps = screen.quadratic_radius / agreement.grid.quadratic
-    assert rows * steps <= EXACT
-    assert rows * screen.linear_radius / agreement.grid.linear <= EXACT
+    for part, radius in zip(screen.parts, screen.radii, strict=True):
+        assert rows * radius / part.step <= EXACT
 
 
 @pytest.mark.parametrize("quorum", [2**21, 2**30])
@@ -78,15 +74,11 @@ def test_large_quorums_add_exactly_too(quorum) -> None:
         SCHEMA, epsilon=1, delta=1e-6, quorum=quorum, mechanism="input", weight_bound=2.0
     )
     assert rows_that_add_exactly(agreement, Screen.of(agreement).largest_steps()) > 2**20
-    part = perturb_table(agreement, TABLE)
-    numbers = np.hstack([part.quadratic, part.linear])
-    gram, moment = exact(agreement, numbers)
-    rows, columns = np.triu_indices(agreement.dimension)
+    sent = perturb_table(agreement, TABLE)
+    expected = totals_of(agreement, sent)
     for pieces in (1, 7):
-        parts = [(len(p), block_sums(agreement, p)) for p in np.array_split(numbers, pieces)]
-        found = total(agreement, parts, exact_rows=100)
-        assert found.gram[rows, columns].tolist() == [float(value) for value in gram]
-        assert found.moment.tolist() == [float(value) for value in moment]
+        parts = [(len(p), block_sums(agreement, p)) for p in np.array_split(sent.numbers, pieces)]
+        assert total(agreement, parts, exact_rows=100) == expected
 
 
 def test_merging_what_was_merged_is_merging() -> None:
@@ -99,7 +91,9 @@ def test_merging_what_was_merged_is_merging() -> None:
 
 
 def test_nothing_at_all() -> None:
-    agreement = AGREEMENTS["moment"]
-    empty = total(agreement, [], exact_rows=10)
-    assert empty.count == 0
-    assert empty.fingerprint == agreement.fingerprint
+    for agreement in AGREEMENTS.values():
+        empty = total(agreement, [], exact_rows=10)
+        assert empty.count == 0
+        assert empty.fingerprint == agreement.fingerprint
+        one = total(agreement, [(1, block_sums(agreement, np.zeros((1, agreement.width))))], 10)
+        assert empty.sums.tolist() == one.sums.tolist()

@@ -116,6 +116,8 @@ def test_regularisers_of_the_agreement_are_used() -> None:
         drawn = sampler_for(agreement, exact_totals(agreement, table))
         totals = drawn.draw(np.random.default_rng(0))
         w = released_weights(agreement, statistics_of(agreement, totals))
+        assert (agreement.calibration.excess_risk is None) == (l1 > 0 or l2 > 0)
+        agreement.verify()
         sizes.append(np.abs(w).sum())
         zeros.append((w == 0).any())
     assert sizes[1] < 0.9 * sizes[0]

@@ -54,5 +54,5 @@ def test_two_services_put_blocks_together_at_once(agreement, place) -> None:
         parts = list(first.submissions(agreement.fingerprint))
         assert len(parts) <= 2
         assert first.count(agreement) == sum(len(part) for part in parts) == 60
-        names = np.concatenate([part.identifiers for part in parts])
-        assert len(np.unique(names, axis=0)) == 60
+        identifiers = np.concatenate([part.identifiers for part in parts])
+        assert len(np.unique(identifiers, axis=0)) == 60

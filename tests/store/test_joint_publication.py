@@ -1,6 +1,7 @@
 """What the databases hold is noise, and the steps by which they publish can each happen once."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,15 +16,13 @@ from blurfit import (
     NotCertifiedError,
     NotPublishedError,
     PublishedModel,
-    Statistics,
-    learn,
+    PublishedMoments,
 )
+from blurfit.arrays import ByteArray, WordArray
 from blurfit.contributor.perturb import perturb_table
 from blurfit.contributor.share import share
 from blurfit.service.peer import publish
-from blurfit.store import commitment, joint_publication
-from blurfit.store.commitment import ByteArray
-from blurfit.store.joint_publication import WordArray
+from blurfit.store import blocks, commitment, joint_publication
 from blurfit.store.store import Store
 from support.sharing import (
     SCHEMA,
@@ -150,10 +149,9 @@ def test_only_those_who_reached_both_are_counted(two) -> None:
     assert counted(first, agreement) == counted(second, agreement) == set(range(9))
     assert first.model(agreement.fingerprint) == second.model(agreement.fingerprint) == text
     assert PublishedModel.from_json(text).count == 9
-    sums = first.statistics(agreement)
-    assert (
-        PublishedModel.from_json(text).weights.tolist() == learn(agreement, sums).weights.tolist()
-    )
+    shown = first.moments(agreement)
+    assert shown.fit().to_json() == text
+    assert shown.to_json() == second.moments_text(agreement.fingerprint)
     assert publish(first, agreement.fingerprint, peer) == text
     assert {s.status(agreement.fingerprint).state for s in (first, second)} == {"published"}
 
@@ -234,28 +232,35 @@ def test_a_result_that_does_not_follow_is_refused(two) -> None:
     agreement, first, second, peer = two
     mark = agreement.fingerprint
     second.close_collection(mark)
-    sums = Statistics(9, np.eye(2), np.ones(2), mark)
-    model = learn(agreement, sums)
+    moments = PublishedMoments(agreement, 9, np.arange(1.0, 6.0))
+    model = moments.fit()
     with pytest.raises(InfeasibleError, match="fixed before"):
-        peer.deliver(model.to_json(), sums.to_json())
+        peer.deliver(model.to_json(), moments.to_json())
     chosen, left_out = first.write(
         joint_publication.fix, first.collection(mark), peer.identifiers()
     )
     peer.masks(chosen.digest, chosen.count, left_out)
-    fewer = Statistics(8, np.eye(2), np.ones(2), mark)
-    other = Statistics(9, 2 * np.eye(2), np.ones(2), mark)
-    strange = Statistics(9, np.eye(2), np.ones(2))
-    for statistics, published in (
-        *((fewer, learn(agreement, fewer)), (other, model), (sums, learn(agreement, other))),
-        *((fewer, model), (strange, model)),
+    fewer = replace(moments, count=8)
+    other = replace(moments, sums=np.array([1.0, 2.0, 3.0, 4.0, 6.0]))
+    foreign = PublishedMoments(propose(epsilon=3), 9, np.arange(1.0, 6.0))
+    moved = replace(model, weights=model.weights + 0.5)
+    stated = replace(model, refusal="We know nothing.", inference=())
+    for shown, published in (
+        *((fewer, fewer.fit()), (other, model), (moments, other.fit(ridge=9.0))),
+        *((fewer, model), (foreign, foreign.fit()), (foreign, model)),
+        *((moments, moved), (moments, stated), (moments, replace(model, caveat="None."))),
     ):
         with pytest.raises(InvalidValueError, match="does not follow"):
-            peer.deliver(published.to_json(), statistics.to_json())
-    with pytest.raises(InvalidValueError, match="does not follow"):
-        peer.deliver(model.to_json() + " ", sums.to_json())
+            peer.deliver(published.to_json(), shown.to_json())
+    for texts in (
+        (model.to_json() + " ", moments.to_json()),
+        (model.to_json(), moments.to_json() + " "),
+    ):
+        with pytest.raises(InvalidValueError, match="does not follow"):
+            peer.deliver(*texts)
     text = publish(first, mark, peer)
     with pytest.raises(ConflictError, match="published before"):
-        peer.deliver(model.to_json(), sums.to_json())
+        peer.deliver(model.to_json(), moments.to_json())
     assert second.model(mark) == text
 
 
@@ -273,7 +278,7 @@ class NamesOnly(Direct):
         """It refuses itself nothing: the masks of those whom it names, from its own seeds."""
         del digest, count, left_out
         collection = self.store.collection(self.fingerprint)
-        ((identifiers, words),) = self.store.rows(self.fingerprint)
+        ((identifiers, words),) = self.store.read(lambda c: list(blocks.rows(c, collection)))
         wanted = commitment.among(identifiers, commitment.in_order(self.identifiers()))
         return collection.sums(words[wanted])
 
@@ -292,7 +297,7 @@ def test_the_second_database_cannot_single_out_a_victim_among_people_it_invented
         publish(first, agreement.fingerprint, liar)
     assert first.status(agreement.fingerprint).state == "collecting"
     with pytest.raises(NotPublishedError):
-        first.statistics(agreement)
+        first.moments(agreement)
 
 
 def test_the_first_database_cannot_single_out_a_victim_either(two) -> None:

@@ -10,13 +10,13 @@ from blurfit.contributor.perturb import perturb_table
 from blurfit.store import publication
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
+from support.stores import arrival
 
 PEOPLE = {name: np.linspace(0, 100, 40) for name in ("age", "income")}
 
 
-def arrival(agreement) -> Arrival:
-    batch = perturb_table(agreement, PEOPLE)
-    return Arrival(batch.identifiers, np.hstack([batch.quadratic, batch.linear]))
+def new(agreement) -> Arrival:
+    return arrival(perturb_table(agreement, PEOPLE))
 
 
 def test_whoever_comes_during_publication_comes_too_late(agreement, place) -> None:
@@ -30,9 +30,7 @@ def test_whoever_comes_during_publication_comes_too_late(agreement, place) -> No
             threads = [
                 threading.Thread(
                     target=lambda: late.extend(
-                        second.receive(
-                            second.collection(agreement.fingerprint), [arrival(agreement)]
-                        )
+                        second.receive(second.collection(agreement.fingerprint), [new(agreement)])
                     )
                 ),
                 threading.Thread(
@@ -59,5 +57,5 @@ def test_killed_before_the_commit_it_never_happened(agreement, place) -> None:
             publication.publish(connection, collection)
             raise KeyboardInterrupt
         assert kept.status(agreement.fingerprint).state == "collecting"
-        assert kept.receive(kept.collection(agreement.fingerprint), [arrival(agreement)]) == [40]
+        assert kept.receive(kept.collection(agreement.fingerprint), [new(agreement)]) == [40]
         assert kept.publish(agreement).count == 80

@@ -58,8 +58,8 @@ class Wire(Peer):
     def masks(self, digest, count, left_out):
         return self._carry(lambda: self.walk.ask(digest, count, left_out))
 
-    def deliver(self, model, statistics):
-        self._carry(lambda: self.walk.peer.deliver(model, statistics))
+    def deliver(self, model, moments):
+        self._carry(lambda: self.walk.peer.deliver(model, moments))
 
 
 class TwoDatabases(RuleBasedStateMachine):
@@ -143,14 +143,14 @@ class TwoDatabases(RuleBasedStateMachine):
         assert not isinstance(self.deliver(side, *people), ConflictError)
 
     @rule(person=sent, side=st.integers(0, 1))
-    def an_attacker_uses_a_name_again(self, person: int, side: int) -> None:
+    def an_attacker_uses_an_identifier_again(self, person: int, side: int) -> None:
         if person not in self.held[side]:
             return
         other = marked(self.agreement, person)
         words = (other.second if side else other.first).words + np.uint64(1)
-        names = other.first.identifiers
+        identifiers = other.first.identifiers
         forged = arrival(
-            type(other.first)(names, words, (other.second, other.first)[not side].layout)
+            type(other.first)(identifiers, words, (other.second, other.first)[not side].layout)
         )
         (outcome,) = self.stores[side].receive(self.stores[side].collection(self.mark), [forged])
         assert outcome == 0, "acknowledged alike, and ignored"

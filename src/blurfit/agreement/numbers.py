@@ -3,7 +3,7 @@
 Both mechanisms send one vector. For `moment` it holds the products of all columns, weighted by
 public weights (`blurfit.theory.joint_form`); for `input` q and then p, which the model's objective
 gives (`blurfit.theory.losses`). Whatever carries, checks or adds submissions needs to know no more
-of them than their `Part`s.
+of them than the `Part` that each belongs to.
 """
 
 import math

@@ -84,6 +84,11 @@ class Plan:
             raise InvalidValueError(
                 "Expected mechanism='moment' for waves: only sums that may be shown teach others."
             )
+        if self.terms.public_rows is not None:
+            raise InvalidValueError(
+                "Expected no public_rows with waves: public rows give the exact curve from one "
+                "wave, and waves give it without them."
+            )
         if task_of(self.schema, counts=self.task == "count") != self.task:
             raise InvalidValueError(
                 f"Expected task={self.task!r} to suit the target {self.schema.target.name!r}."

@@ -15,15 +15,13 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.audit.releases import Crowd, FloatArray, nobody, noise_scales
-from blurfit.schema.joint import questions
-from blurfit.schema.schema import Categorical, Schema
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.joint_form import JointForm
+from blurfit.theory.wave_form import WaveForm
 
 COLLUDERS_PULL = (0.5, 0.9)  # of what brings the solution to the boundary
 _BETWEEN = np.linspace(-1.0, 1.0, 41)  # values of a number that the search tries
 _ROUNDS = 20
-_CORNERS = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,17 +89,30 @@ def _farthest(agreement: Agreement) -> tuple[FloatArray, FloatArray]:
     records: the farthest of some hundred random corners.
     """
     if not isinstance(agreement.calibration, InputCalibration):
-        if isinstance(agreement.form, JointForm):
-            first, second = farthest_answers(agreement.form)
-            return agreement.form.products(first), agreement.form.products(second)
-        seen = agreement.form.products(_corners(agreement.schema))
-        apart = [((seen - one) ** 2 @ agreement.form.counts) for one in seen]
-        one, other = np.unravel_index(int(np.argmax(apart)), (len(seen), len(seen)))
-        return seen[one], seen[other]
+        form = agreement.form
+        if isinstance(form, WaveForm):
+            return farthest_under_a_map(form)
+        first, second = farthest_answers(form)
+        return form.products(first), form.products(second)
     axis = np.zeros(agreement.schema.dimension)
     axis[0] = 1.0
     extreme = np.concatenate([agreement.loss.q_bound * axis, agreement.loss.p_bound * axis])
     return extreme, -extreme
+
+
+def farthest_under_a_map(form: WaveForm, tried: int = 512) -> tuple[FloatArray, FloatArray]:
+    """What is sent of the two corners that are farthest apart under an announced map, among some.
+
+    Corners need not be records that a schema encodes (several levels at once): whoever guards
+    against them guards against records.
+    """
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(tried, len(form.columns)))
+    sent = form.products(np.unique(signs, axis=0))
+    scaled = sent * np.sqrt(form.counts)
+    squares = np.einsum("ij,ij->i", scaled, scaled)
+    apart = squares[:, None] + squares[None] - 2 * scaled @ scaled.T
+    one, other = np.unravel_index(int(apart.argmax()), apart.shape)
+    return sent[one], sent[other]
 
 
 def farthest_answers(form: JointForm) -> tuple[FloatArray, FloatArray]:
@@ -137,19 +148,6 @@ def farthest_answers(form: JointForm) -> tuple[FloatArray, FloatArray]:
         if reached > best:
             best, farthest = reached, second
     return first, farthest
-
-
-def _corners(schema: Schema) -> FloatArray:
-    """Columns v of random records that answer at the ends of every range."""
-    generator = np.random.default_rng(0)
-    parts = []
-    for question in questions(schema):
-        if isinstance(question, Categorical):
-            levels = len(question.levels)
-            parts.append(np.eye(levels)[generator.integers(0, levels, _CORNERS)])
-        else:
-            parts.append(generator.choice([-1.0, 1.0], (_CORNERS, 1)))
-    return np.hstack(parts)
 
 
 def _questions(form: JointForm) -> list[list[int]]:

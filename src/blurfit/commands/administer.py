@@ -1,7 +1,7 @@
 """What an administrator types: `open`, `invite`, `status`, `close`, `publish`."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,9 +17,12 @@ from blurfit.commands.common import (
     service,
 )
 from blurfit.errors import InvalidValueError
-from blurfit.messages.shares import ROLES, Role
 from blurfit.protocol import tokens
 
+if TYPE_CHECKING:
+    from blurfit.messages.shares import Role
+
+FIRST_OR_SECOND = ("first", "second")  # of `blurfit.messages.shares.ROLES`, without its numpy
 _WITH_INVITATIONS = (
     "Now give out this database's invitations, one to each person: `blurfit invite`. The other "
     "database gives out its own."
@@ -45,7 +48,7 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
 @click.option(
     "--as",
     "role",
-    type=click.Choice(ROLES[1:]),
+    type=click.Choice(FIRST_OR_SECOND),
     help="Which of the agreement's two databases this is, if it has two.",
 )
 @as_json
@@ -55,7 +58,7 @@ def open_collection(
     patience: float,
     token_file: Path,
     invited: bool | None,
-    role: Role | None,
+    role: "Role | None",
     as_json: bool,
 ) -> None:
     """Start collecting under an AGREEMENT."""

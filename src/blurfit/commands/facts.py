@@ -63,7 +63,8 @@ def model_facts(model: "PublishedModel") -> dict[str, Any]:
         if model.inference:
             inference = model.inference[model.outputs.index(output)]
             facts["r_squared"] = inference.r_squared
-            facts["residual_deviation"] = math.sqrt(inference.residual_variance)
+            variance = inference.residual_variance
+            facts["residual_deviation"] = None if variance is None else math.sqrt(variance)
             facts["estimates"] = [asdict(one) for one in model.estimates(output=output)]
         found["outputs"][output] = facts
     return found

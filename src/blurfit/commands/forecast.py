@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(
     name="forecast",
-    epilog="Example: blurfit forecast docs/examples/survey.toml --contributors 1e3:1e5 "
-    "--epsilon 1 --draws 16",
+    epilog="Example: blurfit forecast schema.toml --contributors 1e3:1e5 --epsilon 1 --draws 16",
 )
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(

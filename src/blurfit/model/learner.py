@@ -107,7 +107,7 @@ def released_weights(agreement: Agreement, statistics: Statistics) -> FloatArray
             moment,
             ridge=ridge + objective.l2,
             weight_bound=radius,
-            regulariser=ElasticNet(l1, 0.0) if l1 > 0 else None,
+            regulariser=ElasticNet(l1) if l1 > 0 else None,
         )
         found = enclose(
             gram,

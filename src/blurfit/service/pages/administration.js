@@ -6,7 +6,7 @@ import { sha256 } from "./canonical.js";
 import { alarm, ask, definitions, download, h, place, progress, show } from "./page.js";
 import { box, columnOf, list, question, targetQuestion } from "./questions.js";
 import { verify } from "./verify.js";
-import { widthOf } from "./perturb.js";
+import { widthOf } from "./joint.js";
 import {
   countInWords,
   certifiedRisk,

@@ -1,6 +1,5 @@
 // The public grid on which noise is exact: mirrors `blurfit.agreement.grid`.
 
-import { spectrumFloor } from "./certified.js";
 import { noiseOf } from "./moment.js";
 
 export const ROUNDING = 2 ** -11; // bounds are enlarged by this share, which pays for rounding
@@ -66,4 +65,14 @@ function leastCurvature({ setting, shares, model, sigma_u, ridge }) {
   const probability = shares.spectrum || (DISCRETE_SHARE / 2) * model.delta;
   const s = sigma_u / Math.sqrt(setting.quorum);
   return spectrumFloor(s, setting.dimension, setting.quorum, probability) + ridge;
+}
+
+/** a = s²·max(0, √(n−1−d) − √d − √(2 ln(1/γ)))² ≤ λ_min of the others' noise, but for γ. */
+export function spectrumFloor(s, dimension, records, probability) {
+  if (probability === 0 || records - 1 < dimension) return 0;
+  const bracket =
+    Math.sqrt(records - 1 - dimension) -
+    Math.sqrt(dimension) -
+    Math.sqrt(2 * Math.log(1 / probability));
+  return (s * Math.max(0, bracket)) ** 2;
 }

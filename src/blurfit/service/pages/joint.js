@@ -3,7 +3,7 @@
 // `blurfit.theory.joint`, whose proofs it rests upon. Products are made operation by operation as
 // in Python, so that both round alike.
 
-import { INTERCEPT, columnsFor, isLabel, questionsOf, scaled } from "./schema.js";
+import { INTERCEPT, columnsFor, columnsOf, isLabel, questionsOf, scaled } from "./schema.js";
 
 const NUDGE = 1 + 1e-12;
 
@@ -34,6 +34,12 @@ export function formOf({ schema, weights }) {
     }
   });
   return { constant: weights[INTERCEPT], columns, sent };
+}
+
+/** How many numbers a contributor sends: those products, or q and p under `input`. */
+export function widthOf(agreement) {
+  const isMoment = agreement.mechanism === "moment";
+  return isMoment ? formOf(agreement).sent.length : 2 * columnsOf(agreement.schema).length;
 }
 
 /** The products of a record's columns v, in the order in which they are sent. */

@@ -35,11 +35,6 @@ export function partsOf(agreement) {
   return [{ start: 0, end: deviations.length, step, fine: step, towardZero: false, deviations }];
 }
 
-/** How many numbers a contributor sends. */
-export function widthOf(agreement) {
-  return partsOf(agreement).at(-1).end;
-}
-
 /** A function from records to the numbers that each would send without any noise. */
 export function exactly(agreement) {
   const { schema } = agreement;

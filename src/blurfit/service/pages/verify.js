@@ -5,7 +5,6 @@
 // Not checked, because no privacy depends on it: `excess_risk`, a forecast of accuracy.
 
 import { canonical, fingerprintOf } from "./canonical.js";
-import { submissionMu as inputMu, verifyInput } from "./certified.js";
 import {
   NotCertified,
   agree,
@@ -94,7 +93,7 @@ export async function verify(agreement, expectedFingerprint) {
   const named = calibration.mechanism;
   demand(named === mechanism, "mechanism of the calibration", named, mechanism);
   verifyPromises(calibration);
-  const { size, mu, keeps } = (mechanism === "moment" ? momentOf : inputOf)(agreement);
+  const { size, mu, keeps } = await (mechanism === "moment" ? momentOf : inputOf)(agreement);
   if (!keeps) {
     throw new NotCertified(
       `The noise is too small: it does not keep ε = ${calibration.model.epsilon}, ` +
@@ -134,7 +133,8 @@ function momentOf(agreement) {
   };
 }
 
-function inputOf(agreement) {
+/** The theorem of `input` is long, and few collections need it: it comes when one does. */
+async function inputOf(agreement) {
   const { weights, calibration, schema } = agreement;
   demand(weights === null, "weights", weights, "null with input");
   const { target } = schema;
@@ -147,7 +147,9 @@ function inputOf(agreement) {
   const loss = lossOf(agreement);
   atLeast("q_bound", setting.q_bound, loss.qBound * (1 + ROUNDING));
   atLeast("p_bound", setting.p_bound, loss.pBound * (1 + ROUNDING));
-  return { keeps: verifyInput(calibration, { agree, demand }), mu: inputMu(calibration), size };
+  const { submissionMu, verifyInput } = await import("./certified.js");
+  const mu = submissionMu(calibration);
+  return { keeps: verifyInput(calibration, { agree, demand }), mu, size };
 }
 
 // ---- the questions

@@ -3,7 +3,7 @@
 
 import { logDelta } from "./gaussian.js";
 import { LATTICE_SHARE } from "./grid.js";
-import { widthOf } from "./perturb.js";
+import { widthOf } from "./joint.js";
 import { INTERCEPT, isLabel } from "./schema.js";
 
 const YARDSTICK = Math.log(1e-6);
@@ -109,6 +109,7 @@ export function agreementInWords(agreement, mu) {
     ],
     ...againstDatabases(agreement, mu),
     ["What may be published", releasesInWords(agreement)],
+    ...publicRows(agreement),
   ];
 }
 
@@ -119,6 +120,14 @@ function learnedInWords(schema) {
   return isLabel(target)
     ? `whether someone’s answer is ${targetInWords(schema)}`
     : targetInWords(schema);
+}
+
+function publicRows({ public_rows: digest }) {
+  if (digest === null) return [];
+  const words =
+    "Models may be read beside a public file of other people’s answers, which is not covered by the " +
+    `promise. Its SHA-256 is ${digest}.`;
+  return [["Public rows", words]];
 }
 
 /** Blurred sums can be asked more than one question, and people should know which. */

@@ -55,12 +55,9 @@ from blurfit.theory.losses.logistic import LogisticLoss
 from blurfit.theory.losses.parabola import Parabola
 from blurfit.theory.losses.poisson import PoissonLoss
 from blurfit.theory.losses.quadratic import (
-    KnowsItsGradient,
     Quadratic,
     QuadraticLoss,
     check_bounds,
-    gradient_bound,
-    smoothness,
     value,
 )
 from blurfit.theory.losses.squared import SquaredLoss
@@ -68,7 +65,6 @@ from blurfit.theory.setting import Approximation
 
 __all__ = [
     "Approximation",
-    "KnowsItsGradient",
     "LogisticAround",
     "LogisticLoss",
     "Parabola",
@@ -78,7 +74,5 @@ __all__ = [
     "QuadraticLoss",
     "SquaredLoss",
     "check_bounds",
-    "gradient_bound",
-    "smoothness",
     "value",
 ]
