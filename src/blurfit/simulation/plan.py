@@ -8,6 +8,7 @@ contributors' own shares of it have in total.
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
@@ -61,6 +62,7 @@ def fit_in_waves(plan: Plan, values: FloatArray, generator: np.random.Generator)
     return Fitted(learn_plan(plan, course.releases), course.releases)
 
 
-def _sums(agreement: Agreement, values: FloatArray, rows: FloatArray) -> FloatArray:
+def _sums(agreement: Agreement, values: FloatArray, rows: npt.NDArray[np.int64]) -> FloatArray:
     parts = np.array_split(rows, max(1, len(rows) // ROWS_AT_ONCE))
-    return np.sum([agreement.form.products(values[part]).sum(axis=0) for part in parts], axis=0)
+    sums = [agreement.form.products(values[part]).sum(axis=0) for part in parts]
+    return np.asarray(np.sum(sums, axis=0))
