@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from measure import Row, best_times, show
 from rich.console import Console
 
 from blurfit import Agreement, Numeric, Schema, calibrate
-from blurfit.learning.exact import enclose
 from blurfit.learning.solver import minimise
 from blurfit.learning.statistics import Statistics
 from blurfit.simulation.sampler import sampler_for, totals_of_products

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi, norm
 
-from blurfit import Setting, Statistics, calibrate
+from blurfit import Setting, calibrate
 from blurfit.learning.solver import minimise
+from blurfit.learning.statistics import Statistics
 from blurfit.simulation.sampler import InputSampler
 from blurfit.theory import paper
 

@@ -68,7 +68,8 @@ def main(draws: int, per_record: bool, out: Path) -> None:
     known = Population.of_table(acs.schema, public.table, "public rows")
     test = Population.of_table(acs.schema, tested.table, "test rows")
     products = products_of(acs)
-    best = float(test.error(np.linalg.solve(products[:-1, :-1], products[:-1, -1]))[0])
+    unblurred = np.asarray(np.linalg.solve(products[:-1, :-1], products[:-1, -1]), dtype=np.float64)
+    best = float(test.error(unblurred)[0])
     constant, generator = test.constant, np.random.default_rng(2017)
     rows: list[list[str]] = []
     for mechanism in MECHANISMS:

@@ -76,7 +76,7 @@ def test_no_other_pair_of_answers_is_farther_apart(form: JointForm) -> None:
     if levels:
         one_hot = np.eye(levels)
         rows = np.array([[*row, *level] for row in rows for level in one_hot])
-    counts = np.where(form.on_diagonal, 1.0, 2.0)
+    counts = form.counts
     products = form.products(rows) * np.sqrt(counts)
     largest = max(np.linalg.norm(products - one, axis=1).max() for one in products)
     first, second = farthest_answers(form)

@@ -104,6 +104,9 @@ def test_refusals_are_readable(visit) -> None:
         page = visit(**options).go(f"/c/{'0' * 64}")
         expect(page.get_by_role("alert")).to_be_visible()
         look_at(page, "refusal", width, scheme)
+        page = visit(**options).go("/nothing")
+        expect(page.get_by_role("heading", name="There is nothing at this address")).to_be_visible()
+        look_at(page, "missing", width, scheme)
 
 
 @pytest.mark.parametrize(

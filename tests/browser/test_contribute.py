@@ -282,6 +282,53 @@ def test_without_a_good_invitation_the_numbers_wait_for_one(
     assert service.count(agreement) == 1
 
 
+def test_nobody_answers_without_an_invitation_where_one_is_needed(visit, service, propose) -> None:
+    agreement = propose()
+    service.open(agreement, invited=True)
+    page = visit().go(f"/c/{agreement.fingerprint}")
+    expect(page.get_by_text("An invitation is needed")).to_be_visible()
+    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
+
+
+def test_answers_stay_as_they_were_typed(visit, service, propose, fill_in) -> None:
+    """A comma is a decimal sign, and what lies outside is asked about, never changed silently."""
+    agreement = propose()
+    service.open(agreement)
+    page = visit().go(f"/c/{agreement.fingerprint}")
+    fill_in(page, agreement.schema.target.name)
+    age = page.get_by_label("age", exact=True)
+    age.fill("34,5")
+    expect(page.get_by_text("Read as 34.5")).to_be_visible()
+    age.press("ArrowUp")
+    age.hover()
+    page.mouse.wheel(0, 100)
+    expect(age).to_have_value("34,5")
+    page.get_by_role("button", name=BLUR).click()
+    expect(page.locator(".belief", has_text="age")).to_contain_text("Your answer: 34.5")
+    page.get_by_role("button", name="Change my answers").click()
+    age.fill("345")
+    page.get_by_role("button", name=BLUR).click()
+    expect(page.get_by_text("18 to 80. Use 80?")).to_be_visible()
+    expect(age).to_have_value("345")
+    expect(page.get_by_role("heading", name="What will leave")).to_have_count(0)
+    page.get_by_role("button", name="Use 80").click()
+    expect(age).to_have_value("80")
+    page.get_by_role("button", name=BLUR).click()
+    expect(page.locator(".belief", has_text="age")).to_contain_text("Your answer: 80")
+
+
+def test_yes_or_no_is_chosen_by_the_person(visit, service, propose) -> None:
+    agreement = propose()
+    service.open(agreement)
+    page = visit().go(f"/c/{agreement.fingerprint}")
+    choices = page.get_by_role("group", name="married").get_by_role("radio")
+    expect(choices).to_have_count(2)
+    for choice in choices.all():
+        expect(choice).not_to_be_checked()
+    page.get_by_role("button", name=BLUR).click()
+    expect(page.get_by_text("Please choose one for “married”.")).to_be_visible()
+
+
 def test_a_closed_collection_asks_nothing(visit, service, propose) -> None:
     agreement = propose()
     service.open(agreement)

@@ -24,7 +24,7 @@ from blurfit import (
     Submission,
 )
 from blurfit.agreement.grid import Grid
-from blurfit.agreement.promises import local_in_words
+from blurfit.agreement.promises import condition_in_words, local_in_words
 from blurfit.contributor import noise
 from blurfit.contributor.share import shared_with
 from blurfit.messages.submissions import Submissions
@@ -648,6 +648,33 @@ def test_promises_are_pythons(run, agreements) -> None:
         got = run("words", "return words.promiseOf(JSON.parse(given));", agreement.to_json())
         assert got["epsilon"] == pytest.approx(agreement.epsilon, rel=1e-11)
         assert got["delta"] == pytest.approx(agreement.delta, rel=1e-11)
+
+
+def test_the_agreement_in_words_names_who_collects(run, agreements) -> None:
+    """With two databases both are named, and never the sentence about the one that sees all."""
+    seen = set()
+    for agreement in agreements:
+        mu = agreement.calibration.local.mu
+        body = "return words.agreementInWords(JSON.parse(given[0]), given[1]);"
+        rows = dict(run("words", body, [agreement.to_json(), mu]))
+        text = " ".join((*rows, *rows.values()))
+        assert rows["Each sends"] == f"{agreement.width:,} blurred numbers, once"
+        assert f"{agreement.quorum:,} contributors" in rows["Nothing is published"]
+        seen.add(agreement.trust)
+        if agreement.trust == "shared":
+            assert all(name in text and url in text for name, url in DATABASES)
+            assert condition_in_words(agreement.quorum) in rows["Promise against either of them"]
+            together = rows["One submission, if both put their shares together"]
+            assert local_in_words(agreement.calibration.local, "Together they") in together
+            assert "the database" not in text.lower().replace("the databases", "")
+        else:
+            assert "Promise against either of them" not in rows
+            alone = rows["One submission, seen by the database"]
+            assert local_in_words(agreement.calibration.local) in alone
+        others = [name for name in agreement.schema.targets if name != agreement.schema.target.name]
+        if agreement.mechanism == "moment" and others:
+            assert f"predict {', '.join(others)} by" in rows["What may be published"]
+    assert seen == {"one", "shared"}
 
 
 @pytest.mark.statistical

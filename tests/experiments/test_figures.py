@@ -1,6 +1,6 @@
 """The four figures at three trials and small n, against golden files.
 
-Run this file as a script to write them again: `python tests/experiments/test_paper.py`.
+Run this file as a script to write them again: `python tests/experiments/test_figures.py`.
 """
 
 from pathlib import Path

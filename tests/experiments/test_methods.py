@@ -25,7 +25,8 @@ def test_from_sums_is_what_an_estimator_would_publish(people) -> None:
     model = InputPerturbationRegressor(
         epsilon=1.0, delta=0.01, bounds=(-1, 1), target_bounds=(-1, 1), random_state=5
     ).fit(X, people.y[chosen])
-    assert model.coef_ / people.intercept == pytest.approx(found[:-1], abs=1e-6)
+    # weights are published on a lattice: rounding may take them to the next of its points
+    assert model.coef_ / people.intercept == pytest.approx(found[:-1], abs=1e-5)
 
 
 @pytest.mark.parametrize("label", [False, True])

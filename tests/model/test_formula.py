@@ -1,10 +1,10 @@
 """Formulas over a release: columns and sums of columns, and nothing that would need records."""
 
 import pytest
-from support.joint_release import SCHEMA
 
 from blurfit.errors import InvalidValueError
 from blurfit.model.formula import Formula, parsed
+from support.joint_release import SCHEMA
 
 
 @pytest.mark.parametrize(

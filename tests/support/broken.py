@@ -214,7 +214,7 @@ def _diagonal_like_the_rest() -> Broken:
     agreement = small_agreement(1, neighbours="zero-out", constant=0.05, weights=_HEAVY_TARGET)
     pair = collection_pairs(agreement)[0]
     form, generator = agreement.form, np.random.default_rng(SEED)
-    less = np.where(form.on_diagonal, 1 / np.sqrt(2), 1.0)
+    less = np.where(form.counts == 1, 1 / np.sqrt(2), 1.0)
     scales = releases.noise_scales(agreement) * np.sqrt(agreement.quorum)
 
     def drawn(factor: FloatArray | float) -> Draw:

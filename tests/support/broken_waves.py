@@ -133,7 +133,7 @@ def broken_waves(kind: str) -> dict[str, Broken]:
 
     def broken(name: str, wrong: Draw, honest: Draw, waves: tuple[int, ...]) -> Broken:
         attacks = {"known direction": _known(course, waves)}
-        trials = 60_000 if len(waves) > 1 else 12_000  # √2 of μ is less to see than what is infinite
+        trials = 60_000 if len(waves) > 1 else 12_000  # √2 of μ is less to see
         return Broken(name, wrong, honest, course.promise, trials, True, attacks)
 
     found = [

@@ -1,4 +1,4 @@
-"""What a later wave sends stays within its reach, whatever map is announced and whatever is sent."""
+"""What a later wave sends stays within its reach, whatever the map and the record are."""
 
 import math
 

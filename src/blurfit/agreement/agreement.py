@@ -11,6 +11,7 @@ does not know; a field is never given a new meaning, nor removed, without a new 
 import hashlib
 import hmac
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -24,6 +25,8 @@ from blurfit.agreement.databases import Database, Trust, refuse_unless_shareable
 from blurfit.agreement.grid import (
     DISCRETE_SHARE,
     LATTICE_SHARE,
+    LEAST_RATIO,
+    MOST_RATIO,
     ROUNDING,
     Grid,
     enlarged,
@@ -36,7 +39,7 @@ from blurfit.agreement.numbers import (
     input_parts,
     moment_parts,
 )
-from blurfit.agreement.terms import Mechanism, Terms, require_digest
+from blurfit.agreement.terms import Mechanism, Terms, require_delta, require_digest
 from blurfit.agreement.wave import Wave
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
@@ -103,9 +106,10 @@ class Agreement:
                 "schema = Schema.from_toml(path)."
             )
         chosen = Terms.of(**choices) if terms is None else terms
-        if chosen.mechanism == "input":
-            return _propose_input(schema, chosen)
-        return _propose_moment(schema, chosen)
+        propose = _propose_input if chosen.mechanism == "input" else _propose_moment
+        found = propose(schema, chosen)
+        _refuse_unless_blurrable(found.parts)
+        return found
 
     def __repr__(self) -> str:
         return (
@@ -132,13 +136,12 @@ class Agreement:
     @property
     def epsilon(self) -> float:
         """ε of what is published, what is kept back for weights on a lattice included."""
-        kept_back = LATTICE_SHARE[self.mechanism]
-        return float(f"{self.calibration.model.epsilon / (1 - kept_back):.12g}")
+        return _stated(self.calibration.model.epsilon, LATTICE_SHARE[self.mechanism])
 
     @property
     def delta(self) -> float:
         """δ of what is published, what is kept back for discrete noise included."""
-        return float(f"{self.calibration.model.delta / (1 - DISCRETE_SHARE):.12g}")
+        return _stated(self.calibration.model.delta, DISCRETE_SHARE)
 
     @property
     def once(self) -> str:
@@ -233,6 +236,7 @@ class Agreement:
     def _verify(self) -> None:
         shared = bool(self.databases)
         require_digest(self.public_rows)
+        require_delta(self.delta)
         if self.wave is not None:
             self.wave.verify()
         if isinstance(self.calibration, InputCalibration):
@@ -253,6 +257,7 @@ class Agreement:
             self.calibration.verify(enlarged(reach))
             size = self.form.size
         self.grid.verify(self.calibration, size=size, shared=shared)
+        _refuse_unless_blurrable(self.parts)
         if shared:
             require_two(self.databases)
             refuse_unless_shareable(self.calibration, self.grid, _scale(self.form))
@@ -295,6 +300,8 @@ class Agreement:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "Agreement":
         """The inverse of `to_dict`. Nothing is trusted: call `verify`."""
+        if not isinstance(document, Mapping):
+            raise InvalidValueError("Expected an agreement: an object with named fields.")
         stated = document.get("format"), repr(document.get("version"))
         if stated != (FORMAT, repr(VERSION)):
             raise InvalidValueError(
@@ -308,7 +315,12 @@ class Agreement:
             )
         try:
             agreement = cls._read(document)
-            rfc8785.dumps(agreement.to_dict())  # only plain, finite values have a fingerprint
+            # only plain, finite values have a fingerprint, and one fingerprint has one text
+            if rfc8785.dumps(agreement.to_dict()) != rfc8785.dumps(dict(document)):
+                raise InvalidValueError(
+                    "Expected an agreement as blurfit writes it, and this one says the same in "
+                    "other values: readers could take them for something else."
+                )
         except BlurfitError:
             raise
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -476,6 +488,35 @@ def _local_delta(terms: Terms) -> float | None:
     if terms.local_delta is None and terms.local_epsilon is None:
         return terms.delta
     return terms.local_delta
+
+
+def _stated(kept: float, kept_back: float) -> float:
+    """What is promised in all, in twelve digits, of which the last is never rounded down."""
+    whole = kept / (1 - kept_back)
+    rounded = float(f"{whole:.12g}")
+    if rounded < whole * (1 - 4e-16):
+        rounded = float(f"{rounded + 10.0 ** (math.floor(math.log10(whole)) - 11):.12g}")
+    return rounded
+
+
+def _refuse_unless_blurrable(parts: tuple[Part, ...]) -> None:
+    """Refuse numbers or noise of more steps than can be drawn and added exactly, before any record
+    is read: whether one can be sent must not depend on its answers.
+    """
+    for part in parts:
+        if not part.bound < 2.0**51 * part.step:
+            raise InfeasibleError(
+                f"Expected numbers of fewer than 2**51 steps, and one may have "
+                f"{part.bound / part.step:.4g}: the noise is too small for numbers of this size. "
+                "Choose a smaller epsilon, or a smaller quorum."
+            )
+        ratios = part.deviations / part.step
+        if not (ratios.min() >= LEAST_RATIO and ratios.max() <= MOST_RATIO):
+            raise InfeasibleError(
+                f"Expected noise between {LEAST_RATIO:g} and {MOST_RATIO:g} steps, and got "
+                f"{ratios.min():.4g} to {ratios.max():.4g}: nobody could draw it exactly. Choose "
+                "a less extreme promise."
+            )
 
 
 def _alike(stated: str, fingerprint: str) -> bool:

@@ -57,6 +57,10 @@ DISCRETE_SHARE = 1e-3  # of δ, kept back for noise that is discrete
 LATTICE_SHARE = {"moment": 0.0, "input": 2.0**-10}  # of ε, kept back for weights on a lattice
 _RESOLUTION = {"moment": 2.0**-10, "input": 2.0**-13}  # of the noise's deviation, at the coarsest
 _SHARED_RESOLUTION = 2.0**-11  # of the noise, so that off the diagonal too 2¹⁰ steps are spanned
+# The noise's deviation in steps, at least and at most. It stays below 2⁵² steps as long as it stays
+# below 128 deviations, and exceeds that with probability e^{-8192}; far finer than the grid, it
+# would hardly ever show.
+LEAST_RATIO, MOST_RATIO = 2.0**-10, 2.0**45
 _WEIGHT_RESOLUTION = 2.0**-20  # b₀, of the weight bound
 _ERRORS_IN_A_SCALE = 2.0**12  # times d/min(1, ε): how far errors of the weights are below b
 _REFUSED_AT_MOST = 1e-12, 1e-4  # by the screen: its probability, and its share of δ

@@ -34,6 +34,7 @@ Mechanism = Literal["moment", "input"]
 MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
+LEAST_DELTA = 1e-30
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,11 +106,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         positive(epsilon=self.epsilon)
         inside_unit_interval(delta=self.delta)
         whole(quorum=self.quorum)
-        if self.quorum > 2**53:
+        if self.quorum >= 2**53:
             raise InvalidValueError(
-                f"Expected quorum={self.quorum} of at most 2**53, the largest whole number that "
-                "every party can write down."
+                f"Expected quorum={self.quorum} below 2**53, so that every party can write it down."
             )
+        require_delta(self.delta)
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(NEIGHBOURS, neighbours=self.neighbours)
         one_of(RULES, rule=self.rule)
@@ -144,6 +145,19 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 TERMS: tuple[str, ...] = Terms.__struct_fields__
+
+
+def require_delta(delta: float) -> None:
+    """Refuse a δ below what the random bits themselves are worth.
+
+    Noise comes of a block cipher in counter mode, whose blocks differ from chance by up to 10⁻³⁷ in
+    one submission (`blurfit.contributor.bits`): a smaller δ would be a promise about the cipher.
+    """
+    if delta < LEAST_DELTA:
+        raise InvalidValueError(
+            f"Expected delta={delta!r} of at least {LEAST_DELTA:g}: noise from a cipher's bits "
+            "cannot promise less."
+        )
 
 
 def require_digest(public_rows: Any) -> None:

@@ -85,7 +85,8 @@ def exact_mu(agreement: Agreement, pair: Pair) -> float:
 def _farthest(agreement: Agreement) -> tuple[FloatArray, FloatArray]:
     """Two records that are as far apart as any in the noise's geometry: an extreme one first.
 
-    input: (q, p) and (−q, −p), both at full length.
+    input: (q, p) and (−q, −p), both at full length. A later wave of `moment`, whose map bends
+    records: the farthest of some hundred random corners.
     """
     if not isinstance(agreement.calibration, InputCalibration):
         form = agreement.form
@@ -126,11 +127,10 @@ def farthest_answers(form: JointForm) -> tuple[FloatArray, FloatArray]:
     blocks = _questions(form)
     first = np.zeros(len(form.columns))
     first[[block[0] for block in blocks]] = 1.0
-    counts = form.counts
     here = form.products(first)
 
     def distance(others: FloatArray) -> FloatArray:
-        return np.asarray(((form.products(others) - here) ** 2) @ counts)
+        return np.asarray(((form.products(others) - here) ** 2) @ form.counts)
 
     best, farthest = -1.0, first
     for start in _starts(form, blocks, first):

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from blurfit.agreement.promises import (
+    at_most,
     either_in_words,
     local_in_words,
     relation_in_words,
@@ -152,8 +153,8 @@ def _promise(calibration: Calibration, model: ModelGuarantee) -> str:
 def _submission(calibration: Calibration) -> str:
     local = calibration.local
     return (
-        f"One submission alone is at most μ = {local.mu:.4g} Gaussian private: "
-        f"ε = {local.epsilon:.4g} at δ = {local.delta:g}. {local_in_words(local)}"
+        f"One submission alone is at most μ = {at_most(local.mu)} Gaussian private: "
+        f"ε = {at_most(local.epsilon)} at δ = {local.delta:g}. {local_in_words(local)}"
     )
 
 

@@ -30,6 +30,7 @@ from blurfit.schema.columns import Feature
 from blurfit.schema.joint import kind_of
 from blurfit.schema.schema import Schema
 from blurfit.theory.gaussian import mu_of
+from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.public_weights import public_weights
 
@@ -134,6 +135,7 @@ class MomentPerturbation(PerturbationEstimator):
 def clean_totals(agreement: Agreement, values: AnyArray, signal: Signal) -> Totals:
     """The sums of what the rows would send, in one pass and before any noise."""
     form = agreement.form
+    assert isinstance(form, JointForm)  # the form of a first wave, and of the only one
     sums = joint_totals(values, signal.encoded, agreement.schema.features)
     scale = np.array([form.constant, *(column.weight for column in form.columns)])
     matrix = sums.matrix(len(values)) * np.outer(scale, scale)

@@ -166,7 +166,6 @@ def told_apart(schema: Schema, formula: Formula) -> list[int]:
 
 def in_units(found: Inference, told: Units, kept: Sequence[int]) -> Inference:
     """An inference in the user's units: an affine map, which covariances follow."""
-    assert found.residual_variance is not None  # a line's
     chosen = [0, *(place + 1 for place in kept)]
     matrix, variance = told.matrix[:, chosen], found.residual_variance
     return Inference(

@@ -33,7 +33,7 @@ from blurfit.model.published import PublishedModel, software
 from blurfit.schema.joint import questions
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
-from blurfit.theory.setting import ModelGuarantee
+from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 from blurfit.validate import whole
 
 FORMAT, VERSION = "blurfit-moments", 1
@@ -86,6 +86,16 @@ class PublishedMoments:
     def mark(self) -> str:
         """SHA-256 of the release's own text: what a later wave says that it follows."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @property
+    def quorum_in_words(self) -> str:
+        """How many honest people the promise needs."""
+        return f"{self.agreement.quorum:,}"
+
+    @property
+    def local(self) -> LocalGuarantee:
+        """What one submission keeps by itself."""
+        return self.agreement.calibration.local
 
     @property
     def guarantee(self) -> ModelGuarantee:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
 from blurfit.schema.joint import Question, Units, columns_of, question, units, values
 from blurfit.schema.schema import Categorical, Coefficients, Numeric
-from blurfit.theory.setting import ModelGuarantee
+from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 from blurfit.validate import inside_unit_interval, one_of, whole
 from blurfit.version import __version__
 
@@ -36,6 +36,17 @@ Link = Literal["linear", "logistic", "log"]
 LINKS: tuple[Link, ...] = ("linear", "logistic", "log")
 LARGEST_LOGARITHM = 500.0  # of an expected count: whatever is asked, it is a number
 FORMAT, VERSION = "blurfit-model", 1
+
+
+class WaveShare(NamedTuple):
+    """One wave of a plan: how many contributed, how many honest ones its noise needs, and what one
+    of its submissions keeps by itself.
+    """
+
+    count: int
+    quorum: int
+    local_mu: float
+    local_epsilon: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +66,7 @@ class PublishedModel:
         references: the level of each categorical feature that others are compared with.
         software: by what it was learned.
         caveat: why the promise does not hold for this model, where it does not.
-        waves: how many contributed in each wave of a plan; each of them in one wave alone.
+        waves: who contributed in each wave of a plan; each of them in one wave alone.
     """
 
     agreement: Agreement
@@ -70,7 +81,7 @@ class PublishedModel:
     references: Mapping[str, str] = field(default_factory=dict)
     software: str = field(default_factory=lambda: software())
     caveat: str | None = None
-    waves: tuple[int, ...] = ()
+    waves: tuple[WaveShare, ...] = ()
 
     def __post_init__(self) -> None:
         whole(count=self.count)
@@ -79,7 +90,7 @@ class PublishedModel:
             raise InvalidValueError(
                 f"Expected another link than {self.link!r} for {self.target!r}."
             )
-        if self.waves and sum(self.waves) != self.count:
+        if self.waves and sum(one.count for one in self.waves) != self.count:
             raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
         if self.count < self.agreement.quorum:
             raise InvalidValueError(
@@ -135,6 +146,23 @@ class PublishedModel:
         """The names of the encoded columns v, a level's for each level."""
         asked = (question(self.agreement.schema, name) for name in self.features)
         return tuple(column for one in asked for column in columns_of(one))
+
+    @property
+    def quorum_in_words(self) -> str:
+        """How many honest people the promise needs: in each wave, where there are several."""
+        if not self.waves:
+            return f"{self.agreement.quorum:,}"
+        each = [f"{one.quorum:,} in wave {place}" for place, one in enumerate(self.waves, start=1)]
+        return " and ".join(each)
+
+    @property
+    def local(self) -> LocalGuarantee:
+        """What one submission keeps by itself: in the wave where it keeps least."""
+        local = self.agreement.calibration.local
+        if not self.waves:
+            return local
+        weakest = max(self.waves, key=lambda one: one.local_mu)
+        return LocalGuarantee(weakest.local_mu, weakest.local_epsilon, local.delta)
 
     @cached_property
     def guarantee(self) -> ModelGuarantee:
@@ -296,7 +324,7 @@ class PublishedModel:
             "caveat": self.caveat,
             "fingerprint": self.fingerprint,
             "count": self.count,
-            "waves": list(self.waves),
+            "waves": [one._asdict() for one in self.waves],
             "target": self.target,
             "features": list(self.features),
             "references": dict(self.references),
@@ -341,7 +369,7 @@ class PublishedModel:
                 references=dict(document["references"]),
                 software=str(document["software"]),
                 caveat=document["caveat"],
-                waves=tuple(document["waves"]),
+                waves=tuple(WaveShare(**one) for one in document["waves"]),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, InvalidValueError):

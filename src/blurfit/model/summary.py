@@ -50,7 +50,7 @@ class Summary:
         proved = "" if promise.proved else " (NOT proved)"
         people = f"{model.count:,} (at least {agreement.quorum:,} were required)"
         if model.waves:
-            each = ", ".join(f"{one:,}" for one in model.waves)
+            each = ", ".join(f"{one.count:,} of at least {one.quorum:,}" for one in model.waves)
             people = f"{model.count:,} in {len(model.waves)} waves ({each}), each person in one"
         facts = (
             ("people", people),

@@ -7,9 +7,10 @@ Everything here is a function of a plan and of published releases, so anybody ca
 **What `follows` compares, and how exactly.** The plan's fingerprint, the marks (SHA-256) of the
 releases, the promise, the quorum, the noise and the grid: to the last bit, because the agreement is
 put together anew with the announced map, and must have the announced fingerprint. The map itself is
-computed again from the releases and compared within `TOLERANCE` of its largest number in each
-field, because linear algebra rounds differently on different machines. *Privacy does not rest on
-the map*: `Agreement.verify` finds the noise sufficient for any map whatever
+computed again from the releases, and must be equal to the last bit as well: its numbers are rounded
+to 24 bits (`blurfit.learning.waves.next_map`), so that machines whose linear algebra rounds
+differently agree, but for one plan in some thousands; then a contributor's program refuses, which
+is safe. *Privacy does not rest on the map*: `Agreement.verify` finds the noise sufficient for any map whatever
 (`blurfit.theory.wave_form`), and every submission carries the fingerprint of the map, so none of a
 wave's submissions is older than its map. What the check adds is that nobody could hide a choice in
 the map: it is what the published releases say.
@@ -39,12 +40,10 @@ from blurfit.learning.waves import (
     on_curve,
 )
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import Link, PublishedModel
+from blurfit.model.published import Link, PublishedModel, WaveShare
 from blurfit.schema.joint import columns_of, units
 from blurfit.theory.maps import WaveMap
 from blurfit.theory.wave_form import WaveForm
-
-TOLERANCE = 1e-6  # of the largest number in each field of a map
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +157,15 @@ def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedMod
         inference=inference,
         refusal=refusal,
         software=releases[-1].software,
-        waves=tuple(release.count for release in releases),
+        waves=tuple(
+            WaveShare(
+                release.count,
+                release.agreement.quorum,
+                release.agreement.calibration.local.mu,
+                release.agreement.calibration.local.epsilon,
+            )
+            for release in releases
+        ),
     )
 
 
@@ -224,27 +231,16 @@ def _spread(plan: Plan, coefficients: FloatArray) -> FloatArray:
 
 
 def _require_alike(expected: WaveMap | None, announced: WaveMap) -> None:
-    """Refuse a map that is not what the releases say, within `TOLERANCE`."""
+    """Refuse a map that is not what the releases say, number by number."""
     ours = {} if expected is None else expected.to_dict()
     theirs: dict[str, Any] = announced.to_dict()
-    wrong = "kind" if ours.get("kind") != theirs["kind"] else None
-    for name in set(ours) - {"kind"} if wrong is None else ():
-        one, other = _numbers(ours[name]), _numbers(theirs[name])
-        if one.shape != other.shape or np.abs(one - other).max() > TOLERANCE * np.abs(one).max():
-            wrong = name
-    if wrong is not None:
+    wrong = sorted(name for name in theirs if ours.get(name) != theirs[name])
+    if wrong:
         raise NotCertifiedError(
-            f"Expected the map that follows from the published releases, and its {wrong!r} is "
+            f"Expected the map that follows from the published releases, and its {wrong[0]!r} is "
             "another. Whoever announced it chose it by something else; send nothing under this "
             "agreement."
         )
-
-
-def _numbers(entry: Any) -> FloatArray:
-    """Whatever a map writes in one field, in a row."""
-    if isinstance(entry, list):
-        return np.concatenate([_numbers(one) for one in entry])
-    return np.array([float(entry)])
 
 
 def _text(word: Any) -> bytes:

@@ -133,7 +133,7 @@ class Schema:
                 f"{self.target.name!r} among them: they say what may be predicted."
             )
         object.__setattr__(self, "targets", targets)
-        names = Counter([self.target.name, *(feature.name for feature in self.features)])
+        names = Counter([INTERCEPT, self.target.name, *(one.name for one in self.features)])
         encoded = [c for feature in self.features for c in feature.columns]
         if isinstance(self.target, Categorical):
             encoded += self.target.columns

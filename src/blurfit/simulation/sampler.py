@@ -19,6 +19,7 @@ from blurfit.learning.statistics import Statistics
 from blurfit.learning.sums import Totals
 from blurfit.model.learner import statistics_of
 from blurfit.theory import triangle
+from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
 
 FloatArray = npt.NDArray[np.float64]
@@ -49,8 +50,13 @@ def totals_of_products(agreement: Agreement, count: int, products: FloatArray) -
     an agreement can name, and x = s·(v, 1) (`blurfit.schema.schema.Schema`).
     """
     if agreement.mechanism == "moment":
-        scale = agreement.form.scale
-        sums = agreement.form.take(scale[:, None] * products * scale)
+        form = agreement.form
+        if not isinstance(form, JointForm):
+            raise InvalidValueError(
+                "Expected the agreement of a first wave: what a later one sends does not follow "
+                "from second moments. Use `exact_totals`."
+            )
+        sums = form.take(form.scale[:, None] * products * form.scale)
         return Totals(count, sums, agreement.fingerprint)
     schema, loss = agreement.schema, agreement.loss
     features = [*range(1, len(products) - 1), *([0] if schema.intercept else [])]

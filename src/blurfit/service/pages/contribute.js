@@ -87,6 +87,7 @@ async function start() {
         h("p", {}, "Open the link that you were sent: it carries your invitation behind a # sign."),
       ),
     );
+    return; // nobody answers in vain
   }
   form();
 }
