@@ -350,7 +350,7 @@ def test_clipping_is_what_happens_outside(kind) -> None:
     if "Moment" in kind.__name__:  # a last bit of the sums would seed other chains
         np.testing.assert_allclose(clipped.moments_.sums, same.moments_.sums)
     else:
-        np.testing.assert_allclose(clipped.coef_, same.coef_)
+        np.testing.assert_allclose(clipped.coef_, same.coef_, rtol=1e-3)  # up to the last noise
 
 
 def small(mechanism: str, quorum: int) -> tuple[Agreement, Totals]:
@@ -424,7 +424,7 @@ def test_each_row_by_itself_gives_the_same_distribution(kind) -> None:
         fitted = make(kind, **target, **way).fit(X, y)
         return fitted.moments_.sums if is_moment else fitted.model_.weights[0]
 
-    trials = 120
+    trials = 60
     long_way = np.array([released(per_record=True) for _ in range(trials)])
     at_once = np.array([released(random_state=seed) for seed in range(trials)])
     for left, right in zip(long_way.T, at_once.T, strict=True):

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.model.published import PublishedModel, software
+from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_html, as_markdown, as_yaml
 from blurfit.schema.schema import Numeric, Schema
 
@@ -15,10 +15,22 @@ SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("<income>", 0,
 
 
 def model(**arguments) -> PublishedModel:
-    agreement = Agreement.propose(
-        SCHEMA, epsilon=1, delta=1e-6, quorum=20_000, weight_bound=2.0, **arguments
+    if arguments.get("mechanism") == "input":
+        arguments["weight_bound"] = 2.0
+    agreement = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20_000, **arguments)
+    return of(agreement)
+
+
+def of(agreement: Agreement) -> PublishedModel:
+    schema = agreement.schema
+    return PublishedModel(
+        agreement=agreement,
+        target=schema.target.name,
+        features=tuple(feature.name for feature in schema.features),
+        weights=np.ones((1, 2)),
+        count=25_000,
+        method="by hand",
     )
-    return PublishedModel(agreement, np.ones(2), 25_000, 0.0, None, software())
 
 
 def words(text: str) -> str:
@@ -96,12 +108,11 @@ def test_no_name_becomes_markup() -> None:
         epsilon=1,
         delta=1e-6,
         quorum=20_000,
-        trust="shared",
         databases=[(NASTY, "https://first.example"), ("B", "https://second.example")],
     )
-    found = as_html(PublishedModel(agreement, np.zeros(2), 20_001, 0.0, None, "blurfit"))
+    found = as_html(of(agreement))
     assert found.count(f"<strong>{html.escape(NASTY)}</strong>") == 1
-    assert found.count(html.escape(NASTY)) == 3
+    assert found.count(html.escape(NASTY)) == 5
     for markup in ("<img", "<a ", "<em>", "<b>"):
         assert markup not in found
 
@@ -113,10 +124,9 @@ def test_two_databases_say_what_holds_against_whom() -> None:
         epsilon=0.5,
         delta=1e-7,
         quorum=20_000,
-        trust="shared",
         databases=databases,
     )
-    model = PublishedModel(agreement, np.zeros(2), 20_001, 0.0, None, "blurfit")
+    model = of(agreement)
     told, local = " ".join(as_markdown(model).split()), agreement.calibration.local
     assert "**Either of the two databases alone.** Office gets a masked share" in told
     assert "ε = 0.5, δ = 1e-07, holds against each of the two as well" in told

@@ -209,9 +209,11 @@ def blurred(agreement: Agreement, clean: Totals, random_state: Any) -> Totals:
 
     For people: exact discrete Gaussian noise on the agreement's grid, as each of them would have
     drawn it, for all together. Rounding the sums to the grid moves two neighbours apart by no more
-    than rounding the records would. For `input` only Σp̃ is drawn so: the noise on q has to be
-    Gaussian for the curvature's sake, which no last bit of it decides, and the learner rounds the
-    weights. For experiments (a seed): the sampler's own draw.
+    than rounding the records would. For `input` only Σp̃ is drawn so, on a step that moves it by at
+    most 2⁻¹⁴ of the bound on p (ξ = 2⁻¹¹ is paid for), and dithered within it, as p̃ is; adding the
+    dither rounds the sum once, which `blurfit.agreement.grid` counts. The noise on q has to be
+    Gaussian for the curvature's sake, and the weights' last noise hides its bits. For experiments
+    (a seed): the sampler's own draw.
     """
     found, growth = agreement.calibration, math.sqrt(clean.count)
     if random_state is not None:
@@ -221,9 +223,11 @@ def blurred(agreement: Agreement, clean: Totals, random_state: Any) -> Totals:
         sums = exactly(clean.sums, part.deviations * growth, part.step)
         return Totals(clean.count, sums, clean.fingerprint)
     drawn = sampler_for(agreement, clean).draw(generator_for(None))
-    step = max(agreement.grid.dither, power_of_two_below(found.sigma_b) * 2.0**-40)
-    d = agreement.schema.dimension
+    d, grid = agreement.schema.dimension, agreement.grid
+    rounding = power_of_two_below(found.setting.p_bound * 2.0**-14 / math.sqrt(d))
+    step = max(grid.dither, min(grid.linear, rounding))
     moment = exactly(clean.sums[-d:], found.p_noise * growth, step)
+    moment = moment + noise.dither(np.zeros(d), step, max(grid.dither, step * 2.0**-52))
     return Totals(clean.count, np.append(drawn.sums[:-d], moment), clean.fingerprint)
 
 
