@@ -1,10 +1,10 @@
 """Formulas over a release: columns and sums of columns, and nothing that would need records."""
 
 import pytest
-from support.joint_release import SCHEMA
 
 from blurfit.errors import InvalidValueError
 from blurfit.model.formula import Formula, parsed
+from support.joint_release import SCHEMA
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,10 @@ from blurfit.model.formula import Formula, parsed
         ("income ~ age + C(region)", Formula("income", ("age", "region"))),
         ("income ~ .", Formula("income", ("age", "education", "region", "married"))),
         ("age ~ region + region", Formula("age", ("region",))),
-        ("married ~ C(region, 'west') + age", Formula("married", ("region", "age"), {"region": "west"})),
+        (
+            "married ~ C(region, 'west') + age",
+            Formula("married", ("region", "age"), {"region": "west"}),
+        ),
     ],
 )
 def test_what_can_be_asked(text, expected) -> None:

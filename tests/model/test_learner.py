@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from blurfit.learning.learner import LIFT, learn, spectral_ridge
 from scipy.stats import ks_2samp
 
 from blurfit import InfeasibleError, InvalidValueError, LocalGuarantee
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import Grid, weight_step
 from blurfit.contributor.perturb import perturb, perturb_table
-from blurfit.learning.learner import LIFT, learn, spectral_ridge
 from blurfit.learning.statistics import Statistics
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.simulation.sampler import sampler_for

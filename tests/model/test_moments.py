@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from support.joint_release import SCHEMA, TRUTH, people, release
 
 from blurfit import Categorical, Numeric, PublishedModel, PublishedMoments, Schema
 from blurfit.errors import InvalidValueError
+from support.joint_release import SCHEMA, TRUTH, people, release
 
 MOMENTS = release()
 

@@ -1,10 +1,10 @@
 """One table, three dresses."""
 
 import pytest
-from support.joint_release import release
 
 from blurfit import Binary, Numeric, Schema
 from blurfit.model.summary import number, probability
+from support.joint_release import release
 
 MOMENTS = release(20_000)
 
