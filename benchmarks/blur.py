@@ -12,8 +12,8 @@ from measure import Row, best_times, show
 from randomgen import ChaCha  # type: ignore[import-untyped]
 
 from blurfit import Agreement, perturb, perturb_table
+from blurfit.agreement.terms import MECHANISMS
 from blurfit.datasets import make_census
-from blurfit.theory.calibration import MECHANISMS
 
 
 def tables(rows: int) -> Iterator[Row]:
@@ -27,10 +27,9 @@ def tables(rows: int) -> Iterator[Row]:
             delta=1e-6,
             quorum=rows,
             mechanism=mechanism,
-            weight_bound=3.0,
+            weight_bound=3.0 if mechanism == "input" else None,
         )
-        d = agreement.dimension
-        numbers = 2 * d if mechanism == "input" else d * (d + 3) // 2
+        numbers = agreement.width
         room = np.empty((rows, numbers))
         ours, alone = best_times(
             partial(perturb_table, agreement, census.table),

@@ -19,7 +19,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.datasets import make_census
 from blurfit.experiments.cohort import Population, Window
 from blurfit.experiments.methods import INPUT, Promise, agreement, from_sums
-from blurfit.theory.calibration import InputCalibration
+from blurfit.theory.input_calibration import InputCalibration
 
 TRIALS = 100
 
@@ -52,8 +52,8 @@ def naive(people: Population, window: Window, contract: Agreement, seed: int) ->
 
 def shared(people: Population, window: Window, contract: Agreement, seed: int) -> float:
     """From running sums, by the exact sampler and the exact minimiser."""
-    sums = people.training_sums(window).statistics(label=False)
-    weights = from_sums(contract, sums, None, np.random.default_rng(seed))
+    sums = people.training_sums(window)
+    weights = from_sums(contract, sums, None, np.random.default_rng(seed), label=False)
     return people.test_sums(window).rmse(weights)
 
 

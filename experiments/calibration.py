@@ -1,4 +1,5 @@
-"""Certified excess risk against n: the paper's rule, its repair, and moments.
+"""Certified excess risk of `input` against n, by the paper's rule and its repair, and what a
+submission's own ε is, that of joint moments too.
 
 `make figures`: config → CSV → plot, into build/figures. Public facts only, no data.
 """
@@ -11,7 +12,11 @@ import click
 import matplotlib as mpl
 from rich.progress import track
 
-from blurfit import calibrate
+from blurfit import calibrate, calibrate_moment
+from blurfit.theory.gaussian import mu_of
+from blurfit.theory.joint import sensitivity
+from blurfit.theory.moment_calibration import Reach
+from blurfit.theory.public_weights import public_weights
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -19,10 +24,11 @@ import matplotlib.pyplot as plt
 EPSILONS = (0.1, 1.0)
 DELTA, DIMENSION = 0.01, 14
 QUORUMS = tuple(2**k for k in range(7, 22, 2))
+MOMENT = "moment"
 LINES: dict[str, dict[str, Any]] = {
-    "input, published (not proved)": {"mechanism": "input", "rule": "published"},
-    "input, certified": {"mechanism": "input"},
-    "moment": {"mechanism": "moment", "parallel": True},
+    "input, published (not proved)": {"rule": "published"},
+    "input, certified": {},
+    MOMENT: {},
 }
 
 
@@ -33,6 +39,14 @@ def compute(path: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(["line", "epsilon", "quorum", "excess_risk", "local_epsilon"])
         for line, epsilon, quorum in track(cases, description="Calibrating"):
+            if line == MOMENT:  # whose models are chosen afterwards: no bound holds for all
+                weights = public_weights(
+                    ["numeric"] * (DIMENSION - 1), quorum, mu_of(epsilon, DELTA)
+                )
+                reach = Reach(*[sensitivity(weights.constant, 1.0)] * 2)
+                local = calibrate_moment(epsilon, DELTA, reach=reach, quorum=quorum).local
+                writer.writerow([line, epsilon, quorum, "", local.epsilon])
+                continue
             found = calibrate(
                 epsilon,
                 DELTA,
@@ -54,15 +68,18 @@ def plot(source: Path, target: Path) -> None:
     for column, epsilon in enumerate(EPSILONS):
         for line in LINES:
             chosen = [r for r in rows if r["line"] == line and float(r["epsilon"]) == epsilon]
-            quorums = [int(r["quorum"]) for r in chosen]
             for row, quantity in enumerate(("excess_risk", "local_epsilon")):
-                values = [float(r[quantity]) for r in chosen]
+                known = [r for r in chosen if r[quantity]]
+                if not known:
+                    continue
+                quorums = [int(r["quorum"]) for r in known]
+                values = [float(r[quantity]) for r in known]
                 axes[row, column].loglog(quorums, values, marker="o", markersize=4, label=line)
         axes[0, column].set_title(f"model ε = {epsilon:g}, δ = {DELTA:g}, d = {DIMENSION}")
         axes[1, column].set_xlabel("quorum n")
     axes[0, 0].set_ylabel("certified excess risk (probability 0.9)")
     axes[1, 0].set_ylabel(f"exact ε of one submission, δ = {DELTA:g}")
-    axes[0, 0].legend()
+    axes[1, 0].legend()
     for axis in axes.flat:
         axis.grid(alpha=0.3, which="both")
     figure.tight_layout()

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi, norm
 
-from blurfit import Setting, Statistics, calibrate
+from blurfit import Setting, calibrate
 from blurfit.learning.solver import minimise
+from blurfit.learning.statistics import Statistics
 from blurfit.simulation.sampler import InputSampler
 from blurfit.theory import paper
 
@@ -35,8 +36,8 @@ def curvature_reached(
     generator = np.random.default_rng([SEED, n, d])
     noise = paper.scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA)
     clean = Statistics(n, gram, np.zeros(d))
-    sampler = InputSampler.of(clean, quorum=n, sigma_u=noise.sigma_u, sigma_b=1.0)
-    added = np.array([sampler.draw(generator).gram - gram for _ in range(draws)])
+    sampler = InputSampler.of(clean, q_noise=noise.sigma_u / math.sqrt(n), p_noise=0.0)
+    added = np.array([sampler.statistics(generator).gram - gram for _ in range(draws)])
     every = np.linalg.eigvalsh(added)[:, 0] >= 2 / epsilon
     return float(every.mean()), float((added[:, 0, 0] >= 2 / epsilon).mean())
 
@@ -66,7 +67,9 @@ def distance_to_objective_perturbation(n: int, epsilon: float = 10.0) -> float:
     noise = paper.scales(setting, epsilon, DELTA)
     gram, moment = np.diag([n - 1.0, 1.0]), np.array([0.9 * (n - 1), 0.0])
     clean = Statistics(n, gram, moment)
-    sampler = InputSampler.of(clean, quorum=n, sigma_u=noise.sigma_u, sigma_b=noise.sigma_b)
+    sampler = InputSampler.of(
+        clean, q_noise=noise.sigma_u / math.sqrt(n), p_noise=noise.sigma_b / math.sqrt(n)
+    )
 
     def loss(A: FloatArray, c: FloatArray) -> float:
         w = minimise(A, c, ridge=noise.ridge, weight_bound=1.0).weights
@@ -74,7 +77,7 @@ def distance_to_objective_perturbation(n: int, epsilon: float = 10.0) -> float:
 
     differences = []
     for _ in range(DRAWS):
-        drawn = sampler.draw(generator)
+        drawn = sampler.statistics(generator)
         objective = gram + noise.sigma_u**2 * np.eye(2)
         differences.append(loss(drawn.gram, drawn.moment) - loss(objective, drawn.moment))
     return float(np.mean(np.abs(differences)))
@@ -132,7 +135,6 @@ def local_epsilons() -> tuple[float, float]:
         q_bound=1,
         p_bound=1,
         weight_bound=1,
-        mechanism="input",
         rule="published",
     )
     claim = getattr(found, "local_claim", None)

@@ -15,13 +15,15 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from blurfit import Agreement, Statistics, learn, perturb_table
+from blurfit import Agreement, learn, perturb_table
+from blurfit.agreement.terms import MECHANISMS
 from blurfit.datasets import Census, load_acs
 from blurfit.forecast.population import Population
 from blurfit.forecast.sweep import propose_terms
 from blurfit.forecast.tuning import advise
-from blurfit.simulation.sampler import sampler_for
-from blurfit.theory.calibration import MECHANISMS
+from blurfit.learning.sums import Totals, block_sums, total
+from blurfit.schema.joint import values
+from blurfit.simulation.sampler import sampler_for, totals_of_products
 
 FloatArray = npt.NDArray[np.float64]
 CONTRIBUTORS, PUBLIC = 2**21, 40_000
@@ -30,25 +32,23 @@ TARGETS = (1.0, 2.0, 4.0, 8.0, 16.0)
 AT_ONCE = 2**17
 
 
-def clean_sums(people: Census) -> Statistics:
-    """Σxxᵀ and Σyx of those who take part: q = x and p = yx for the squared loss."""
-    parts = [
-        people.schema.encode(people.take(AT_ONCE, start=start).table)
-        for start in range(0, CONTRIBUTORS, AT_ONCE)
-    ]
-    gram = sum(x.T @ x for x, _ in parts)
-    moment = sum(y @ x for x, y in parts)
-    return Statistics(CONTRIBUTORS, np.asarray(gram), np.asarray(moment))
+def products_of(people: Census) -> FloatArray:
+    """Σ(1, v)(1, v)ᵀ of those who take part: what either mechanism sends follows from it."""
+    found: list[FloatArray] = []
+    for start in range(0, CONTRIBUTORS, AT_ONCE):
+        v = values(people.schema, people.take(AT_ONCE, start=start).table)
+        rows = np.column_stack([np.ones(len(v)), v])
+        found.append(rows.T @ rows)
+    return np.asarray(np.sum(found, axis=0))
 
 
-def one_by_one(agreement: Agreement, people: Census) -> Statistics:
+def one_by_one(agreement: Agreement, people: Census) -> Totals:
     """The sums of one collection in which each record is blurred by itself."""
-    total = Statistics.of_moments if agreement.mechanism == "moment" else Statistics.of_records
-    found = Statistics.empty(agreement.dimension)
+    parts = []
     for start in track(range(0, CONTRIBUTORS, AT_ONCE), description="Blurring each"):
         sent = perturb_table(agreement, people.take(AT_ONCE, start=start).table)
-        found = found + total(sent.quadratic, sent.linear)
-    return found
+        parts.append((AT_ONCE, block_sums(agreement, sent.numbers)))
+    return total(agreement, parts, exact_rows=1)
 
 
 @click.command()
@@ -67,8 +67,8 @@ def main(draws: int, per_record: bool, out: Path) -> None:
     tested = acs.take(len(acs) - CONTRIBUTORS - PUBLIC, start=CONTRIBUTORS + PUBLIC)
     known = Population.of_table(acs.schema, public.table, "public rows")
     test = Population.of_table(acs.schema, tested.table, "test rows")
-    clean = clean_sums(acs)
-    unblurred = np.asarray(np.linalg.solve(clean.gram, clean.moment), dtype=np.float64)
+    products = products_of(acs)
+    unblurred = np.asarray(np.linalg.solve(products[:-1, :-1], products[:-1, -1]), dtype=np.float64)
     best = float(test.error(unblurred)[0])
     constant, generator = test.constant, np.random.default_rng(2017)
     rows: list[list[str]] = []
@@ -85,12 +85,13 @@ def main(draws: int, per_record: bool, out: Path) -> None:
             for name, chosen in (("default", {}), ("advised", advice.terms)):
                 terms = propose_terms(acs.schema, mechanism, EPSILON, target, chosen)
                 agreement = Agreement.propose(acs.schema, quorum=CONTRIBUTORS, **terms)
-                sampler = sampler_for(agreement.calibration, clean)
+                clean = totals_of_products(agreement, CONTRIBUTORS, products)
+                sampler = sampler_for(agreement, clean)
                 weights = [learn(agreement, sampler.draw(generator)).weights for _ in range(draws)]
                 errors = test.error(np.array(weights))
                 error, half = float(errors.mean()), 1.645 * float(errors.std())
                 way = (constant - error) / (constant - best)
-                words = " ".join(f"{key}={value:g}" for key, value in chosen.items())
+                words = " ".join(f"{key}={value}" for key, value in chosen.items())
                 numbers = [f"{error:.0f}", f"{half:.0f}", f"{way:.3f}"]
                 rows.append([mechanism, f"{target:g}", name, *numbers, words])
                 if per_record and name == "advised" and target == 8:

@@ -1,8 +1,8 @@
 """A budget for several fits to the same people: what they add up to, and where it ends.
 
     with blurfit.Budget(epsilon=3, delta=1e-6) as budget:
-        scores = cross_val_score(MomentPerturbationRegressor(…), X, y)
-    budget.spent()
+        scores = cross_val_score(MomentPerturbationRegressor(…), X, y, error_score="raise")
+    print(budget)
 
 Each fit inside the block spends what its own release costs, before it draws noise; one that would
 go beyond is refused, and nothing of it is computed. A cross-validation in five folds is five
@@ -16,9 +16,19 @@ added. Together, the releases are (ε, δ)-DP where
 
 A fold's fit does not see every row, so this is an upper bound for each person. All of it must be
 about one neighbouring relation. Budgets nest: an inner one spends from the outer as well.
+
+**Who spends.** A block is the whole process's: fits in any of its threads spend, one at a time. In
+another process nobody would hear of what is spent there, so an estimator that leaves an open block
+for one (`n_jobs=2`, which joblib answers with processes) refuses to fit on arrival. Use `n_jobs=1`,
+or `joblib.parallel_config(backend="threading")`.
+
+What is protected are the fits. Scores of held-out rows, such as those of a cross-validation, are
+computed from the rows as they are: no budget covers publishing them.
 """
 
 import math
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -48,7 +58,7 @@ class Expense:
     delta: float = 0.0
 
 
-@dataclass
+@dataclass(eq=False)
 class Budget:
     """(ε, δ) for everything that is fitted inside the block.
 
@@ -63,14 +73,18 @@ class Budget:
     expenses: list[Expense] = field(default_factory=list, init=False)
     neighbours: Neighbours | None = field(default=None, init=False)
     _outer: "Budget | None" = field(default=None, init=False, repr=False)
+    _process: int = field(default_factory=os.getpid, init=False, repr=False)
 
     def __post_init__(self) -> None:
         positive(epsilon=self.epsilon)
         inside_unit_interval(delta=self.delta)
 
     def __enter__(self) -> Self:
-        self._outer = _current.get()
-        _current.set(self)
+        with _lock:
+            if self in _open:
+                raise InvalidValueError("Expected a budget that is not open already.")
+            self._outer = _open[-1] if _open else None
+            _open.append(self)
         return self
 
     def __exit__(
@@ -79,17 +93,20 @@ class Budget:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _current.set(self._outer)
+        with _lock:
+            _open.remove(self)
 
     def spend(self, expense: Expense, neighbours: Neighbours) -> None:
         """Write an expense down, in the outer budgets too; refuse it if it is more than is left."""
         nonnegative(mu=expense.mu, epsilon=expense.epsilon, delta=expense.delta)
         one_of(("replace", "zero-out"), neighbours=neighbours)
-        for budget in self._chain():
-            budget._refuse_unless_left(expense, neighbours)
-        for budget in self._chain():
-            budget.expenses.append(expense)
-            budget.neighbours = neighbours
+        with _lock:
+            for budget in self._chain():
+                refuse_elsewhere(budget._process)
+                budget._refuse_unless_left(expense, neighbours)
+            for budget in self._chain():
+                budget.expenses.append(expense)
+                budget.neighbours = neighbours
 
     def spent(self) -> Expense:
         """What everything so far adds up to: ε at the budget's δ, and μ of its Gaussian part."""
@@ -126,20 +143,41 @@ class Budget:
 
 
 def spend(expense: Expense, neighbours: Neighbours) -> None:
-    """Spend from the budget of the block that we are in, if we are in one."""
-    budget = _current.get()
+    """Spend from the budget of the block that the process is in, if it is in one."""
+    budget = _innermost()
     if budget is not None:
         budget.spend(expense, neighbours)
 
 
+def open_in() -> int | None:
+    """The process whose open block we are in, for whatever may be sent to another."""
+    budget = _innermost()
+    return None if budget is None else budget._process
+
+
+def refuse_elsewhere(process: int | None) -> None:
+    """Refuse to fit in a process that the block's own would never hear from."""
+    if process is not None and process != os.getpid():
+        raise BudgetExceededError(
+            "This fit was sent to another process from within a Budget, which cannot count it "
+            "there. Nothing was computed. Use n_jobs=1, or threads: "
+            'joblib.parallel_config(backend="threading").'
+        )
+
+
 @contextmanager
 def no_budget() -> Iterator[None]:
-    """A block whose fits are of other people (simulations), and spend nothing."""
-    token = _current.set(None)
+    """A block whose fits, in this thread, are of other people (simulations), and spend nothing."""
+    token = _free.set(True)
     try:
         yield
     finally:
-        _current.reset(token)
+        _free.reset(token)
+
+
+def _innermost() -> Budget | None:
+    with _lock:
+        return None if _free.get() or not _open else _open[-1]
 
 
 def _total(what: str, expenses: list[Expense], delta: float) -> Expense:
@@ -154,4 +192,6 @@ def _total(what: str, expenses: list[Expense], delta: float) -> Expense:
     return Expense(what, mu, epsilon + gaussian.epsilon_of(mu, left), delta)
 
 
-_current: ContextVar[Budget | None] = ContextVar("blurfit_budget", default=None)
+_open: list[Budget] = []  # the process's own, so that no thread escapes it
+_lock = threading.RLock()
+_free: ContextVar[bool] = ContextVar("blurfit_no_budget", default=False)

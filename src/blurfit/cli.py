@@ -13,6 +13,10 @@ from blurfit.commands.common import Commands
 # Where each command lives, and what `--help` and completion say of it. A command is read when it is
 # called, so that none waits for what others need.
 COMMANDS = {
+    "init": (
+        "init:init",
+        "Write an example survey into a FOLDER: a schema to change, and people to try it with.",
+    ),
     "calibrate": (
         "calibrate:calibrate",
         "Turn a promise (ε, δ) and public bounds into noise scales.",
@@ -48,13 +52,21 @@ COMMANDS = {
         "learn:learn",
         "Learn the one model of FILES of submissions: paths, folders, patterns or URLs.",
     ),
+    "show": (
+        "show:show",
+        "Show what is in a FILE: an agreement's promise, a model's summary, moments' correlations.",
+    ),
+    "fit": (
+        "fit:fit",
+        "Fit a model to published MOMENTS: any column by any others, at no cost in privacy.",
+    ),
     "predict": (
         "use:predict",
         "Predict for each row of a TABLE (.csv, .parquet) with a published MODEL.",
     ),
     "statement": (
         "use:statement",
-        "Print the privacy statement of a published MODEL: what is promised to whom.",
+        "Print the privacy statement of a published model or of moments in FILE.",
     ),
     "audit": (
         "audit:audit_command",

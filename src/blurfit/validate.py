@@ -6,19 +6,16 @@ Each check takes its values by keyword, so that the message is written by the ca
 import math
 import operator
 from collections.abc import Collection, Mapping
+from numbers import Real
 from typing import Any
 
-import numpy as np
-
 from blurfit.errors import InvalidValueError
-
-type_of_real = (int, float, np.integer, np.floating)
 
 
 def finite(**values: Any) -> None:
     """Refuse what is not a finite real number (so NaN, infinities, strings, booleans)."""
     for name, value in values.items():
-        if isinstance(value, bool | np.bool_) or not isinstance(value, type_of_real):
+        if isinstance(value, bool) or not isinstance(value, Real):
             raise InvalidValueError(f"Expected {name}={value!r} to be a real number.")
         if not math.isfinite(value):
             raise InvalidValueError(f"Expected {name}={value!r} to be finite.")
@@ -49,7 +46,7 @@ def whole(**values: Any) -> None:
             number = operator.index(value)
         except TypeError:
             number = 0
-        if isinstance(value, bool | np.bool_) or number < 1:
+        if isinstance(value, bool) or number < 1:
             raise InvalidValueError(f"Expected {name}={value!r} to be a whole number >= 1.")
 
 
@@ -60,7 +57,7 @@ def whole_from_zero(**values: Any) -> None:
             number = operator.index(value)
         except TypeError:
             number = -1
-        if isinstance(value, bool | np.bool_) or number < 0:
+        if isinstance(value, bool) or number < 0:
             raise InvalidValueError(f"Expected {name}={value!r} to be a whole number >= 0.")
 
 

@@ -1,3 +1,4 @@
+import itertools
 import math
 from dataclasses import replace
 
@@ -14,44 +15,52 @@ from blurfit import (
     Schema,
     calibrate,
 )
-from blurfit.agreement.grid import ROUNDING, Grid, enlarged, weight_step
+from blurfit.agreement.grid import ROUNDING, Grid, enlarged, weight_scale
+from blurfit.learning.admission import Screen
 from blurfit.learning.statistics import Statistics
-from blurfit.model.learner import statistics_of
 from blurfit.simulation.sampler import input_totals, sampler_for
-from blurfit.theory.joint_form import JointColumn, JointForm
-from blurfit.theory.moment_calibration import calibrate_moment
+from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.moment_calibration import MomentCalibration, Reach, calibrate_moment
+
+LOCAL = {"local_epsilon": 3.0, "local_delta": 1e-6}
 
 
-def form_of(size: int) -> JointForm:
-    kinds = ("numeric", "sign")
-    columns = [JointColumn(f"x{n}", 0.3 + 0.1 * (n % 5), kinds[n % 2]) for n in range(size)]
-    return JointForm(0.7, tuple(columns))
+def moment(quorum: int = 3000, sums: float = 1.3, neighbours: str = "replace") -> MomentCalibration:
+    reach = enlarged(Reach(sums, 1.7))
+    return calibrate_moment(1, 1e-6, reach=reach, quorum=quorum, neighbours=neighbours)
+
+
+def schema(dimension: int) -> Schema:
+    features = [Numeric(f"v{j}", -1, 1) for j in range(dimension)]
+    return Schema(features=features, target=Numeric("y", -1, 1), intercept=False)
+
+
+def agreed(dimension: int = 3, quorum: int = 100, **terms) -> Agreement:
+    choices = {"epsilon": 1, "delta": 1e-6, "weight_bound": 2.0} | terms
+    return Agreement.propose(schema(dimension), mechanism="input", quorum=quorum, **choices)
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize(("columns", "quorum"), [(1, 10), (5, 3000), (30, 10**9)])
-def test_rounding_is_covered_by_the_larger_reach(neighbours, shared, columns, quorum) -> None:
-    """Δ of the form, plus what rounding two records adds, is at most the calibrated Δ."""
-    form = form_of(columns)
-    true = form.reach(neighbours)
-    found = calibrate_moment(1, 1e-6, reach=enlarged(true), quorum=quorum, neighbours=neighbours)
-    grid = Grid.of(found, size=form.size, shared=shared)
-    grid.verify(found, size=form.size, shared=shared)
-    for exact, paid in zip(true, found.reach, strict=True):
-        assert exact + grid.quadratic * form.size <= paid
-        assert paid <= exact * (1 + ROUNDING) * (1 + 1e-12)
-    assert math.log2(grid.quadratic) == round(math.log2(grid.quadratic))
-    assert grid.quadratic == grid.linear == grid.dither
+@pytest.mark.parametrize(("size", "quorum"), [(2, 10), (6, 3000), (31, 10**9)])
+def test_rounding_is_covered_by_the_larger_reach(neighbours, size, quorum) -> None:
+    """What rounding two records adds to their distance is within what the reach was enlarged by."""
+    found = moment(quorum, 1.3, neighbours)
+    for shared in (False, True):
+        grid = Grid.of(found, size=size, shared=shared)
+        grid.verify(found, size=size, shared=shared)
+        assert 1.3 + grid.quadratic * size <= found.reach.sums
+        assert math.log2(grid.quadratic) % 1 == 0
+        assert grid.quadratic <= found.noise / (2000 if shared else 1000)
+    assert found.reach.sums == pytest.approx(1.3 * (1 + ROUNDING))
 
 
 def test_records_move_by_no_more_than_half_a_step_each() -> None:
     """The rounding that is paid for is the one that happens: real records of a real agreement."""
-    schema = Schema(
+    people = Schema(
         [Numeric("age", 0, 100), Binary("m"), Categorical("r", ["a", "b", "c"])],
         Numeric("y", 0, 1),
     )
-    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=1000)
+    agreement = Agreement.propose(people, epsilon=1, delta=1e-6, quorum=1000)
     generator = np.random.default_rng(0)
     exact = agreement.exact(
         {
@@ -69,70 +78,91 @@ def test_records_move_by_no_more_than_half_a_step_each() -> None:
 
 
 def test_steps_are_small_against_the_noise() -> None:
-    found = calibrate_moment(1, 1e-6, reach=form_of(3).reach("replace"), quorum=100)
-    assert Grid.of(found, size=4).quadratic <= found.noise / 1000
-    found = calibrate(1, 1e-6, dimension=3, quorum=100, q_bound=1, p_bound=1, weight_bound=1)
-    grid = Grid.of(found, size=3)
-    assert grid.quadratic <= found.q_noise / 1000
-    assert grid.linear <= found.p_noise / 1000
+    agreement = agreed()
+    grid, found = agreement.grid, agreement.calibration
+    assert grid.quadratic <= found.q_noise / 8000
+    assert grid.linear <= found.p_noise / 8000
+    assert grid.dither <= grid.linear
 
 
-def test_weight_step_is_a_power_of_two() -> None:
+def test_the_scale_of_the_last_noise_is_a_small_power_of_two() -> None:
     for bound in (0.3, 1.0, 7.0):
-        step = weight_step(bound)
-        assert np.log2(step) % 1 == 0
-        assert bound * 2.0**-21 <= step <= bound * 2.0**-20
+        agreement = agreed(weight_bound=bound)
+        scale = weight_scale(agreement.calibration, agreement.grid, 100)
+        assert math.log2(scale) % 1 == 0
+        assert bound * 2.0**-21 <= scale <= bound * 2.0**-20
 
 
-@pytest.mark.parametrize("local", [{}, {"local_epsilon": 3.0, "local_delta": 1e-6}])
-@pytest.mark.parametrize(("dimension", "quorum"), [(1, 2), (3, 200), (14, 2**20)])
-def test_a_cell_of_weights_holds_many_points_of_the_lattice(local, dimension, quorum) -> None:
-    """For real Gram matrices of the mechanism, not for its floor: ω·λ_min(A + Δ_in)/g is large."""
-    features = [Numeric(f"x{place}", -1, 1) for place in range(dimension)]
-    agreement = Agreement.propose(
-        Schema(features, Numeric("y", -1, 1), intercept=False),
-        epsilon=1,
-        delta=1e-6,
-        quorum=quorum,
-        mechanism="input",
-        weight_bound=2.0,
-        **local,
-    )
-    nobody = Statistics(quorum, np.zeros((dimension,) * 2), np.zeros(dimension))
-    draws = sampler_for(agreement, input_totals(agreement, nobody))
+@pytest.mark.parametrize("local", [{}, LOCAL])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
+@pytest.mark.parametrize(("dimension", "quorum"), [(1, 2), (3, 200), (14, 2**20), (14, 2**23)])
+def test_errors_of_the_weights_are_paid_for(local, epsilon, dimension, quorum) -> None:
+    """2√d·e/b within 2⁻¹⁰·ε, for the curvature and the sums of real draws and not for their bounds:
+    lattice, sums as float64 rounds them and the solver's share, at the quorum and well beyond it.
+    """
+    agreement = agreed(dimension, quorum, epsilon=epsilon, **local)
+    found, grid = agreement.calibration, agreement.grid
+    assert isinstance(found, InputCalibration)
     generator = np.random.default_rng(0)
-    for _ in range(100):
-        gram = statistics_of(agreement, draws.draw(generator)).gram
-        smallest = np.linalg.eigvalsh(gram)[0] + agreement.calibration.ridge
-        assert weight_step(2.0) * smallest / agreement.grid.dither >= 2.0**12 * dimension
+    for count in (quorum, 64 * quorum):
+        corner = np.ones((dimension, dimension)) / dimension  # everybody has the same longest q
+        p = np.full(dimension, 1 / math.sqrt(dimension))
+        clean = Statistics(count, count * corner, count * p)
+        draws = sampler_for(agreement, input_totals(agreement, clean))
+        scale = weight_scale(found, grid, count)
+        for _ in range(20):
+            sums = draws.draw(generator).sums
+            A, c = sums[:-dimension], sums[-dimension:]
+            full = np.zeros((dimension, dimension))
+            full[np.triu_indices(dimension)] = A
+            smallest = np.linalg.eigvalsh(full, UPLO="U")[0] + found.ridge
+            rounded = np.linalg.norm(np.spacing(np.abs(c))) / 2
+            rounded += 2.0 * np.linalg.norm(np.spacing(np.abs(full))) / math.sqrt(2)
+            error = (math.sqrt(dimension) * grid.dither / 2 + rounded) / smallest
+            loss = 2 * math.sqrt(dimension) * (error / scale + 2.0**-40)
+            assert loss <= found.model.epsilon * 2.0**-10
+            assert math.expm1(loss / 2) <= 3e-4  # of δ
+
+
+@pytest.mark.parametrize(("dimension", "quorum"), [(1, 2000), (14, 2**20)])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 300.0])
+@pytest.mark.parametrize("local", [{}, LOCAL])
+def test_no_submission_that_passes_is_longer_than_accounted(
+    local, dimension, quorum, epsilon
+) -> None:
+    """b where the sums' rounding decides: what the screen's radii need, at a curvature that is
+    larger than κ.
+    """
+    agreement = agreed(dimension, quorum, epsilon=epsilon, **local)
+    q, p = Screen.of(agreement).radii
+    found, count = agreement.calibration, 2**60
+    scale = weight_scale(found, agreement.grid, count)
+    error = 2.0**-53 * count * (p + 2.0 * q**2) / found.loss.strong_convexity
+    share = min(1.0, found.model.epsilon) * 2.0**-12
+    assert 2 * math.sqrt(dimension) * error / scale <= share
+
+
+def test_more_people_never_get_a_finer_scale() -> None:
+    agreement = agreed(14, 2**15, epsilon=0.1)
+    counts = [2**k for k in range(15, 41)]
+    scales = [weight_scale(agreement.calibration, agreement.grid, count) for count in counts]
+    assert all(a <= b for a, b in itertools.pairwise(scales))
+    assert scales[0] < scales[-1]
 
 
 def test_all_other_grids_are_refused() -> None:
-    for found, size in (
-        (calibrate(1, 1e-6, dimension=3, quorum=100, q_bound=1, p_bound=1, weight_bound=1), 3),
-        (calibrate_moment(1, 1e-6, reach=form_of(3).reach("replace"), quorum=100), 4),
-    ):
-        grid = Grid.of(found, size=size)
-        grid.verify(found, size=size)
+    for found in (agreed().calibration, moment()):
+        grid = Grid.of(found, size=3)
+        grid.verify(found, size=3)
         for name in ("quadratic", "linear", "dither"):
             for factor in (0.25, 0.5, 2.0, 3.0, 0.0, -1.0):
+                changed = replace(grid, **{name: getattr(grid, name) * factor})
                 with pytest.raises(NotCertifiedError, match="which follows from the noise"):
-                    replace(grid, **{name: getattr(grid, name) * factor}).verify(found, size=size)
+                    changed.verify(found, size=3)
 
 
 def test_too_few_records_for_a_certain_curvature() -> None:
-    found = calibrate(
-        1,
-        1e-6,
-        dimension=3,
-        quorum=8,
-        q_bound=1,
-        p_bound=1,
-        weight_bound=1,
-        local_epsilon=0.5,
-        local_delta=1e-6,
-        debias=False,
-    )
-    if found.ridge <= 0:
-        with pytest.raises(InfeasibleError, match="larger quorum than 8"):
-            Grid.of(found, size=3)
+    found = calibrate(1, 1e-6, dimension=3, quorum=8, q_bound=1, p_bound=1, weight_bound=1)
+    assert found.ridge > 0
+    with pytest.raises(InfeasibleError, match="larger quorum than 8"):
+        Grid.of(replace(found, ridge=0.0), size=3)

@@ -22,7 +22,7 @@ def test_its_honest_twin_is_not(name: str) -> None:
 
 
 def test_all_kinds_that_were_asked_for_are_there() -> None:
-    assert len(BROKEN) == 7
+    assert len(BROKEN) == 12
     assert BROKEN["float noise, no grid"].audit().attack == "lowest bit"
 
 

@@ -14,7 +14,6 @@ AGREEMENT = Agreement.propose(
     epsilon=1,
     delta=1e-6,
     quorum=2000,
-    trust="shared",
     databases=TWO,
 )
 LOW, HIGH = {"age": 0.0, "income": 0.0}, {"age": 100.0, "income": 100.0}

@@ -173,7 +173,7 @@ def fill_in() -> Callable[[Page, str], None]:
 
     def answer(page: Page, name: str) -> None:
         page.get_by_label("age", exact=True).fill("42.625")
-        page.get_by_label("married").check()
+        page.get_by_role("group", name="married").get_by_label("yes").check()
         page.get_by_label("south").check()
         page.get_by_label(name, exact=True).fill("61234.5")
 

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from blurfit import Agreement, Submission
-from blurfit.contributor.perturb import _on_grid, _scales
 from blurfit.protocol import tokens
+from blurfit.schema.joint import values
 
 RECORD = {"age": 42.625, "married": True, "region": "south"}
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
@@ -33,6 +33,10 @@ def propose(survey, request):
 def blur(page: Page, fill_in, agreement: Agreement) -> None:
     fill_in(page, agreement.schema.target.name)
     page.get_by_role("button", name=BLUR).click()
+
+
+def deviations(agreement: Agreement) -> np.ndarray:
+    return np.concatenate([part.deviations for part in agreement.parts])
 
 
 def spellings(value: float) -> list[bytes]:
@@ -68,27 +72,18 @@ def test_nothing_leaves_but_one_blurred_submission(
 
     (body,) = visitor.watch.bodies
     sent = Submission.from_bytes(body)  # which refuses any byte too many
-    assert (sent.fingerprint, sent.mechanism) == (agreement.fingerprint, agreement.mechanism)
+    assert sent.fingerprint == agreement.fingerprint
     assert service.count(agreement) == 1
 
     record = RECORD | {agreement.schema.target.name: 61234.5}
-    x, y = agreement.schema.encode(record)
-    q, p, _ = agreement.loss.terms(x, y)
-    exact = np.concatenate(_on_grid(agreement, q, p))
-    numbers = np.concatenate([sent.quadratic, sent.linear])
-    quadratic_scale, linear_scale = _scales(agreement)
-    scales = np.concatenate(
-        [
-            np.broadcast_to(quadratic_scale, sent.quadratic.shape),
-            np.broadcast_to(linear_scale, sent.linear.shape),
-        ]
-    )
-    noise = (numbers - exact) / scales
+    exact = agreement.exact(record)
+    noise = (sent.numbers - exact) / deviations(agreement)
     assert (noise == 0).sum() <= 2  # each is zero with a probability below 1/2000
     assert 0.4 < np.std(noise) < 1.8  # ten numbers at least
     assert np.abs(noise).max() < 7
     everything = body + "\n".join(visitor.watch.requests).encode()
-    for value in (42.625, 61234.5, *x.tolist(), float(y), *q.tolist(), *p.tolist()):
+    encoded = values(agreement.schema, record).tolist()
+    for value in (42.625, 61234.5, *encoded, *exact.tolist()):
         if value != 0:
             assert not any(text in everything for text in spellings(value)), value
     assert b"south" not in everything
@@ -100,14 +95,12 @@ def test_nothing_leaves_but_one_blurred_submission(
 
 
 def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose, fill_in) -> None:
-    """Six times the same answers: 162 numbers, normal with the deviations agreed on."""
+    """Six times the same answers: 138 numbers, normal with the deviations agreed on."""
     agreement = propose()
     service.open(agreement)
     page = visit().go(f"/c/{agreement.fingerprint}")
     fill_in(page, agreement.schema.target.name)
-    x, y = agreement.schema.encode(RECORD | {agreement.schema.target.name: 61234.5})
-    q, p, _ = agreement.loss.terms(x, y)
-    exact, scales = _on_grid(agreement, q, p), _scales(agreement)
+    exact = agreement.exact(RECORD | {agreement.schema.target.name: 61234.5})
     noise = []
     for turn in range(6):
         # another answer to another question, and back: the noise is drawn again
@@ -118,13 +111,11 @@ def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose
         page.get_by_role("button", name=BLUR).click()
         page.get_by_text("The very numbers").click()
         numbers = [float(one) for one in page.locator("pre").inner_text().split()]
-        k = len(exact[0])
-        noise += ((np.array(numbers[:k]) - exact[0]) / scales[0]).tolist()
-        noise += ((np.array(numbers[k:]) - exact[1]) / scales[1]).tolist()
+        noise += ((np.array(numbers) - exact) / deviations(agreement)).tolist()
         page.get_by_role("button", name="Change my answers").click()
-    assert len(noise) == 162
-    assert abs(np.mean(noise)) < 5 / np.sqrt(162)
-    assert abs(np.var(noise) - 1) < 5 * np.sqrt(2 / 162)
+    assert len(noise) == 6 * agreement.width == 138
+    assert abs(np.mean(noise)) < 5 / np.sqrt(138)
+    assert abs(np.var(noise) - 1) < 5 * np.sqrt(2 / 138)
 
 
 def test_the_same_answers_keep_their_noise(visit, service, propose, fill_in) -> None:
@@ -291,6 +282,53 @@ def test_without_a_good_invitation_the_numbers_wait_for_one(
     assert service.count(agreement) == 1
 
 
+def test_nobody_answers_without_an_invitation_where_one_is_needed(visit, service, propose) -> None:
+    agreement = propose()
+    service.open(agreement, invited=True)
+    page = visit().go(f"/c/{agreement.fingerprint}")
+    expect(page.get_by_text("An invitation is needed")).to_be_visible()
+    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
+
+
+def test_answers_stay_as_they_were_typed(visit, service, propose, fill_in) -> None:
+    """A comma is a decimal sign, and what lies outside is asked about, never changed silently."""
+    agreement = propose()
+    service.open(agreement)
+    page = visit().go(f"/c/{agreement.fingerprint}")
+    fill_in(page, agreement.schema.target.name)
+    age = page.get_by_label("age", exact=True)
+    age.fill("34,5")
+    expect(page.get_by_text("Read as 34.5")).to_be_visible()
+    age.press("ArrowUp")
+    age.hover()
+    page.mouse.wheel(0, 100)
+    expect(age).to_have_value("34,5")
+    page.get_by_role("button", name=BLUR).click()
+    expect(page.locator(".belief", has_text="age")).to_contain_text("Your answer: 34.5")
+    page.get_by_role("button", name="Change my answers").click()
+    age.fill("345")
+    page.get_by_role("button", name=BLUR).click()
+    expect(page.get_by_text("18 to 80. Use 80?")).to_be_visible()
+    expect(age).to_have_value("345")
+    expect(page.get_by_role("heading", name="What will leave")).to_have_count(0)
+    page.get_by_role("button", name="Use 80").click()
+    expect(age).to_have_value("80")
+    page.get_by_role("button", name=BLUR).click()
+    expect(page.locator(".belief", has_text="age")).to_contain_text("Your answer: 80")
+
+
+def test_yes_or_no_is_chosen_by_the_person(visit, service, propose) -> None:
+    agreement = propose()
+    service.open(agreement)
+    page = visit().go(f"/c/{agreement.fingerprint}")
+    choices = page.get_by_role("group", name="married").get_by_role("radio")
+    expect(choices).to_have_count(2)
+    for choice in choices.all():
+        expect(choice).not_to_be_checked()
+    page.get_by_role("button", name=BLUR).click()
+    expect(page.get_by_text("Please choose one for “married”.")).to_be_visible()
+
+
 def test_a_closed_collection_asks_nothing(visit, service, propose) -> None:
     agreement = propose()
     service.open(agreement)
@@ -316,8 +354,10 @@ def test_of_a_label_only_the_answer_is_asked(visit, service, propose) -> None:
     service.open(agreement)
     page = visit().go(f"/c/{agreement.fingerprint}")
     page.get_by_label("age", exact=True).fill("42")
+    page.get_by_role("group", name="married").get_by_label("no").check()
     page.get_by_label("east").check()
-    page.get_by_label(f"{agreement.schema.target.name} is above 37,000").check()
+    asked = page.get_by_role("group", name=f"{agreement.schema.target.name} is above 37,000")
+    asked.get_by_label("yes").check()
     page.get_by_role("button", name=BLUR).click()
     page.get_by_role("button", name=SEND).click()
     expect(page.get_by_text(ARRIVED)).to_be_visible()
@@ -326,8 +366,7 @@ def test_of_a_label_only_the_answer_is_asked(visit, service, propose) -> None:
 def weaken(document: dict) -> None:
     """Half of the noise, and every number that follows from it consistent with that."""
     calibration = document["calibration"]
-    for name in ("sigma_m", "sigma_p"):
-        calibration[name] /= 2
+    calibration["sigma"] /= 2
     calibration["mu"] *= 2
     calibration["local"]["mu"] *= 2
     calibration["local"]["epsilon"] *= 4

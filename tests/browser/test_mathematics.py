@@ -2,13 +2,14 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import rfc8785
+from playwright.sync_api import Browser, Route
 from scipy import stats
 
 from blurfit import (
@@ -23,8 +24,12 @@ from blurfit import (
     Submission,
 )
 from blurfit.agreement.grid import Grid
-from blurfit.agreement.promises import local_in_words
-from blurfit.contributor.perturb import _on_grid, _scales
+from blurfit.agreement.promises import condition_in_words, local_in_words
+from blurfit.contributor import noise
+from blurfit.contributor.share import shared_with
+from blurfit.messages.submissions import Submissions
+from blurfit.schema.joint import values
+from blurfit.service.website import all_files
 from blurfit.theory import certified, excess_risk, gaussian
 from blurfit.theory.gradient import log_gradient_delta
 from blurfit.theory.setting import LocalGuarantee, Setting
@@ -34,10 +39,29 @@ DRAWS = 100_000
 KS_LIMIT = math.sqrt(math.log(2e6) / 2)  # √n·D beyond this has a probability of 10⁻⁶
 
 
+DATABASES = [
+    ("Statistics Office", "https://first.example"),
+    ("University", "https://second.example"),
+]
+
+
+def hand_out(route: Route) -> None:
+    """The files of the pages, with no service behind them."""
+    name = route.request.url.rpartition("/")[2]
+    if not name:
+        route.fulfill(body="<!doctype html><title>nothing</title>", content_type="text/html")
+        return
+    found = all_files()[name]
+    route.fulfill(body=found.plain, content_type=found.media_type)
+
+
 @pytest.fixture
-def run(visit, service) -> Run:
-    """Evaluate JavaScript in a page of the service, with the named modules at hand."""
-    page = visit().go("/")
+def run(chromium: Browser) -> Iterator[Run]:
+    """Evaluate JavaScript in an empty page, with the named modules at hand."""
+    context = chromium.new_context()
+    context.route("**/*", hand_out)
+    page = context.new_page()
+    page.goto("http://localhost/")  # which browsers take for a protected address
 
     def evaluate(modules: str, body: str, argument: object = None) -> Any:
         names = modules.split()
@@ -45,7 +69,27 @@ def run(visit, service) -> Run:
         ready = f"const [{', '.join(names)}] = await Promise.all([{imports}]);"
         return page.evaluate(f"async (given) => {{ {ready} {body} }}", argument)
 
-    return evaluate
+    yield evaluate
+    context.close()
+
+
+def on_grid(agreement: Agreement, record: Any) -> np.ndarray:
+    """What is blurred, on the grid: the exact numbers of each part, rounded as it says."""
+    exact = agreement.exact(record)
+    return np.concatenate(
+        [
+            noise.to_grid(exact[part.numbers], part.step, toward_zero=part.toward_zero)
+            for part in agreement.parts
+        ]
+    )
+
+
+def deviations(agreement: Agreement) -> np.ndarray:
+    return np.concatenate([part.deviations for part in agreement.parts])
+
+
+def steps(agreement: Agreement) -> np.ndarray:
+    return np.concatenate([np.full(len(part.deviations), part.step) for part in agreement.parts])
 
 
 def wide() -> Schema:
@@ -63,9 +107,18 @@ def wide() -> Schema:
     )
 
 
+def classes() -> Schema:
+    """A target with classes, of which only it and the age may be predicted."""
+    features = [Numeric("age", 18, 80), Binary("married"), Categorical("sex", ["f", "m"])]
+    target = Categorical("party", ["red", "green", "blue", "none"])
+    return Schema(features, target, targets=["party", "age"])
+
+
 @pytest.fixture(scope="session")
 def agreements(survey) -> list[Agreement]:
-    """Both mechanisms, both relations, all losses, small and huge quorums, ε and δ."""
+    """Both mechanisms, both relations, all losses, small and huge quorums, ε and δ, one database
+    and two, weights by default and by hand.
+    """
     found = []
     cases = [
         (1, 1e-6, 1000, "replace"),
@@ -75,28 +128,40 @@ def agreements(survey) -> list[Agreement]:
     ]
     by_input = {"mechanism": "input", "weight_bound": 1.5}
     local = {"local_epsilon": 2, "local_delta": 1e-7}
-    for schema in (survey(), survey(above=37_000), wide()):
+    kinds = {"number": survey(), "label": survey(above=37_000), "wide": wide(), "class": classes()}
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3000}
+    for name, schema in kinds.items():
+        mechanisms = ({},) if name == "class" else ({}, by_input)
         for epsilon, delta, quorum, neighbours in cases:
             common = {"epsilon": epsilon, "delta": delta, "quorum": quorum}
             found += [
                 Agreement.propose(schema, **common, **kind, neighbours=neighbours)
-                for kind in ({}, by_input)
+                for kind in mechanisms
             ]
-        for options in (
+        options = [
             local,
-            local | by_input,
-            by_input | {"split": 0.5, "debias": False},
             {"epsilon": 1e-5},
             {"delta": 1e-300},
-        ):
-            promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3000}
-            found.append(Agreement.propose(schema, **(promise | options)))
+            {"constant": 5.0},
+            {"databases": DATABASES},
+            {"databases": DATABASES, "neighbours": "zero-out", "quorum": 70_000},
+        ]
+        if name != "class":
+            options += [local | by_input, by_input | {"split": 0.5, "debias": False}]
+        found += [Agreement.propose(schema, **(promise | one)) for one in options]
+    found.append(
+        Agreement.propose(
+            survey(),
+            **promise,
+            constant=0.7,
+            weights={"age": 2.0, "married": 0.3, "region": 1.1, "income": 0.9},
+        )
+    )
     found += [
         Agreement.propose(
             survey(above=37_000),
-            epsilon=1,
-            delta=1e-6,
-            quorum=2000,
+            **promise,
+            mechanism="input",
             approximation=approximation,
             weight_bound=bound,
         )
@@ -172,11 +237,9 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
         fields["model"][name] *= by
         if "kept" in fields:
             fields["kept"] = dict(fields["model"])
-    for name in ("q_bound", "p_bound"):
-        forge(name)["setting"][name] *= 1 - 1e-6
-    forge("dimension")["setting"]["dimension"] -= 1
     forge("local mu")["local"]["mu"] *= 1 - 1e-6
     forge("local epsilon")["local"]["epsilon"] *= 1 - 1e-6
+    forge("local epsilon overstated")["local"]["epsilon"] *= 1 + 1e-6
     forge("proved")["model"]["proved"] = False
     forge("unknown")["surprise"] = 1
     for step in ("quadratic", "linear", "dither"):
@@ -184,24 +247,42 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
         made[f"coarse {step}"]["grid"][step] *= 2
         made[f"fine {step}"] = agreement.to_dict()
         made[f"fine {step}"]["grid"][step] /= 2
-    made["loss"] = agreement.to_dict()
-    made["loss"]["loss"]["name"] = "poisson"
+    made["other mechanism"] = agreement.to_dict()
+    made["other mechanism"]["mechanism"] = {"moment": "input", "input": "moment"}[
+        agreement.mechanism
+    ]
+    made["unknown field"] = agreement.to_dict() | {"trust": "one"}
+    made["no targets"] = agreement.to_dict()
+    made["no targets"]["schema"]["targets"] = ["age"]
+    made["one database"] = agreement.to_dict()
+    made["one database"]["databases"] = [{"name": "A", "url": "https://a.example"}]
     if agreement.mechanism == "moment":
+        made["objective"] = agreement.to_dict()
+        made["objective"]["objective"] = {
+            "loss": "squared", "approximation": "taylor", "l1": 0.0, "l2": 0.0,
+        }  # fmt: skip
         fields = forge("less noise")
-        for name in ("sigma_m", "sigma_p"):
-            fields[name] *= 1 - 1e-6
+        fields["sigma"] *= 1 - 1e-6
         fields["mu"] /= 1 - 1e-6
         fields["local"]["mu"] /= 1 - 1e-6
         fields["local"]["epsilon"] = gaussian.epsilon_of(
             fields["local"]["mu"], fields["local"]["delta"]
         )
-        fields = forge("unbalanced")
-        fields["sigma_p"] *= 1 - 1e-6
-        fields = forge("sensitivity")
-        fields["sensitivity"] *= 1 - 1e-6
+        fields = forge("reach")  # records are said to reach less far than they do
+        fields["reach"]["sums"] *= 1 - 1e-6
         fields["mu"] *= 1 - 1e-6
+        forge("reach of a submission")["reach"]["submission"] *= 1 - 1e-6
         forge("releases")["model"]["releases"] = 1
+        for name in ("(intercept)", "age", "region"):  # columns that reach further than was said
+            made[f"weight of {name}"] = agreement.to_dict()
+            made[f"weight of {name}"]["weights"][name] *= 1 + 1e-5
         return made
+    forge("dimension")["setting"]["dimension"] -= 1
+    for name in ("q_bound", "p_bound"):
+        forge(name)["setting"][name] *= 1 - 1e-6
+    made["loss"] = agreement.to_dict()
+    made["loss"]["objective"]["loss"] = "poisson"
+    made["weights"] = agreement.to_dict() | {"weights": {"(intercept)": 1.0}}
     fields = forge("less noise on p")
     fields["sigma_b"] *= 1 - 1e-6
     _restate(fields)
@@ -224,9 +305,8 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
 
 def _restate(fields: dict[str, Any]) -> None:
     """What a submission keeps, and what accuracy costs, with the noise that is stated now."""
+    _forecast(fields)
     setting = fields["setting"]
-    scales = certified.Scales(fields["sigma_u"], fields["sigma_b"], fields["ridge"])
-    fields["excess_risk"] = excess_risk.input_excess_risk(Setting(**setting), scales)
     reach = math.hypot(
         setting["q_bound"] / fields["sigma_u"], setting["p_bound"] / fields["sigma_b"]
     )
@@ -235,19 +315,20 @@ def _restate(fields: dict[str, Any]) -> None:
     fields["local"] |= {"mu": mu, "epsilon": epsilon}
 
 
+KINDS: dict[str, dict[str, Any]] = {
+    "moment": {},
+    "input": {"mechanism": "input", "weight_bound": 1},
+    "two databases": {"databases": DATABASES},
+}
+
+
 @pytest.mark.parametrize("quorum", [2000, 8_000_000])
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
-def test_what_python_refuses_the_page_refuses(run, survey, mechanism, quorum) -> None:
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_what_python_refuses_the_page_refuses(run, survey, kind, quorum) -> None:
     """Both refuse each forgery, under a fingerprint that fits it."""
     for neighbours in ("replace", "zero-out"):
         agreement = Agreement.propose(
-            survey(),
-            epsilon=1,
-            delta=1e-6,
-            quorum=quorum,
-            mechanism=mechanism,
-            neighbours=neighbours,
-            weight_bound=1,
+            survey(), epsilon=1, delta=1e-6, quorum=quorum, neighbours=neighbours, **KINDS[kind]
         )
         forged = forgeries(agreement)
         for name, document in forged.items():
@@ -276,7 +357,12 @@ def restated(agreement: Agreement, by_u: float, by_b: float) -> Agreement:
     fields = new.to_dict()
     _restate(fields)
     new = replace(new, local=LocalGuarantee(**fields["local"]), excess_risk=fields["excess_risk"])
-    return replace(agreement, calibration=new, grid=Grid.of(new))
+    return replace(agreement, calibration=new, grid=Grid.of(new, size=agreement.schema.dimension))
+
+
+def _forecast(fields: dict[str, Any]) -> None:
+    scales = certified.Scales(fields["sigma_u"], fields["sigma_b"], fields["ridge"])
+    fields["excess_risk"] = excess_risk.input_excess_risk(Setting(**fields["setting"]), scales)
 
 
 @pytest.mark.parametrize("quorum", [2000, 60_000, 8_000_000])
@@ -338,24 +424,17 @@ def mutations(agreement: Agreement, count: int) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
-def test_what_the_page_accepts_python_accepts(run, survey, mechanism) -> None:
-    """Mutated contracts, under fingerprints that fit: the page is never the more lenient of the
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_what_the_page_accepts_python_accepts(run, survey, kind) -> None:
+    """800 mutated contracts, under fingerprints that fit: the page is never the more lenient of the
     two, but for the forecast of accuracy, which it does not check.
     """
-    given, forecast = [], {}
+    given = []
     for schema, neighbours in ((survey(), "replace"), (survey(above=37_000), "zero-out")):
         agreement = Agreement.propose(
-            schema,
-            epsilon=1,
-            delta=1e-6,
-            quorum=3000,
-            mechanism=mechanism,
-            neighbours=neighbours,
-            weight_bound=1,
+            schema, epsilon=1, delta=1e-6, quorum=3000, neighbours=neighbours, **KINDS[kind]
         )
         given += mutations(agreement, 400)
-        forecast[agreement.loss_name] = agreement.calibration.excess_risk
     body = """
         return Promise.all(given.map(async (agreement) => {
           const fingerprint = await canonical.fingerprintOf(agreement);
@@ -368,44 +447,70 @@ def test_what_the_page_accepts_python_accepts(run, survey, mechanism) -> None:
     for document, answer in zip(given, answers, strict=True):
         if answer == "accepted":
             accepted += 1
-            document["calibration"]["excess_risk"] = forecast[document["loss"]["name"]]
+            if kind == "input":
+                _forecast(document["calibration"])
+                if document["objective"]["l1"] > 0 or document["objective"]["l2"] > 0:
+                    document["calibration"]["excess_risk"] = None  # nothing is certified then
             Agreement.from_dict(document).verify()
-    assert 10 < accepted < 400
+    print(f"{kind}: {accepted} of {len(given)} accepted")
+    assert 5 < accepted < 400
 
 
 def test_encoding_and_what_is_blurred_to_the_last_bit(run, agreements) -> None:
-    for agreement in agreements[::3]:
+    for agreement in agreements[::2]:
         given = records(agreement.schema, 100)
         body = """
             const agreement = JSON.parse(given.agreement);
+            const isInput = agreement.mechanism === "input";
             return given.records.map((record) => {
-              const { x, y } = schema.encode(agreement.schema, record);
-              const whole = perturb.onGrid(agreement, record);
-              return [x, y, whole.quadratic, whole.linear];
+              const { x, y } = isInput ? schema.encode(agreement.schema, record) : { x: [], y: 0 };
+              const v = joint.valuesOf(agreement.schema, record);
+              const exact = perturb.exactly(agreement)(record);
+              return [x, y, v, exact, perturb.onGrid(agreement, record)];
             });"""
-        answers = run("schema perturb", body, {"agreement": agreement.to_json(), "records": given})
-        for record, (x, y, quadratic, linear) in zip(given, answers, strict=True):
-            expected = agreement.schema.encode(record)
-            assert x == expected.features.tolist()
-            assert y == expected.target.item()
-            q, p, _ = agreement.loss.terms(*expected)
-            steps = agreement.grid
-            on_grid = _on_grid(agreement, q, p)
-            assert quadratic == (on_grid[0] / steps.quadratic).tolist()
-            assert linear == (on_grid[1] / steps.linear).tolist()
+        given_all = {"agreement": agreement.to_json(), "records": given}
+        answers = run("schema joint perturb", body, given_all)
+        for record, (x, y, v, exact, whole) in zip(given, answers, strict=True):
+            if agreement.mechanism == "input":
+                expected = agreement.schema.encode(record)
+                assert x == expected.features.tolist()
+                assert y == expected.target.item()
+                # a curvature that is an integral may differ in its last bit, far below the grid
+                assert exact == pytest.approx(agreement.exact(record).tolist(), rel=1e-15)
+            else:
+                assert exact == agreement.exact(record).tolist()
+            assert v == values(agreement.schema, record).tolist()
+            assert whole == (on_grid(agreement, record) / steps(agreement)).tolist()
 
 
-def test_deviations_are_pythons_to_the_last_bit(run, agreements) -> None:
+def test_what_is_sent_and_its_deviations_are_pythons_to_the_last_bit(run, agreements) -> None:
     for agreement in agreements:
-        quadratic, linear = _scales(agreement)
-        shape = agreement.layout.widths[0]
-        got = run(
-            "perturb",
-            "return perturb.scalesOf(JSON.parse(given).calibration);",
-            agreement.to_json(),
-        )
-        assert got["quadratic"] == np.broadcast_to(quadratic, shape).tolist()
-        assert got["linear"] == linear
+        parts = run("perturb", "return perturb.partsOf(JSON.parse(given));", agreement.to_json())
+        assert [(one["start"], one["end"]) for one in parts] == [
+            (part.numbers.start, part.numbers.stop) for part in agreement.parts
+        ]
+        for shown, part in zip(parts, agreement.parts, strict=True):
+            assert shown["deviations"] == part.deviations.tolist()
+            assert (shown["step"], shown["fine"]) == (part.step, part.fine)
+            assert shown["towardZero"] == part.toward_zero
+
+
+def test_the_joint_form_is_pythons(run, agreements) -> None:
+    """Which products are sent, by name, and how far they reach under either relation."""
+    body = """
+        const agreement = JSON.parse(given);
+        const form = joint.formOf(agreement);
+        const names = ["1", ...form.columns.map(({ name }) => name)];
+        return {
+          names: form.sent.map(([row, column]) => `${names[row]}·${names[column]}`),
+          reach: joint.reachOf(agreement),
+        };"""
+    for agreement in agreements:
+        if agreement.mechanism == "moment":
+            got = run("joint", body, agreement.to_json())
+            assert tuple(got["names"]) == agreement.form.names
+            reach = agreement.form.reach(agreement.calibration.model.neighbours)
+            assert got["reach"] == pytest.approx(reach._asdict(), rel=1e-14)
 
 
 @pytest.mark.statistical
@@ -414,55 +519,68 @@ def test_each_number_gets_its_own_noise(run, survey, mechanism) -> None:
     """4,000 times the same record: each of the numbers has its mean, its deviation and no
     correlation with the others. Limits of a false alarm in a million over all of them.
     """
-    agreement = Agreement.propose(
-        survey(), epsilon=1, delta=1e-6, quorum=2000, mechanism=mechanism, weight_bound=1
-    )
+    agreement = Agreement.propose(survey(), epsilon=1, delta=1e-6, quorum=2000, **KINDS[mechanism])
     record = records(agreement.schema, 1)[0]
     body = """
         const agreement = JSON.parse(given.agreement);
-        return Array.from({length: given.times}, () => {
-          const { quadratic, linear } = perturb.perturb(agreement, given.record);
-          return [...quadratic, ...linear];
-        });"""
+        return Array.from({length: given.times},
+          () => perturb.perturb(agreement, given.record).numbers);"""
     times = 4000
     given = {"agreement": agreement.to_json(), "record": record, "times": times}
     drawn = np.array(run("perturb", body, given))
-    x, y = agreement.schema.encode(record)
-    q, p, _ = agreement.loss.terms(x, y)
-    exact = _on_grid(agreement, q, p)
-    quadratic, linear = _scales(agreement)
-    noise = np.hstack(
-        [
-            (drawn[:, : len(exact[0])] - exact[0]) / quadratic,
-            (drawn[:, len(exact[0]) :] - exact[1]) / linear,
-        ]
-    )
-    limit = stats.norm.isf(1e-6 / noise.shape[1] ** 2)
-    assert np.abs(noise.mean(axis=0)).max() < limit / math.sqrt(times)
-    assert np.abs(noise.var(axis=0) - 1).max() < limit * math.sqrt(2 / times)
-    beside = np.corrcoef(noise.T) - np.eye(noise.shape[1])
+    found = (drawn - on_grid(agreement, record)) / deviations(agreement)
+    limit = stats.norm.isf(1e-6 / found.shape[1] ** 2)
+    assert np.abs(found.mean(axis=0)).max() < limit / math.sqrt(times)
+    assert np.abs(found.var(axis=0) - 1).max() < limit * math.sqrt(2 / times)
+    beside = np.corrcoef(found.T) - np.eye(found.shape[1])
     assert np.abs(beside).max() < limit / math.sqrt(times)
     # and what is sent lies on the grid: of p̃ the dithered one, all of whose points are used
-    grid = agreement.grid
-    assert (drawn[:, : len(exact[0])] % grid.quadratic == 0).all()
-    assert (drawn[:, len(exact[0]) :] % grid.dither == 0).all()
-    if grid.dither < grid.linear:
-        rest = (drawn[:, len(exact[0]) :] / grid.linear) % 1
-        assert stats.kstest(rest.ravel(), "uniform").pvalue > 1e-6
+    for part in agreement.parts:
+        numbers = drawn[:, part.numbers]
+        assert (numbers % part.fine == 0).all()
+        if part.fine < part.step:
+            assert stats.kstest(((numbers / part.step) % 1).ravel(), "uniform").pvalue > 1e-6
 
 
 def test_submissions_byte_for_byte(run) -> None:
-    for mechanism, k in (("moment", 15), ("input", 5)):
-        numbers = np.random.default_rng(2).normal(size=k + 5)
-        sent = Submission("0f" * 16, "a1" * 32, mechanism, numbers[:k], numbers[k:])
+    for width in (1, 10, 300):
+        sent = Submission("0f" * 16, "a1" * 32, np.random.default_rng(2).normal(size=width))
         body = """
-            const identifier = new Uint8Array(16).fill(15);
-            const sent = {...given, identifier};
-            const bytes = submission.toBytes(given.fingerprint, given.mechanism, sent);
+            const sent = {numbers: given.numbers, identifier: new Uint8Array(16).fill(15)};
+            const bytes = submission.toBytes(given.fingerprint, sent);
             return [Array.from(bytes), submission.identifierOf(bytes)];"""
         data, name = run("submission", body, json.loads(sent.to_json()))
         assert bytes(data) == sent.to_bytes()
         assert name == sent.identifier
+
+
+def test_shares_byte_for_byte(run, survey) -> None:
+    """Blurred numbers and a seed that are given: both messages are Python's."""
+    agreement = Agreement.propose(survey(), epsilon=1, delta=1e-6, quorum=3000, databases=DATABASES)
+    generator = np.random.default_rng(5)
+    (part,) = agreement.parts
+    for _ in range(5):
+        numbers = generator.integers(-(2**30), 2**30, agreement.width) * part.step
+        seed = generator.bytes(32)
+        table = Submissions(
+            np.full((1, 16), 15, dtype=np.uint8), agreement.fingerprint, numbers[None]
+        )
+        words = np.frombuffer(seed, dtype="<u8").reshape(1, -1).astype(np.uint64)
+        expected = shared_with(agreement, table, words)
+        body = """
+            const sent = {numbers: given.numbers, identifier: new Uint8Array(16).fill(15)};
+            const both = await shares.shareWith(
+              given.step, given.fingerprint, sent, new Uint8Array(given.seed));
+            return both.map((bytes) => Array.from(bytes));"""
+        given = {
+            "numbers": numbers.tolist(),
+            "step": part.step,
+            "fingerprint": agreement.fingerprint,
+            "seed": list(seed),
+        }
+        first, second = run("shares", body, given)
+        assert bytes(first) == expected.first.to_bytes()
+        assert bytes(second) == expected.second.to_bytes()
 
 
 def test_the_gaussian_profile_is_never_below_pythons(run) -> None:
@@ -534,21 +652,31 @@ def test_promises_are_pythons(run, agreements) -> None:
         assert got["delta"] == pytest.approx(agreement.delta, rel=1e-11)
 
 
-def test_predictions_are_pythons(run, survey) -> None:
-    generator = np.random.default_rng(3)
-    for schema in (survey(), survey(above=37_000), wide()):
-        weights = generator.normal(size=schema.dimension)
-        given = records(schema, 50)
-        body = (
-            "return given.records.map((one) => schema.predict(given.schema, given.weights, one));"
-        )
-        got = run(
-            "schema",
-            body,
-            {"schema": schema.to_dict(), "weights": weights.tolist(), "records": given},
-        )
-        expected = [float(schema.predict(weights, one)) for one in given]
-        assert got == pytest.approx(expected, rel=1e-12, abs=1e-300)
+def test_the_agreement_in_words_names_who_collects(run, agreements) -> None:
+    """With two databases both are named, and never the sentence about the one that sees all."""
+    seen = set()
+    for agreement in agreements:
+        mu = agreement.calibration.local.mu
+        body = "return words.agreementInWords(JSON.parse(given[0]), given[1]);"
+        rows = dict(run("words", body, [agreement.to_json(), mu]))
+        text = " ".join((*rows, *rows.values()))
+        assert rows["Each sends"] == f"{agreement.width:,} blurred numbers, once"
+        assert f"{agreement.quorum:,} contributors" in rows["Nothing is published"]
+        seen.add(agreement.trust)
+        if agreement.trust == "shared":
+            assert all(name in text and url in text for name, url in DATABASES)
+            assert condition_in_words(agreement.quorum) in rows["Promise against either of them"]
+            together = rows["One submission, if both put their shares together"]
+            assert local_in_words(agreement.calibration.local, "Together they") in together
+            assert "the database" not in text.lower().replace("the databases", "")
+        else:
+            assert "Promise against either of them" not in rows
+            alone = rows["One submission, seen by the database"]
+            assert local_in_words(agreement.calibration.local) in alone
+        others = [name for name in agreement.schema.targets if name != agreement.schema.target.name]
+        if agreement.mechanism == "moment" and others:
+            assert f"predict {', '.join(others)} by" in rows["What may be published"]
+    assert seen == {"one", "shared"}
 
 
 @pytest.mark.statistical
@@ -595,21 +723,32 @@ def test_names_are_random(run) -> None:
     assert abs(ones - 0.5) < 4.9 * 0.5 / math.sqrt(128_000)
 
 
-def test_perturbation_of_fifty_columns_takes_less_than_100_ms(run) -> None:
-    """The least of ten runs: other work on the machine is not what is measured."""
-    schema = Schema([Numeric(f"x{i}", 0, 1) for i in range(49)], Numeric("y", 0, 1))
-    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=10_000)
-    assert agreement.dimension == 50
-    body = """
-        const agreement = JSON.parse(given.agreement);
-        const times = [];
-        for (let i = 0; i < 10; i++) {
-          const start = performance.now();
-          perturb.perturb(agreement, given.record);
-          times.push(performance.now() - start);
-        }
-        return times;"""
-    record = records(schema, 1)[0]
-    times = run("perturb", body, {"agreement": agreement.to_json(), "record": record})
-    print(f"d = 50: first {times[0]:.1f} ms, best {min(times):.1f} ms")
-    assert min(times) < 100
+def test_students_t(run) -> None:
+    """How far intervals reach, and p-values, for few and for many people."""
+    freedoms = (1, 2, 5, 30, 294, 5994, 200_000, 10_000_000)
+    points = [(x, nu) for nu in freedoms for x in (1e-9, 0.3, 1.0, 1.8, 2.5, 6.0, 30.0)]
+    got = run("student", "return given.map((one) => student.twoSided(...one));", points)
+    expected = [float(2 * stats.t.sf(x, nu)) for x, nu in points]
+    assert got == pytest.approx(expected, rel=1e-9, abs=1e-300)
+    got = run("student", "return given.map((one) => student.reachOf(0.95, one));", list(freedoms))
+    assert got == pytest.approx([float(stats.t.ppf(0.975, nu)) for nu in freedoms], rel=1e-9)
+
+
+def test_numbers_are_read_as_people_write_them(run) -> None:
+    readings = {
+        "34,5": 34.5, "34.5": 34.5, " 34 ": 34.0, "1,234.5": 1234.5, "1.234,5": 1234.5,
+        "1 234,5": 1234.5, "1’234.5": 1234.5, "1,234,567": 1234567.0, "1.234.567": 1234567.0,
+        "-3": -3.0, "−3,25": -3.25, ".5": 0.5, ",5": 0.5, "0,125": 0.125, "5e3": 5000.0,
+    }  # fmt: skip
+    body = "return Object.keys(given).map((text) => numerals.parseNumber(text, 'en'));"
+    assert run("numerals", body, readings) == list(readings.values())
+    for text, locale, value in (
+        ("1,234", "en", 1234.0),
+        ("1,234", "de", 1.234),
+        ("1.234", "de", 1234.0),
+        ("1.234", "en", 1.234),
+    ):
+        body = "return numerals.parseNumber(...given);"
+        assert run("numerals", body, [text, locale]) == value, (text, locale)
+    for text in ("", "abc", "1,2,3.4.5", "1-2", "0x10", "Infinity", "1e", "--1", "12 kg"):
+        assert math.isnan(run("numerals", "return numerals.parseNumber(given, 'en');", text)), text

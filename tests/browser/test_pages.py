@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from blurfit import Agreement, PublishedModel, Schema, perturb_table
+from blurfit import Agreement, Categorical, Numeric, PublishedModel, Schema, perturb_table
 from blurfit.model.statement import as_yaml
 
 
@@ -32,16 +32,15 @@ def enter(page: Page, token: str) -> None:
 
 
 def test_a_collection_shows_how_far_it_is(visit, service, collect, people) -> None:
-    agreement = collect("watched income", 120, weight_bound=2.0)
+    agreement = collect("watched income", 120)
     page = visit().go(f"/collections/{agreement.fingerprint}")
     expect(page.get_by_text("120 of at least 300 people; 180 more are needed")).to_be_visible()
     expect(page.get_by_text("Collecting", exact=True)).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("120 contributors"))).to_be_visible()
     expect(page.get_by_text("below 300 contributors")).to_be_visible()
     expect(page.get_by_text("ε = 2, δ = 10⁻⁶")).to_be_visible()
-    expect(
-        page.get_by_text(re.compile("certified bound says nothing|exceeds that"))
-    ).to_be_visible()
+    expect(page.get_by_text("Standard errors, intervals and the share")).to_be_visible()
+    expect(page.get_by_text("on the average of watched income")).to_be_visible()
     expect(page.get_by_role("link", name="Contribute")).to_be_visible()
     service.store.add(
         agreement, perturb_table(agreement, people(200, agreement.schema.target.name))
@@ -62,43 +61,122 @@ def test_a_collection_is_json_for_programs(visit, service, collect) -> None:
     assert answer.headers["vary"] == "accept"
 
 
+ANSWERS = ((42, "yes", "south"), (18.5, "no", "east"), (79, "yes", "north"))
+
+
+@pytest.mark.parametrize("options", [{}, {"mechanism": "input", "weight_bound": 2.0}], ids=str)
 @pytest.mark.parametrize("above", [None, 47_000], ids=["number", "label"])
-def test_try_it_predicts_what_python_predicts(visit, collect, above) -> None:
-    agreement, model = collect(f"predicted income {above}", 5000, publish=True, above=above)
+def test_try_it_predicts_what_python_predicts(visit, collect, above, options) -> None:
+    name = f"predicted income {above} {len(options)}"
+    agreement, model = collect(name, 5000, publish=True, above=above, **options)
     page = visit().go(f"/m/{agreement.fingerprint}")
     prediction = page.locator("#prediction")
-    for age, married, region in ((42, True, "south"), (18.5, False, "east"), (79, True, "north")):
+    for age, married, region in ANSWERS:
         page.get_by_label("age", exact=True).fill(str(age))
-        page.get_by_label("married").set_checked(married)
+        page.get_by_role("group", name="married").get_by_label(married).check()
         page.get_by_label(region).check()
-        record = {"age": age, "married": married, "region": region}
+        record = {"age": age, "married": married == "yes", "region": region}
         expected = model.predict(record) if above is None else model.predict_proba(record)[1]
         expect(prediction.locator("b")).to_be_visible()
         assert float(prediction.get_attribute("data-value")) == pytest.approx(
             float(expected), rel=1e-12
         )
-    for name, effect in {
+        if model.inference and above is None:
+            shown = json.loads(prediction.get_attribute("data-interval"))
+            assert shown == pytest.approx(model.prediction_intervals(record)[0].tolist(), rel=1e-9)
+            expect(prediction).to_contain_text("95 of 100 people with these answers lie between")
+    for column, effect in {
         "(intercept)": model.coefficients.intercept,
         **model.coefficients.effects,
     }.items():
-        shown = page.locator(f'[data-effect="{name}"]').get_attribute("data-value")
-        assert float(shown) == pytest.approx(effect, rel=1e-9)
+        row = page.locator(f'tr[data-coefficient="{column}"]')
+        shown = row.locator('[data-label="for prediction"]').get_attribute("data-value")
+        assert float(shown) == pytest.approx(effect, rel=1e-12)
+    if not model.inference:
+        expect(page.get_by_text("How good this model is cannot be told.")).to_be_visible()
     page.get_by_label("age", exact=True).fill("")
     expect(prediction).to_have_text("Please fill in all fields.")
 
 
-def test_intervals_are_pythons(visit, collect) -> None:
+def test_classes_have_probabilities(visit, service, survey, people) -> None:
+    """A target of several classes: a section for each, and what is likely adds up."""
+    features = [*survey().features[:2], Numeric("income", 0, 200_000)]
+    schema = Schema(features, Categorical("region", ["north", "south", "east"]))
+    agreement = Agreement.propose(schema, epsilon=8, delta=1e-6, quorum=300)
+    service.open(agreement)
+    service.store.add(agreement, perturb_table(agreement, people(5000)))
+    model = service.store.publish(agreement)
+    page = visit().go(f"/m/{agreement.fingerprint}")
+    page.get_by_label("age", exact=True).fill("30")
+    page.get_by_role("group", name="married").get_by_label("yes").check()
+    page.get_by_label("income", exact=True).fill("1,234.5")
+    record = {"age": 30, "married": True, "income": 1234.5}
+    shown = json.loads(page.locator("#prediction").get_attribute("data-value"))
+    assert shown == pytest.approx(model.predict_proba(record).tolist(), rel=1e-12)
+    for level in model.outputs:
+        expect(page.get_by_role("heading", name=f"region: {level}")).to_be_visible()
+
+
+def test_the_table_is_pythons(visit, collect) -> None:
+    """Every number of the summary: coefficient, errors, interval, p, and how good it is."""
     agreement, model = collect("uncertain income", 5000, publish=True)
     page = visit().go(f"/m/{agreement.fingerprint}")
     expect(page.get_by_text("95 % confidence")).to_be_visible()
     got = page.evaluate(
-        "async (model) => (await import('/pages/effects.js')).estimatesOf(model)",
+        "async (model) => (await import('/pages/published.js')).estimatesOf(model, model.target)",
         json.loads(model.to_json()),
     )
     for shown, expected in zip(got, model.estimates(), strict=True):
         assert shown["name"] == expected.name
-        for name in ("value", "lower", "upper"):
-            assert shown[name] == pytest.approx(getattr(expected, name), rel=1e-8)
+        for name, attribute in {
+            "value": "value",
+            "error": "standard_error",
+            "privacy": "privacy_error",
+            "lower": "lower",
+            "upper": "upper",
+            "p": "p_value",
+        }.items():
+            assert shown[name] == pytest.approx(
+                getattr(expected, attribute), rel=1e-9, abs=1e-300
+            ), name
+    (section,) = model.summary().sections
+    for row in section.rows:
+        cells = page.locator(f'tr[data-coefficient="{row[0]}"] td')
+        assert [text.replace("−", "-") for text in cells.all_inner_texts()] == list(row[1:])
+    (inference,) = model.inference
+    expect(page.locator("#effects")).to_contain_text(f"R² = {inference.r_squared:.3f}")
+    expect(page.locator("#effects")).to_contain_text("Share of the spread explained")
+    expect(page.locator("#effects")).to_contain_text("south instead of north")
+
+
+def test_a_bar_that_is_cut_says_so(visit, collect) -> None:
+    """At so few people intervals are far wider than effects: arrows, and the numbers beside."""
+    agreement, model = collect("vague income", 300, publish=True)
+    page = visit(viewport={"width": 320, "height": 800}).go(f"/m/{agreement.fingerprint}")
+    document = json.loads(model.to_json())
+    cut = page.evaluate(
+        """async (model) => {
+          const [published, plots] = await Promise.all(
+            [import("/pages/published.js"), import("/pages/plots.js")]);
+          const inference = {names: Object.keys(model.coefficients[model.target]), count: 300};
+          const size = inference.names.length;
+          const diagonal = inference.names.map((_, i) => inference.names.map((_, j) =>
+            i === j ? (i === 1 ? 1e12 : 1) : 0));
+          Object.assign(inference, {coefficients: new Array(size).fill(1), sampling: diagonal,
+            privacy: diagonal, residual_variance: 1, r_squared: 0.1, uneven: false});
+          const effects = published.effectsOf({...model, inference: [inference]}, model.target);
+          const reach = plots.scaleOf(effects);
+          return effects.map((one) => [
+            one.lower < -reach, one.upper > reach,
+            plots.effectPlot(one, reach).querySelectorAll(".beyond").length]);
+        }""",
+        document,
+    )
+    assert any(low and high for low, high, _ in cut)
+    assert all(arrows == low + high for low, high, arrows in cut)
+    for much in page.locator(".effects .much").all():
+        expect(much).to_be_visible()
+        expect(much.locator("b")).to_be_visible()
 
 
 def test_a_model_carries_its_statement_and_downloads(visit, collect) -> None:
@@ -139,7 +217,7 @@ def test_from_opening_to_prediction(visit, service, people) -> None:
     added.get_by_label("Answer is").select_option("categorical")
     added.get_by_label("Choices").fill("north, south, east")
     promise = page.locator("#promise")
-    expect(promise).to_contain_text("20 numbers, 224 bytes")  # age, three regions, intercept
+    expect(promise).to_contain_text("17 numbers, 200 bytes")  # of age, three regions, pension
     expect(promise).to_contain_text("ε = 1, δ = 10⁻⁶.")
     expect(promise).to_contain_text("The database could learn a great deal")
     page.get_by_role("button", name="Open this collection").click()
@@ -194,10 +272,11 @@ def test_the_promise_follows_what_is_edited(visit, service) -> None:
     expect(page.get_by_role("button", name="Open this collection")).to_be_disabled()
     page.get_by_label("δ of one submission").fill("0.000001")
     expect(promise).to_contain_text("could learn very little from a single submission")
-    page.get_by_label("Bound on the weights").fill("1")
     page.get_by_label("Quorum").fill("100000000")
-    expect(promise).to_contain_text("exceeds that of the best one by at most")
+    expect(promise).to_contain_text("on the average of income. Twice the quorum halves it.")
     page.get_by_label("Blurred is").select_option("input")
+    page.get_by_label("Bound on the weights").fill("1")
+    expect(promise).to_contain_text("exceeds that of the best one by at most")
     expect(promise).to_contain_text("ridge")
     expect(page.get_by_role("button", name="Open this collection")).to_be_enabled()
 

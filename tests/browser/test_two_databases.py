@@ -12,7 +12,6 @@ from playwright.sync_api import Browser, expect
 from blurfit import Agreement, Store
 from blurfit.agreement.databases import largest_steps
 from blurfit.agreement.promises import condition_in_words
-from blurfit.contributor.perturb import _on_grid
 from blurfit.messages.masks import expand
 from blurfit.service.app import Service
 from blurfit.service.serving import in_a_thread
@@ -40,7 +39,6 @@ def two(tmp_path_factory, survey):
             epsilon=1,
             delta=1e-6,
             quorum=1000,
-            trust="shared",
             databases=[("Office", first[1]), ("University", second[1])],
         )
         first[0].open(agreement, role="first")
@@ -81,7 +79,7 @@ def test_two_requests_to_two_origins_and_neither_tells_the_record(
     for body, part in zip(reversed(sent.values()), ("masked", "seed"), strict=True):
         layout = agreement.share_layout(part)
         rows = layout.rows(body)  # which refuses any byte too many
-        names.append(layout.names(rows).tobytes())
+        names.append(layout.identifiers(rows).tobytes())
         words.append(layout.words(rows))
     assert names[0] == names[1]
     assert [store.count(agreement) for store in (here, there)] == [1, 1]
@@ -89,14 +87,10 @@ def test_two_requests_to_two_origins_and_neither_tells_the_record(
 
     # Together they are the blurred record, on its grid and near the truth; neither is alone.
     steps = (words[0] - expand(words[1], words[0].shape[1])).view(np.int64)[0]
-    q, p, _ = agreement.loss.terms(*agreement.schema.encode(RECORD))
-    truth = np.concatenate(_on_grid(agreement, q, p))
-    k = agreement.layout.widths[0]
-    grid, noise = agreement.grid, agreement.calibration
-    units = np.array([grid.quadratic] * k + [grid.linear] * (len(steps) - k))
-    scales = np.array([noise.m_noise] * k + [noise.p_noise] * (len(steps) - k))
-    assert (np.abs(steps * units - truth) < 8 * scales).all()
-    largest = max(largest_steps(agreement.calibration, grid))
+    (part,) = agreement.parts
+    difference = steps * part.step - agreement.exact(RECORD)
+    assert (np.abs(difference) < 8 * part.deviations).all()
+    largest = largest_steps(agreement.calibration, agreement.grid)
     for some in words:  # as random words are: hardly one of them as small as a blurred number
         assert (np.abs(some.view(np.int64)) < largest).mean() < 0.1
 
@@ -168,10 +162,8 @@ def test_vectors(run) -> None:
                 (await maskOf(bytes(seed), mask.length)).map(String)));
             const { identifier, fingerprint } = given.messages[0];
             const steps = given.shared.steps.map(Number);
-            const sent = { identifier: bytes(identifier), quadratic: steps.slice(0, 3),
-                           linear: steps.slice(3) };
-            const grid = { quadratic: 1, linear: 1 };
-            const both = await shareWith(grid, fingerprint, sent, bytes(given.shared.seed));
+            const sent = { identifier: bytes(identifier), numbers: steps };
+            const both = await shareWith(1, fingerprint, sent, bytes(given.shared.seed));
             return { masks, messages: both.map(hex) };
         }""",
         VECTORS,
@@ -192,9 +184,11 @@ def test_vectors(run) -> None:
         {"databases": [{"name": "A", "url": "https://a.example"}] * 2},
         {"databases": [{"name": "A", "url": "https://a.example"}]},
         {"databases": [{"name": "A", "url": "https://a/x"}, {"name": "B", "url": "https://b"}]},
-        {"trust": "one"},
-        {"version": 1},
-        {"version": 3},
+        {"databases": [{"name": " A", "url": "https://a"}, {"name": "B", "url": "https://b"}]},
+        {"databases": [{"name": "A\u2028", "url": "https://a"}, {"name": "B", "url": "https://b"}]},
+        {"databases": [{"name": "A", "url": "https://a_b"}, {"name": "B", "url": "https://b"}]},
+        {"trust": "shared"},
+        {"version": 2},
         {"grid": {"quadratic": 2.0**-8, "linear": 2.0**-8, "dither": 2.0**-8}},
     ],
 )

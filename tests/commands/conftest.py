@@ -55,7 +55,7 @@ class Blurfit:
         """`blurfit serve` at a free port, ended with the block if it has not ended before."""
         process = self.start("serve", "--port", "0", *arguments)
         try:
-            served = Served(self.folder, process, _line(process), _line(process))
+            served = Served(self.folder, process, *(_line(process) for _ in range(3)))
             served.wait()
             yield served
         finally:
@@ -65,12 +65,13 @@ class Blurfit:
 
 @dataclass(frozen=True)
 class Served:
-    """A running service: where it is, and what it said about the administrator's token."""
+    """A running service: where it is, what it said about the token, and what is next."""
 
     folder: Path
     process: subprocess.Popen[str]
     greeting: str
     said: str
+    hint: str
 
     @property
     def url(self) -> str:

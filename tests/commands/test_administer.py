@@ -6,8 +6,11 @@ import stat
 import numpy as np
 import pytest
 
+from blurfit.commands.administer import FIRST_OR_SECOND
 from blurfit.contributor.client import Client
 from blurfit.contributor.perturb import perturb_table
+from blurfit.messages.shares import ROLES
+from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.protocol import tokens
 from blurfit.service.remote import RemoteDatabase
@@ -43,7 +46,9 @@ def test_a_collection_from_open_to_publish(
     opened = blurfit("open", "agreement.json", *as_administrator)
     assert opened.returncode == 0, opened.stderr
     assert "Collecting from anyone: 0 have contributed, 20 more are needed." in opened.stdout
-    assert agreed.fingerprint in opened.stdout
+    page = f"{service.url}/c/{agreed.fingerprint}"
+    assert f"The page for contributors: {page}\n" in opened.stdout
+    assert "Next: share that link" in opened.stderr
     again = blurfit("open", "agreement.json", *as_administrator, "--json")
     state = {
         "fingerprint": agreed.fingerprint,
@@ -52,7 +57,7 @@ def test_a_collection_from_open_to_publish(
         "quorum": 20,
         "invited": False,
     }
-    assert json.loads(again.stdout) == state
+    assert json.loads(again.stdout) == state | {"page": page}
     send(service, agreed, 19)
     early = blurfit("publish", "agreement.json", *as_administrator)
     assert early.returncode == 4
@@ -61,17 +66,21 @@ def test_a_collection_from_open_to_publish(
     send(service, agreed, 1)
     words = blurfit("status", "agreement.json", *asked)
     assert words.stdout == "Collecting from anyone: 20 have contributed, the quorum is reached.\n"
-    published = blurfit("publish", "agreement.json", *as_administrator)
+    publish = ["publish", "agreement.json", *as_administrator]
+    published = blurfit(*publish, "--moments", "moments.json")
     assert published.returncode == 0, published.stderr
-    assert published.stdout == "Published, from 20 contributors. Wrote model.json.\n"
     model = PublishedModel.load(blurfit.folder / "model.json")
+    assert published.stdout == (
+        f"{model.summary()}\n\nWrote model.json and moments.json.\n"
+        f"Everyone can read it at {service.url}/m/{agreed.fingerprint}\n"
+    )
+    assert "`blurfit fit moments.json" in published.stderr
+    moments = PublishedMoments.load(blurfit.folder / "moments.json")
+    assert moments.fit().to_json() == model.to_json()
     assert (model.count, model.agreement) == (20, agreed)
-    twice = blurfit("publish", "agreement.json", *as_administrator, "--out", "2.json", "--json")
-    assert json.loads(twice.stdout) == {
-        "model": "2.json",
-        "count": 20,
-        "fingerprint": agreed.fingerprint,
-    }
+    twice = json.loads(blurfit(*publish, "--out", "2.json", "--json").stdout)
+    assert (twice["model"], twice["count"]) == ("2.json", 20)
+    assert twice["page"] == f"{service.url}/m/{agreed.fingerprint}"
     first, second = (blurfit.folder / name for name in ("model.json", "2.json"))
     assert first.read_bytes() == second.read_bytes()
     end = blurfit("status", "agreement.json", *asked, "--json")
@@ -123,7 +132,7 @@ def test_invitations_are_for_their_file_alone(blurfit, agreed, as_administrator,
         record = {"age": 1, "income": 2}
         client.contribute(agreed, record, invitation=tokens[0])
         client.contribute(agreed, record, invitation=line.partition("#")[2])
-    conflict = blurfit("open", "agreement.json", *as_administrator)
+    conflict = blurfit("open", "agreement.json", *as_administrator, "--anyone")
     assert conflict.returncode == 4
     assert "cannot be changed afterwards" in conflict.stderr
 
@@ -159,3 +168,7 @@ def test_what_cannot_be_written_is_said_before_anything_is_asked_for(
     assert result.returncode == 2
     assert "nowhere" in result.stderr
     assert database.status(agreed)["state"] == "collecting"
+
+
+def test_the_roles_that_can_be_typed_are_those_of_two_databases() -> None:
+    assert ("whole", *FIRST_OR_SECOND) == ROLES

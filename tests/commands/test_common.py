@@ -101,7 +101,7 @@ def test_an_agreement_is_verified_when_it_is_read(propose, tmp_path) -> None:
     agreement.save(path)
     assert load_agreement(path) == agreement
     document = agreement.to_dict()
-    document["calibration"]["sigma_m"] *= 0.9
+    document["calibration"]["sigma"] *= 0.9
     weak = Agreement.from_dict(document)
     weak.save(path)
     with pytest.raises(NotCertifiedError):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from blurfit import PublishedModel, Store, perturb_table
+from blurfit import PublishedModel, PublishedMoments, Store, perturb_table
 from blurfit.messages.submission_files import Writer
 from support import postgres
 
@@ -35,14 +35,18 @@ def test_hospitals_blur_and_somebody_learns(blurfit, agreed) -> None:
     assert "5 more contributors are needed" in few.stderr
     learned = blurfit("learn", "agreement.json", "lake/*.parquet", "--json", "--workers", "2")
     assert learned.returncode == 0, learned.stderr
-    said = {"model": "model.json", "count": 30, "fingerprint": agreed.fingerprint}
-    assert json.loads(learned.stdout) == said
+    said = json.loads(learned.stdout)
+    assert (said["model"], said["count"]) == ("model.json", 30)
+    assert said["fingerprint"] == agreed.fingerprint
     again = blurfit(
         *("learn", "agreement.json", "lake", "--engine", "dask", "--workers", "1"),
-        *("--out", "again.json"),
+        *("--out", "again.json", "--moments", "moments.json"),
     )
     assert again.returncode == 0, again.stderr
-    assert again.stdout == "Learned from 30 contributors. Wrote again.json.\n"
+    model = PublishedModel.load(blurfit.folder / "again.json")
+    assert again.stdout == f"{model.summary()}\n\nWrote again.json and moments.json.\n"
+    moments = PublishedMoments.load(blurfit.folder / "moments.json")
+    assert moments.fit().to_json() == model.to_json()
     first, second = (blurfit.folder / name for name in ("model.json", "again.json"))
     assert first.read_bytes() == second.read_bytes()
     (blurfit.folder / "lake" / "b.parquet").unlink()
@@ -117,3 +121,10 @@ def test_wrong_words(blurfit, agreed, typed, words) -> None:
     assert words in " ".join(refused.stderr.split())
     assert not (blurfit.folder / "model.json").exists()
     assert not (blurfit.folder / "a.parquet").exists()
+
+
+def test_the_sums_of_input_are_not_shown(blurfit, propose) -> None:
+    propose(mechanism="input", weight_bound=1.0).save(blurfit.folder / "agreement.json")
+    refused = blurfit("learn", "agreement.json", "nothing", "--moments", "moments.json")
+    assert refused.returncode == 2
+    assert "its sums are never shown" in " ".join(refused.stderr.split())

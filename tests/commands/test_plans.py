@@ -10,7 +10,6 @@ from blurfit.commands.plans import Range, read_plan, read_table
 
 SCHEMA = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 1))
 PLAN = """
-loss = "squared"
 [[features]]
 name = "age"
 kind = "numeric"
@@ -29,8 +28,8 @@ def test_a_plan_is_a_schema_with_terms(tmp_path: Path) -> None:
     file.write_text(PLAN)
     assert read_plan(file).schema == SCHEMA
     assert read_plan(file).terms == {}
-    file.write_text(PLAN + '[terms]\nepsilon = 2.0\nmechanism = "input"\n')
-    assert read_plan(file).terms == {"epsilon": 2.0, "mechanism": "input"}
+    file.write_text(PLAN + "[terms]\nepsilon = 2.0\nquorum = 9\n")
+    assert read_plan(file).terms == {"epsilon": 2.0, "quorum": 9}
 
 
 def test_an_agreement_is_verified(tmp_path: Path) -> None:
@@ -45,7 +44,7 @@ def test_an_agreement_is_verified(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (PLAN + "[terms]\nepsilom = 1\n", "epsilom"),
-        (PLAN + "[terms]\nquorum = 100\n", "quorum"),
+        (PLAN + "[schema]\nquorum = 100\n", "Unknown key 'schema'"),
         ("terms = 3\n" + PLAN, "to be a table"),
         ("[", "plan.toml"),
     ],

@@ -35,6 +35,7 @@ def test_the_first_start_on_a_fresh_machine_shows_the_token_once(blurfit) -> Non
         assert served.greeting.startswith("Serving at http://127.0.0.1:")
         assert f"{served.url}/openapi.json" in served.greeting
         assert served.said.startswith(ONCE)
+        assert f"open {served.url}/admin in a browser" in served.hint
         token = served.said.removeprefix(ONCE)
         assert len(token) == 43
         assert is_administrator(served.url, token)

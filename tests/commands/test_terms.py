@@ -4,29 +4,58 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from blurfit.agreement.terms import TERMS
-from blurfit.commands.terms import term_options
+from blurfit.agreement.terms import TERMS, Terms
+from blurfit.commands.terms import given, term_options
 
-NAMES = [name for name in TERMS if name not in ("databases", "debias")]
+FLAGS = {"databases": "database", "weights": "weight"}
 
 
 @click.command()
-@term_options(*NAMES)
-def command(**given: object) -> None:
-    click.echo(repr({name: value for name, value in given.items() if value is not None}))
+@term_options(*TERMS, required=("quorum",))
+def command(**typed: object) -> None:
+    click.echo(repr(given(typed)))
 
 
 def run(*typed: str):
     return CliRunner().invoke(command, typed)
 
 
-def test_defaults_are_those_of_the_terms() -> None:
-    told = eval(run("--epsilon", "1", "--delta", "1e-6", "--quorum", "5").output)
-    assert told == {
-        **{"epsilon": 1.0, "delta": 1e-6, "quorum": 5, "approximation": "taylor", "l1": 0.0},
-        **{"mechanism": "moment", "rule": "certified", "neighbours": "replace", "l2": 0.0},
-        "trust": "one",
+def test_what_is_not_typed_is_left_to_the_terms() -> None:
+    assert eval(run("--quorum", "5").output) == {"quorum": 5}
+
+
+def test_every_term_can_be_typed() -> None:
+    typed = {
+        "epsilon": ("1", 1.0),
+        "delta": ("1e-6", 1e-6),
+        "quorum": ("5", 5),
+        "mechanism": ("input", "input"),
+        "neighbours": ("zero-out", "zero-out"),
+        "local_epsilon": ("2", 2.0),
+        "local_delta": ("1e-5", 1e-5),
+        "public_rows": ("ab12", "ab12"),
+        "constant": ("0.5", 0.5),
+        "loss": ("logistic", "logistic"),
+        "approximation": ("chebyshev", "chebyshev"),
+        "rule": ("published", "published"),
+        "weight_bound": ("3", 3.0),
+        "l1": ("0.25", 0.25),
+        "l2": ("0.5", 0.5),
+        "split": ("0.1", 0.1),
+        "local_share": ("0.3", 0.3),
     }
+    words = [
+        word for name, (text, _) in typed.items() for word in (f"--{name.replace('_', '-')}", text)
+    ]
+    words += ["--no-debias", "--weight", "age", "2", "--weight", "sex", "1"]
+    words += ["--database", "A", "https://a.example", "--database", "B", "https://b.example"]
+    assert eval(run(*words).output) == {
+        **{name: value for name, (_, value) in typed.items()},
+        "debias": False,
+        "weights": {"age": 2.0, "sex": 1.0},
+        "databases": (("A", "https://a.example"), ("B", "https://b.example")),
+    }
+    assert {*typed, "debias", "weights", "databases"} == set(Terms.__struct_fields__)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +66,7 @@ def test_defaults_are_those_of_the_terms() -> None:
         (("--quorum", "1.5"), "'1.5' is not a valid integer"),
         (("--mechanism", "other"), "'other' is not one of 'moment', 'input'"),
         (("--loss", "other"), "'other' is not one of 'squared', 'logistic'"),
+        (("--weight", "age"), "requires 2 arguments"),
     ],
 )
 def test_refusals(typed: tuple[str, ...], said: str) -> None:
@@ -47,6 +77,7 @@ def test_refusals(typed: tuple[str, ...], said: str) -> None:
 
 def test_every_term_is_explained() -> None:
     text = " ".join(run("--help").output.split())
-    for name in NAMES:
-        assert f"--{name.replace('_', '-')} " in text
-    assert "η, bound on the model's ‖w‖; needed by input." in text
+    for name in TERMS:
+        assert f"--{FLAGS.get(name, name).replace('_', '-')} " in text
+    assert "η, a bound on the model's ‖w‖." in text
+    assert "[default: moment]" in text

@@ -16,6 +16,7 @@ from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_html, as_markdown
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.store.store import Store
+from support.joint_release import release
 
 AGES = [0.0, 12.5, 50.0, 99.0, 100.0]
 TEXT = "name,age\n" + "".join(f"someone,{age}\n" for age in AGES)
@@ -58,7 +59,9 @@ def test_predictions_are_the_models(blurfit, number) -> None:
     assert result.stdout == "Wrote 5 predictions to predictions.csv.\n"
     heading, *found = lines((blurfit.folder / "predictions.csv").read_text())
     assert heading == ["income"]
-    assert [float(one) for (one,) in found] == number.predict({"age": AGES}).tolist()
+    exact = number.predict({"age": AGES})
+    assert [float(one) for (one,) in found] == [round(float(one), 2) for one in exact]
+    assert "`blurfit statement model.json`" in result.stderr
     shown = blurfit("predict", "model.json", "people.csv")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert lines(shown.stdout) == [heading, *found]
@@ -72,7 +75,7 @@ def test_a_label_comes_with_its_probability(blurfit, label) -> None:
     assert heading == ["income", "probability"]
     assert [int(one) for one, _ in found] == [int(v) for v in label.predict({"age": AGES})]
     np.testing.assert_allclose(
-        [float(share) for _, share in found], label.predict_proba({"age": AGES})[:, 1], atol=1e-6
+        [float(share) for _, share in found], label.predict_proba({"age": AGES})[:, 1], atol=5.1e-5
     )
 
 
@@ -104,6 +107,47 @@ def test_a_table_is_never_written_over_by_its_predictions(blurfit) -> None:
     blurfit("predict", "model.json", "people.csv", "--out", "people.csv")
     text = (blurfit.folder / "people.csv").read_text()
     assert text == TEXT or len(lines(text)) == len(AGES) + 1  # refused, or at least read first
+
+
+def test_intervals_are_the_models(blurfit) -> None:
+    moments = release()
+    model = moments.fit("income ~ age + married")
+    model.save(blurfit.folder / "model.json")
+    (blurfit.folder / "people.csv").write_text("age,married\n30,1\n60,0\n")
+    asked = ["predict", "model.json", "people.csv", "--intervals"]
+    done = blurfit(*asked, "--confidence", "0.8")
+    assert done.returncode == 0, done.stderr
+    heading, *found = lines(done.stdout)
+    assert heading == ["income", "lower", "upper"]
+    people = {"age": [30, 60], "married": [1, 0]}
+    bounds = model.prediction_intervals(people, 0.8)
+    expected = np.column_stack([model.predict(people), bounds])
+    np.testing.assert_allclose(np.array(found, dtype=float), expected, atol=0.51)
+    moments.fit("married ~ age").save(blurfit.folder / "model.json")
+    refused = blurfit(*asked)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Intervals are for numbers" in refused.stderr
+
+
+def test_classes_come_with_their_probabilities(blurfit) -> None:
+    model = release().fit("region ~ age + income")
+    model.save(blurfit.folder / "model.json")
+    (blurfit.folder / "people.csv").write_text("age,income\n30,20000\n60,90000\n")
+    heading, *found = lines(blurfit("predict", "model.json", "people.csv").stdout)
+    assert heading == ["region", *(f"probability of {one}" for one in ("north", "south", "west"))]
+    people = {"age": [30, 60], "income": [20_000, 90_000]}
+    assert [row[0] for row in found] == model.predict(people).tolist()
+    shares = np.array([row[1:] for row in found], dtype=float)
+    np.testing.assert_allclose(shares, model.predict_proba(people), atol=5.1e-5)
+
+
+def test_the_statement_of_moments(blurfit) -> None:
+    moments = release()
+    moments.save(blurfit.folder / "moments.json")
+    told = blurfit("statement", "moments.json")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.rstrip("\n") == as_markdown(moments).rstrip("\n")
+    assert "Blurred sums of all products of two of **age" in told.stdout
 
 
 def test_the_statement_in_every_form(blurfit, number) -> None:

@@ -5,7 +5,6 @@ import math
 
 import pytest
 
-from blurfit import calibrate
 from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
 from blurfit.theory.gaussian import mu_of
 
@@ -31,33 +30,6 @@ def test_the_ball_begins_to_shrink_where_the_formula_says() -> None:
     whole = math.ceil(256 * 14**1.5 / mu_of(1.0, 0.01))
     assert facts(whole).ball() == pytest.approx(math.sqrt(14))
     assert facts(whole // 16).ball() == pytest.approx(math.sqrt(14) / 2, rel=1e-3)
-
-
-@pytest.mark.parametrize("label", [False, True])
-@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
-def test_the_balance_is_the_best_one_for_half_the_largest_useful_weights(label, neighbours) -> None:
-    """By the other route: minimise the noise on the gradient, which calibrate gives, over τ."""
-    bound = 0.5 if label else 1.0
-    eta = 0.5 * math.sqrt(14) / bound
-
-    def noise_on_gradient(balance: float) -> float:
-        found = calibrate(
-            1.0,
-            0.01,
-            dimension=14,
-            quorum=1000,
-            q_bound=bound,
-            p_bound=bound,
-            neighbours=neighbours,
-            parallel=True,
-            balance=balance,
-        )
-        return found.sigma_m**2 * 15 / 2 * eta**2 + 14 * found.sigma_p**2
-
-    best = facts(label=label).balance(neighbours)
-    at_best = noise_on_gradient(best)
-    assert at_best <= noise_on_gradient(1.02 * best)
-    assert at_best <= noise_on_gradient(best / 1.02)
 
 
 def test_no_default_can_read_data() -> None:

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from blurfit import InvalidValueError
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.grid import DISCRETE_SHARE
 from blurfit.estimators.guarantee import SEEDED, FitGuarantee, gaussian_share, share
 from blurfit.model.published import PublishedModel
 from blurfit.schema.schema import Binary, Numeric, Schema
@@ -18,42 +17,27 @@ def model(**terms) -> PublishedModel:
     schema = Schema([Numeric("a", 0, 1)], Binary("b"))
     settings = {"epsilon": 1.0, "delta": 1e-6, "quorum": 100, **terms}
     return PublishedModel(
-        Agreement.propose(schema, **settings), np.zeros(2), 100, 0.0, None, "blurfit"
+        agreement=Agreement.propose(schema, **settings),
+        target="b",
+        features=("a",),
+        weights=np.zeros((1, 2)),
+        count=100,
+        method="by hand",
     )
 
 
-@given(
-    st.floats(0.01, 20), st.floats(1e-12, 1e-3), st.integers(2, 50), st.sampled_from([1.0, 0.999])
-)
-def test_gaussian_shares_compose_to_the_whole(epsilon, delta, models, usable) -> None:
-    """√K·μ(ε', δ'/K) is at most μ(ε, δ'), and not below it by more than rounding."""
-    each, each_delta = gaussian_share(epsilon, delta, models, usable)
-    together = math.sqrt(models) * mu_of(each, usable * each_delta)
-    assert delta_of(together * (1 - 1e-9), epsilon) <= usable * delta
-    assert delta_of(together * (1 + 1e-9), epsilon) >= usable * delta
-
-
-@given(st.floats(0.01, 20), st.integers(2, 20))
-def test_moments_compose_better_than_basic_composition(epsilon, models) -> None:
-    assert share("moment", epsilon, 1e-6, models)[0] > epsilon / models
-
-
-@pytest.mark.parametrize("models", [2, 3, 10])
-def test_the_calibrated_noise_of_all_models_keeps_the_promise(models) -> None:
-    epsilon, delta = share("moment", 1.0, 1e-6, models)
-    calibration = model(epsilon=epsilon, delta=delta).agreement.calibration
-    total = math.sqrt(models) * calibration.mu
-    assert delta_of(total, 1.0) <= 1e-6 * (1 - DISCRETE_SHARE)
-    assert delta_of(1.001 * total, 1.0) > 1e-6 * (1 - DISCRETE_SHARE)
-
-
-@pytest.mark.parametrize("mechanism", ["input", "moment"])
-def test_one_model_spends_all(mechanism) -> None:
-    assert share(mechanism, 0.7, 1e-5, 1) == (0.7, 1e-5)
+@given(st.floats(0.01, 20), st.floats(1e-12, 1e-3), st.integers(2, 50))
+def test_gaussian_shares_compose_to_the_whole(epsilon, delta, releases) -> None:
+    """√K·μ(ε', δ/K) is at most μ(ε, δ), and not below it by more than rounding."""
+    each, each_delta = gaussian_share(epsilon, delta, releases)
+    together = math.sqrt(releases) * mu_of(each, each_delta)
+    assert delta_of(together * (1 - 1e-9), epsilon) <= delta
+    assert delta_of(together * (1 + 1e-9), epsilon) >= delta
 
 
 def test_input_is_divided() -> None:
-    assert share("input", 1.0, 1e-6, 5) == (0.2, 1e-6 / 5)
+    assert share(1.0, 1e-6, 5) == (0.2, 1e-6 / 5)
+    assert share(0.7, 1e-5, 1) == (0.7, 1e-5)
 
 
 @given(st.floats(0, 1e-6), st.floats(1e-12, 0.999), st.integers(2, 100))
@@ -65,7 +49,7 @@ def test_a_share_is_never_nothing(epsilon, delta, models) -> None:
 @pytest.mark.parametrize(("epsilon", "delta"), [(0, 0.1), (-1, 0.1), ("1", 0.1), (1, 0), (1, 1)])
 def test_bad_promises_are_named(epsilon, delta) -> None:
     with pytest.raises(InvalidValueError, match=f"epsilon={epsilon!r}|delta={delta!r}"):
-        share("input", epsilon, delta, 3)
+        share(epsilon, delta, 3)
 
 
 def test_words() -> None:
@@ -100,11 +84,16 @@ def test_the_papers_rule_is_not_proved() -> None:
     assert "NOT PROVED" in both.statement
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "word"), [("input", "basic composition"), ("moment", "Gaussian composition")]
-)
-def test_a_split_promise_is_said(mechanism, word) -> None:
-    some = [model(mechanism=mechanism, weight_bound=1.0)] * 3
+def test_a_split_promise_is_said() -> None:
+    some = [model(mechanism="input", weight_bound=1.0)] * 3
     statement = FitGuarantee.of(some, 1.0, 1e-6).statement
     assert "split over 3 models" in statement
-    assert word in statement
+    assert "basic composition" in statement
+
+
+def test_what_is_free_and_what_is_assumed_is_said() -> None:
+    assert "Further models of `moments_` are free" in FitGuarantee.of([model()], 1, 1e-6).statement
+    public = FitGuarantee.of([model()], 1.0, 1e-6, public_rows=77).statement
+    assert "The 77 rows of public_X are taken to be public" in public
+    by_input = FitGuarantee.of([model(mechanism="input", weight_bound=1.0)], 1.0, 1e-6).statement
+    assert "moments_" not in by_input

@@ -7,26 +7,27 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from blurfit.estimators import one_pass
-from blurfit.estimators.one_pass import encoded_sums
-from blurfit.schema.schema import Numeric, Schema
+from blurfit.estimators.one_pass import joint_totals
+from blurfit.schema import joint
+from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 
 
-def reference(values, targets, columns, intercept):
-    """x of the schema, with its scale s = 1/√m taken out again."""
-    schema = Schema(columns, Numeric("y", -1, 1), intercept)
-    x = schema.encode_features(values, names=[column.name for column in columns])
-    z = x * np.sqrt(len(columns) + intercept)
-    return z.T @ z, z.T @ targets
+def reference(values, targets, columns):
+    """v of the schema, row by row."""
+    schema = Schema(columns, Numeric("y", -1, 1))
+    table = {column.name: values[:, place] for place, column in enumerate(columns)}
+    v = joint.values(schema, table, [column.name for column in columns])
+    whole = np.column_stack([np.ones(len(v)), v, targets])
+    return whole.T @ whole
 
 
 def columns_of(count: int) -> list[Numeric]:
     return [Numeric(f"x{i}", -1.0 - i, 2.0 + i * i) for i in range(count)]
 
 
-@pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("rows", [1, 255, 256, 257, 10_000])
 @pytest.mark.parametrize("layout", ["rows", "columns", "gaps", "read-only"])
-def test_against_the_schemas_encoding(monkeypatch, layout, rows, intercept) -> None:
+def test_against_the_schemas_encoding(monkeypatch, layout, rows) -> None:
     monkeypatch.setattr(one_pass, "NUMBERS_AT_ONCE", 64)  # so blocks have 256 rows, parts 4096
     generator = np.random.default_rng(rows)
     columns = columns_of(5)
@@ -40,10 +41,10 @@ def test_against_the_schemas_encoding(monkeypatch, layout, rows, intercept) -> N
     }[layout]
     given_values.setflags(write=layout != "read-only")
     before = given_values.copy()
-    gram, moments = encoded_sums(given_values, targets, columns, intercept=intercept)
-    expected_gram, expected_moments = reference(values, targets, columns, intercept)
-    np.testing.assert_allclose(gram, expected_gram, rtol=1e-12, atol=1e-12 * rows)
-    np.testing.assert_allclose(moments, expected_moments, rtol=1e-12, atol=1e-12 * rows)
+    found = joint_totals(given_values, targets, columns).matrix(rows)
+    np.testing.assert_allclose(
+        found, reference(values, targets, columns), rtol=1e-12, atol=1e-12 * rows
+    )
     assert np.array_equal(before, given_values)
 
 
@@ -56,30 +57,51 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch) -> None:
     found = []
     for threads in (1, 3, None):
         monkeypatch.setattr(one_pass.os, "cpu_count", lambda threads=threads: threads)
-        found.append(encoded_sums(values, targets, columns_of(6), intercept=True))
+        found.append(joint_totals(values, targets, columns_of(6)).matrix(200_000))
     for other in found[1:]:
-        assert np.array_equal(found[0].gram, other.gram)
-        assert np.array_equal(found[0].moments, other.moments)
+        assert np.array_equal(found[0], other)
 
 
 def test_wide_tables() -> None:
     generator = np.random.default_rng(0)
     values, targets = generator.standard_normal((700, 80)), generator.standard_normal((700, 1))
-    gram, moments = encoded_sums(values, targets, columns_of(80), intercept=True)
-    expected = reference(values, targets, columns_of(80), True)
-    np.testing.assert_allclose(gram, expected[0], atol=1e-9)
-    np.testing.assert_allclose(moments, expected[1], atol=1e-9)
+    found = joint_totals(values, targets, columns_of(80)).matrix(700)
+    np.testing.assert_allclose(found, reference(values, targets, columns_of(80)), atol=1e-9)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_levels_and_signs_in_any_order(order) -> None:
+    generator = np.random.default_rng(0)
+    columns = [
+        Categorical("a", ["x", "y", "z"]),
+        Numeric("b", 0, 2),
+        Binary("c"),
+        Categorical("d", ["0", "1"]),
+    ]
+    values = np.column_stack(
+        [
+            generator.integers(0, 3, 1000),
+            generator.normal(1, 1, 1000),
+            generator.integers(0, 2, 1000),
+            generator.integers(0, 2, 1000),
+        ]
+    )
+    targets = generator.uniform(-1, 1, (1000, 2))
+    found = joint_totals(np.asarray(values, order=order), targets, columns).matrix(1000)
+    table = {"a": np.array(["x", "y", "z"])[values[:, 0].astype(int)], "b": values[:, 1]}
+    table |= {"c": values[:, 2], "d": values[:, 3]}
+    v = joint.values(Schema(columns, Numeric("t", 0, 1)), table, ["a", "b", "c", "d"])
+    whole = np.column_stack([np.ones(1000), v, targets])
+    np.testing.assert_allclose(found, whole.T @ whole, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint64, np.float16, np.float32])
 def test_any_real_type_without_a_copy_of_the_table(dtype) -> None:
     values = np.random.default_rng(0).integers(0, 2, (500, 2)).astype(dtype)
     columns = [Numeric("a", -1, 3), Numeric("b", 0, 0.5)]
-    gram, _ = encoded_sums(values, np.zeros((500, 0)), columns, intercept=True)
-    expected, _ = encoded_sums(
-        values.astype(np.float64), np.zeros((500, 0)), columns, intercept=True
-    )
-    assert np.array_equal(gram, expected)
+    found = joint_totals(values, np.zeros((500, 0)), columns).matrix(500)
+    expected = joint_totals(values.astype(np.float64), np.zeros((500, 0)), columns).matrix(500)
+    assert np.array_equal(found, expected)
 
 
 @given(arrays(np.float64, (7, 2), elements=st.floats(allow_nan=False, allow_infinity=False)))
@@ -87,15 +109,11 @@ def test_no_value_adds_more_than_one(values) -> None:
     """Whatever the data are, each |z| ≤ 1 to the last bit: privacy rests upon it."""
     columns = [Numeric("a", -1e-300, 1e300), Numeric("b", 1e9, 1e9 + 1)]
     for row in values:
-        gram, _ = encoded_sums(row[None], np.zeros((1, 0)), columns, intercept=False)
+        gram = joint_totals(row[None], np.zeros((1, 0)), columns).gram
         assert (np.abs(gram) <= 1.0).all()
 
 
 def test_narrow_bounds_far_from_zero_lose_no_digits() -> None:
-    gram, _ = encoded_sums(
-        np.array([[2.0**40 + 0.75]]),
-        np.zeros((1, 0)),
-        [Numeric("a", 2.0**40, 2.0**40 + 1)],
-        intercept=False,
-    )
-    assert gram.tolist() == [[0.25]]
+    far = Numeric("a", 2.0**40, 2.0**40 + 1)
+    found = joint_totals(np.array([[2.0**40 + 0.75]]), np.zeros((1, 0)), [far])
+    assert found.gram.tolist() == [[0.25]]

@@ -32,7 +32,8 @@ def test_little_noise_gives_what_least_squares_gives(kind) -> None:
     X, y = people(20_000)
     plain = LinearRegression().fit(X, y)
     few = {} if kind is MomentPerturbationRegressor else {"split": 0.01}
-    blurred = regressor(kind, epsilon=1000.0, **few).fit(X, y)
+    enough = 1000.0 if kind is MomentPerturbationRegressor else 50.0
+    blurred = regressor(kind, epsilon=enough, **few).fit(X, y)
     np.testing.assert_allclose(blurred.coef_, plain.coef_, rtol=0.01)
     np.testing.assert_allclose(blurred.predict(X), plain.predict(X), rtol=0.01, atol=100)
     assert blurred.coef_.shape == (3,)
@@ -47,14 +48,13 @@ def test_a_usual_promise_gives_a_usable_model(kind) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_predictions_are_the_published_models(kind, fit_intercept) -> None:
-    """X·coef_ + intercept_ in the user's units, against w·x of encoded records."""
+def test_predictions_are_the_published_models(kind) -> None:
+    """X·coef_ + intercept_ in the user's units, against the weights of encoded records."""
     X, y = people(500)
-    fitted = regressor(kind, fit_intercept=fit_intercept).fit(X, y)
+    fitted = regressor(kind).fit(X, y)
     records = {f"x{place}": column for place, column in enumerate(X.T)}
     np.testing.assert_allclose(
-        fitted.predict(X), fitted.published_model_.predict(records), rtol=1e-9, atol=1e-6
+        fitted.predict(X), fitted.model_.predict(records), rtol=1e-9, atol=1e-6
     )
     np.testing.assert_allclose(fitted.predict(X), X @ fitted.coef_ + fitted.intercept_)
 
@@ -66,9 +66,8 @@ def test_beyond_the_bounds_the_line_goes_on(kind) -> None:
     assert far - near == pytest.approx(UPPER @ fitted.coef_)
 
 
-@BOTH
-def test_without_an_intercept_the_middle_is_the_middle(kind) -> None:
-    fitted = regressor(kind, fit_intercept=False).fit(*people(500))
+def test_without_an_intercept_the_middle_is_the_middle() -> None:
+    fitted = regressor(InputPerturbationRegressor, fit_intercept=False).fit(*people(500))
     assert fitted.predict([(LOWER + UPPER) / 2])[0] == pytest.approx(15_000)
 
 
@@ -95,7 +94,7 @@ def test_bad_target_bounds(kind, bounds, message) -> None:
         (np.inf, float, "y contains infinity"),
         (np.nan, object, "contains NaN"),
         (np.inf, object, "Row 7 has target=inf, which is not finite"),
-        ("a", object, "could not convert string"),
+        ("a", object, "found words"),
     ],
 )
 def test_bad_targets(kind, bad, kind_of_y, message) -> None:
@@ -116,15 +115,10 @@ def test_targets_outside_are_clipped(kind) -> None:
 def test_standard_errors_come_with_moments() -> None:
     X, y = people(50_000)
     fitted = regressor(MomentPerturbationRegressor, epsilon=5.0).fit(X, y)
-    intercept, *effects = fitted.published_model_.estimates(0.99)
+    intercept, *effects = fitted.estimates(0.99)
     assert intercept.name == "(intercept)"
     for effect, truth in zip(effects, (100, 300, -2000), strict=True):
         assert effect.lower < truth < effect.upper
-
-
-def test_the_balance_is_handed_on() -> None:
-    fitted = regressor(MomentPerturbationRegressor, balance=2.0).fit(*people(100))
-    assert fitted.agreement_.calibration.balance == 2.0
 
 
 def test_split_and_rule_are_handed_on() -> None:

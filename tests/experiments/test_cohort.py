@@ -26,6 +26,10 @@ def test_sums_of_a_window_are_those_of_its_rows(people, start, count) -> None:
     w = np.linspace(-1, 1, x.shape[1])
     assert sums.rmse(w) == pytest.approx(np.sqrt(np.mean((y - x @ w) ** 2)) / 2)
     assert sums.statistics(label=True).moment.tolist() == sums.label_moment.tolist()
+    assert sums.scale == pytest.approx(people.intercept)
+    for is_label, target in ((False, y), (True, label)):
+        rows = np.column_stack([np.ones(count), x[:, :-1] / people.intercept, target])
+        assert sums.products(label=is_label) == pytest.approx(rows.T @ rows, abs=1e-7)
 
 
 def test_test_rows_follow_the_window_and_are_never_trained_on(people) -> None:

@@ -24,7 +24,7 @@ def test_goals() -> None:
     assert Goal(MOMENT, "logistic", 1.0, 2**13, -0.002).measured(found)[2]
     assert not Goal(MOMENT, "logistic", 1.0, 2**13, -0.0005).measured(found)[2]
     assert "| yes |" in goals_table(found)
-    assert len(GOALS) == 11
+    assert len(GOALS) == 16
 
 
 def test_losses_name_the_rival() -> None:

@@ -12,7 +12,8 @@ from blurfit.experiments.beyond import ExcessRisk
 from blurfit.experiments.figures import PaperFigure
 from blurfit.experiments.runner import run
 
-FIGURE = PaperFigure("fig2a", label=True, epsilon=0.1, quorums=(128, 512))
+# So weak a promise that no posterior has to be sampled: seconds instead of minutes.
+FIGURE = PaperFigure("fig2a", label=True, epsilon=1000.0, quorums=(128, 512))
 
 
 @pytest.fixture(scope="module")

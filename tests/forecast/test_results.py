@@ -36,3 +36,10 @@ def test_what_is_not_known_is_none_in_json() -> None:
     assert row["ratio"] is None
     assert row["reason"] == "too few"
     assert math.isnan(unknown.ratio)
+
+
+def test_how_much_the_model_would_explain() -> None:
+    cell = outlook(100, 1.5)
+    assert Forecast("made up", False, 2.0, 1.0, (cell,)).explained(cell) == 1 - 0.75**2
+    assert Forecast("made up", True, 2.0, 1.0, (cell,)).explained(cell) == 0.25
+    assert Forecast("made up", False, 1.0, 1.0, (cell,)).explained(cell) < 0

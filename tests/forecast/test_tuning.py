@@ -20,15 +20,39 @@ def people(census) -> Population:
     return Population.of_table(census.schema, census.table, census.name)
 
 
-@pytest.mark.parametrize(("mechanism", "gain"), [("moment", 1.001), ("input", 1.01)])
-def test_chosen_terms_lower_the_error(census, people, mechanism, gain: float) -> None:
+@pytest.mark.parametrize(
+    ("mechanism", "gain", "names"),
+    [
+        ("moment", 1.005, {"constant", "weights"}),
+        ("input", 1.01, {"weight_bound", "split", "l2"}),
+    ],
+)
+def test_chosen_terms_lower_the_error(census, people, mechanism, gain: float, names) -> None:
     found = advise(
-        census.schema, people, contributors=8192, epsilon=1.0, mechanism=mechanism, seed=3
+        census.schema, people, contributors=2048, epsilon=1.0, mechanism=mechanism, seed=3
     )
     assert found.before.error / found.after.error > gain
-    assert "l2" in found.terms
+    assert set(found.terms) == names
     asked = propose_terms(census.schema, mechanism, 1.0, None, found.terms)
-    Agreement.propose(census.schema, quorum=8192, **asked).verify()  # they are terms as any
+    Agreement.propose(census.schema, quorum=2048, **asked).verify()  # they are terms as any
+
+
+def test_fixed_weights_stay_as_they_are(census, people) -> None:
+    names = [*(one.name for one in census.schema.features), census.schema.target.name]
+    terms = {"weights": dict.fromkeys(names, 0.3)}
+    found = advise(
+        census.schema, people, contributors=2048, epsilon=1.0, mechanism="moment", terms=terms
+    )
+    assert set(found.terms) <= {"constant"}
+    with pytest.raises(InfeasibleError, match="nothing is left to try"):
+        advise(
+            census.schema,
+            people,
+            contributors=2048,
+            epsilon=1.0,
+            mechanism="moment",
+            terms=terms | {"constant": 0.5},
+        )
 
 
 def test_a_local_target_shares_its_budget_by_the_forecast(census, people) -> None:

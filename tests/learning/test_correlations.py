@@ -23,7 +23,11 @@ def rows(count: int, seed: int) -> np.ndarray:
     generator = np.random.default_rng(seed)
     common = generator.uniform(-1, 1, count)
     return np.column_stack(
-        [common, 0.7 * common + 0.3 * generator.uniform(-1, 1, count), generator.uniform(-1, 1, count)]
+        [
+            common,
+            0.7 * common + 0.3 * generator.uniform(-1, 1, count),
+            generator.uniform(-1, 1, count),
+        ]
     )
 
 

@@ -13,7 +13,7 @@ from scipy.linalg import eigh
 
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning import regularisers, solver
-from blurfit.learning.regularisers import L1, ElasticNet
+from blurfit.learning.regularisers import ElasticNet
 from blurfit.learning.solver import (
     RESIDUAL_ALLOWED,
     Problem,
@@ -352,7 +352,7 @@ class TestDegenerate:
 
 
 PENALTIES = {
-    "l1": (L1(0.2), lambda w: 0.2 * cp.norm1(w), lambda _: []),
+    "l1": (ElasticNet(0.2), lambda w: 0.2 * cp.norm1(w), lambda _: []),
     "elastic net": (
         ElasticNet(0.1, 0.7),
         lambda w: 0.1 * cp.norm1(w) + 0.35 * cp.sum_squares(w),
@@ -393,14 +393,14 @@ class TestRegularised:
     def test_soft_thresholding_where_it_is_known(self, condition):
         a = np.geomspace(1.0, 1.0 / condition, 6)
         c = np.array([3.0, -0.4, 1.5, 0.45, -2.0, 0.1])
-        found = minimise(np.diag(a), c, regulariser=L1(0.5))
+        found = minimise(np.diag(a), c, regulariser=ElasticNet(0.5))
         exact = np.sign(c) * np.maximum(np.abs(c) - 0.5, 0.0) / a
         assert found.weights == pytest.approx(exact, rel=1e-6)
         assert np.array_equal(found.weights == 0, exact == 0)
 
     def test_the_multiplier_is_that_of_the_ball(self):
         a, c, l1 = 2.0, np.array([3.0, -4.0, 0.1]), 0.5
-        found = minimise(a * np.eye(3), c, weight_bound=0.5, regulariser=L1(l1))
+        found = minimise(a * np.eye(3), c, weight_bound=0.5, regulariser=ElasticNet(l1))
         shrunk = np.sign(c) * np.maximum(np.abs(c) - l1, 0.0)
         assert found.weights == pytest.approx(shrunk / np.linalg.norm(shrunk) / 2, rel=1e-10)
         assert found.multiplier == pytest.approx(np.linalg.norm(shrunk) / 0.5 - a, rel=1e-10)
@@ -409,7 +409,7 @@ class TestRegularised:
     def test_without_strength_it_is_the_plain_problem(self, bound):
         A, c = problem_of("definite", 8, seed=4)
         plain = minimise(A, c, weight_bound=bound)
-        found = minimise(A, c, weight_bound=bound, regulariser=L1(0.0))
+        found = minimise(A, c, weight_bound=bound, regulariser=ElasticNet(0.0))
         assert found.weights == pytest.approx(plain.weights, rel=1e-9, abs=1e-10)
         assert found.multiplier == pytest.approx(plain.multiplier, rel=1e-9)
 
@@ -440,7 +440,7 @@ class TestRegularised:
         c = A @ rng.normal(size=200)
         scale = 0.1 * float(np.abs(c).max())
         regulariser = {
-            "l1": L1(scale),
+            "l1": ElasticNet(scale),
             "elastic net": ElasticNet(scale, 1e-6),
             "groups": Groups(scale),
         }
@@ -483,12 +483,16 @@ class TestRegularised:
     @pytest.mark.parametrize("scale", [1e-100, 1e100])
     def test_scales(self, scale):
         A, c = problem_of("definite", 6, seed=9)
-        plain = minimise(A, c, weight_bound=0.3, regulariser=L1(0.1))
-        found = minimise(A * scale, c * scale, weight_bound=0.3, regulariser=L1(0.1 * scale))
+        plain = minimise(A, c, weight_bound=0.3, regulariser=ElasticNet(0.1))
+        found = minimise(
+            A * scale, c * scale, weight_bound=0.3, regulariser=ElasticNet(0.1 * scale)
+        )
         assert found.weights == pytest.approx(plain.weights, rel=1e-11)
 
     def test_zero_matrix(self):
-        found = minimise(np.zeros((2, 2)), [1.0, 0.3], weight_bound=2.0, regulariser=L1(0.5))
+        found = minimise(
+            np.zeros((2, 2)), [1.0, 0.3], weight_bound=2.0, regulariser=ElasticNet(0.5)
+        )
         assert found.weights == pytest.approx([2.0, 0.0], abs=1e-12)
         assert found.multiplier == pytest.approx(0.25)
 
@@ -513,7 +517,9 @@ class TestRefusals:
 
     def test_a_regulariser_needs_convexity(self):
         with pytest.raises(InfeasibleError, match=r"convex.* ridge greater than 1.5"):
-            minimise(np.diag([3.0, -1.5]), [1.0, 1.0], weight_bound=1.0, regulariser=L1(1.0))
+            minimise(
+                np.diag([3.0, -1.5]), [1.0, 1.0], weight_bound=1.0, regulariser=ElasticNet(1.0)
+            )
 
     def test_a_regulariser_outside_of_the_ball(self):
         class Shifted(Nonnegative):
@@ -561,7 +567,9 @@ class TestCertificate:
         found = minimise(self.A, self.c, ridge=ridge, weight_bound=bound, regulariser=regulariser)
         return Problem(H, self.c, bound, regulariser), Spectrum.of(H), found
 
-    @pytest.mark.parametrize("regulariser", [None, L1(0.1), ElasticNet(0.1, 1.0), Nonnegative()])
+    @pytest.mark.parametrize(
+        "regulariser", [None, ElasticNet(0.1), ElasticNet(0.1, 1.0), Nonnegative()]
+    )
     @pytest.mark.parametrize("bound", [0.5, 100.0])
     @pytest.mark.parametrize("error", [1e-8, 1e-5, 1e-1])
     def test_refuses_a_perturbed_minimiser(self, regulariser, bound, error):
@@ -611,7 +619,7 @@ class TestCertificate:
         with pytest.raises(NotCertifiedError, match=r"multiplier=-0.5"):
             certify(problem, Spectrum.of(problem.hessian), np.array([2.0, 0.0]), -0.5)
 
-    @pytest.mark.parametrize("regulariser", [None, L1(0.1)])
+    @pytest.mark.parametrize("regulariser", [None, ElasticNet(0.1)])
     def test_refuses_what_is_not_a_number(self, regulariser):
         problem, spectrum, _ = self.parts(1.0, regulariser, ridge=2.0)
         with pytest.raises(NotCertifiedError):
@@ -621,7 +629,7 @@ class TestCertificate:
 
     def test_refuses_to_call_a_small_ball_near(self):
         # Here ‖c‖/‖H‖ is 10¹², so that a step of 1/‖H‖ could not tell two points of the ball apart.
-        problem = Problem(1e-12 * np.eye(2), np.array([1.0, 1.0]), 1.0, L1(0.1))
+        problem = Problem(1e-12 * np.eye(2), np.array([1.0, 1.0]), 1.0, ElasticNet(0.1))
         with pytest.raises(NotCertifiedError):
             certify(problem, Spectrum.of(problem.hessian), np.array([1.0, 0.0]), 1.0)
 
@@ -629,22 +637,22 @@ class TestCertificate:
         A, c = problem_of("ill-conditioned", 20, seed=0)
         monkeypatch.setattr(regularisers, "STEPS_ALLOWED", 5)
         with pytest.raises(NotCertifiedError, match="exact minimiser"):
-            minimise(A, c, weight_bound=1.0, regulariser=L1(0.1))
+            minimise(A, c, weight_bound=1.0, regulariser=ElasticNet(0.1))
 
     @pytest.mark.parametrize("curvature", [0.0, 1.0])
     def test_a_problem_without_a_minimiser_is_refused(self, curvature):
         # Along the second axis nothing holds the weights back: |c₂| is more than the strength.
         with pytest.raises(NotCertifiedError):
-            minimise(np.diag([curvature, 0.0]), [1.0, 1.0], regulariser=L1(0.5))
+            minimise(np.diag([curvature, 0.0]), [1.0, 1.0], regulariser=ElasticNet(0.5))
 
     @pytest.mark.parametrize("distance", [1e3, 1e9, 1e15, 1e21])
     def test_no_distance_hides_that_there_is_no_minimiser(self, distance):
-        problem = Problem(np.diag([1.0, 0.0]), np.ones(2), np.inf, L1(0.5))
+        problem = Problem(np.diag([1.0, 0.0]), np.ones(2), np.inf, ElasticNet(0.5))
         with pytest.raises(NotCertifiedError):
             certify(problem, Spectrum.of(problem.hessian), np.array([0.5, distance]), 0.0)
 
     def test_a_singular_matrix_may_have_a_minimiser_all_the_same(self):
-        found = minimise(np.diag([1.0, 0.0]), [1.0, 0.3], regulariser=L1(0.5))
+        found = minimise(np.diag([1.0, 0.0]), [1.0, 0.3], regulariser=ElasticNet(0.5))
         assert found.weights == pytest.approx([0.5, 0.0], abs=1e-12)
         held = minimise(np.diag([1.0, 0.0]), [1.0, 1.0], regulariser=ElasticNet(0.5, 0.25))
         assert held.weights == pytest.approx([0.4, 2.0], rel=1e-11)
@@ -673,5 +681,5 @@ def test_it_decomposes_once(monkeypatch):
 
     monkeypatch.setattr(solver, "eigh", counted)
     minimise(*problem_of("indefinite", 5, seed=0), weight_bound=1.0)
-    minimise(*problem_of("definite", 5, seed=0), weight_bound=1.0, regulariser=L1(0.1))
+    minimise(*problem_of("definite", 5, seed=0), weight_bound=1.0, regulariser=ElasticNet(0.1))
     assert len(calls) == 2

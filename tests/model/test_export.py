@@ -1,49 +1,96 @@
 """Other tools must predict the same from the same raw records."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnxruntime
 import pandas as pd
 import pytest
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.model.published import PublishedModel, software
+from blurfit.model.published import PublishedModel
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 
 PEOPLE = pd.DataFrame(
     {"sex": ["f", "m", "x"], "age": [10.0, 50.0, 120.0], "married": [0, 1, 1]}  # 120 is clipped
 )
+FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m", "x"])]
+INCOME = Numeric("income", -10_000, 200_000)
+WEIGHTS = [0.1, 0.4, -0.7, 0.1, -0.3, 0.25]
+TARGETS = {
+    "number": (INCOME, "linear"),
+    "count": (Numeric("visits", 0, 50), "log"),
+    "label": (INCOME.above(37_000), "linear"),
+    "odds": (Binary("employed"), "logistic"),
+    "two": (Categorical("region", ["north", "south"]), "linear"),
+    "three": (Categorical("region", ["north", "south", "west"]), "linear"),
+}
 
 
-def model(*, label: bool, intercept: bool) -> PublishedModel:
-    target = Numeric("income", -10_000, 200_000)
-    schema = Schema(
-        features=[Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m", "x"])],
-        target=target.above(37_000) if label else target,
-        intercept=intercept,
+def model(kind: str) -> PublishedModel:
+    target, link = TARGETS[kind]
+    agreement = Agreement.propose(Schema(FEATURES, target), epsilon=1, delta=1e-6, quorum=100)
+    rows = {"two": 2, "three": 3}.get(kind, 1)
+    return PublishedModel(
+        agreement=agreement,
+        target=target.name,
+        features=tuple(feature.name for feature in FEATURES),
+        weights=np.array([WEIGHTS, WEIGHTS[::-1], [-0.3] * 6][:rows]),
+        count=150,
+        method="by hand",
+        link=link,
     )
-    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=100)
-    weights = np.array([0.4, -0.7, 0.1, -0.3, 0.25, 0.1])[: schema.dimension]
-    return PublishedModel(agreement, weights, 150, 2.5, None, software())
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-def test_scikit_learn_predicts_the_same(intercept: bool) -> None:
-    found = model(label=False, intercept=intercept)
-    np.testing.assert_allclose(found.to_sklearn().predict(PEOPLE), found.predict(PEOPLE))
-    labels = model(label=True, intercept=intercept)
-    pipeline = labels.to_sklearn()
-    np.testing.assert_array_equal(pipeline.predict(PEOPLE), labels.predict(PEOPLE))
-    told, expected = pipeline.predict_proba(PEOPLE), labels.predict_proba(PEOPLE)
-    assert np.abs(told - expected).max() < 0.01  # near ½, where the curves touch
+@pytest.mark.parametrize("kind", TARGETS)
+def test_scikit_learn_predicts_the_same(kind: str) -> None:
+    found = model(kind)
+    predicted, expected = found.to_sklearn().predict(PEOPLE), found.predict(PEOPLE)
+    if kind in ("number", "count"):
+        np.testing.assert_allclose(predicted, expected)
+    else:
+        assert predicted.tolist() == expected.tolist()
+        assert len(set(expected.tolist())) > 1
 
 
-def test_onnx_predicts_the_same() -> None:
-    found = model(label=False, intercept=True)
+def test_probabilities_are_the_models_own_where_its_link_is_logistic() -> None:
+    found = model("odds")
+    np.testing.assert_allclose(
+        found.to_sklearn().predict_proba(PEOPLE), found.predict_proba(PEOPLE)
+    )
+
+
+@pytest.mark.parametrize("kind", ["label", "two", "three"])
+def test_other_probabilities_touch_the_curve_where_all_are_equally_likely(kind: str) -> None:
+    found = model(kind)
+    outputs = len(found.weights)
+    weights = 0.01 * (found.weights if kind == "label" else found.weights - found.weights.mean(0))
+    weights[:, 0] = 0.0 if kind == "label" else 1 / outputs  # which sum to one, as fitted ones do
+    near = replace(found, weights=weights)
+    told, expected = near.to_sklearn().predict_proba(PEOPLE), near.predict_proba(PEOPLE)
+    assert np.abs(expected - 1 / max(outputs, 2)).max() > 1e-3
+    np.testing.assert_allclose(told, expected, atol=1e-4)
+
+
+def test_a_model_of_some_columns_needs_those_alone() -> None:
+    found = replace(model("number"), features=("married", "age"), weights=np.array([[0.1, 0.2, 3]]))
+    few = PEOPLE[["age", "married"]]
+    np.testing.assert_allclose(found.to_sklearn().predict(few), found.predict(few))
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_onnx_predicts_the_same(kind: str) -> None:
+    found = model(kind)
     session = onnxruntime.InferenceSession(found.to_onnx(), providers=["CPUExecutionProvider"])
     columns = {
         "age": PEOPLE[["age"]].to_numpy(np.float32),
         "married": PEOPLE[["married"]].to_numpy(np.float32),
         "sex": PEOPLE[["sex"]].to_numpy(object),
     }
-    (predicted,) = session.run(None, columns)
-    np.testing.assert_allclose(predicted[:, 0], found.predict(PEOPLE), rtol=1e-5)
+    predicted = session.run(None, columns)[0]
+    if kind in ("number", "count"):
+        np.testing.assert_allclose(predicted[:, 0], found.predict(PEOPLE), rtol=1e-5)
+    else:
+        expected = found.predict(PEOPLE).tolist()
+        words = [str(int(one)) if isinstance(one, bool) else one for one in expected]
+        assert [str(one) for one in predicted.tolist()] in (words, [str(one) for one in expected])

@@ -34,6 +34,23 @@ def test_round_trip_is_exact(tmp_path) -> None:
     assert again.agreement == original.agreement
 
 
+def test_classes_keep_their_weights_in_a_file() -> None:
+    """The levels are in no alphabetical order, and a file's fields are."""
+    party = Categorical("party", ["red", "green", "blue"])
+    agreement = Agreement.propose(
+        Schema([Numeric("age", 18, 80)], party), epsilon=1, delta=1e-6, quorum=100
+    )
+    weights = np.array([[0.5, 0.3], [0.3, -0.2], [0.2, -0.1]])
+    model = PublishedModel(agreement, "party", ("age",), weights, 100, "by hand")
+    again = PublishedModel.from_json(model.to_json())
+    assert (again.weights == weights).all()
+    assert again.coefficients_of("red") == model.coefficients_of("red")
+    document = json.loads(model.to_json())
+    document["weights"]["brown"] = document["weights"].pop("red")
+    with pytest.raises(InvalidValueError, match="weights for each of"):
+        PublishedModel.from_dict(document)
+
+
 def test_an_edited_file_is_refused() -> None:
     document = json.loads(model().to_json())
     for path, value in [

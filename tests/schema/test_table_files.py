@@ -92,7 +92,7 @@ def test_those_who_predict_need_no_target(tmp_path) -> None:
     ):
         with pytest.raises(InvalidValueError, match="income"):
             checked(file)
-        asked = TableFile(file.path, SCHEMA, target=False)
+        asked = TableFile(file.path, SCHEMA, only=("age", "married", "sex"))
         assert asked.names == ["age", "married", "sex"]
         assert joined(asked)["sex"][0] == "f"
 

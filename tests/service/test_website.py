@@ -57,9 +57,17 @@ def test_files_are_compressed_and_asked_after() -> None:
 
 @pytest.mark.parametrize("name", ["nothing.js", "home.html", "..%2Fservice.py", "%00"])
 def test_nothing_else_is_served(name: str) -> None:
-    answer = get(f"/pages/{name}")
+    answer = get(f"/pages/{name}", accept="*/*")
     assert answer.status_code == 404
     assert answer.json()["type"] == "urn:blurfit:problem:not-found"
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/c/", "/pages/home.html"])
+def test_a_person_gets_a_page_where_there_is_nothing(path: str) -> None:
+    answer = get(path)
+    assert answer.status_code == 404
+    assert "There is nothing at this address" in answer.text
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize("path", ["/c/x", "/m/x", "/collections/x"])
@@ -106,8 +114,9 @@ def test_scripts_import_only_each_other() -> None:
 def test_a_page_names_all_its_scripts_at_once(name: str) -> None:
     """So that they come together, and not each after the one that needs it."""
     text = FILES[name].plain.decode()
-    (main,) = re.findall(r'<script type="module" src="/pages/(.*?)">', text)
-    needed, waiting = set(), [main]
+    waiting = re.findall(r'<script type="module" src="/pages/(.*?)">', text)
+    assert len(waiting) == (name != website.MISSING)  # which has nothing to ask
+    needed = set()
     while waiting:
         found = re.findall(r'^import .*?from "\./(.*?)";', scripts()[waiting.pop()], re.M | re.S)
         waiting += set(found) - needed

@@ -1,5 +1,5 @@
-"""The shortcut against the long way round: blurring every record, and comparing what the database
-would see."""
+"""The shortcut against the long way round: contributors blur every record, and what the database
+would hold is compared."""
 
 import math
 
@@ -7,107 +7,171 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp, kstest
 
-from blurfit import InvalidValueError, calibrate
+from blurfit import Agreement, Binary, Categorical, InvalidValueError, Numeric, Schema
+from blurfit.contributor.perturb import blur, perturb_table
 from blurfit.learning.statistics import Statistics
-from blurfit.simulation.sampler import InputSampler, MomentSampler, sampler_for
+from blurfit.learning.sums import Totals
+from blurfit.model.learner import statistics_of
+from blurfit.schema.joint import values
+from blurfit.simulation.sampler import (
+    exact_totals,
+    input_totals,
+    sampler_for,
+    totals_of_products,
+)
 
 TRIALS = 3000
+MIXED = Schema(
+    [Numeric("age", 18, 90), Binary("married"), Categorical("region", ["n", "s", "w"])],
+    Numeric("income", 0, 100),
+)
 
 
-def summaries(gram: np.ndarray, moment: np.ndarray) -> dict[str, float]:
+def numbers(dimension: int) -> Schema:
+    features = [Numeric(f"x{place}", -1, 1) for place in range(dimension)]
+    return Schema(features, Numeric("y", -1, 1), intercept=False)
+
+
+def agreed(schema: Schema, quorum: int, mechanism: str = "input", **terms: float) -> Agreement:
+    given = {"epsilon": 3.0, "delta": 1e-2, "quorum": quorum, "mechanism": mechanism, **terms}
+    if mechanism == "input":
+        given |= {"weight_bound": 1.0}
+    return Agreement.propose(schema, **given)
+
+
+def people(schema: Schema, count: int, seed: int) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    table = {}
+    for one in (*schema.features, schema.target):
+        if isinstance(one, Numeric):
+            table[one.name] = generator.uniform(one.lower, one.upper, count)
+        elif isinstance(one, Binary):
+            table[one.name] = generator.integers(0, 2, count)
+        else:
+            table[one.name] = generator.choice(np.array(one.levels, dtype=object), count)
+    return table
+
+
+def summaries(matrix: np.ndarray) -> dict[str, float]:
     """Entries, log-determinant, smallest eigenvalue and an inverse entry: what a wrong joint
     distribution would show in."""
-    values = {
-        "diagonal": gram[0, 0],
-        "off-diagonal": gram[0, -1],
-        "product": gram[0, 0] * gram[-1, -1] - gram[0, -1] ** 2,
-        "smallest eigenvalue": np.linalg.eigvalsh(gram)[0],
-        "moment": moment[0],
-        "moment sum": moment.sum(),
+    sign, logarithm = np.linalg.slogdet(matrix)
+    return {
+        "diagonal": matrix[0, 0],
+        "off-diagonal": matrix[0, -1],
+        "product": matrix[0, 0] * matrix[-1, -1] - matrix[0, -1] ** 2,
+        "smallest eigenvalue": np.linalg.eigvalsh(matrix)[0],
+        "last": matrix[-1, -1],
+        "sum": matrix.sum(),
+        "log-determinant": sign * logarithm,
+        "inverse": np.linalg.inv(matrix)[0, 0] if abs(sign) else 0.0,
     }
-    sign, logarithm = np.linalg.slogdet(gram)
-    values["log-determinant"] = sign * logarithm
-    values["inverse"] = np.linalg.inv(gram)[0, 0] if abs(sign) else 0.0
-    return values
 
 
-def compare(per_record, drawn) -> None:
-    left = [summaries(*per_record()) for _ in range(TRIALS)]
-    right = [summaries(*drawn()) for _ in range(TRIALS)]
+def assert_same_law(left: list[dict[str, float]], right: list[dict[str, float]]) -> None:
     for name in left[0]:
         columns = ([row[name] for row in rows] for rows in (left, right))
         result = ks_2samp(
             *columns, method="asymp"
         )  # the exact method does not converge at this size
-        assert result.pvalue > 1e-4, name
+        assert result.pvalue > 1e-7, name  # what contributors draw cannot be replayed
+
+
+def blurred_many(agreement: Agreement, table: dict[str, np.ndarray]) -> np.ndarray:
+    """What contributors would send in so many collections: (TRIALS, count, width)."""
+    exact = agreement.exact(table)
+    sent = blur(agreement, np.tile(exact, (TRIALS, 1))).numbers
+    return sent.reshape(TRIALS, *exact.shape)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("count", "dimension"), [(40, 4), (7, 4), (12, 6), (1, 1), (30, 1)])
 @pytest.mark.parametrize("kind", ["random", "equal"])
 def test_input_sampler_against_every_record(count: int, dimension: int, kind: str) -> None:
-    generator = np.random.default_rng([count, dimension, len(kind)])
-    quorum, sigma_u, sigma_b = 30, 2.0, 5.0
-    q, p = generator.standard_normal((2, count, dimension)) / math.sqrt(dimension)
+    agreement = agreed(numbers(dimension), 300)
+    table = people(agreement.schema, count, seed=count + dimension)
     if kind == "equal":
-        q[:] = q[0]
-    clean = Statistics.of_records(q, p)
-    sampler = InputSampler.of(clean, quorum=quorum, sigma_u=sigma_u, sigma_b=sigma_b)
-
-    def per_record() -> tuple[np.ndarray, np.ndarray]:
-        u, r = generator.standard_normal((2, count, dimension)) / math.sqrt(quorum)
-        blurred = q + sigma_u * u
-        return blurred.T @ blurred, (p + sigma_b * r).sum(axis=0)
-
-    def drawn() -> tuple[np.ndarray, np.ndarray]:
-        seen = sampler.draw(generator)
-        assert seen.count == count
-        return seen.gram, seen.moment
-
-    compare(per_record, drawn)
+        table = {name: np.repeat(column[:1], count) for name, column in table.items()}
+    sampler = sampler_for(agreement, exact_totals(agreement, table))
+    generator = np.random.default_rng([count, dimension, len(kind)])
+    drawn = [statistics_of(agreement, sampler.draw(generator)) for _ in range(TRIALS)]
+    assert {one.count for one in drawn} == {count}
+    sent = blurred_many(agreement, table)
+    q, p = sent[..., :dimension], sent[..., dimension:]
+    gram, moment = np.swapaxes(q, 1, 2) @ q, p.sum(axis=1)
+    assert_same_law([summaries(one) for one in gram], [summaries(one.gram) for one in drawn])
+    sums = [{"first": one[0], "sum": one.sum()} for one in moment]
+    assert_same_law(sums, [{"first": one.moment[0], "sum": one.moment.sum()} for one in drawn])
 
 
 @pytest.mark.statistical
 def test_fewer_records_than_dimensions() -> None:
     """N = 2 < d = 3: the Gram matrix stays of rank 2, and its entries are right."""
+    agreement = agreed(numbers(3), 300)
+    table = people(agreement.schema, 2, seed=3)
+    sampler = sampler_for(agreement, exact_totals(agreement, table))
     generator = np.random.default_rng(3)
-    q, p = generator.standard_normal((2, 2, 3))
-    sampler = InputSampler.of(Statistics.of_records(q, p), quorum=10, sigma_u=3.0, sigma_b=1.0)
-    left, right = [], []
+    left = []
     for _ in range(TRIALS):
-        gram = sampler.draw(generator).gram
+        gram = statistics_of(agreement, sampler.draw(generator)).gram
         assert np.linalg.matrix_rank(gram, tol=1e-9) == 2
         left.append(gram[0, 1])
-        blurred = q + 3 / math.sqrt(10) * generator.standard_normal((2, 3))
-        right.append((blurred.T @ blurred)[0, 1])
-    assert ks_2samp(left, right, method="asymp").pvalue > 1e-4
+    q = blurred_many(agreement, table)[..., :3]
+    right = (np.swapaxes(q, 1, 2) @ q)[:, 0, 1]
+    assert ks_2samp(left, right, method="asymp").pvalue > 1e-7
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("dimension", [1, 3])
-def test_moment_sampler_against_every_record(dimension: int) -> None:
-    generator = np.random.default_rng(dimension)
-    count, quorum, sigma_m, sigma_p = 25, 20, 3.0, 2.0
-    q, p = generator.standard_normal((2, count, dimension))
-    clean = Statistics.of_records(q, p)
-    sampler = MomentSampler.of(clean, quorum=quorum, sigma_m=sigma_m, sigma_p=sigma_p)
+@pytest.mark.parametrize("schema", [numbers(1), MIXED])
+def test_moment_sampler_against_every_record(schema: Schema) -> None:
+    """By the whole matrix that a release is read as, with what is public written into it."""
+    agreement = agreed(schema, 20, mechanism="moment")
+    table = people(schema, 25, seed=5)
+    sampler = sampler_for(agreement, exact_totals(agreement, table))
+    generator = np.random.default_rng(6)
 
-    def per_record() -> tuple[np.ndarray, np.ndarray]:
-        # As the mechanism is defined: variance σ²/n on the diagonal, σ²/(2n) above, mirrored below.
-        noise = (
-            generator.standard_normal((count, dimension, dimension)) * sigma_m / math.sqrt(quorum)
-        )
-        upper = np.triu(noise, 1) / math.sqrt(2)
-        noise = upper + np.swapaxes(upper, 1, 2) + noise * np.eye(dimension)
-        blurred = q[:, :, None] * q[:, None, :] + noise
-        r = generator.standard_normal((count, dimension)) * sigma_p / math.sqrt(quorum)
-        return blurred.sum(axis=0), (p + r).sum(axis=0)
+    def read(sums: np.ndarray) -> dict[str, float]:
+        matrix = agreement.form.matrix(sums, 25)
+        return summaries(matrix[1:, 1:]) | {"mean": matrix[0, 1], "target": matrix[0, -1]}
 
-    def drawn() -> tuple[np.ndarray, np.ndarray]:
-        seen = sampler.draw(generator)
-        return seen.gram, seen.moment
+    drawn = [read(sampler.draw(generator).sums) for _ in range(TRIALS)]
+    sent = blurred_many(agreement, table).sum(axis=1)
+    assert_same_law([read(one) for one in sent], drawn)
 
-    compare(per_record, drawn)
+
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+def test_nothing_but_noise_is_added(mechanism: str) -> None:
+    """A promise so weak that the noise hardly shows: the sampler's totals are the contributors'."""
+    agreement = agreed(MIXED, 30, mechanism, epsilon=1e9)
+    table = people(MIXED, 40, seed=1)
+    drawn = sampler_for(agreement, exact_totals(agreement, table)).draw(np.random.default_rng(0))
+    sent = perturb_table(agreement, table).numbers
+    if mechanism == "moment":
+        assert drawn.sums == pytest.approx(sent.sum(axis=0), abs=0.1)
+        return
+    d = agreement.schema.dimension
+    seen = statistics_of(agreement, drawn)
+    assert seen.gram == pytest.approx(sent[:, :d].T @ sent[:, :d], abs=0.1)
+    assert seen.moment == pytest.approx(sent[:, d:].sum(axis=0), abs=0.1)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("label", [True, False])
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+def test_totals_follow_from_the_products_of_the_columns(
+    mechanism: str, label: bool, intercept: bool
+) -> None:
+    """Against adding up what each record would send."""
+    target = Numeric("income", 0, 100)
+    schema = Schema(MIXED.features, target.above(30) if label else target, intercept)
+    table = people(MIXED, 50, seed=2)
+    agreement = agreed(schema, 50, mechanism, epsilon=10.0)
+    v = values(schema, table)
+    rows = np.column_stack([np.ones(len(v)), v])
+    found = totals_of_products(agreement, len(v), rows.T @ rows)
+    exact = exact_totals(agreement, table)
+    assert (found.count, found.fingerprint) == (exact.count, exact.fingerprint)
+    assert found.sums == pytest.approx(exact.sums, abs=1e-10)
 
 
 @pytest.mark.statistical
@@ -115,36 +179,39 @@ def test_a_billion_contributors() -> None:
     """wᵀAw is known exactly: s² times a noncentral χ²_N, here normal to within 10⁻⁴."""
     generator = np.random.default_rng(9)
     n, d = 10**9, 5
-    clean = Statistics(n, n / d * np.eye(d), np.zeros(d))
-    found = calibrate(
-        1, 1e-6, dimension=d, quorum=n, q_bound=1, p_bound=1, weight_bound=1, mechanism="input"
-    )
-    sampler = sampler_for(found, clean)
-    s2 = found.sigma_u**2 / n
+    agreement = agreed(numbers(d), n, epsilon=1.0, delta=1e-6)
+    clean = input_totals(agreement, Statistics(n, n / d * np.eye(d), np.zeros(d)))
+    sampler = sampler_for(agreement, clean)
+    s2 = agreement.calibration.sigma_u**2 / n
     mean = n / d + n * s2
     deviation = math.sqrt(2 * s2**2 * n + 4 * s2 * n / d)
-    seen = [(sampler.draw(generator).gram[2, 2] - mean) / deviation for _ in range(TRIALS)]
-    assert kstest(seen, "norm").pvalue > 1e-4
+    drawn = [statistics_of(agreement, sampler.draw(generator)) for _ in range(TRIALS)]
+    assert kstest([(one.gram[2, 2] - mean) / deviation for one in drawn], "norm").pvalue > 1e-4
 
 
-def test_the_same_seed_gives_the_same_draw() -> None:
-    clean = Statistics(100, np.eye(3), np.ones(3))
-    found = calibrate(1, 1e-6, dimension=3, quorum=100, q_bound=1, p_bound=1)
-    sampler = sampler_for(found, clean)
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+def test_the_same_seed_gives_the_same_draw(mechanism: str) -> None:
+    agreement = agreed(MIXED, 500, mechanism)
+    sampler = sampler_for(agreement, exact_totals(agreement, people(MIXED, 500, seed=0)))
     first, second = (sampler.draw(np.random.default_rng(1)) for _ in range(2))
     assert first == second
     assert first != sampler.draw(np.random.default_rng(2))
 
 
-def test_blurred_or_foreign_statistics_are_refused() -> None:
-    found = calibrate(
-        1, 1e-6, dimension=3, quorum=100, q_bound=1, p_bound=1, weight_bound=1, mechanism="input"
-    )
-    with pytest.raises(InvalidValueError, match=r"dimension=2 .* to be 3"):
-        sampler_for(found, Statistics(100, np.eye(2), np.ones(2)))
+def test_blurred_or_foreign_sums_are_refused() -> None:
+    agreement = agreed(numbers(3), 300)
+
+    def sampled(count: int, gram: np.ndarray) -> None:
+        sampler_for(agreement, input_totals(agreement, Statistics(count, gram, np.ones(3))))
+
     with pytest.raises(InvalidValueError, match="Are these blurred statistics"):
-        sampler_for(found, Statistics(100, -np.eye(3), np.ones(3)))
+        sampled(100, -np.eye(3))
     with pytest.raises(InvalidValueError, match="rank at most 2"):
-        sampler_for(found, Statistics(2, np.eye(3), np.ones(3)))
+        sampled(2, np.eye(3))
     with pytest.raises(InvalidValueError, match="nothing to blur"):
-        sampler_for(found, Statistics.empty(3))
+        sampled(0, np.zeros((3, 3)))
+    joint = agreed(numbers(3), 300, mechanism="moment")
+    with pytest.raises(InvalidValueError, match="14 sums of this agreement"):
+        sampler_for(joint, Totals(300, np.zeros(7), joint.fingerprint))
+    with pytest.raises(InvalidValueError, match="another agreement"):
+        sampler_for(joint, Totals(300, np.zeros(joint.width), agreement.fingerprint))

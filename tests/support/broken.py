@@ -2,8 +2,9 @@
 apart.
 
 Whoever changes the audit runs them (`tests/audit/test_broken.py`, `experiments/broken.py`).
-Nothing here can be reached from an agreement: `verify` refuses the first, `learn` and `Store` the
-next two, `calibrate` the fourth, and contributors take neither a seed nor float noise.
+Nothing here can be reached from an agreement: `verify` refuses noise that is too small, whatever
+forgot it, `learn` and `Store` refuse too few people and a second release, and contributors take
+neither a seed nor float noise.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,9 +19,11 @@ from blurfit.audit.attacks import Score
 from blurfit.audit.examination import Draw, Finding, examine
 from blurfit.audit.findings import beside_a_colluder
 from blurfit.audit.pairs import Pair, collection_pairs, submission_pairs
-from blurfit.audit.releases import Crowd, FloatArray, Record
-from blurfit.schema.schema import Numeric, Schema
-from blurfit.theory.calibration import InputCalibration
+from blurfit.audit.releases import Crowd, FloatArray
+from blurfit.contributor.noise import to_grid
+from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
+from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.moment_calibration import MomentCalibration, Reach, calibrate_moment
 
 SEED = 4
 
@@ -57,7 +60,12 @@ def broken_mechanisms() -> dict[str, Broken]:
         _quiet_model,
         _half_the_quorum,
         _two_releases,
+        _one_more_person,
         _removing_for_replacing,
+        _diagonal_like_the_rest,
+        _forgotten_weight,
+        _constant_row_twice,
+        _level_counted_once,
         _shared_seed,
         _floats,
     )
@@ -71,26 +79,42 @@ def louder(agreement: Agreement, factor: float) -> Agreement:
     if isinstance(calibration, InputCalibration):
         u, b = calibration.sigma_u * factor, calibration.sigma_b * factor
         return replace(agreement, calibration=replace(calibration, sigma_u=u, sigma_b=b))
-    m, p = calibration.sigma_m * factor, calibration.sigma_p * factor
-    return replace(agreement, calibration=replace(calibration, sigma_m=m, sigma_p=p))
+    quieter = replace(calibration, sigma=calibration.sigma * factor)
+    return replace(agreement, calibration=quieter)
+
+
+def reaching(agreement: Agreement, reach: float) -> Agreement:
+    """Noise for sums that one person moves by `reach`, true or not; the promise as it was."""
+    model = agreement.calibration.model
+    found = calibrate_moment(
+        model.epsilon,
+        model.delta,
+        reach=Reach(reach, reach),
+        quorum=agreement.quorum,
+        neighbours=model.neighbours,
+    )
+    return replace(agreement, calibration=found)
 
 
 def small_agreement(columns: int, **terms: Any) -> Agreement:
-    """Columns and target in [−1, 1], no intercept: every corner is a record of full length."""
+    """Columns and target in [−1, 1], all of one weight: every corner is a record of full length."""
     features = [Numeric(f"x{place}", -1, 1) for place in range(columns)]
     schema = Schema(features, Numeric("y", -1, 1), intercept=False)
     given: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "quorum": 20}
+    if terms.get("mechanism", "moment") == "moment":
+        names = (*(feature.name for feature in features), "y")
+        given |= {"weights": dict.fromkeys(names, 1.0), "constant": 1.0}
     return Agreement.propose(schema, **(given | terms))
 
 
-def _of(pair: Pair, draw: Callable[[Record, int], FloatArray]) -> Draw:
+def _of(pair: Pair, draw: Callable[[FloatArray, int], FloatArray]) -> Draw:
     return lambda which, count: draw(pair.second if which else pair.first, count)
 
 
 def _sums(agreement: Agreement, pair: Pair, honest: int | None = None) -> Draw:
     crowd = pair.crowd if honest is None else Crowd(honest - 1, pair.crowd.pull)
     generator = np.random.default_rng(SEED)
-    return _of(pair, lambda r, n: releases.packed_sums(agreement, r, crowd, n, generator))
+    return _of(pair, lambda r, n: releases.sums(agreement, r, crowd, n, generator))
 
 
 def _models(agreement: Agreement, pair: Pair) -> Draw:
@@ -134,11 +158,11 @@ def _two_releases() -> Broken:
     assert isinstance(agreement.calibration, InputCalibration)
     ridges = agreement.calibration.ridge + np.array([0.0, 1.0])
 
-    def twice(record: Record, count: int) -> FloatArray:
-        gram, moment = releases.sums(agreement, record, pair.crowd, count, generator)
-        return np.asarray(moment / (gram[:, 0] + ridges))
+    def twice(record: FloatArray, count: int) -> FloatArray:
+        gram, moment = releases.sums(agreement, record, pair.crowd, count, generator).T
+        return np.asarray(moment[:, None] / (gram[:, None] + ridges))
 
-    def once(record: Record, count: int) -> FloatArray:
+    def once(record: FloatArray, count: int) -> FloatArray:
         return twice(record, count)[:, :1]
 
     def curvature(seen: FloatArray) -> FloatArray:
@@ -149,11 +173,34 @@ def _two_releases() -> Broken:
     return Broken("two releases", _of(pair, twice), _of(pair, once), promise, 4000, False, attacks)
 
 
+def _one_more_person() -> Broken:
+    """Two sums that each keep the promise, over sets that differ by the target: the difference is
+    her own submission."""
+    agreement = small_agreement(2)
+    pair = collection_pairs(agreement)[0]
+    generator = np.random.default_rng(SEED)
+    everyone_else = replace(pair.crowd, honest=pair.crowd.honest - 1)
+
+    def twice(record: FloatArray, count: int) -> FloatArray:
+        nobody = releases.nobody(agreement)
+        without = releases.sums(agreement, nobody, everyone_else, count, generator)
+        return np.hstack([without, without + releases.submissions(agreement, record, count)])
+
+    return Broken(
+        "two sums, one person apart",
+        _of(pair, twice),
+        _sums(agreement, pair),
+        _promise(agreement),
+        5000,
+    )
+
+
 def _removing_for_replacing() -> Broken:
-    """Opposite targets are twice as far from each other as from none."""
-    weaker = small_agreement(1, neighbours="zero-out", balance=1.0)
-    setting = replace(weaker.calibration.setting, neighbours="replace")
-    promised = replace(weaker, calibration=replace(weaker.calibration, setting=setting))
+    """Two records are farther from each other than either is from none."""
+    weaker = small_agreement(2, neighbours="zero-out")
+    assert isinstance(weaker.calibration, MomentCalibration)
+    model = replace(weaker.calibration.model, neighbours="replace")
+    promised = replace(weaker, calibration=replace(weaker.calibration, model=model))
     opposite, removed = collection_pairs(promised)[0], collection_pairs(weaker)[0]
     broken, honest = _sums(promised, opposite), _sums(weaker, removed)
     return Broken(
@@ -161,14 +208,92 @@ def _removing_for_replacing() -> Broken:
     )
 
 
+def _diagonal_like_the_rest() -> Broken:
+    """σ/√2 on the diagonal too, where a number counts once: too little by √2, which shows where
+    the diagonal is what differs."""
+    agreement = small_agreement(1, neighbours="zero-out", constant=0.05, weights=_HEAVY_TARGET)
+    pair = collection_pairs(agreement)[0]
+    form, generator = agreement.form, np.random.default_rng(SEED)
+    less = np.where(form.counts == 1, 1 / np.sqrt(2), 1.0)
+    scales = releases.noise_scales(agreement) * np.sqrt(agreement.quorum)
+
+    def drawn(factor: FloatArray | float) -> Draw:
+        def seen(record: FloatArray, count: int) -> FloatArray:
+            noise = scales * factor * generator.standard_normal((count, len(record)))
+            step = agreement.grid.quadratic
+            return to_grid(record, step, toward_zero=False) + to_grid(
+                noise, step, toward_zero=False
+            )
+
+        return _of(pair, seen)
+
+    return Broken(
+        "the diagonal blurred like the rest",
+        drawn(less),
+        drawn(1.0),
+        _promise(agreement),
+        60_000,
+        True,
+    )
+
+
+_HEAVY_TARGET = {"x0": 0.05, "y": 1.0}
+
+
+def _forgotten_weight() -> Broken:
+    """ρ² without the target's ω²: as if only the features were in the ball."""
+    agreement = small_agreement(2)
+    form = agreement.form
+    features = replace(form, columns=form.columns[:-1])
+    pair = collection_pairs(agreement)[0]
+    short = reaching(agreement, features.reach("replace").sums)
+    broken, honest = _sums(short, pair), _sums(agreement, pair)
+    return Broken("a weight left out of ρ", broken, honest, _promise(agreement), 60_000, True)
+
+
+def _constant_row_twice() -> Broken:
+    """The whole matrix instead of its triangle: two independent looks at the constant's row."""
+    agreement = small_agreement(1, constant=10.0)
+    pair = collection_pairs(agreement)[0]
+    generator = np.random.default_rng(SEED)
+    row = np.array([name.startswith("1·") for name in agreement.form.names])
+
+    def twice(record: FloatArray, count: int) -> FloatArray:
+        seen = (releases.sums(agreement, record, pair.crowd, count, generator) for _ in range(2))
+        first, second = seen
+        return np.hstack([first, second[:, row]])
+
+    return Broken(
+        "the constant's row sent twice",
+        _of(pair, twice),
+        _sums(agreement, pair),
+        _promise(agreement),
+        60_000,
+        True,
+    )
+
+
+def _level_counted_once() -> Broken:
+    """Another level takes one away and adds one: √2 times as far as a level that only goes away."""
+    schema = Schema([Categorical("c", ["a", "b", "c"])], Binary("y"))
+    weights = {"c": 1.0, "y": 0.01}
+    agreement = Agreement.propose(
+        schema, epsilon=1.0, delta=1e-5, quorum=20, constant=0.3, weights=weights
+    )
+    pair = collection_pairs(agreement)[0]
+    short = reaching(agreement, agreement.form.reach("zero-out").sums)
+    broken, honest = _sums(short, pair), _sums(agreement, pair)
+    return Broken("a level counted once", broken, honest, _promise(agreement), 60_000, True)
+
+
 def _shared_seed() -> Broken:
     """Beside a colluder who reveals her own noise, the target's is no secret any more."""
     agreement = small_agreement(2, local_epsilon=2.0, local_delta=1e-5)
     pair, local = submission_pairs(agreement)[0], agreement.calibration.local
 
-    def shared(record: Record, count: int) -> FloatArray:
+    def shared(record: FloatArray, count: int) -> FloatArray:
         target = releases.submissions(agreement, record, count)
-        return np.hstack([target, target - releases.noiseless(agreement, record)])
+        return np.hstack([target, target - record])
 
     broken = _of(pair, shared)
     honest = _of(pair, lambda record, count: beside_a_colluder(agreement, record, count))
@@ -181,9 +306,8 @@ def _floats() -> Broken:
     pair, local = submission_pairs(agreement)[1], agreement.calibration.local
     generator, scales = np.random.default_rng(SEED), releases.noise_scales(agreement)
 
-    def floats(record: Record, count: int) -> FloatArray:
-        clean = releases.noiseless(agreement, record)
-        return np.asarray(clean + scales * generator.standard_normal((count, len(scales))))
+    def floats(record: FloatArray, count: int) -> FloatArray:
+        return np.asarray(record + scales * generator.standard_normal((count, len(scales))))
 
     broken = _of(pair, floats)
     honest = _of(pair, lambda record, count: releases.submissions(agreement, record, count))

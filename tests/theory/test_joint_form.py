@@ -40,7 +40,7 @@ def test_nothing_public_is_sent() -> None:
     assert "married·married" not in FORM.names
     assert "region=n·region=s" not in FORM.names
     assert "region=n·region=n" in FORM.names
-    assert FORM.on_diagonal.sum() == 4
+    assert (FORM.counts == 1).sum() == 4
 
 
 def test_no_record_is_longer_than_the_radius_and_levels_count_once() -> None:
@@ -53,7 +53,7 @@ def test_no_record_is_longer_than_the_radius_and_levels_count_once() -> None:
 def test_no_two_records_are_further_apart_than_the_reach() -> None:
     """By search over pairs, in the norm in which entries off the diagonal count twice."""
     generator = np.random.default_rng(3)
-    counts = np.where(FORM.on_diagonal, 1.0, 2.0)
+    counts = FORM.counts
     one, other = (FORM.products(rows(20_000, generator)) for _ in range(2))
     apart = np.sqrt(((one - other) ** 2) @ counts)
     reach = FORM.reach("replace")

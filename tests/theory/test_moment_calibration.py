@@ -39,9 +39,7 @@ def test_more_records_keep_more_and_a_submission_less() -> None:
 
 
 def test_a_local_target_is_kept_exactly() -> None:
-    found = calibrate_moment(
-        1, 1e-6, reach=REACH, quorum=500, local_epsilon=1.0, local_delta=1e-6
-    )
+    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500, local_epsilon=1.0, local_delta=1e-6)
     assert found.local.epsilon == pytest.approx(1.0, rel=1e-6)
     assert found.local.epsilon <= 1.0
     assert found.guarantee().epsilon < 0.1, "the model's promise becomes much stronger"
@@ -82,7 +80,7 @@ def test_a_longer_reach_than_was_calibrated_for_is_found_out() -> None:
 def test_a_smaller_epsilon_than_the_noise_keeps_is_found_out() -> None:
     found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
     better = replace(found, model=replace(found.model, epsilon=0.99))
-    with pytest.raises(NotCertifiedError, match="sigma=.* is too small"):
+    with pytest.raises(NotCertifiedError, match=r"sigma=.* is too small"):
         better.verify(REACH)
 
 

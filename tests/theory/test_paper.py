@@ -57,7 +57,6 @@ def test_below_its_least_quorum_it_says_which_works() -> None:
         "q_bound": 1,
         "p_bound": 1,
         "weight_bound": 1,
-        "mechanism": "input",
         "rule": "published",
     }
     with pytest.raises(InfeasibleError, match=r"quorum=63 .*least quorum that works is 64"):
@@ -74,7 +73,6 @@ def test_exact_local_privacy_is_a_hundred_times_what_corollary_1_prints() -> Non
         q_bound=1,
         p_bound=1,
         weight_bound=1,
-        mechanism="input",
         rule="published",
     )
     assert found.local.epsilon == pytest.approx(2.1e5, rel=0.01)

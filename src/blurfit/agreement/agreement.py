@@ -11,8 +11,9 @@ does not know; a field is never given a new meaning, nor removed, without a new 
 import hashlib
 import hmac
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -24,12 +25,22 @@ from blurfit.agreement.databases import Database, Trust, refuse_unless_shareable
 from blurfit.agreement.grid import (
     DISCRETE_SHARE,
     LATTICE_SHARE,
+    LEAST_RATIO,
+    MOST_RATIO,
     ROUNDING,
     Grid,
     enlarged,
 )
-from blurfit.agreement.numbers import Objective, Part, PublicWeights, input_parts, moment_parts
-from blurfit.agreement.terms import Mechanism, Terms
+from blurfit.agreement.numbers import (
+    Form,
+    Objective,
+    Part,
+    PublicWeights,
+    input_parts,
+    moment_parts,
+)
+from blurfit.agreement.terms import Mechanism, Terms, require_delta, require_digest
+from blurfit.agreement.wave import Wave
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.messages.layout import Layout
@@ -39,7 +50,6 @@ from blurfit.schema.joint import joint_form, values
 from blurfit.schema.schema import Categorical, Schema
 from blurfit.theory.calibrate import calibrate
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.joint_form import JointForm
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moment_calibration import MomentCalibration, calibrate_moment
 
@@ -54,6 +64,8 @@ _FIELDS = {
     "calibration",
     "grid",
     "databases",
+    "wave",
+    "public_rows",
 }
 
 
@@ -67,6 +79,9 @@ class Agreement:
     `weights` are the public weights of the columns (moment), `objective` what the one model
     minimises (input): an agreement has one of them. `databases` are the two between which trust is
     shared, in the order of first and second; there are none if one database collects everything.
+    `wave` is its place in a plan, if there is one: a later wave has a map instead of weights.
+    `public_rows` is the SHA-256 of a public file of rows with the same features, if models are to
+    be read beside one; they are assumed to be public, and not to be the contributors' own.
     """
 
     schema: Schema
@@ -75,6 +90,8 @@ class Agreement:
     weights: PublicWeights | None = None
     objective: Objective | None = None
     databases: tuple[Database, ...] = ()
+    wave: Wave | None = None
+    public_rows: str | None = None
 
     @classmethod
     def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":
@@ -89,9 +106,10 @@ class Agreement:
                 "schema = Schema.from_toml(path)."
             )
         chosen = Terms.of(**choices) if terms is None else terms
-        if chosen.mechanism == "input":
-            return _propose_input(schema, chosen)
-        return _propose_moment(schema, chosen)
+        propose = _propose_input if chosen.mechanism == "input" else _propose_moment
+        found = propose(schema, chosen)
+        _refuse_unless_blurrable(found.parts)
+        return found
 
     def __repr__(self) -> str:
         return (
@@ -118,20 +136,29 @@ class Agreement:
     @property
     def epsilon(self) -> float:
         """ε of what is published, what is kept back for weights on a lattice included."""
-        kept_back = LATTICE_SHARE[self.mechanism]
-        return float(f"{self.calibration.model.epsilon / (1 - kept_back):.12g}")
+        return _stated(self.calibration.model.epsilon, LATTICE_SHARE[self.mechanism])
 
     @property
     def delta(self) -> float:
         """δ of what is published, what is kept back for discrete noise included."""
-        return float(f"{self.calibration.model.delta / (1 - DISCRETE_SHARE):.12g}")
+        return _stated(self.calibration.model.delta, DISCRETE_SHARE)
+
+    @property
+    def once(self) -> str:
+        """Under which name a person takes part once: the plan's fingerprint, or the agreement's."""
+        return self.fingerprint if self.wave is None else self.wave.plan
+
+    @property
+    def is_later_wave(self) -> bool:
+        """Whether it follows the release of another wave, and so has a map."""
+        return self.wave is not None and self.wave.chart is not None
 
     @cached_property
-    def form(self) -> JointForm:
-        """How a record becomes the vector whose products are sent, for `moment`."""
-        if self.weights is None:
+    def form(self) -> Form:
+        """How a record becomes the numbers that are sent, for `moment`."""
+        if self.mechanism == "input":
             raise InfeasibleError("mechanism='input' sends q and p, and has no joint form.")
-        return joint_form(self.schema, self.weights.constant, self.weights.columns)
+        return _form(self.schema, self.weights, self.wave)
 
     @cached_property
     def loss(self) -> SquaredLoss | LogisticLoss:
@@ -208,24 +235,32 @@ class Agreement:
 
     def _verify(self) -> None:
         shared = bool(self.databases)
+        require_digest(self.public_rows)
+        require_delta(self.delta)
+        if self.wave is not None:
+            self.wave.verify()
         if isinstance(self.calibration, InputCalibration):
-            if self.weights is not None or self.objective is None:
+            if self.weights is not None or self.wave is not None or self.objective is None:
                 raise NotCertifiedError("Expected an objective and no weights with 'input'.")
             self.objective.verify(self.schema)
             self._verify_bounds(self.calibration)
-            self.calibration.verify()
+            self.calibration.verify(penalised=self.objective.penalised)
             size = self.schema.dimension
         else:
-            if self.weights is None or self.objective is not None:
-                raise NotCertifiedError("Expected weights and no objective with 'moment'.")
-            self.weights.verify()
+            if self.objective is not None or (self.weights is None) != self.is_later_wave:
+                raise NotCertifiedError(
+                    "Expected weights and no objective with 'moment', or a later wave's map."
+                )
+            if self.weights is not None:
+                self.weights.verify()
             reach = self.form.reach(self.calibration.model.neighbours)
             self.calibration.verify(enlarged(reach))
             size = self.form.size
         self.grid.verify(self.calibration, size=size, shared=shared)
+        _refuse_unless_blurrable(self.parts)
         if shared:
             require_two(self.databases)
-            refuse_unless_shareable(self.calibration, self.grid)
+            refuse_unless_shareable(self.calibration, self.grid, _scale(self.form))
 
     def _verify_bounds(self, calibration: InputCalibration) -> None:
         setting, loss = calibration.setting, self.loss
@@ -258,11 +293,15 @@ class Agreement:
             "calibration": self.calibration.to_dict(),
             "grid": asdict(self.grid),
             "databases": [asdict(one) for one in self.databases],
+            "wave": None if self.wave is None else self.wave.to_dict(),
+            "public_rows": self.public_rows,
         }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "Agreement":
         """The inverse of `to_dict`. Nothing is trusted: call `verify`."""
+        if not isinstance(document, Mapping):
+            raise InvalidValueError("Expected an agreement: an object with named fields.")
         stated = document.get("format"), repr(document.get("version"))
         if stated != (FORMAT, repr(VERSION)):
             raise InvalidValueError(
@@ -276,7 +315,12 @@ class Agreement:
             )
         try:
             agreement = cls._read(document)
-            rfc8785.dumps(agreement.to_dict())  # only plain, finite values have a fingerprint
+            # only plain, finite values have a fingerprint, and one fingerprint has one text
+            if rfc8785.dumps(agreement.to_dict()) != rfc8785.dumps(dict(document)):
+                raise InvalidValueError(
+                    "Expected an agreement as blurfit writes it, and this one says the same in "
+                    "other values: readers could take them for something else."
+                )
         except BlurfitError:
             raise
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -288,7 +332,7 @@ class Agreement:
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Self:
         schema = Schema.from_dict(document["schema"])
-        weights, objective = document["weights"], document["objective"]
+        weights, objective, wave = (document[name] for name in ("weights", "objective", "wave"))
         kind: type[InputCalibration] | type[MomentCalibration] = (
             InputCalibration if document["mechanism"] == "input" else MomentCalibration
         )
@@ -299,6 +343,8 @@ class Agreement:
             weights=None if weights is None else PublicWeights.from_dict(weights, schema),
             objective=None if objective is None else Objective(**objective),
             databases=tuple(Database(**one) for one in document["databases"]),
+            wave=None if wave is None else Wave.from_dict(wave),
+            public_rows=document["public_rows"],
         )
         if found.mechanism != document["mechanism"]:
             raise InvalidValueError(
@@ -356,10 +402,16 @@ class Agreement:
         return agreement
 
 
-def _propose_moment(schema: Schema, terms: Terms) -> Agreement:
+def propose_wave(schema: Schema, terms: Terms, wave: Wave) -> Agreement:
+    """The agreement of a wave: the first one's weights are chosen, a later one has its map."""
+    return _propose_moment(schema, terms, wave)
+
+
+def _propose_moment(schema: Schema, terms: Terms, wave: Wave | None = None) -> Agreement:
     promise = terms.epsilon, terms.delta * (1 - DISCRETE_SHARE)
-    weights = PublicWeights.chosen(schema, terms, promise)
-    form = joint_form(schema, weights.constant, weights.columns)
+    is_later = wave is not None and wave.chart is not None
+    weights = None if is_later else PublicWeights.chosen(schema, terms, promise)
+    form = _form(schema, weights, wave)
     calibration = calibrate_moment(
         *promise,
         reach=enlarged(form.reach(terms.neighbours)),
@@ -370,8 +422,30 @@ def _propose_moment(schema: Schema, terms: Terms) -> Agreement:
     )
     grid = Grid.of(calibration, size=form.size, shared=bool(terms.databases))
     if terms.databases:
-        refuse_unless_shareable(calibration, grid)
-    return Agreement(schema, calibration, grid, weights=weights, databases=terms.databases)
+        refuse_unless_shareable(calibration, grid, _scale(form))
+    return Agreement(
+        schema,
+        calibration,
+        grid,
+        weights=weights,
+        databases=terms.databases,
+        wave=wave,
+        public_rows=terms.public_rows,
+    )
+
+
+def _form(schema: Schema, weights: PublicWeights | None, wave: Wave | None) -> Form:
+    """The products of all columns, or what a later wave's map makes of them."""
+    if weights is not None:
+        return joint_form(schema, weights.constant, weights.columns)
+    if wave is None:
+        raise InvalidValueError("Expected weights, or a wave with a map.")
+    return wave.form(schema)
+
+
+def _scale(form: Form) -> float:
+    """How much larger than on the diagonal the noise on a number can be."""
+    return float(max(1.0, (form.counts**-0.5).max()))
 
 
 def _propose_input(schema: Schema, terms: Terms) -> Agreement:
@@ -408,6 +482,8 @@ def _propose_input(schema: Schema, terms: Terms) -> Agreement:
         local_share=terms.local_share,
         debias=terms.debias,
     )
+    if objective.penalised:  # the bound is for the model that fits best
+        calibration = replace(calibration, excess_risk=None)
     grid = Grid.of(calibration, size=schema.dimension)
     return Agreement(schema, calibration, grid, objective=objective)
 
@@ -417,6 +493,35 @@ def _local_delta(terms: Terms) -> float | None:
     if terms.local_delta is None and terms.local_epsilon is None:
         return terms.delta
     return terms.local_delta
+
+
+def _stated(kept: float, kept_back: float) -> float:
+    """What is promised in all, in twelve digits, of which the last is never rounded down."""
+    whole = kept / (1 - kept_back)
+    rounded = float(f"{whole:.12g}")
+    if rounded < whole * (1 - 4e-16):
+        rounded = float(f"{rounded + 10.0 ** (math.floor(math.log10(whole)) - 11):.12g}")
+    return rounded
+
+
+def _refuse_unless_blurrable(parts: tuple[Part, ...]) -> None:
+    """Refuse numbers or noise of more steps than can be drawn and added exactly, before any record
+    is read: whether one can be sent must not depend on its answers.
+    """
+    for part in parts:
+        if not part.bound < 2.0**51 * part.step:
+            raise InfeasibleError(
+                f"Expected numbers of fewer than 2**51 steps, and one may have "
+                f"{part.bound / part.step:.4g}: the noise is too small for numbers of this size. "
+                "Choose a smaller epsilon, or a smaller quorum."
+            )
+        ratios = part.deviations / part.step
+        if not (ratios.min() >= LEAST_RATIO and ratios.max() <= MOST_RATIO):
+            raise InfeasibleError(
+                f"Expected noise between {LEAST_RATIO:g} and {MOST_RATIO:g} steps, and got "
+                f"{ratios.min():.4g} to {ratios.max():.4g}: nobody could draw it exactly. Choose "
+                "a less extreme promise."
+            )
 
 
 def _alike(stated: str, fingerprint: str) -> bool:

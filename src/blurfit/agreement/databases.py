@@ -18,12 +18,14 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from blurfit.agreement.grid import Grid
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.theory.moment_calibration import MomentCalibration
+
+if TYPE_CHECKING:  # the terms of an agreement are read where nothing is calculated: for `--help`
+    from blurfit.agreement.grid import Grid
+    from blurfit.theory.moment_calibration import MomentCalibration
 
 Trust = Literal["one", "shared"]
 MOST_CONTRIBUTORS = 2**32
@@ -81,14 +83,19 @@ def require_two(databases: Sequence[Database]) -> None:
         )
 
 
-def largest_steps(calibration: MomentCalibration, grid: Grid) -> float:
-    """B: how many steps an honest blurred number has at most."""
-    return (calibration.reach.submission + DEVIATIONS * calibration.noise) / grid.quadratic + 1
+def largest_steps(calibration: "MomentCalibration", grid: "Grid", scale: float = 1.0) -> float:
+    """B: how many steps an honest blurred number has at most.
+
+    `scale` is how much larger than on the diagonal numbers and their noise are where they are the
+    largest: τ for Newton's p (`blurfit.theory.wave_form`), else 1.
+    """
+    one = calibration.reach.submission + DEVIATIONS * calibration.noise
+    return scale * one / grid.quadratic + 1
 
 
-def refuse_unless_shareable(calibration: Any, grid: Grid) -> None:
+def refuse_unless_shareable(calibration: Any, grid: "Grid", scale: float = 1.0) -> None:
     """Refuse noise that is too coarse for its grid, or too large for 2³² contributors to add."""
-    if not isinstance(calibration, MomentCalibration):
+    if calibration.mechanism != "moment":
         raise InfeasibleError(
             "Expected mechanism='moment' with two databases: only what adds can be shared."
         )
@@ -98,7 +105,7 @@ def refuse_unless_shareable(calibration: Any, grid: Grid) -> None:
             f"Expected the noise {least:.4g} to span {LEAST_NOISE:g} steps of {step:.4g}. Propose "
             "the agreement again: its grid is too coarse for sharing."
         )
-    largest = largest_steps(calibration, grid)
+    largest = largest_steps(calibration, grid, scale)
     if largest * MOST_CONTRIBUTORS >= 2.0**63:
         raise InfeasibleError(
             "Expected a blurred number to stay below 2**31 steps, so that 2**32 contributors "

@@ -16,17 +16,32 @@ multiples. That has to be paid for:
   deviations: less than 10⁻⁴ where δ ≥ 10⁻³⁰⁰. Rounding is post-processing. A thousandth of δ is
   kept back for it. (A tenth of that pays for what the database refuses by its size, see
   `blurfit.learning.admission`.)
-* *Weights on a lattice.* For `input` the theorem is about the weights, and takes p̃ to be
-  continuous. Were it on a grid, so would be the weights, given the q̃, and whoever knows the q̃
-  could tell two records apart by their lattices. So each p̃ is dithered: a uniform multiple of a
-  much finer step is added to it within its own step (post-processing), and the published weights
-  are rounded to multiples of ω ≈ 2⁻²⁰η. One fine step g of Σp̃ moves the weights by at most g/κ,
-  where κ ≤ λ_min(A + Δ_in·I), so every cell of side ω holds a ball of M/2 lattice steps, M = ωκ/g,
-  and its probability is what the continuous noise gives it, times (1 ± √d/M)^d. (Cells that the
-  surface of ‖w‖ ≤ η cuts are cones of far more points.) M ≥ 2¹²d^{3/2}/ε keeps the two factors of a
-  likelihood ratio below e^{ε/2¹⁰}, and that share of ε is kept back; κ is certain but for half of
-  the thousandth of δ. (Beyond some ten million records float64 rounds the sums to a lattice that
-  may be ten times coarser than g, and the share of ε would have to be as much larger.)
+* *What stands between the records and the weights* (`input`). There the theorem is about the exact
+  minimiser w(c) for a c = Σp̃ that is continuous. In fact c is on a grid, sums are rounded, and a
+  solver is never exact; on a grid, whoever knows the q̃ could tell two records apart by the lattice
+  of the weights. So each p̃ is dithered: a uniform multiple of a much finer step g is added to it
+  within its own step (post-processing). And what is published is w + X, rounded to multiples of b,
+  where X has independent Laplace coordinates of scale b, some millionth of η.
+
+  **Lemma.** If two vectors of weights differ by at most e, the laws of w + X differ by a factor of
+  at most e^{√d·e/b}: the density of X falls by e^{−‖x‖₁/b}, and ‖x‖₁ ≤ √d·‖x‖. ∎
+
+  Nothing else is asked of the weights: they may lie on the sphere ‖w‖ = η, or be 0 because of l1,
+  and the cells of any rounding may be cut as they like. Let κ ≤ λ_min(A + Δ_in·I). As w(c) is the
+  solution of a variational inequality that is κ-strongly monotone, a change of c by x and of A by E
+  moves it by at most (‖x‖ + η‖E‖)/κ. Hence the weights that the theorem speaks of and those to
+  which X is added, coupled, differ by at most
+
+      e = √d·g/(2κ)                      a continuous c, cut down to the grid
+        + 2⁻⁵³·N·(r_p + η·r_q²)/κ        sums that are rounded once (`blurfit.learning.sums`):
+                                         ‖c‖ ≤ N·r_p and ‖A‖_F ≤ N·r_q², r the screen's radii
+        + 2⁻⁴⁰·b                         the solver (`blurfit.learning.exact`), proved each time,
+
+  and (ε', δ') for the theorem's w become (ε' + 2√d·e/b, e^{√d·e/b}·δ') for what is published. With
+  m = min(1, ε), g ≤ κb₀·2⁻¹²m/d makes the first part of 2√d·e/b at most 2⁻¹²m, and b ≥ b₀ ≈ 2⁻²⁰η
+  is raised with N until the second is; the third is far less. So 2⁻¹⁰ε is kept back for less than
+  2⁻¹¹·m + 2⁻³⁸√d, and e^{√d·e/b} costs a quarter of the thousandth of δ. κ is certain but for half
+  of it. b is a function of public facts: of the agreement, and of how many contributed.
 """
 
 import math
@@ -42,8 +57,13 @@ DISCRETE_SHARE = 1e-3  # of δ, kept back for noise that is discrete
 LATTICE_SHARE = {"moment": 0.0, "input": 2.0**-10}  # of ε, kept back for weights on a lattice
 _RESOLUTION = {"moment": 2.0**-10, "input": 2.0**-13}  # of the noise's deviation, at the coarsest
 _SHARED_RESOLUTION = 2.0**-11  # of the noise, so that off the diagonal too 2¹⁰ steps are spanned
-_WEIGHT_RESOLUTION = 2.0**-20  # of the weight bound
-_POINTS_IN_A_CELL = 2.0**12  # times d^{3/2}/ε
+# The noise's deviation in steps, at least and at most. It stays below 2⁵² steps as long as it stays
+# below 128 deviations, and exceeds that with probability e^{-8192}; far finer than the grid, it
+# would hardly ever show.
+LEAST_RATIO, MOST_RATIO = 2.0**-10, 2.0**45
+_WEIGHT_RESOLUTION = 2.0**-20  # b₀, of the weight bound
+_ERRORS_IN_A_SCALE = 2.0**12  # times d/min(1, ε): how far errors of the weights are below b
+_REFUSED_AT_MOST = 1e-12, 1e-4  # by the screen: its probability, and its share of δ
 
 
 @dataclass(frozen=True)
@@ -74,11 +94,10 @@ class Grid:
             coarse = _SHARED_RESOLUTION if shared else _RESOLUTION["moment"]
             step = power_of_two_below(min(slack / size, calibration.noise * coarse))
             return cls(step, step, step)
-        d = size
         quadratic = calibration.q_noise * _RESOLUTION["input"]
         linear = power_of_two_below(calibration.p_noise * _RESOLUTION["input"])
-        points = _POINTS_IN_A_CELL * d**1.5 / calibration.model.epsilon
-        finest = weight_step(calibration.setting.ball) * _least_curvature(calibration) / points
+        errors = _ERRORS_IN_A_SCALE * size / min(1.0, calibration.model.epsilon)
+        finest = _finest_scale(calibration) * _least_curvature(calibration) / errors
         return cls(power_of_two_below(quadratic), linear, min(linear, power_of_two_below(finest)))
 
     def verify(
@@ -104,14 +123,38 @@ def enlarged(reach: Reach) -> Reach:
     return Reach(*((1 + ROUNDING) * one for one in reach))
 
 
-def weight_step(weight_bound: float) -> float:
-    """ω: to which multiples a model from `input` rounds its weights, a power of two near 2⁻²⁰η."""
-    return power_of_two_below(weight_bound * _WEIGHT_RESOLUTION)
+def weight_scale(calibration: InputCalibration, grid: Grid, count: int) -> float:
+    """b: the scale of the noise that weights from `count` people get, a power of two."""
+    d, setting = calibration.setting.dimension, calibration.setting
+    r_q = _reach(calibration, setting.q_bound, calibration.q_noise, grid.quadratic)
+    r_p = _reach(calibration, setting.p_bound, calibration.p_noise, grid.linear)
+    rounded = 2.0**-53 * count * (r_p + setting.ball * r_q**2) / _least_curvature(calibration)
+    errors = 2 * _ERRORS_IN_A_SCALE * math.sqrt(d) / min(1.0, calibration.model.epsilon)
+    return max(_finest_scale(calibration), 2 * power_of_two_below(errors * rounded))
 
 
 def power_of_two_below(value: float) -> float:
     """The largest power of two that is at most the value."""
     return math.ldexp(0.5, math.frexp(value)[1])
+
+
+def _finest_scale(calibration: InputCalibration) -> float:
+    """b₀."""
+    return power_of_two_below(calibration.setting.ball * _WEIGHT_RESOLUTION)
+
+
+def _reach(calibration: InputCalibration, bound: float, noise: float, step: float) -> float:
+    """r ≥ the norm beyond which the screen refuses a blurred q or p (`blurfit.learning.admission`).
+
+    ‖v + noise‖ ≤ ‖v‖ + noise·χ_d, and χ_d > √d + t has a probability below e^{−t²/2}.
+    """
+    d, n, model = calibration.setting.dimension, calibration.setting.quorum, calibration.model
+    probability, share = _REFUSED_AT_MOST
+    odds = (
+        math.log(n / (share * model.delta)) + model.epsilon + math.log1p(math.exp(-model.epsilon))
+    )
+    t = math.sqrt(2 * (math.log(2) + max(-math.log(probability), odds) + 1))
+    return bound + noise * (math.sqrt(d) + t) + step * math.sqrt(d)
 
 
 def _least_curvature(calibration: InputCalibration) -> float:

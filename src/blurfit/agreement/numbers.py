@@ -3,7 +3,7 @@
 Both mechanisms send one vector. For `moment` it holds the products of all columns, weighted by
 public weights (`blurfit.theory.joint_form`); for `input` q and then p, which the model's objective
 gives (`blurfit.theory.losses`). Whatever carries, checks or adds submissions needs to know no more
-of them than their `Part`s.
+of them than the `Part` that each belongs to.
 """
 
 import math
@@ -25,11 +25,14 @@ from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.losses import Approximation, LogisticLoss, SquaredLoss
 from blurfit.theory.moment_calibration import MomentCalibration
-from blurfit.theory.public_weights import public_weights
+from blurfit.theory.public_weights import public_weights, weights_beside_public_rows
+from blurfit.theory.wave_form import WaveForm
 from blurfit.validate import nonnegative, one_of, positive
 
 CONSTANT = "(intercept)"
 _LEAST_WEIGHT, _LARGEST_WEIGHT = 1e-3, 1e3
+
+Form = JointForm | WaveForm  # of everyone, or of a wave that follows another
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +80,9 @@ def input_parts(calibration: InputCalibration, grid: Grid) -> tuple[Part, ...]:
     )
 
 
-def moment_parts(calibration: MomentCalibration, grid: Grid, form: JointForm) -> tuple[Part, ...]:
-    """The products of z that nobody knows beforehand."""
-    counts = np.where(form.on_diagonal, 1.0, 2.0)
+def moment_parts(calibration: MomentCalibration, grid: Grid, form: Form) -> tuple[Part, ...]:
+    """The numbers of a form, each with noise that is alike in all directions of its norm."""
+    counts = form.counts
     return (
         Part(
             numbers=slice(0, form.width),
@@ -88,7 +91,7 @@ def moment_parts(calibration: MomentCalibration, grid: Grid, form: JointForm) ->
             toward_zero=False,
             deviations=calibration.noise / np.sqrt(counts),
             counts=counts,
-            bound=form.reach("zero-out").sums,  # ‖zzᵀ‖ without the constant's own entry
+            bound=form.bound,
         ),
     )
 
@@ -113,6 +116,11 @@ class Objective:
                 "learns a label (binary, or a number with `above`), 'squared' a number."
             )
 
+    @property
+    def penalised(self) -> bool:
+        """Whether the model is drawn away from the one that fits best."""
+        return self.l1 > 0 or self.l2 > 0
+
     def function(self, weight_bound: float | None) -> SquaredLoss | LogisticLoss:
         """Encoded records lie in the unit ball, encoded targets in [−1, 1]."""
         if self.loss == "squared":
@@ -133,9 +141,12 @@ class PublicWeights:
         asked = questions(schema)
         if terms.weights is None:
             kinds = [kind_of(one) for one in asked[:-1]]
-            found = public_weights(
-                kinds, terms.quorum, mu_of(*promise), neighbours=terms.neighbours
-            )
+            if terms.public_rows is not None:
+                found = weights_beside_public_rows(kinds)
+            else:
+                found = public_weights(
+                    kinds, terms.quorum, mu_of(*promise), neighbours=terms.neighbours
+                )
             columns = (*found.features, found.target)
             constant = found.constant if terms.constant is None else terms.constant
         else:

@@ -1,5 +1,6 @@
 """Promises in plain words, for readers who know no ε. Words must not say more than the numbers."""
 
+import math
 from collections.abc import Sequence
 
 from blurfit.theory.gaussian import epsilon_of
@@ -8,8 +9,21 @@ from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Neighbours
 _STRONG, _WEAK, _YARDSTICK = 1.0, 10.0, 1e-6
 _RELATION: dict[Neighbours, str] = {
     "replace": "one person replace her record by any other",
-    "zero-out": "one person's record be blanked out (q = 0, p = 0)",
+    "zero-out": "one person's answers be blanked out, while she still counts",
 }
+
+
+def at_most(value: float, digits: int = 4) -> str:
+    """A bound in so many digits, never rounded down.
+
+    >>> at_most(2.00001), at_most(0.5), at_most(1234567.0)
+    ('2.001', '0.5', '1.235e+06')
+    """
+    text = f"{value:.{digits}g}"
+    if math.isfinite(value) and float(text) < value:
+        step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+        text = f"{float(text) + step:.{digits}g}"
+    return text
 
 
 def relation_in_words(neighbours: Neighbours) -> str:
@@ -52,7 +66,7 @@ def together_in_words(local: LocalGuarantee) -> str:
     """What two databases could learn that put their shares together."""
     return (
         "Together they could undo the sharing, and then one submission is at most μ = "
-        f"{local.mu:.4g} Gaussian differentially private: ε = {local.epsilon:.4g} at δ = "
+        f"{at_most(local.mu)} Gaussian differentially private: ε = {at_most(local.epsilon)} at δ = "
         f"{local.delta:.3g}, for any two records. " + local_in_words(local, "Together they")
     )
 

@@ -5,16 +5,22 @@ administration page and the service's description all take these fields; each fi
 the help that people read. What is left out has a default that follows from public facts.
 """
 
-from typing import Annotated, Any, Literal, get_args
+import re
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from blurfit.agreement.databases import Database, databases_of
 from blurfit.errors import InvalidValueError
-from blurfit.theory.input_calibration import RULES, Rule
-from blurfit.theory.losses import Approximation
-from blurfit.theory.setting import NEIGHBOURS, Neighbours
+from blurfit.theory.setting import (
+    APPROXIMATIONS,
+    NEIGHBOURS,
+    RULES,
+    Approximation,
+    Neighbours,
+    Rule,
+)
 from blurfit.validate import (
     finite,
     inside_unit_interval,
@@ -28,6 +34,7 @@ Mechanism = Literal["moment", "input"]
 MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
+LEAST_DELTA = 1e-30
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,6 +66,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         tuple[Database, ...],
         Meta(description="Two databases, of which neither sees a submission."),
     ] = ()
+    public_rows: Annotated[
+        str | None,
+        Meta(
+            description="SHA-256 of a public file of rows with the same features: the target gets "
+            "the weight that suits them. (moment)"
+        ),
+    ] = None
     constant: Annotated[
         float | None, Meta(description="Public weight of the intercept. (moment)")
     ] = None
@@ -92,22 +106,23 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         positive(epsilon=self.epsilon)
         inside_unit_interval(delta=self.delta)
         whole(quorum=self.quorum)
-        if self.quorum > 2**53:
+        if self.quorum >= 2**53:
             raise InvalidValueError(
-                f"Expected quorum={self.quorum} of at most 2**53, the largest whole number that "
-                "every party can write down."
+                f"Expected quorum={self.quorum} below 2**53, so that every party can write it down."
             )
+        require_delta(self.delta)
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(NEIGHBOURS, neighbours=self.neighbours)
         one_of(RULES, rule=self.rule)
-        one_of(get_args(Approximation), approximation=self.approximation)
+        one_of(APPROXIMATIONS, approximation=self.approximation)
         nonnegative(l1=self.l1, l2=self.l2)
         if self.loss is not None:
             one_of(LOSSES, loss=self.loss)
         for name in ("local_epsilon", "local_delta", "constant", "weight_bound", "split"):
             if (value := getattr(self, name)) is not None:
                 finite(**{name: value})
-        other = _MOMENT if self.mechanism == "input" else _INPUT
+        require_digest(self.public_rows)
+        other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
             if getattr(self, name) != default:
                 raise InvalidValueError(
@@ -132,6 +147,30 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 TERMS: tuple[str, ...] = Terms.__struct_fields__
 
 
+def require_delta(delta: float) -> None:
+    """Refuse a δ below what the random bits themselves are worth.
+
+    Noise comes of a block cipher in counter mode, whose blocks differ from chance by up to 10⁻³⁷ in
+    one submission (`blurfit.contributor.bits`): a smaller δ would be a promise about the cipher.
+    """
+    if delta < LEAST_DELTA:
+        raise InvalidValueError(
+            f"Expected delta={delta!r} of at least {LEAST_DELTA:g}: noise from a cipher's bits "
+            "cannot promise less."
+        )
+
+
+def require_digest(public_rows: Any) -> None:
+    """Refuse what is neither nothing nor the SHA-256 of a file."""
+    if public_rows is not None and not (
+        isinstance(public_rows, str) and re.fullmatch("[0-9a-f]{64}", public_rows)
+    ):
+        raise InvalidValueError(
+            f"Expected public_rows={public_rows!r} to be the SHA-256 of a file, 64 hexadecimal "
+            "digits in small letters."
+        )
+
+
 def _plain(value: Any) -> Any:
     """Python's own numbers, of which alone a canonical text can be made."""
     if isinstance(value, dict):
@@ -146,7 +185,7 @@ def _defaults(*names: str) -> dict[str, Any]:
     return {name: found[name] for name in names}
 
 
-_MOMENT = _defaults("constant", "weights")
-_INPUT = _defaults(
+MOMENT_TERMS = _defaults("constant", "weights", "public_rows")
+INPUT_TERMS = _defaults(
     "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"
 )

@@ -24,9 +24,8 @@ from blurfit.audit import CONFIDENCE, TRIALS, releases
 from blurfit.audit.attacks import Score, along
 from blurfit.audit.examination import Finding, examine
 from blurfit.audit.pairs import Pair, collection_pairs, exact_mu, submission_pairs
-from blurfit.audit.releases import Crowd, Record, noise_scales, noiseless
+from blurfit.audit.releases import Crowd, nobody, noise_scales
 from blurfit.progress import Progress, silent
-from blurfit.theory.calibration import MomentCalibration
 from blurfit.theory.gaussian import epsilon_of
 
 FloatArray = npt.NDArray[np.float64]
@@ -123,7 +122,7 @@ class _Attack:
 
     view: str
     pair: Pair
-    draw: Callable[[Record, int], FloatArray]
+    draw: Callable[[FloatArray, int], FloatArray]
     trials: int
     promise: tuple[float, float]
     gaussian: float | None = None  # the δ to read a claim of μ-GDP at
@@ -160,14 +159,16 @@ def _on_collections(
     agreement: Agreement, trials: int, generator: np.random.Generator
 ) -> Iterator[_Attack]:
     promise = agreement.epsilon, agreement.delta
-    moment = isinstance(agreement.calibration, MomentCalibration)
+    moment = agreement.mechanism == "moment"
 
-    def of(release: Callable[..., FloatArray], crowd: Crowd) -> Callable[[Record, int], FloatArray]:
+    def of(
+        release: Callable[..., FloatArray], crowd: Crowd
+    ) -> Callable[[FloatArray, int], FloatArray]:
         return lambda record, count: release(agreement, record, crowd, count, generator)
 
     for pair in collection_pairs(agreement):
         if moment:
-            sums, many = of(releases.packed_sums, pair.crowd), _cheap(agreement, trials)
+            sums, many = of(releases.sums, pair.crowd), _cheap(agreement, trials)
             known = _additive(agreement, pair, promise[1])
             yield _Attack("sums", pair, sums, many, promise, promise[1], known)
         models = of(releases.models, pair.crowd)
@@ -176,7 +177,7 @@ def _on_collections(
 
 def _additive(agreement: Agreement, pair: Pair, delta: float) -> dict[str, Any]:
     """For additive Gaussian noise: the best direction, and the true ε."""
-    apart = noiseless(agreement, pair.first) - noiseless(agreement, pair.second)
+    apart = pair.first - pair.second
     return {
         "attacks": {"known direction": along(apart / noise_scales(agreement) ** 2)},
         "exact": epsilon_of(exact_mu(agreement, pair), delta),
@@ -184,14 +185,13 @@ def _additive(agreement: Agreement, pair: Pair, delta: float) -> dict[str, Any]:
     }
 
 
-def beside_a_colluder(agreement: Agreement, record: Record, trials: int) -> FloatArray:
+def beside_a_colluder(agreement: Agreement, record: FloatArray, trials: int) -> FloatArray:
     """The target's submission, and the noise of somebody who reveals it: independent, or else."""
-    nobody = Record(np.zeros(agreement.dimension), np.zeros(agreement.dimension))
     target = releases.submissions(agreement, record, trials)
-    return np.hstack([target, releases.submissions(agreement, nobody, trials)])
+    return np.hstack([target, releases.submissions(agreement, nobody(agreement), trials)])
 
 
 def _cheap(agreement: Agreement, trials: int) -> int:
     """Trials of what costs no solver: as many more as memory bears."""
-    bearable = int(MOST_NUMBERS / len(noise_scales(agreement)))
+    bearable = int(MOST_NUMBERS / agreement.width)
     return max(trials, min(CHEAP * trials, bearable))

@@ -1,20 +1,27 @@
 """The neighbours that are hardest to hide, for a given agreement: who an audit lets an attacker ask
 about.
 
-Records here are q and p at the very edge of the loss's bounds R_q and R_p, in the directions that
-the theory names as worst; the crowd around them is what lets a single record matter most.
+For `input`, records are q and p at the very edge of the loss's bounds R_q and R_p, in the
+directions that the theory names as worst. For `moment` they are answers to the schema's own
+questions, as far apart as any two that a search finds. The crowd around them is what lets a single
+record matter most.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.audit.releases import Crowd, FloatArray, Record, noise_scales, noiseless
-from blurfit.theory.calibration import InputCalibration, MomentCalibration
+from blurfit.audit.releases import Crowd, FloatArray, nobody, noise_scales
+from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.joint_form import JointForm
+from blurfit.theory.wave_form import WaveForm
 
 COLLUDERS_PULL = (0.5, 0.9)  # of what brings the solution to the boundary
+_BETWEEN = np.linspace(-1.0, 1.0, 41)  # values of a number that the search tries
+_ROUNDS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,16 +29,17 @@ class Pair:
     """Two neighbouring collections: a record, the other, and everyone else."""
 
     name: str
-    first: Record
-    second: Record
+    first: FloatArray
+    second: FloatArray
     crowd: Crowd
 
 
 def submission_pairs(agreement: Agreement) -> list[Pair]:
     """For whoever sees one submission: any two records are neighbours."""
-    alone = Crowd(0, np.zeros(agreement.dimension))
-    pairs = [Pair("opposite records", *_farthest(agreement), alone)]
-    return [*pairs, Pair("zero and extreme", _extreme(agreement), _zero(agreement), alone)]
+    zero, (extreme, other) = nobody(agreement), _farthest(agreement)
+    alone = Crowd(0, zero)
+    opposite = Pair("opposite records", extreme, other, alone)
+    return [opposite, Pair("zero and extreme", extreme, zero, alone)]
 
 
 def collection_pairs(agreement: Agreement) -> list[Pair]:
@@ -40,24 +48,26 @@ def collection_pairs(agreement: Agreement) -> list[Pair]:
     Where the relation is zero-out, one record of each pair is the zero record. The colluding crowd
     pulls the solution along the record, to and beyond the middle of the ball.
     """
-    d, quorum = agreement.dimension, agreement.quorum
-    still = np.zeros(d)
-    extreme, zero = _extreme(agreement), _zero(agreement)
-    pairs = [Pair("zero and extreme", extreme, zero, Crowd(quorum - 1, still))]
-    if agreement.calibration.setting.neighbours == "replace":
-        pairs.insert(0, Pair("opposite records", *_farthest(agreement), Crowd(quorum - 1, still)))
     calibration = agreement.calibration
+    zero, (extreme, other) = nobody(agreement), _farthest(agreement)
+    crowd = Crowd(agreement.quorum - 1, zero)
+    pairs = [Pair("zero and extreme", extreme, zero, crowd)]
+    replaced = calibration.model.neighbours == "replace"
+    if replaced:
+        pairs.insert(0, Pair("opposite records", extreme, other, crowd))
     if isinstance(calibration, InputCalibration):
-        curvature = calibration.sigma_u**2 + calibration.ridge + agreement.l2
-        against = zero
-        if calibration.setting.neighbours == "replace":
-            # q = 0 with p ≠ 0 is no record of our losses, but the promise covers it
-            against = Record(still, extreme.p)
+        assert agreement.objective is not None
+        d = agreement.schema.dimension
+        curvature = calibration.sigma_u**2 + calibration.ridge + agreement.objective.l2
+        # q = 0 with p ≠ 0 is no record of our losses, but the promise covers it
+        q, p = extreme.copy(), extreme.copy()
+        q[d:], p[:d] = 0.0, 0.0
         for share in COLLUDERS_PULL:
-            reach = share * curvature * calibration.setting.ball * _axis(d)
-            pulled = Record(extreme.q, -extreme.p)
-            crowd = Crowd(quorum - 1, reach)
-            pairs.append(Pair(f"boundary, colluders pull {share:g}", pulled, against, crowd))
+            pull = nobody(agreement)
+            pull[d] = share * curvature * calibration.setting.ball
+            crowd = Crowd(agreement.quorum - 1, pull)
+            name = f"boundary, colluders pull {share:g}"
+            pairs.append(Pair(name, q - p, p if replaced else zero, crowd))
     return pairs
 
 
@@ -69,42 +79,111 @@ def exact_mu(agreement: Agreement, pair: Pair) -> float:
     honest crowd adds to the target's own.
     """
     growth = math.sqrt(pair.crowd.honest + 1)
-    apart = noiseless(agreement, pair.first) - noiseless(agreement, pair.second)
-    return float(np.linalg.norm(apart / (noise_scales(agreement) * growth)))
+    return float(np.linalg.norm((pair.first - pair.second) / (noise_scales(agreement) * growth)))
 
 
-def _farthest(agreement: Agreement) -> tuple[Record, Record]:
-    """The two records that are farthest apart in the noise's geometry.
+def _farthest(agreement: Agreement) -> tuple[FloatArray, FloatArray]:
+    """Two records that are as far apart as any in the noise's geometry: an extreme one first.
 
-    input: (q, p) and (−q, −p), both at full length. moment: with p = κq and opposed κ, the angle of
-    cosine min(1, ϱ/2) between the q (`blurfit.theory.moment.sensitivity`); in one dimension, or
-    where p need not follow q, the same q and opposite p, or one of them zero.
+    input: (q, p) and (−q, −p), both at full length. A later wave of `moment`, whose map bends
+    records: the farthest of some hundred random corners.
     """
-    loss, calibration, d = agreement.loss, agreement.calibration, agreement.dimension
-    e = _axis(d)
-    first = Record(loss.q_bound * e, loss.p_bound * e)
-    if not isinstance(calibration, MomentCalibration):
-        return first, Record(-first.q, -first.p)
-    cosine = 1.0
-    if d > 1:
-        ratio = (loss.p_bound / calibration.balance) ** 2 / loss.q_bound**4
-        cosine = min(1.0, ratio / 2)
-    turned = cosine * e
-    if d > 1:
-        turned[1] = math.sqrt(max(0.0, 1 - cosine**2))
-    return first, Record(loss.q_bound * turned, -loss.p_bound * turned)
+    if not isinstance(agreement.calibration, InputCalibration):
+        form = agreement.form
+        if isinstance(form, WaveForm):
+            return farthest_under_a_map(form)
+        first, second = farthest_answers(form)
+        return form.products(first), form.products(second)
+    axis = np.zeros(agreement.schema.dimension)
+    axis[0] = 1.0
+    extreme = np.concatenate([agreement.loss.q_bound * axis, agreement.loss.p_bound * axis])
+    return extreme, -extreme
 
 
-def _extreme(agreement: Agreement) -> Record:
-    e = _axis(agreement.dimension)
-    return Record(agreement.loss.q_bound * e, agreement.loss.p_bound * e)
+def farthest_under_a_map(form: WaveForm, tried: int = 512) -> tuple[FloatArray, FloatArray]:
+    """What is sent of the two corners that are farthest apart under an announced map, among some.
+
+    Corners need not be records that a schema encodes (several levels at once): whoever guards
+    against them guards against records.
+    """
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(tried, len(form.columns)))
+    sent = form.products(np.unique(signs, axis=0))
+    scaled = sent * np.sqrt(form.counts)
+    squares = np.einsum("ij,ij->i", scaled, scaled)
+    apart = squares[:, None] + squares[None] - 2 * scaled @ scaled.T
+    one, other = np.unravel_index(int(apart.argmax()), apart.shape)
+    return sent[one], sent[other]
 
 
-def _zero(agreement: Agreement) -> Record:
-    return Record(np.zeros(agreement.dimension), np.zeros(agreement.dimension))
+def farthest_answers(form: JointForm) -> tuple[FloatArray, FloatArray]:
+    """Columns v and v' of two records whose zzᵀ differ most, as far as a search finds them.
+
+    `blurfit.theory.joint.sensitivity` is attained where ‖u‖ = ‖u'‖ = ρ with cosine −c²/ρ². A record
+    of full length answers every number with ±1, so the cosine of two of them is Σ ±ω²/ρ² over
+    questions (0 for two levels of one categorical), and may miss −c²/ρ². By symmetry the first may
+    answer 1 throughout. The second starts from signs that come close, or opposite throughout, and
+    goes on question by question, values between −1 and 1 included, as long as that helps.
+    """
+    blocks = _questions(form)
+    first = np.zeros(len(form.columns))
+    first[[block[0] for block in blocks]] = 1.0
+    here = form.products(first)
+
+    def distance(others: FloatArray) -> FloatArray:
+        return np.asarray(((form.products(others) - here) ** 2) @ form.counts)
+
+    best, farthest = -1.0, first
+    for start in _starts(form, blocks, first):
+        second, reached = start, float(distance(start[None])[0])
+        for _ in range(_ROUNDS):
+            before = reached
+            for block in blocks:
+                tried = _answers(form, block, second)
+                away = distance(tried)
+                place = int(away.argmax())
+                if away[place] > reached:
+                    second, reached = tried[place], float(away[place])
+            if reached <= before:
+                break
+        if reached > best:
+            best, farthest = reached, second
+    return first, farthest
 
 
-def _axis(dimension: int) -> FloatArray:
-    e = np.zeros(dimension)
-    e[0] = 1.0
-    return e
+def _questions(form: JointForm) -> list[list[int]]:
+    """The columns of each question: one, or those of all levels."""
+    found: dict[str, list[int]] = {}
+    for place, column in enumerate(form.columns):
+        found.setdefault(f"\0{place}" if column.group is None else column.group, []).append(place)
+    return list(found.values())
+
+
+def _answers(form: JointForm, block: list[int], record: FloatArray) -> FloatArray:
+    """The record with every answer to one question, a row for each."""
+    if form.columns[block[0]].kind == "level":
+        answers = np.eye(len(block))[:2]  # further levels are as far as the second
+    elif form.columns[block[0]].kind == "sign":
+        answers = np.array([[1.0], [-1.0]])
+    else:
+        answers = _BETWEEN[:, None]
+    found = np.tile(record, (len(answers), 1))
+    found[:, block] = answers
+    return found
+
+
+def _starts(form: JointForm, blocks: list[list[int]], first: FloatArray) -> Iterator[FloatArray]:
+    """Opposite throughout; and, from the heaviest question on, opposite wherever that brings u·u'
+    closer to −c².
+    """
+    opposite = first.copy()
+    for block in blocks:
+        opposite[block] = _answers(form, block, first)[0 if len(block) == 1 else -1, block]
+        if form.columns[block[0]].kind == "sign":
+            opposite[block] = -1.0
+    yield opposite
+    near, product = first.copy(), form.radius**2
+    for block in sorted(blocks, key=lambda block: -form.columns[block[0]].weight):
+        turned = product - form.columns[block[0]].weight ** 2 * (2 if len(block) == 1 else 1)
+        if abs(turned + form.constant**2) < abs(product + form.constant**2):
+            near[block], product = opposite[block], turned
+    yield near

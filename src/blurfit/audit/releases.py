@@ -1,8 +1,11 @@
 """What an attacker gets to see, by the code that contributors and databases really run.
 
-The target's own submission is always blurred by the contributor's code
-(`blurfit.contributor.perturb.blur`). So are all others where that is affordable; else their noise
-comes from the exact sampler, which has the same law. Models are learned by the database's code.
+A record is the numbers that it would send without noise (`Agreement.exact`). The target's own
+submission is always blurred by the contributor's code (`blurfit.contributor.perturb.blur`). So are
+all others where that is affordable; else their noise comes from the exact sampler, which has the
+same law. Models are learned by the database's code; those of `moment` by linear Bayes throughout
+(`blurfit.simulation.weights`): whichever reading is published, it is made of the sums alone, which
+are attacked themselves.
 """
 
 import math
@@ -15,11 +18,11 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.noise import to_grid
 from blurfit.contributor.perturb import blur
 from blurfit.errors import InfeasibleError
-from blurfit.learning.learner import weights_of
 from blurfit.learning.statistics import Statistics
-from blurfit.simulation.sampler import sampler_for
+from blurfit.learning.sums import Totals
+from blurfit.simulation.sampler import input_totals, sampler_for
+from blurfit.simulation.weights import weights_of
 from blurfit.theory import triangle
-from blurfit.theory.calibration import InputCalibration
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -27,132 +30,94 @@ NUMBERS_AFFORDABLE = 1e7  # are blurred one by one; beyond, the others come from
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
-    """A record as the losses make it: q and p, each (d,)."""
-
-    q: FloatArray
-    p: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
 class Crowd:
     """Everyone but the target: `honest` records that are zero, and colluders who pull at the sum.
 
-    Colluders send what they like without noise, here q̃ = 0 and p̃ that sum to `pull`; they are not
-    among the honest, so they do not count for the quorum.
+    Colluders send what they like without noise, here numbers that sum to `pull` (of `input` q̃ = 0,
+    and a pull of p̃); they are not among the honest, so they do not count for the quorum.
     """
 
     honest: int
     pull: FloatArray
 
 
-def submissions(agreement: Agreement, record: Record, trials: int) -> FloatArray:
-    """The record blurred so many times: (trials, k + d)."""
-    q, p = (np.tile(part, (trials, 1)) for part in (record.q, record.p))
-    sent = blur(agreement, q, p)
-    return np.hstack([sent.quadratic, sent.linear])
+def submissions(agreement: Agreement, record: FloatArray, trials: int) -> FloatArray:
+    """The record blurred so many times: (trials, width)."""
+    return blur(agreement, np.tile(record, (trials, 1))).numbers
 
 
 def sums(
     agreement: Agreement,
-    record: Record,
+    record: FloatArray,
     crowd: Crowd,
     trials: int,
     generator: np.random.Generator,
-) -> tuple[FloatArray, FloatArray]:
-    """Σq̃q̃ᵀ or ΣM̃ (trials, d, d) and Σp̃ (trials, d) of the target and the crowd."""
-    d = agreement.dimension
-    if not isinstance(agreement.calibration, InputCalibration):
-        packed = packed_sums(agreement, record, crowd, trials, generator)
-        return _matrices(agreement, packed[:, :-d]), packed[:, -d:]
-    own = submissions(agreement, record, trials)
-    gram, moment = _matrices(agreement, own[:, :-d]), own[:, -d:] + crowd.pull
-    if _affordable(agreement, crowd, trials):
-        others = _nobodies(agreement, crowd.honest * trials)
-        rows = others[:, :-d].reshape(trials, crowd.honest, d)
-        gram = gram + np.swapaxes(rows, 1, 2) @ rows
-        moment = moment + others[:, -d:].reshape(trials, crowd.honest, d).sum(axis=1)
-    elif crowd.honest:
-        clean = Statistics(crowd.honest, np.zeros((d, d)), np.zeros(d))
-        sampler = sampler_for(agreement.calibration, clean)
-        for trial in range(trials):
-            drawn = sampler.draw(generator)
-            gram[trial] += drawn.gram
-            moment[trial] += drawn.moment
-        moment = to_grid(moment, agreement.grid.dither, toward_zero=False)
-    return gram, moment
-
-
-def packed_sums(
-    agreement: Agreement, record: Record, crowd: Crowd, trials: int, generator: np.random.Generator
 ) -> FloatArray:
-    """The blurred sums of `moment` as vectors: the triangle of ΣM̃, and Σp̃. They may be published.
+    """What the database adds up of the target and the crowd: the sums of `Totals`, in each trial.
 
-    A crowd that is not blurred one by one is drawn at once: N(0, honest·s²) for each number, as
-    `blurfit.simulation.sampler.MomentSampler` does. What it draws are floats, whose last bits would
-    betray the target; contributors send multiples of the grid, so its sums are rounded to it.
+    Those of `moment` may be published, those of `input` not. A crowd that is not blurred one by one
+    is drawn at once. What the sampler draws are floats, whose last bits would betray the target;
+    contributors send multiples of the grid, so its sums are rounded to it.
     """
-    d, grid = agreement.dimension, agreement.grid
-    total = submissions(agreement, record, trials)
-    total[:, -d:] += crowd.pull
-    if _affordable(agreement, crowd, trials):
-        others = _nobodies(agreement, crowd.honest * trials)
-        return np.asarray(total + others.reshape(trials, crowd.honest, -1).sum(axis=1))
-    if crowd.honest:
-        scales = math.sqrt(crowd.honest) * noise_scales(agreement)
-        drawn = generator.standard_normal(total.shape) * scales
-        total[:, :-d] += to_grid(drawn[:, :-d], grid.quadratic, toward_zero=False)
-        total[:, -d:] += to_grid(drawn[:, -d:], grid.linear, toward_zero=False)
+    own = submissions(agreement, record, trials)
+    affordable = 0 < crowd.honest * trials * agreement.width <= NUMBERS_AFFORDABLE
+    if agreement.mechanism == "moment":
+        total = own + crowd.pull
+        if affordable:
+            others = _nobodies(agreement, crowd.honest * trials)
+            return np.asarray(total + others.reshape(trials, crowd.honest, -1).sum(axis=1))
+        if crowd.honest:
+            scales = math.sqrt(crowd.honest) * noise_scales(agreement)
+            drawn = generator.standard_normal(total.shape) * scales
+            total += to_grid(drawn, agreement.grid.quadratic, toward_zero=False)
+        return total
+    d = agreement.schema.dimension
+    if affordable:
+        others = _nobodies(agreement, crowd.honest * trials).reshape(trials, crowd.honest, 2 * d)
+        everyone = np.concatenate([own[:, None], others], axis=1)
+    else:
+        everyone = own[:, None]
+    q, p = everyone[..., :d], everyone[..., d:].sum(axis=1) + crowd.pull[d:]
+    total = np.hstack([triangle.pack(np.swapaxes(q, 1, 2) @ q), p])
+    if crowd.honest and not affordable:
+        clean = Statistics(crowd.honest, np.zeros((d, d)), np.zeros(d))
+        sampler = sampler_for(agreement, input_totals(agreement, clean))
+        total += np.array([sampler.draw(generator).sums for _ in range(trials)])
+        total[:, -d:] = to_grid(total[:, -d:], agreement.grid.dither, toward_zero=False)
     return total
 
 
 def models(
-    agreement: Agreement, record: Record, crowd: Crowd, trials: int, generator: np.random.Generator
+    agreement: Agreement,
+    record: FloatArray,
+    crowd: Crowd,
+    trials: int,
+    generator: np.random.Generator,
 ) -> FloatArray:
-    """The published weights (trials, d); a refusal to publish is told by weights of zero.
+    """The published weights, a row for each trial; a refusal to publish is told by zeros.
 
     (A refusal is an output too. Nothing else gives weights that are zero to the last bit.)
     """
-    gram, moment = sums(agreement, record, crowd, trials, generator)
-    found = np.zeros_like(moment)
-    for trial in range(trials):
+    found: list[FloatArray | None] = []
+    for one in sums(agreement, record, crowd, trials, generator):
+        totals = Totals(max(crowd.honest + 1, agreement.quorum), one, agreement.fingerprint)
         try:
-            statistics = Statistics(crowd.honest + 1, gram[trial], moment[trial])
-            found[trial] = weights_of(agreement, statistics)
+            found.append(weights_of(agreement, totals, sampled=False).ravel())
         except InfeasibleError:
-            continue
-    return found
+            found.append(None)
+    width = next((len(weights) for weights in found if weights is not None), 1)
+    return np.array([np.zeros(width) if weights is None else weights for weights in found])
 
 
 def noise_scales(agreement: Agreement) -> FloatArray:
     """The deviation of the noise on each number of one submission."""
-    calibration, d = agreement.calibration, agreement.dimension
-    if isinstance(calibration, InputCalibration):
-        return np.repeat([calibration.q_noise, calibration.p_noise], d)
-    beside = calibration.m_noise / math.sqrt(2)
-    upper = np.where(triangle.on_diagonal(d), calibration.m_noise, beside)
-    return np.concatenate([upper, np.full(d, calibration.p_noise)])
+    return np.concatenate([part.deviations for part in agreement.parts])
 
 
-def noiseless(agreement: Agreement, record: Record) -> FloatArray:
-    """A submission without noise: q or the triangle of qqᵀ, and p."""
-    if isinstance(agreement.calibration, InputCalibration):
-        return np.concatenate([record.q, record.p])
-    return np.concatenate([triangle.pack(np.outer(record.q, record.q)), record.p])
-
-
-def _affordable(agreement: Agreement, crowd: Crowd, trials: int) -> bool:
-    numbers = crowd.honest * trials * len(noise_scales(agreement))
-    return 0 < numbers <= NUMBERS_AFFORDABLE
+def nobody(agreement: Agreement) -> FloatArray:
+    """The record of which all numbers are zero."""
+    return np.zeros(agreement.width)
 
 
 def _nobodies(agreement: Agreement, count: int) -> FloatArray:
-    d = agreement.dimension
-    return submissions(agreement, Record(np.zeros(d), np.zeros(d)), count)
-
-
-def _matrices(agreement: Agreement, quadratic: FloatArray) -> FloatArray:
-    """q̃q̃ᵀ or M̃ of each submission."""
-    if isinstance(agreement.calibration, InputCalibration):
-        return np.asarray(quadratic[:, :, None] * quadratic[:, None, :])
-    return triangle.unpack(quadratic, agreement.dimension)
+    return submissions(agreement, nobody(agreement), count)

@@ -1,7 +1,7 @@
 """What an administrator types: `open`, `invite`, `status`, `close`, `publish`."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,13 +11,18 @@ from blurfit.commands.common import (
     answer,
     as_json,
     load_agreement,
+    moments_file,
+    next_step,
     out_file,
     service,
 )
 from blurfit.errors import InvalidValueError
-from blurfit.messages.shares import ROLES, Role
 from blurfit.protocol import tokens
 
+if TYPE_CHECKING:
+    from blurfit.messages.shares import Role
+
+FIRST_OR_SECOND = ("first", "second")  # of `blurfit.messages.shares.ROLES`, without its numpy
 _WITH_INVITATIONS = (
     "Now give out this database's invitations, one to each person: `blurfit invite`. The other "
     "database gives out its own."
@@ -43,7 +48,7 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
 @click.option(
     "--as",
     "role",
-    type=click.Choice(ROLES[1:]),
+    type=click.Choice(FIRST_OR_SECOND),
     help="Which of the agreement's two databases this is, if it has two.",
 )
 @as_json
@@ -53,17 +58,25 @@ def open_collection(
     patience: float,
     token_file: Path,
     invited: bool | None,
-    role: Role | None,
+    role: "Role | None",
     as_json: bool,
 ) -> None:
     """Start collecting under an AGREEMENT."""
     agreed = load_agreement(agreement)
     with _database(url, patience, token_file) as database:
         state = database.open(agreed, invited=invited, role=role or "whole")
-    sentence = f"{_in_words(state)} Contributors may send under {state['fingerprint']}."
+    page = page_of(url, "c", agreed.fingerprint)
+    sentence = f"{_in_words(state)} The page for contributors: {page}"
     if agreed.databases:
-        sentence += f" {_WITH_INVITATIONS if state['invited'] else _WITHOUT_INVITATIONS}"
-    answer(state, sentence, as_json=as_json)
+        sentence += f"\n{_WITH_INVITATIONS if state['invited'] else _WITHOUT_INVITATIONS}"
+    answer(state | {"page": page}, sentence, as_json=as_json)
+    if state["invited"]:
+        step = f"`blurfit invite {agreement} --links …` writes a link for each person."
+    else:
+        step = (
+            f"share that link, or send a table: `blurfit contribute {agreement} TABLE --to {url}`."
+        )
+    next_step(step, quiet=as_json)
 
 
 @click.command(
@@ -74,7 +87,7 @@ def open_collection(
 @administrator
 @click.option("--count", type=click.IntRange(1), required=True, help="How many invitations.")
 @out_file("Where they are written, one a line; they are nowhere else.", required=True)
-@click.option("--links", is_flag=True, help="Write links to the page for contributors.")
+@click.option("--links", is_flag=True, help="Write links to the page for contributors instead.")
 @as_json
 def invite(
     agreement: Path,
@@ -86,17 +99,22 @@ def invite(
     links: bool,
     as_json: bool,
 ) -> None:
-    """Make one-time invitations for a collection that is open to the invited only."""
+    """Make one-time invitations for a collection that was opened with --invited.
+
+    With --links each line is a link that somebody can open: the invitation stands behind #, which
+    browsers never send.
+    """
     agreed = load_agreement(agreement)
     if out.exists():
         raise InvalidValueError(f"Expected --out {str(out)!r} to be new: it may hold invitations.")
     with _database(url, patience, token_file) as database:
         tokens = database.invite(agreed, count)
     # In a link the token stands behind #, which browsers never send.
-    page = f"{url.rstrip('/')}/c/{agreed.fingerprint}#"
+    page = f"{page_of(url, 'c', agreed.fingerprint)}#"
     out.touch(mode=0o600)
     out.write_text("".join(f"{page if links else ''}{token}\n" for token in tokens))
-    sentence = f"Wrote {count:,} invitations to {out}. Give each to one person."
+    what = "links" if links else "invitations"
+    sentence = f"Wrote {count:,} {what} to {out}. Give each to one person."
     answer({"count": count, "out": str(out)}, sentence, as_json=as_json)
 
 
@@ -123,26 +141,44 @@ def close(agreement: Path, url: str, patience: float, token_file: Path, as_json:
     with _database(url, patience, token_file) as database:
         state = database.close_collection(load_agreement(agreement))
     answer(state, _in_words(state), as_json=as_json)
+    next_step(f"`blurfit publish {agreement} --to {url} …` learns and publishes.", quiet=as_json)
 
 
-@click.command(epilog=f"Example: blurfit publish {_AS_ADMINISTRATOR} --out model.json")
+@click.command(
+    epilog=f"Example: blurfit publish {_AS_ADMINISTRATOR} --out model.json --moments moments.json"
+)
 @agreement_file
 @service
 @administrator
 @out_file("Where the model is written.", default=Path("model.json"), show_default=True)
+@moments_file
 @as_json
 def publish(
-    agreement: Path, url: str, patience: float, token_file: Path, out: Path, as_json: bool
+    agreement: Path,
+    url: str,
+    patience: float,
+    token_file: Path,
+    out: Path,
+    moments: Path | None,
+    as_json: bool,
 ) -> None:
     """Close the collection, learn its model and publish it. This can be done once."""
+    from blurfit.commands.fit import after_learning, refuse_moments_of_input, show_model
+
+    agreed = load_agreement(agreement)
+    refuse_moments_of_input(agreed, moments)
     with _database(url, patience, token_file) as database:
-        model = database.publish(load_agreement(agreement))
-    model.save(out)
-    answer(
-        {"model": str(out), "count": model.count, "fingerprint": model.agreement.fingerprint},
-        f"Published, from {model.count:,} contributors. Wrote {out}.",
-        as_json=as_json,
-    )
+        model = database.publish(agreed)
+        if moments is not None:
+            database.moments(agreed).save(moments)
+    page = page_of(url, "m", agreed.fingerprint)
+    show_model(model, out, moments, as_json=as_json, page=page)
+    next_step(after_learning(out, moments), quiet=as_json)
+
+
+def page_of(url: str, kind: str, fingerprint: str) -> str:
+    """Where people read: "c" to contribute, "m" about the model."""
+    return f"{url.rstrip('/')}/{kind}/{fingerprint}"
 
 
 def _database(url: str, patience: float, token_file: Path) -> Any:

@@ -4,14 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
-from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.promises import either_in_words, together_in_words
-from blurfit.commands.common import answer, as_json, out_file
-from blurfit.commands.presentation import report
-from blurfit.commands.terms import term_options
-from blurfit.schema.schema import Schema
+from blurfit.agreement.terms import TERMS
+from blurfit.commands.common import WrongError, answer, as_json, next_step, out_file
+from blurfit.commands.terms import given, term_options
+
+NEEDED = ("epsilon", "delta", "quorum")
 
 
 @click.command(
@@ -19,52 +17,44 @@ from blurfit.schema.schema import Schema
     "--out agreement.json"
 )
 @click.argument("schema", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@term_options("epsilon", "delta", "quorum")
 @out_file("Where the agreement is written.", default=Path("agreement.json"), show_default=True)
-@term_options(
-    *("loss", "mechanism", "neighbours", "weight_bound"),
-    *("l1", "l2", "local_epsilon", "local_delta", "local_share", "split", "balance"),
-)
-@click.option(
-    "--database",
-    "databases",
-    type=(str, str),
-    metavar="NAME URL",
-    multiple=True,
-    help="Shared trust: who runs one of two databases, and where; give it twice.",
-)
+@term_options(*TERMS)
 @as_json
-def agree(
-    schema: Path,
-    out: Path,
-    loss: Any,
-    databases: tuple[tuple[str, str], ...],
-    as_json: bool,
-    **promise: Any,
-) -> None:
+def agree(schema: Path, out: Path, as_json: bool, **typed: Any) -> None:
     """Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.
 
-    SCHEMA is a TOML file with the columns and their public bounds.
+    SCHEMA is a TOML file with the columns and their public bounds (`blurfit init` writes one). What
+    stands in its table [terms] need not be typed.
     """
-    found = Schema.from_toml(schema)
-    if databases:
-        promise |= {"trust": "shared", "databases": databases}
-    agreement = Agreement.propose(found.schema, loss=loss or found.loss, **promise)
+    from rich.console import Console
+
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.commands.facts import agreement_facts
+    from blurfit.commands.plans import read_plan
+    from blurfit.commands.presentation import agreement_report, doubts
+
+    plan = read_plan(schema)
+    if plan.agreement is not None:
+        raise WrongError(f"Expected a schema (.toml), and {str(schema)!r} is an agreement already.")
+    terms = plan.terms | given(typed)
+    if missing := [f"--{name}" for name in NEEDED if name not in terms]:
+        raise WrongError(
+            f"Expected {', '.join(missing)}: type it, or write it below [terms] in {schema}."
+        )
+    agreement = Agreement.propose(plan.schema, **terms)
     agreement.save(out)
+    found = doubts(agreement)
     if not as_json:
-        Console().print(report(agreement.calibration))
-        if databases:
-            promised = (agreement.epsilon, agreement.delta, agreement.quorum)
-            names = [one.name for one in agreement.databases]
-            click.echo(either_in_words(names, *promised))
-            click.echo(together_in_words(agreement.calibration.local))
+        Console().print(agreement_report(agreement))
+    for doubt in found:
+        click.echo(f"Warning: {doubt}", err=True)
     answer(
-        {
-            "agreement": str(out),
-            "fingerprint": agreement.fingerprint,
-            "dimension": agreement.dimension,
-            "local_epsilon": agreement.calibration.local.epsilon,
-        },
+        {"agreement": str(out), **agreement_facts(agreement), "warnings": found},
         f"Wrote {out}, fingerprint {agreement.fingerprint}.",
         as_json=as_json,
+    )
+    next_step(
+        f"`blurfit forecast {out}` says what error to expect; `blurfit serve` collects, or "
+        f"`blurfit contribute {out} TABLE --out FILE` blurs into a file.",
+        quiet=as_json,
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 AGREEMENT, ESTIMATOR = "agreement", "estimator"
 
 
-@click.command(name="audit", epilog="Example: blurfit audit docs/examples/survey.json --trials 200")
+@click.command(name="audit", epilog="Example: blurfit audit agreement.json --trials 200")
 @click.argument(
     "file", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False)
 )

@@ -1,88 +1,87 @@
 """`blurfit calibrate` and `blurfit guarantee`: from a promise to noise, and back."""
 
 import json
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
-import blurfit
-from blurfit.agreement.promises import releases_in_words
+from blurfit.commands.common import WrongError, options
 from blurfit.commands.common import as_json as json_option
-from blurfit.commands.common import options
-from blurfit.commands.presentation import report
-from blurfit.theory.calibration import MECHANISMS, RULES
-from blurfit.theory.setting import NEIGHBOURS
+from blurfit.commands.terms import given, term_options
+
+if TYPE_CHECKING:
+    from blurfit.theory.moment_calibration import MomentCalibration
+    from blurfit.theory.setting import ModelGuarantee
+
+# What only one of the mechanisms knows, and what it needs.
+_ONLY = {
+    "moment": ("constant", "radius", "sigma"),
+    "input": (
+        *("dimension", "q_bound", "p_bound", "weight_bound", "rule", "split", "local_share"),
+        *("debias", "alpha", "sigma_u", "sigma_b", "ridge"),
+    ),
+}
+_NEEDED = {"moment": ("constant",), "input": ("dimension", "q_bound", "p_bound")}
+_OF_THE_NOISE = {"moment": ("sigma",), "input": ("sigma_u", "sigma_b")}
 
 _setting_options = options(
-    click.option("--dimension", type=int, required=True, help="d, the length of q and p."),
+    term_options("quorum", required=("quorum",)),
+    term_options("mechanism", "neighbours", "constant"),
     click.option(
-        "--quorum", type=int, required=True, help="n, the least number of honest records."
+        "--radius", type=float, help="Bound on the weighted columns' norm; default: 1. (moment)"
     ),
-    click.option("--q-bound", type=float, required=True, help="R_q, bound on every record's ‖q‖."),
-    click.option("--p-bound", type=float, required=True, help="R_p, bound on every record's ‖p‖."),
-    click.option(
-        "--weight-bound", type=float, help="η, bound on the model's ‖w‖; needed by input."
-    ),
-    click.option("--mechanism", type=click.Choice(MECHANISMS), default="moment", show_default=True),
-    click.option(
-        "--neighbours", type=click.Choice(NEIGHBOURS), default="replace", show_default=True
-    ),
-    click.option(
-        "--parallel", is_flag=True, help="p = κq with |κ| <= R_p/R_q (squared, logistic)."
-    ),
+    click.option("--dimension", type=int, help="d, the length of q and p. (input)"),
+    click.option("--q-bound", type=float, help="R_q, bound on every record's ‖q‖. (input)"),
+    click.option("--p-bound", type=float, help="R_p, bound on every record's ‖p‖. (input)"),
+    term_options("weight_bound"),
     json_option,
 )
 
 
 @click.command(
-    epilog="Example: blurfit calibrate --epsilon 1 --delta 1e-6 --dimension 14 --quorum 32768 "
-    "--q-bound 1 --p-bound 1 --weight-bound 1"
+    epilog="Example: blurfit calibrate --epsilon 1 --delta 1e-6 --quorum 32768 --constant 0.5"
 )
-@click.option("--epsilon", type=float, required=True, help="ε of the published model.")
-@click.option("--delta", type=float, required=True, help="δ of the published model.")
+@term_options("epsilon", "delta", required=("epsilon", "delta"))
 @_setting_options
-@click.option("--rule", type=click.Choice(RULES), default="certified", show_default=True)
-@click.option(
-    "--split", type=float, help="Share of ε for the determinant (input); default: chosen."
-)
-@click.option(
-    "--balance", type=float, help="τ, noise on p over noise on qqᵀ (moment); default: chosen."
-)
-@click.option("--local-epsilon", type=float, help="A target ε for a single submission too.")
-@click.option("--local-delta", type=float, help="δ for a single submission.")
-@click.option(
-    "--alpha", type=float, default=1.0, show_default=True, help="The paper's balance: ε ← αε."
-)
-@click.option(
-    "--debias/--no-debias", default=True, show_default=True, help="Allow a negative ridge (input)."
-)
-def calibrate(as_json: bool, **arguments: Any) -> None:
+@term_options("local_epsilon", "local_delta", "rule", "split", "local_share", "debias")
+@click.option("--alpha", type=float, help="The paper's balance: ε ← αε. (input)")
+def calibrate(as_json: bool, **typed: Any) -> None:
     """Turn a promise (ε, δ) and public bounds into noise scales."""
-    calibration = blurfit.calibrate(**arguments)
+    from blurfit.theory import calibrate as of_input
+
+    mechanism, found = _asked(typed)
+    calibration = _moment(found) if mechanism == "moment" else of_input.calibrate(**found)
     if as_json:
         click.echo(json.dumps(calibration.to_dict(), indent=2))
-    else:
-        Console().print(report(calibration))
+        return
+    from rich.console import Console
+
+    from blurfit.commands.presentation import calibration_report
+
+    Console().print(calibration_report(calibration))
 
 
 @click.command(
-    epilog="Example: blurfit guarantee --delta 1e-6 --dimension 14 --quorum 32768 "
-    "--q-bound 1 --p-bound 1 --sigma-m 8.9 --sigma-p 9 --parallel --count 20000"
+    epilog="Example: blurfit guarantee --delta 1e-6 --quorum 32768 --constant 0.5 --sigma 7.5 "
+    "--count 20000"
 )
 @click.option("--epsilon", type=float, help="Give ε to learn δ.")
 @click.option("--delta", type=float, help="Give δ to learn ε.")
 @_setting_options
 @click.option("--count", type=int, help="Honest records that came; default: the quorum.")
-@click.option("--sigma-u", type=float, help="Noise on all q together (input).")
-@click.option("--sigma-b", type=float, help="Noise on all p together (input).")
-@click.option("--ridge", type=float, default=0.0, show_default=True, help="Δ_in (input).")
-@click.option("--sigma-m", type=float, help="Noise on all qqᵀ together (moment).")
-@click.option("--sigma-p", type=float, help="Noise on all p together (moment).")
-def guarantee(as_json: bool, **arguments: Any) -> None:
+@click.option("--sigma", type=float, help="Noise on the sums. (moment)")
+@click.option("--sigma-u", type=float, help="Noise on all q together. (input)")
+@click.option("--sigma-b", type=float, help="Noise on all p together. (input)")
+@click.option("--ridge", type=float, help="Δ_in. (input)")
+def guarantee(as_json: bool, **typed: Any) -> None:
     """Tell what given noise keeps: the inverse of calibrate."""
-    kept = blurfit.guarantee(**arguments)
+    from blurfit.agreement.promises import releases_in_words
+    from blurfit.theory import calibrate as of_input
+
+    mechanism, found = _asked(typed, noise=True)
+    kept = _kept_by_moment(found) if mechanism == "moment" else of_input.guarantee(**found)
     if as_json:
         click.echo(json.dumps(asdict(kept), indent=2))
     else:
@@ -90,3 +89,49 @@ def guarantee(as_json: bool, **arguments: Any) -> None:
             f"Kept: epsilon = {kept.epsilon:.6g}, delta = {kept.delta:.6g} "
             f"({kept.neighbours}, {releases_in_words(kept)})."
         )
+
+
+def _asked(typed: Mapping[str, Any], *, noise: bool = False) -> tuple[str, dict[str, Any]]:
+    """The mechanism, and what was said for it; refuses what only the other one knows."""
+    found = given(dict(typed))
+    mechanism = found.pop("mechanism", "moment")
+    other = "input" if mechanism == "moment" else "moment"
+    if wrong := _flags(name for name in _ONLY[other] if name in found):
+        raise WrongError(
+            f"Expected no {wrong} with --mechanism {mechanism}: it belongs to {other}."
+        )
+    needed = (*_NEEDED[mechanism], *(_OF_THE_NOISE[mechanism] if noise else ()))
+    if missing := _flags(name for name in needed if name not in found):
+        raise WrongError(f"Expected {missing} with --mechanism {mechanism}.")
+    return mechanism, found
+
+
+def _flags(names: Any) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
+
+
+def _moment(found: dict[str, Any]) -> "MomentCalibration":
+    from blurfit.theory.joint import sensitivity, submission_sensitivity
+    from blurfit.theory.moment_calibration import Reach, calibrate_moment
+
+    constant, radius = found.pop("constant"), found.pop("radius", 1.0)
+    neighbours = found.get("neighbours", "replace")
+    reach = Reach(
+        sensitivity(constant, radius, neighbours), submission_sensitivity(constant, radius)
+    )
+    return calibrate_moment(reach=reach, **found)
+
+
+def _kept_by_moment(found: dict[str, Any]) -> "ModelGuarantee":
+    """What noise keeps that nobody calibrated: the promise is computed from σ alone."""
+    from blurfit.errors import InvalidValueError
+    from blurfit.validate import positive
+
+    sigma, count = found.pop("sigma"), found.pop("count", None)
+    epsilon, delta = found.pop("epsilon", None), found.pop("delta", None)
+    positive(sigma=sigma)
+    if (epsilon is None) == (delta is None):
+        raise InvalidValueError("Expected one of --epsilon and --delta: the other is computed.")
+    some = _moment({**found, "epsilon": 1.0, "delta": 0.5})  # for its reach; σ replaces its noise
+    noise = replace(some, sigma=sigma, mu=some.reach.sums / sigma)
+    return noise.guarantee(count=count, epsilon=epsilon, delta=delta)

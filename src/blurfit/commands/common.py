@@ -164,6 +164,14 @@ def out_file(help_text: str, **options: Any) -> Callable[[Any], Any]:
     )
 
 
+moments_file = click.option(
+    "--moments",
+    type=click.Path(dir_okay=False, path_type=Path, writable=True),
+    callback=_in_a_folder,
+    help="Where the blurred sums are written too, for `blurfit fit`. (moment)",
+)
+
+
 def watched(description: str, *, quiet: bool) -> Any:
     """A bar on standard error: how much of how much is done, and how long it will take."""
     from rich.console import Console
@@ -189,3 +197,9 @@ def load_agreement(path: Path) -> "Agreement":
 def answer(values: dict[str, Any], sentence: str, *, as_json: bool) -> None:
     """JSON for scripts, or a sentence for people."""
     click.echo(json.dumps(values, indent=2) if as_json else sentence)
+
+
+def next_step(sentence: str, *, quiet: bool) -> None:
+    """Say what is usually done next, on standard error: standard output is the answer's."""
+    if not quiet:
+        click.echo(f"Next: {sentence}", err=True)

@@ -1,22 +1,25 @@
 """`blurfit contribute`: blur the rows of a table, and send them once, or write them to a file."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from blurfit.agreement.agreement import Agreement
 from blurfit.commands.common import (
     WrongError,
     agreement_file,
     answer,
     as_json,
     load_agreement,
+    next_step,
     out_file,
     service_or_file,
     watched,
 )
 from blurfit.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
 
 
 @click.command(
@@ -70,6 +73,9 @@ def contribute(
         if invitations:
             raise WrongError("Expected no --invitations with --out: a file invites nobody.")
         from blurfit.contributor.bulk import blur_table
+        from blurfit.optional import optional
+
+        optional("pyarrow")  # before anything is blurred that could then not be written
 
         with watched("blur", quiet=as_json) as progress:
             task = progress.add_task("", total=None)
@@ -86,6 +92,7 @@ def contribute(
             f"Wrote {rows:,} submissions to {out}, one for each row of {table}.",
             as_json=as_json,
         )
+        next_step(f"`blurfit learn {agreement} {out}`, with others' files or alone.", quiet=as_json)
         return
     wanted = len(agreed.databases) or 1
     if invitations and len(invitations) != wanted:
@@ -108,10 +115,12 @@ def contribute(
         f"{rows:,} rows of {table} are stored there, each counted once.",
         as_json=as_json,
     )
+    if url is not None:
+        next_step(f"`blurfit status {agreement} --to {url}`.", quiet=as_json)
 
 
 def _send(
-    agreed: Agreement,
+    agreed: "Agreement",
     table: Path,
     url: str | None,
     patience: float,
@@ -129,7 +138,7 @@ def _send(
 
 
 def _share(
-    agreed: Agreement,
+    agreed: "Agreement",
     table: Path,
     url: str | None,
     patience: float,

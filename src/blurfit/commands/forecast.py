@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from blurfit.agreement.terms import MECHANISMS, Mechanism
 from blurfit.commands.common import picture_file, wrote
 from blurfit.commands.plans import Plan, Range, read_plan, read_table
 from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
-from blurfit.theory.calibration import MECHANISMS, Mechanism
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(
     name="forecast",
-    epilog="Example: blurfit forecast docs/examples/survey.toml --contributors 1e3:1e5 "
-    "--epsilon 1 --draws 16",
+    epilog="Example: blurfit forecast schema.toml --contributors 1e3:1e5 --epsilon 1 --draws 16",
 )
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(
@@ -110,6 +109,7 @@ def forecast_command(
 def _asked(plan: Plan, mechanism: Mechanism | None, options: dict[str, Any]) -> dict[str, Any]:
     """What to sweep over: options come before the plan, and the plan before defaults."""
     terms = dict(plan.terms)
+    terms.pop("quorum", None)  # as many as contribute
     planned = terms.pop("epsilon", None)
     epsilons = options["epsilon"] or ((planned,) if planned else (0.1, 0.32, 1.0, 3.2, 10.0))
     kind = terms.pop("mechanism", None) if mechanism is None else mechanism

@@ -11,6 +11,8 @@ from blurfit.commands.common import (
     answer,
     as_json,
     load_agreement,
+    moments_file,
+    next_step,
     out_file,
     watched,
 )
@@ -49,14 +51,17 @@ def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
         f"Wrote {rows:,} submissions to {out}.",
         as_json=as_json,
     )
+    next_step(f"`blurfit learn {agreement} {out}`.", quiet=as_json)
 
 
 @click.command(
-    epilog="Example: blurfit learn agreement.json submissions.parquet --out learned.json"
+    epilog="Example: blurfit learn agreement.json submissions.parquet --out learned.json "
+    "--moments learned-moments.json"
 )
 @agreement_file
 @click.argument("files", nargs=-1, required=True)
 @out_file("Where the model is written.", default=Path("model.json"), show_default=True)
+@moments_file
 @click.option(
     "--engine",
     type=click.Choice(["local", "dask"]),
@@ -76,6 +81,7 @@ def learn(
     agreement: Path,
     files: tuple[str, ...],
     out: Path,
+    moments: Path | None,
     engine: str,
     scheduler: str | None,
     workers: int | None,
@@ -87,29 +93,31 @@ def learn(
     The release is recorded beside the files: whoever asks again gets the same model, and a set that
     has changed is refused.
     """
+    from blurfit.commands.fit import after_learning, refuse_moments_of_input, show_model
     from blurfit.files.engines.cluster import Cluster
     from blurfit.files.engines.threads import Threads
-    from blurfit.files.learn import learn_files
+    from blurfit.files.learn import release_files
+    from blurfit.model.published import PublishedModel
 
     if scheduler is not None and engine != "dask":
         raise WrongError("Expected --engine dask with --scheduler.")
     agreed = load_agreement(agreement)
+    refuse_moments_of_input(agreed, moments)
     local = Threads(workers) if workers else Threads()
     with (
         nullcontext(local) if engine == "local" else Cluster(scheduler, workers) as chosen,
         watched("learn", quiet=as_json) as progress,
     ):
         task = progress.add_task("", total=None)
-        model = learn_files(
+        release = release_files(
             agreed,
             files,
             chosen,
             receipt=receipt,
             progress=lambda done, of: progress.update(task, completed=done, total=of),
         )
-    model.save(out)
-    answer(
-        {"model": str(out), "count": model.count, "fingerprint": model.agreement.fingerprint},
-        f"Learned from {model.count:,} contributors. Wrote {out}.",
-        as_json=as_json,
-    )
+    model = PublishedModel.from_json(release.text())
+    if moments is not None and release.moments is not None:
+        moments.write_text(release.moments, encoding="utf-8")
+    show_model(model, out, moments, as_json=as_json)
+    next_step(after_learning(out, moments), quiet=as_json)

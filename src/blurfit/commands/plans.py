@@ -4,27 +4,26 @@ A plan is a schema's file (see `blurfit.schema.schema`) with what is planned bes
 optional:
 
     [terms]
-    epsilon = 1.0        # any of `blurfit.agreement.terms` but the quorum
+    epsilon = 1.0        # any of `blurfit.agreement.terms`
     delta = 1e-6
-    mechanism = "input"
+    quorum = 5000
 """
 
+import math
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.terms import TERMS
-from blurfit.datasets import reading
 from blurfit.errors import InvalidValueError
-from blurfit.optional import optional
-from blurfit.schema.schema import Schema
 
-_TERMS = set(TERMS) - {"quorum", "loss"}
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.schema.schema import Schema
+
 PER_DECADE = 2  # points of a range such as 1e3:1e9
 
 
@@ -32,35 +31,36 @@ PER_DECADE = 2  # points of a range such as 1e3:1e9
 class Plan:
     """A schema, and what is planned for its agreement; or an agreement that is made already."""
 
-    schema: Schema
+    schema: "Schema"
     terms: dict[str, Any] = field(default_factory=dict)
-    agreement: Agreement | None = None
+    agreement: "Agreement | None" = None
 
 
 def read_plan(path: Path) -> Plan:
     """An agreement from .json, verified, or a plan from .toml."""
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.schema.schema import Schema
+
     if path.suffix == ".json":
         agreement = Agreement.load(path)
         return Plan(agreement.schema, agreement=agreement)
-    try:
-        description = tomllib.loads(path.read_text(encoding="utf-8"))
-        terms = description.pop("terms", {})
-        if not isinstance(terms, dict):
-            raise InvalidValueError(f"Expected terms={terms!r} to be a table, [terms].")
-        description.pop("loss", None)  # the target decides
-        schema = Schema.from_dict(description)
-    except (OSError, ValueError) as error:
-        raise InvalidValueError(f"{path}: {error}") from error
-    unknown = sorted(set(terms) - _TERMS)
+    schema = Schema.from_toml(path)
+    terms = tomllib.loads(path.read_text(encoding="utf-8")).get("terms", {})
+    if not isinstance(terms, dict):
+        raise InvalidValueError(f"{path}: Expected terms={terms!r} to be a table, [terms].")
+    unknown = sorted(set(terms) - set(TERMS))
     if unknown:
         raise InvalidValueError(
-            f"{path}: Expected terms to be among {', '.join(sorted(_TERMS))}, and got {unknown}."
+            f"{path}: Expected terms to be among {', '.join(sorted(TERMS))}, and got {unknown}."
         )
     return Plan(schema, terms)
 
 
-def read_table(path: Path, schema: Schema) -> Any:
+def read_table(path: Path, schema: "Schema") -> Any:
     """The schema's columns of a CSV or Parquet file, as an Arrow table."""
+    from blurfit.datasets import reading
+    from blurfit.optional import optional
+
     reading.existing(path, "Give a .csv, .csv.gz or .parquet file of public records.")
     names = [*(feature.name for feature in schema.features), schema.target.name]
     try:
@@ -98,8 +98,9 @@ def _numbers(text: str) -> tuple[float, ...]:
         first, last = (float(part) for part in text.split(":"))
         if not 0 < first <= last < float("inf"):
             raise ValueError
-        points = 1 + round(PER_DECADE * np.log10(last / first))
-        found = [float(f"{value:.2g}") for value in np.geomspace(first, last, max(2, points))]
+        steps = max(1, round(PER_DECADE * math.log10(last / first)))
+        ratio = last / first
+        found = [float(f"{first * ratio ** (k / steps):.2g}") for k in range(steps + 1)]
     if not all(0 < value < float("inf") for value in found):
         raise ValueError
     return tuple(dict.fromkeys(found))

@@ -1,19 +1,121 @@
-"""Calibrations for people to read: tables for the terminal, and promises in plain words."""
+"""Calibrations, agreements and moments for people to read: tables, and promises in words."""
+
+import math
+import textwrap
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from blurfit.agreement.promises import local_in_words, relation_in_words, releases_in_words
-from blurfit.theory.calibration import Calibration, InputCalibration, MomentCalibration
+from blurfit.agreement.promises import (
+    at_most,
+    either_in_words,
+    local_in_words,
+    relation_in_words,
+    releases_in_words,
+    together_in_words,
+)
+from blurfit.schema.columns import Categorical, Label, Numeric
+from blurfit.schema.joint import Question, questions
+from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.moment_calibration import MomentCalibration
+from blurfit.theory.public_weights import information
+from blurfit.theory.setting import ModelGuarantee
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.model.moments import PublishedMoments
+
+Calibration = InputCalibration | MomentCalibration
+Row = tuple[str, str, str]
+
+WEAK_EPSILON = 5.0  # beyond which anything may be 148 times as likely
+LITTLE_INFORMATION = 10.0  # ψ below which the noise leaves little of most effects
 
 
-def report(calibration: InputCalibration | MomentCalibration) -> RenderableType:
+def calibration_report(calibration: Calibration) -> RenderableType:
     """Noise, what is promised to whom, and what it costs: a table, and a sentence for each."""
-    setting = calibration.setting
-    table = Table(
-        title=f"{calibration.mechanism} perturbation, {calibration.rule}", title_justify="left"
+    return Group(
+        _noise_table(calibration, _costs(calibration)),
+        Text(_promise(calibration, calibration.model)),
+        Text(_submission(calibration)),
     )
+
+
+def agreement_report(agreement: "Agreement") -> RenderableType:
+    """What is asked, what leaves each person, and what is promised to whom."""
+    calibration = agreement.calibration
+    model = calibration.model
+    stated = ModelGuarantee(
+        agreement.epsilon, agreement.delta, model.neighbours, model.releases, model.proved
+    )
+    sent = (
+        "sent",
+        f"{agreement.width:,}",
+        f"numbers a person, once, {agreement.layout.size:,} bytes",
+    )
+    parts: list[RenderableType] = [
+        Text(f"Asked: {', '.join(_asked(one) for one in questions(agreement.schema))}."),
+        _noise_table(calibration, [sent, *_costs(calibration)]),
+        Text(_promise(calibration, stated)),
+    ]
+    if agreement.databases:
+        names = [one.name for one in agreement.databases]
+        promise = (agreement.epsilon, agreement.delta, agreement.quorum)
+        parts.append(Text(either_in_words(names, *promise)))
+        parts.append(Text(together_in_words(calibration.local)))
+    else:
+        parts.append(Text(_submission(calibration)))
+    return Group(*parts)
+
+
+def doubts(agreement: "Agreement") -> list[str]:
+    """What makes little sense about an agreement that is otherwise in order."""
+    found = []
+    epsilon, delta, quorum = agreement.epsilon, agreement.delta, agreement.quorum
+    if epsilon > WEAK_EPSILON:
+        found.append(
+            f"ε = {epsilon:g} promises little: whatever is concluded about a person may be "
+            f"{_times(epsilon)} times as likely. An ε of 1 or 2 is usual."
+        )
+    if delta * quorum > 1:
+        found.append(
+            f"δ = {delta:g} is more than one in {quorum:,}, the quorum: a promise that publishing "
+            "somebody's record would keep. A δ of 1e-6 or less is usual."
+        )
+    noise = agreement.calibration
+    if (
+        isinstance(noise, MomentCalibration)
+        and information(quorum, noise.mu, len(agreement.form.columns)) < LITTLE_INFORMATION
+    ):
+        found.append(
+            f"With {quorum:,} contributors the noise will hide most of what they could tell. Raise "
+            "the quorum or ask fewer questions; `blurfit forecast` says what to expect."
+        )
+    return found
+
+
+def moments_report(moments: "PublishedMoments") -> str:
+    """What a release is of, and the correlations between its columns."""
+    promise = moments.guarantee
+    facts = (
+        f"{moments.count:,} people (at least {moments.agreement.quorum:,} were required) answered "
+        f"{', '.join(_asked(one) for one in questions(moments.agreement.schema))}.",
+        f"Sums of all products of two columns, blurred together: ε = {promise.epsilon:g}, δ = "
+        f"{promise.delta:g}, {promise.neighbours} one record; {releases_in_words(promise)}.",
+        f"May be predicted: {', '.join(moments.agreement.schema.targets)}.",
+    )
+    told = "\n".join(textwrap.fill(fact, width=79) for fact in facts)
+    head = "Correlations (nan where the noise is larger than the spread):"
+    return f"{told}\n\n{head}\n{moments.correlations()}"
+
+
+def _noise_table(calibration: Calibration, more: list[Row]) -> Table:
+    title = "moment perturbation, exact"
+    if isinstance(calibration, InputCalibration):
+        title = f"input perturbation, {calibration.rule}"
+    table = Table(title=title, title_justify="left")
     table.add_column("quantity")
     table.add_column("value", justify="right")
     table.add_column("meaning", overflow="fold")
@@ -22,70 +124,87 @@ def report(calibration: InputCalibration | MomentCalibration) -> RenderableType:
         if isinstance(calibration, InputCalibration)
         else _moment_rows(calibration)
     )
-    for name, value, meaning in rows:
-        table.add_row(name, f"{value:.6g}", meaning)
-    table.add_section()
-    table.add_row("submission", _numbers_sent(calibration), "numbers that leave each contributor")
-    if calibration.excess_risk is not None:
-        table.add_row(
-            "excess risk",
-            f"{calibration.excess_risk:.4g}",
-            "average loss above the best model's, at most, with probability 0.9, if unpenalised",
-        )
-    model, local = calibration.model, calibration.local
+    for row in rows:
+        table.add_row(*row)
+    if more:
+        table.add_section()
+    for row in more:
+        table.add_row(*row)
+    return table
+
+
+def _promise(calibration: Calibration, model: ModelGuarantee) -> str:
     condition = (
-        f"should {relation_in_words(model.neighbours)}, provided that at least {setting.quorum:,} "
-        f"honest records come in; for {releases_in_words(model)}."
-    )
-    promise = (
-        f"The model is ({model.epsilon:g}, {model.delta:g})-differentially private {condition}"
+        f"should {relation_in_words(model.neighbours)}, provided that at least "
+        f"{calibration.quorum:,} honest records come in; for {releases_in_words(model)}."
     )
     if isinstance(calibration, InputCalibration) and not model.proved:
         kept = calibration.kept
-        promise = (
+        return (
             f"The paper claims ({model.epsilon:g}, {model.delta:g}) for the model, which is NOT "
             f"proved. Proved of the same noise is ({kept.epsilon:.4g}, {kept.delta:g}), {condition}"
         )
-    submission = (
-        f"One submission alone is at most μ = {local.mu:.4g} Gaussian private: "
-        f"ε = {local.epsilon:.4g} at δ = {local.delta:g}. {local_in_words(local)}"
+    return (
+        f"What is published is ({model.epsilon:g}, {model.delta:g})-differentially private "
+        f"{condition}"
     )
-    return Group(table, Text(promise), Text(submission))
 
 
-def _input_rows(calibration: InputCalibration) -> list[tuple[str, float, str]]:
+def _submission(calibration: Calibration) -> str:
+    local = calibration.local
+    return (
+        f"One submission alone is at most μ = {at_most(local.mu)} Gaussian private: "
+        f"ε = {at_most(local.epsilon)} at δ = {local.delta:g}. {local_in_words(local)}"
+    )
+
+
+def _costs(calibration: Calibration) -> list[Row]:
+    if not isinstance(calibration, InputCalibration) or calibration.excess_risk is None:
+        return []
+    meaning = "average loss above the best model's, at most, with probability 0.9, if unpenalised"
+    return [("excess risk", f"{calibration.excess_risk:.4g}", meaning)]
+
+
+def _input_rows(calibration: InputCalibration) -> list[Row]:
     rows = [
         ("σ_u", calibration.sigma_u, f"noise on all q together; {calibration.q_noise:.4g} on each"),
         ("σ_b", calibration.sigma_b, f"noise on all p together; {calibration.p_noise:.4g} on each"),
         ("Δ_in", calibration.ridge, "ridge that the database adds (negative: takes away)"),
     ]
     if calibration.loss is not None and calibration.split is not None:
+        loss = calibration.loss
         rows += [
             ("split", calibration.split, "share of ε for the determinant"),
-            ("J", calibration.loss.determinant_loss, "privacy loss of the determinant"),
-            (
-                "S_w",
-                calibration.loss.moving_sensitivity,
-                "sensitivity of the gradient where w moves it",
-            ),
+            ("J", loss.determinant_loss, "privacy loss of the determinant"),
+            ("S_w", loss.moving_sensitivity, "sensitivity of the gradient where w moves it"),
         ]
-    if calibration.local_claim is not None:
-        claim = calibration.local_claim
-        rows.append(
-            ("Corollary 1", claim.epsilon, f"the paper's ε for a submission at δ = {claim.delta:g}")
-        )
-    return rows
+    if (claim := calibration.local_claim) is not None:
+        meaning = f"the paper's ε for a submission at δ = {claim.delta:g}"
+        rows.append(("Corollary 1", claim.epsilon, meaning))
+    return [(name, f"{value:.6g}", meaning) for name, value, meaning in rows]
 
 
-def _moment_rows(calibration: MomentCalibration) -> list[tuple[str, float, str]]:
-    return [
-        ("σ", calibration.sigma_m, f"noise on all qqᵀ together; {calibration.m_noise:.4g} on each"),
-        ("τσ", calibration.sigma_p, f"noise on all p together; {calibration.p_noise:.4g} on each"),
-        ("Δ", calibration.sensitivity, "how far one person can move the sums"),
+def _moment_rows(calibration: MomentCalibration) -> list[Row]:
+    each = f"{calibration.noise:.4g} on each person's squares, 1/√2 of it on other products"
+    rows = [
+        ("σ", calibration.sigma, f"noise on the sums; {each}"),
+        ("Δ", calibration.reach.sums, "how far one person can move the sums"),
         ("μ", calibration.mu, "exact Gaussian privacy of the sums, Δ/σ"),
     ]
+    return [(name, f"{value:.6g}", meaning) for name, value, meaning in rows]
 
 
-def _numbers_sent(calibration: Calibration) -> str:
-    d = calibration.setting.dimension
-    return str(d * (d + 3) // 2 if calibration.mechanism == "moment" else 2 * d)
+def _asked(one: Question) -> str:
+    """A question and its public range, in brackets."""
+    if isinstance(one, Categorical):
+        return f"{one.name} ({' | '.join(map(str, one.levels))})"
+    if isinstance(one, Label):
+        return f"{one.name} (above {one.threshold:,g})"
+    if isinstance(one, Numeric):
+        return f"{one.name} ({one.lower:,g} to {one.upper:,g})"
+    return f"{one.name} (yes or no)"
+
+
+def _times(epsilon: float) -> str:
+    """e^ε, as far as anybody could imagine it."""
+    return f"{math.exp(epsilon):,.0f}" if epsilon < 20 else "any number of"

@@ -161,6 +161,10 @@ def run(
     address = f"{scheme}://{name}:{listening.getsockname()[1]}"
     click.echo(f"Serving at {address} : open it in a browser. For programs: {address}/openapi.json")
     click.echo(said)
+    click.echo(
+        f"Next, in another terminal: `blurfit open agreement.json --to {address} …`, or open "
+        f"{address}/admin in a browser. Ctrl-C stops the service."
+    )
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         uvicorn.Server(config).run(sockets=[listening])

@@ -1,6 +1,10 @@
-"""The terms of an agreement as a command's options: names, types, defaults, help from `Terms`."""
+"""The terms of an agreement as a command's options: names, types, defaults, help from `Terms`.
 
-from collections.abc import Callable
+An option that is not given is None, so that what is typed can come before what a file says, and a
+file before the defaults.
+"""
+
+from collections.abc import Callable, Collection
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -10,26 +14,44 @@ import msgspec
 from blurfit.agreement.terms import Terms
 from blurfit.commands.common import options
 
+# Terms that hold several things, each typed with an option of its own.
+_SEVERAL = {
+    "databases": ("--database", (str, str), "NAME URL", " Give it twice."),
+    "weights": ("--weight", (str, float), "NAME VALUE", " Give it for every column."),
+}
 
-def term_options(*names: str) -> Callable[[Any], Any]:
+
+def term_options(*names: str, required: Collection[str] = ()) -> Callable[[Any], Any]:
     """An option for each of some terms, such as --weight-bound for `weight_bound`."""
     hints = get_type_hints(Terms, include_extras=True)
     fields = {field.name: field for field in msgspec.structs.fields(Terms)}
-    return options(*(_option(name, hints[name], fields[name]) for name in names))
+    return options(*(_option(name, hints[name], fields[name], name in required) for name in names))
 
 
-def _option(name: str, hint: Any, field: Any) -> Callable[[Any], Any]:
+def given(typed: dict[str, Any]) -> dict[str, Any]:
+    """The terms among what was typed, as `Terms` has them."""
+    found = {name: value for name, value in typed.items() if value not in (None, ())}
+    if "weights" in found:
+        found["weights"] = dict(found["weights"])
+    return found
+
+
+def _option(name: str, hint: Any, field: Any, required: bool) -> Callable[[Any], Any]:
     kind, *details = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    said = next((one.description for one in details if isinstance(one, msgspec.Meta)), "")
-    default = {} if field.required else {"default": field.default}
-    return click.option(
-        f"--{name.replace('_', '-')}",
-        type=_type(kind),
-        required=field.required,
-        show_default=default.get("default") is not None,
-        help=said,
-        **default,
-    )
+    said = next((one.description for one in details if isinstance(one, msgspec.Meta)), None) or ""
+    if name in _SEVERAL:
+        flag, several, metavar, how = _SEVERAL[name]
+        return click.option(
+            flag, name, type=several, metavar=metavar, multiple=True, help=said + how
+        )
+    flag = name.replace("_", "-")
+    unset: dict[str, Any] = {}
+    if kind is bool:
+        flag, unset = f"{flag}/--no-{flag}", {"default": None}  # which click takes for False
+    default = None if field.required else field.default
+    if default not in (None, 0.0) and not isinstance(default, bool):
+        said += f"  [default: {default}]"
+    return click.option(f"--{flag}", type=_type(kind), required=required, help=said, **unset)
 
 
 def _type(kind: Any) -> Any:

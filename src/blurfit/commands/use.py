@@ -1,38 +1,55 @@
 """What a model's user types: `blurfit predict`, `blurfit statement`."""
 
 import csv
+import json
+import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from blurfit.commands.common import answer, as_json, out_file
+from blurfit.commands.common import answer, as_json, next_step, out_file
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.model.published import PublishedModel
+    from blurfit.model.statement import Published
     from blurfit.schema.table_files import TableFile
 
-_model = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+DIGITS = 5  # of a number's whole range: 1 where it goes from 0 to 100,000
 
 
 @click.command(epilog="Example: blurfit predict model.json people.csv --out predictions.csv")
-@_model
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--intervals", is_flag=True, help="Add a lower and an upper bound for each row's person."
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Of the intervals.",
+)
 @out_file("A CSV file with a line for each row; default: standard output.")
 @as_json
-def predict(model: Path, table: Path, out: Path | None, as_json: bool) -> None:
+def predict(
+    model: Path, table: Path, intervals: bool, confidence: float, out: Path | None, as_json: bool
+) -> None:
     """Predict for each row of a TABLE (.csv, .parquet) with a published MODEL."""
     from blurfit.model.published import PublishedModel
     from blurfit.schema.table_files import TableFile
 
     published = PublishedModel.load(model)
-    file = TableFile(table, published.agreement.schema, target=False)
+    file = TableFile(table, published.agreement.schema, only=published.features)
+    level = confidence if intervals else None
     if out is None:
         if as_json:
             raise InvalidValueError("Expected --out besides --json: predictions are CSV.")
-        _write(published, file, sys.stdout)
+        _write(published, file, level, sys.stdout)
         return
     if out.exists() and out.samefile(table):
         raise InvalidValueError(f"Expected --out {str(out)!r} to be another file than the table.")
@@ -40,62 +57,120 @@ def predict(model: Path, table: Path, out: Path | None, as_json: bool) -> None:
     unfinished = out.with_name(out.name + ".part")
     try:
         with unfinished.open("w", newline="", encoding="utf-8") as stream:
-            rows = _write(published, file, stream)
+            rows = _write(published, file, level, stream)
         unfinished.replace(out)
     finally:
         unfinished.unlink(missing_ok=True)
     sentence = f"Wrote {rows:,} predictions to {out}."
     answer({"rows": rows, "out": str(out)}, sentence, as_json=as_json)
+    next_step(f"`blurfit statement {model}` says what the model promises.", quiet=as_json)
 
 
 @click.command(epilog="Example: blurfit statement model.json")
-@_model
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--format",
     "kind",
     type=click.Choice(["markdown", "html", "yaml"]),
     default="markdown",
     show_default=True,
+    help="Markdown is rendered if it is read on a terminal.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON for scripts.")
-def statement(model: Path, kind: str, as_json: bool) -> None:
-    """Print the privacy statement of a published MODEL: what is promised to whom."""
+def statement(file: Path, kind: str, as_json: bool) -> None:
+    """Print the privacy statement of a published model or of moments in FILE."""
     from blurfit.model import statement as written
+
+    published = _published(file)
+    promise, local = published.guarantee, published.agreement.calibration.local
+    facts = {
+        "epsilon": promise.epsilon,
+        "delta": promise.delta,
+        "neighbours": promise.neighbours,
+        "releases": promise.releases,
+        "proved": promise.proved,
+        "count": published.count,
+        "quorum": published.agreement.quorum,
+        "local_mu": local.mu,
+        "local_epsilon": local.epsilon,
+        "local_delta": local.delta,
+    }
+    text = getattr(written, f"as_{kind}")(published)
+    if kind == "markdown" and not as_json and sys.stdout.isatty():
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console().print(Markdown(text))
+        return
+    answer(facts, text, as_json=as_json)
+
+
+def _published(file: Path) -> "Published":
+    """The model, or the moments, in a file."""
+    from blurfit.model import moments
     from blurfit.model.published import PublishedModel
 
-    published = PublishedModel.load(model)
-    promise, local = published.guarantee, published.agreement.calibration.local
-    answer(
-        {
-            "epsilon": promise.epsilon,
-            "delta": promise.delta,
-            "neighbours": promise.neighbours,
-            "releases": promise.releases,
-            "proved": promise.proved,
-            "count": published.count,
-            "quorum": published.agreement.quorum,
-            "local_mu": local.mu,
-            "local_epsilon": local.epsilon,
-            "local_delta": local.delta,
-        },
-        getattr(written, f"as_{kind}")(published),
-        as_json=as_json,
-    )
+    text = file.read_bytes()
+    try:
+        kind = json.loads(text).get("format")
+    except (ValueError, AttributeError):
+        kind = None
+    if kind == moments.FORMAT:
+        return moments.PublishedMoments.from_json(text)
+    return PublishedModel.from_json(text)
 
 
-def _write(model: "PublishedModel", file: "TableFile", stream: TextIO) -> int:
+def _write(
+    model: "PublishedModel", file: "TableFile", confidence: float | None, stream: TextIO
+) -> int:
     """A heading, and a line for each row; how many rows there were is returned."""
-    lines, schema, rows = csv.writer(stream), model.agreement.schema, 0
-    name = schema.target.name
-    lines.writerow([name, "probability"] if schema.is_label else [name])
+    lines, rows = csv.writer(stream), 0
+    heading = [_heading(model, confidence)]
     for part in file.chunks():
         with file.located(rows):
-            lines.writerows(_lines(model, part))
-        rows += len(next(iter(part.values())))
+            found = list(_lines(model, part, confidence))  # before anything of it is written
+        lines.writerows([*heading, *found])
+        heading, rows = [], rows + len(found)
+    lines.writerows(heading)
     return rows
 
 
-def _lines(model: "PublishedModel", part: dict[str, Any]) -> list[list[Any]]:
-    if not model.agreement.schema.is_label:
-        return [[float(value)] for value in model.predict(part)]
-    return [[int(share > 0.5), round(float(share), 6)] for share in model.predict_proba(part)[:, 1]]
+def _heading(model: "PublishedModel", confidence: float | None) -> list[str]:
+    if model.is_label:
+        more = ["probability"]
+    elif len(model.outputs) > 1:
+        more = [f"probability of {level}" for level in model.outputs]
+    else:
+        more = []
+    return [model.target, *more, *([] if confidence is None else ["lower", "upper"])]
+
+
+def _lines(
+    model: "PublishedModel", part: dict[str, Any], confidence: float | None
+) -> Iterator[tuple[Any, ...]]:
+    if confidence is not None:
+        bounds = model.prediction_intervals(part, confidence)  # refused unless it is a number
+        digits = _digits(model)
+        for value, (lower, upper) in zip(model.predict(part), bounds, strict=True):
+            yield _round(value, digits), _round(lower, digits), _round(upper, digits)
+    elif model.is_label:
+        for share in model.predict_proba(part)[:, 1]:
+            yield int(share > 0.5), round(float(share), 4)
+    elif len(model.outputs) > 1:
+        for level, shares in zip(model.predict(part), model.predict_proba(part), strict=True):
+            yield level, *(round(float(share), 4) for share in shares)
+    else:
+        digits = _digits(model)
+        yield from ((_round(value, digits),) for value in model.predict(part))
+
+
+def _digits(model: "PublishedModel") -> int:
+    """Decimals, such that the target's whole range has `DIGITS` digits."""
+    width = model.aim.upper - model.aim.lower  # type: ignore[union-attr]
+    return DIGITS - math.floor(math.log10(width))
+
+
+def _round(value: float, digits: int) -> float | int:
+    """Without decimals that nobody could rely on, and without a point where there are none."""
+    found = round(float(value), digits)
+    return int(found) if digits <= 0 else found

@@ -134,7 +134,7 @@ class _OneService:
 
     def send(self, part: Part) -> bool:
         tokens, (message,) = self._invitations[part.start : part.stop], part.messages
-        self._client.post(self._agreement.fingerprint, message, part.stop - part.start, tokens)
+        self._client.post(part.under, message, part.stop - part.start, tokens)
         return True
 
     def finish(self, journal: Journal, rows: int) -> None:

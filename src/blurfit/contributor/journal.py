@@ -4,6 +4,26 @@ A second blur of the same record would let the database average the noise away, 
 twice. So a part of a table is written here before it is sent, as the very bytes that will travel,
 and sent from here. When it has been received its bytes are overwritten, and only the fact is kept:
 a table that has been sent is not sent again.
+
+**Waves.** All waves of a plan have one journal (`Agreement.once`), in which each part says under
+which agreement it was blurred. *A record that may have arrived is never blurred again for another
+wave.* Proof that it must not be, and that it is not:
+
+1. A part is on disk before it is sent. So if a record is in no part, nothing of it has left, and it
+   may be blurred for whichever wave is open.
+2. If it is in a part, its bytes b may have arrived, whatever is known here: an answer that was lost
+   and a request that was lost look alike. Were b in wave k's sums and the record blurred anew for
+   wave k + 1, it would be in two releases, and its μ would be √(μ_k² + μ_{k+1}²): the promise would
+   be broken (`blurfit.theory.waves.person_mu`). If wave k has closed and its database says that b
+   came too late, that is the database's own word, and it has seen b: against the database itself
+   two blurs compose, as they do within one wave.
+3. So b is sent as it is until it is received or refused as late. A receiver counts an identifier
+   once, and acknowledges it after closing, too. If it came too late the record is left out. That
+   costs one record of the sums, whichever answers it holds: only the order of rows and the time
+   decide.
+
+`blurred` counts the rows of all parts, received or not, of whichever wave, and only rows beyond
+them are ever blurred: 3 is all that happens to the others. ∎
 """
 
 import secrets
@@ -22,7 +42,7 @@ CREATE TABLE IF NOT EXISTS journal (
     identity TEXT, fingerprint TEXT, destination TEXT, digest TEXT, rows INTEGER
 );
 CREATE TABLE IF NOT EXISTS parts (
-    start INTEGER PRIMARY KEY, rows INTEGER NOT NULL, acknowledged INTEGER NOT NULL
+    start INTEGER PRIMARY KEY, rows INTEGER NOT NULL, acknowledged INTEGER NOT NULL, under TEXT
 );
 CREATE TABLE IF NOT EXISTS messages (start INTEGER, place INTEGER, message BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS of_parts ON messages (start);
@@ -31,11 +51,15 @@ CREATE INDEX IF NOT EXISTS of_parts ON messages (start);
 
 @dataclass(frozen=True)
 class Part:
-    """Some consecutive rows of a table, blurred: as bytes for each database that gets something."""
+    """Some consecutive rows of a table, blurred: as bytes for each database that gets something.
+
+    `under` is the fingerprint of the agreement that they were blurred under.
+    """
 
     start: int
     rows: int
     messages: Messages
+    under: str = ""
 
     @property
     def stop(self) -> int:
@@ -44,7 +68,7 @@ class Part:
 
 
 class Journal:
-    """The journal of one table, for one destination under one agreement, in a file.
+    """The journal of one table, for one destination under one agreement or plan, in a file.
 
     `identity` is random, and stays with the file wherever it is moved; `is_new` says that nothing
     was blurred under it before.
@@ -97,16 +121,22 @@ class Journal:
 
     def pending(self) -> Iterator[Part]:
         """What was blurred, and may not have been received, in the order of the table."""
-        query = "SELECT start, rows FROM parts WHERE NOT acknowledged ORDER BY start"
-        for start, rows in self._file.execute(query).fetchall():  # one part at a time in memory
+        query = "SELECT start, rows, under FROM parts WHERE NOT acknowledged ORDER BY start"
+        for start, rows, under in self._file.execute(query).fetchall():  # one at a time in memory
             part = "SELECT message FROM messages WHERE start = ? ORDER BY place"
             messages = self._file.execute(part, (start,)).fetchall()
-            yield Part(start, rows, tuple(message for (message,) in messages))
+            yield Part(start, rows, tuple(message for (message,) in messages), under)
+
+    def agreements(self) -> set[str]:
+        """The fingerprints of the agreements that rows were blurred under: waves of one plan."""
+        return {str(one) for (one,) in self._file.execute("SELECT under FROM parts")}
 
     def record(self, part: Part) -> None:
         """Keep what was blurred, on disk, before it is sent."""
         self._file.execute("BEGIN")
-        self._file.execute("INSERT INTO parts VALUES (?, ?, 0)", (part.start, part.rows))
+        self._file.execute(
+            "INSERT INTO parts VALUES (?, ?, 0, ?)", (part.start, part.rows, part.under)
+        )
         self._file.executemany(
             "INSERT INTO messages VALUES (?, ?, ?)",
             [(part.start, place, message) for place, message in enumerate(part.messages)],

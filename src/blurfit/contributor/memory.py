@@ -2,7 +2,8 @@
 
 A journal knows its own table. It does not know a copy of the table beside another journal, and a
 second blur of the same people would let their noise be averaged away. So each user has a small file
-of the tables that were blurred under her account: for each agreement a keyed hash of all rows,
+of the tables that were blurred under her account: for each agreement, or plan of waves, a keyed
+hash of all rows,
 
     Σ over rows of BLAKE2b(key, encoded row)  mod 2²⁵⁶,
 
@@ -56,7 +57,7 @@ class Memory:
         """Remember that a journal blurs these rows; refuse if another one did before.
 
         Args:
-            fingerprint: the agreement's.
+            fingerprint: the agreement's, or the plan's if there is one (`Agreement.once`).
             rows: what `hashed` gives for the whole table.
             journal: the journal's identity.
         """

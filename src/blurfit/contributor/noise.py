@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit import validate
+from blurfit.agreement.grid import LEAST_RATIO, MOST_RATIO
 from blurfit.arrays import FloatArray
 from blurfit.contributor import bits
 from blurfit.contributor.discrete_gaussian import draw
@@ -29,9 +30,6 @@ from blurfit.errors import InvalidValueError
 
 # Whole numbers of steps add exactly in float64 while both stay below this.
 MOST_STEPS = 2.0**52
-# s = scale/step. The noise stays below MOST_STEPS as long as it stays below 128 deviations: it
-# exceeds that with probability e^{-8192}. Noise far finer than the grid would hardly ever show.
-LEAST_RATIO, MOST_RATIO = 2.0**-10, 2.0**45
 # Steps beyond these would meet the ends of float64's range.
 LEAST_STEP, MOST_STEP = 2.0**-256, 2.0**256
 # Values that are blurred at once, each with a key of its own: half a megabyte, for the cache.

@@ -7,6 +7,10 @@ nothing has been sent. Then each part is blurred once, written to the journal as
 travel, handed over, and forgotten when it has been received. A run that was stopped anywhere is run
 again: it hands over what the journal holds, which the receivers know by its identifiers if they
 have it already, and goes on with the first row that was not blurred.
+
+Under a plan of waves the run may be for another wave than the last one was. What the journal holds
+then goes where it was blurred for, as it is; if that wave has closed, those rows are left out, and
+`blurfit.contributor.journal` proves why they must be.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +21,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
 from blurfit.contributor.journal import Journal, Messages, Part
 from blurfit.contributor.memory import Memory
-from blurfit.errors import ConflictError, InvalidValueError
+from blurfit.errors import ClosedError, ConflictError, InvalidValueError
 from blurfit.schema.table_files import TableFile
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20
@@ -76,21 +80,50 @@ def send_table(
         rows, known = rows + len(x), (known + memory.hashed(x, y)) % 2**256
     destination.begin(rows)
     place = Path(journal) if journal else default_journal(Path(table), agreement)
-    with Journal(place, agreement.fingerprint, destination.kind, file.digest(), rows) as kept:
+    with Journal(place, agreement.once, destination.kind, file.digest(), rows) as kept:
         if not other_people:
             _claim(memory, agreement, known, kept)
+        if destination.kind == "file" and kept.agreements() - {agreement.fingerprint}:
+            raise ConflictError(
+                "These rows were blurred for a file of another wave of this plan, and nobody takes "
+                "part twice: go on with that wave's agreement, or copy the file."
+            )
+        late = 0
         for part in _parts(agreement, file, destination, kept):
-            if destination.send(part):
+            try:
+                received = destination.send(part)
+            except ClosedError:
+                if part.under == agreement.fingerprint:
+                    raise
+                received, late = True, late + part.rows  # for good: never blurred again
+            if received:
                 kept.acknowledge(part)
             progress(part.stop, rows)
         destination.finish(kept, rows)
+        _tell_of_waves(agreement, kept, late)
     progress(rows, rows)
     return rows
 
 
+def _tell_of_waves(agreement: Agreement, kept: Journal, late: int) -> None:
+    """Say so if rows came too late for their wave, or if all of them took part in another one."""
+    if late:
+        raise ClosedError(
+            f"{late} rows were blurred for an earlier wave of this plan, which closed before they "
+            "arrived. They are left out: a second blur of what may have been seen would cost the "
+            "promise. All other rows have been sent."
+        )
+    if kept.blurred() and agreement.fingerprint not in kept.agreements():
+        raise ConflictError(
+            "These rows took part in an earlier wave of this plan, and nobody takes part twice: "
+            "they are in its sums, and nothing was sent now. Put other people's records into a "
+            "file of their own."
+        )
+
+
 def _claim(memory: Memory, agreement: Agreement, known: int, kept: Journal) -> None:
     try:
-        memory.claim(agreement.fingerprint, known, kept.identity)
+        memory.claim(agreement.once, known, kept.identity)
     except ConflictError:
         if kept.is_new:
             kept.discard()
@@ -105,15 +138,15 @@ def _parts(
     start = kept.blurred()
     for columns in file.chunks(destination.rows_at_once, skip=start):
         exact = agreement.exact(columns)
-        part = Part(start, len(exact), destination.blur(exact))
+        part = Part(start, len(exact), destination.blur(exact), agreement.fingerprint)
         kept.record(part)
         yield part
         start = part.stop
 
 
 def default_journal(table: Path, agreement: Agreement) -> Path:
-    """Where the journal of a table is kept: beside it, under the agreement's fingerprint."""
-    return table.with_name(f"{table.name}.{agreement.fingerprint[:12]}.journal")
+    """Where a table's journal is kept: beside it, under the agreement's or plan's fingerprint."""
+    return table.with_name(f"{table.name}.{agreement.once[:12]}.journal")
 
 
 def rows_in_a_request(agreement: Agreement, *, invited: bool) -> int:

@@ -95,7 +95,8 @@ class SharedClient:
                 f"Expected two invitations, one from each database, and got {len(invitations)}."
             )
         messages = shared.first.to_bytes(), shared.second.to_bytes()
-        failures = self.post(messages, len(shared), [[one] for one in invitations] or [[], []])
+        tokens = [[one] for one in invitations] or [[], []]
+        failures = self.post(self.agreement.fingerprint, messages, len(shared), tokens)
         held = tuple(one.name for one in self.agreement.databases if one.name not in failures)
         return SharedReceipt(self.agreement.fingerprint, shared.identifier, held, failures)
 
@@ -115,7 +116,11 @@ class SharedClient:
         return send_table(self.agreement, table, _TwoServices(self, invitations), **options)
 
     def post(
-        self, messages: Messages, rows: int, invitations: Sequence[Sequence[str]]
+        self,
+        fingerprint: str,
+        messages: Messages,
+        rows: int,
+        invitations: Sequence[Sequence[str]],
     ) -> dict[str, BlurfitError]:
         """Send the seed, and then the share; tells why, for those that do not have theirs."""
         failures: dict[str, BlurfitError] = {}
@@ -127,7 +132,7 @@ class SharedClient:
             headers = {INVITATION: ",".join(tokens)} if tokens else {}
             try:
                 answer = exchange.post(
-                    f"/collections/{self.agreement.fingerprint}/submissions",
+                    f"/collections/{fingerprint}/submissions",
                     message,
                     content_type=BINARY,
                     headers=headers,
@@ -170,7 +175,8 @@ class _TwoServices:
 
     def send(self, part: Part) -> bool:
         tokens = [some[part.start : part.stop] for some in self._invitations]
-        for failure in self._client.post(part.messages, part.stop - part.start, tokens).values():
+        rows = part.stop - part.start
+        for failure in self._client.post(part.under, part.messages, rows, tokens).values():
             raise failure
         return True
 

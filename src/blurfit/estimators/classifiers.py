@@ -1,77 +1,58 @@
-"""Classification by either mechanism: logistic loss by a parabola, learned from blurred sums."""
+"""Classification by either mechanism, learned from blurred sums."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
-from sklearn.utils.validation import (  # type: ignore[import-untyped]
-    check_is_fitted,
-    validate_data,
-)
 
+from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.estimators.base import (
-    InputPerturbation,
-    MomentPerturbation,
-    PerturbationEstimator,
-    Signal,
-    free_name,
-)
+from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
+from blurfit.estimators.by_input import InputPerturbation
+from blurfit.estimators.by_moment import MomentPerturbation
 from blurfit.estimators.guarantee import CLASSES_READ
-from blurfit.schema.schema import Binary, Numeric
-
-AnyArray = npt.NDArray[Any]
-FloatArray = npt.NDArray[np.float64]
+from blurfit.estimators.rows import read_rows, refuse_unless_binary
+from blurfit.learning.public_features import Family
+from blurfit.schema.columns import Binary, Categorical
+from blurfit.schema.schema import Schema
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: ignore[misc]
-    """What both classifiers do.
-
-    Two classes take one model. More take one for each, against the rest, and share the promise:
-    see `blurfit.estimators.guarantee.share`, and `guarantee_`, which says so.
-
-    Args:
-        classes: all labels that there could be, which are public; not every one need occur in y,
-            and any other is refused. None reads them from y, which is not private: whoever alone
-            has a label gives herself away by `classes_`. A `NotPrivateWarning`, `guarantee_` and
-            the model say so.
-
-    Attributes:
-        classes_: the labels, in order.
-        coef_, intercept_: of the log-odds of `classes_[1]`, (1, d) and (1,), or of each class
-            against the rest, (k, d) and (k,).
-    """
+    """What both classifiers do."""
 
     classes: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X and their labels y; features outside of the bounds are clipped."""
-        values, labels = validate_data(
-            self, X, y, dtype="numeric", ensure_min_samples=self.least_rows
+        values, labels, columns = read_rows(
+            self, X, y, reset=True, ensure_min_samples=self.least_rows
         )
+        assert labels is not None
+        refuse_unless_binary(values, columns)
         check_classification_targets(labels)
-        classes = public_classes(labels if self.classes is None else self.classes)
-        caveats = [CLASSES_READ] if self.classes is None else []
-        columns = self._feature_columns()
-        signals = self._signals(y, columns, classes, codes_of(labels, classes))
+        public = self._public_classes()
+        classes = public_classes(labels if public is None else public)
+        caveats = [CLASSES_READ] if public is None else []
+        name = self._target_name(y, [column.name for column in columns])
+        signals = self._signals(name, classes, codes_of(labels, classes))
         models = self._publish(values, columns, signals, caveats)
         self.classes_ = classes
-        self._curvature = models[0].agreement.loss.q_bound ** 2  # R_q = √c
-        self.coef_ = np.array([list(model.coefficients.effects.values()) for model in models])
-        self.intercept_ = np.array([model.coefficients.intercept for model in models])
+        found = [
+            (model, model.coefficients_of(output)) for model in models for output in model.outputs
+        ]
+        self.coef_ = np.array([list(one.effects.values()) for _, one in found])
+        self.intercept_ = np.array([one.intercept for _, one in found])
+        if models[0].is_label and models[0].link == "linear":  # from a probability to E[±1]
+            self.coef_, self.intercept_ = 2 * self.coef_, 2 * self.intercept_ - 1
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
-        """X·coef_ᵀ + intercept_: the log-odds of `classes_[1]`, or of each class against the
-        rest.
-        """
-        check_is_fitted(self)
-        values = validate_data(self, X, reset=False, dtype="numeric")
-        scores = np.asarray(values @ self.coef_.T + self.intercept_)
+        """X·coef_ᵀ + intercept_: its sign decides between two classes, the largest between more."""
+        scores = self._linear(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> AnyArray:
@@ -81,28 +62,53 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
         return np.asarray(self.classes_[places])
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """½ + c·score for each class, moved to the nearest probabilities that sum to 1.
+        """P(class) for each class, as `PublishedModel.predict_proba` tells it.
 
-        c is the parabola's curvature, ¼: the score is least squares in disguise, so its
-        probability is linear (see `PublishedModel.predict_proba`). Of two classes the two sum to 1
-        already, and the nearest is cutting to [0, 1]. Of more they need not. True probabilities
-        lie in the simplex, which is convex, so the nearest point of it is never further from them
-        than the estimates were; and the order of the classes is kept.
+        With public rows it is the logistic curve. Else the score is the least-squares reading of
+        E[±1], so (score + 1)/2, cut to [0, 1]; of more than two classes, each has a least-squares
+        probability, cut at 0 and divided by their sum.
         """
         scores = self.decision_function(X)
+        first = self.model_[0] if isinstance(self.model_, list) else self.model_
         if scores.ndim == 1:
-            scores = np.column_stack([-scores, scores])
-        return onto_simplex(0.5 + self._curvature * scores)
+            if first.link == "logistic":
+                likely = 0.5 * (1 + np.tanh(scores / 2))
+            else:
+                likely = np.clip((scores + 1) / 2, 0.0, 1.0)
+            return np.column_stack([1 - likely, likely])
+        positive = np.maximum((scores + 1) / 2 if first.is_label else scores, 1e-12)
+        return np.asarray(positive / positive.sum(axis=1, keepdims=True))
 
-    def _signals(
-        self, y: Any, columns: tuple[Numeric, ...], classes: AnyArray, codes: AnyArray
-    ) -> list[Signal]:
-        taken = [column.name for column in columns]
-        name = free_name(getattr(y, "name", None), taken)
-        wanted = [1] if len(classes) == 2 else range(len(classes))
-        return [
-            (Binary(free_name(f"{name}={classes[code]}", taken)), codes == code) for code in wanted
-        ]
+    def _public_classes(self) -> Any:
+        """What the user or the schema says; None if nobody does."""
+        if not isinstance(self.bounds, Schema):
+            return self.classes
+        target = self.bounds.target
+        if not isinstance(target, Binary | Categorical) or self.classes is not None:
+            raise InvalidValueError(
+                f"Expected the schema's target {target.name!r} to be a Binary or Categorical "
+                "column, and no classes beside it: a classifier predicts a label, whose classes "
+                "are stated once."
+            )
+        return [False, True] if isinstance(target, Binary) else list(target.levels)
+
+    def _target_name(self, y: Any, taken: Sequence[str]) -> str:
+        if isinstance(self.bounds, Schema):
+            return self.bounds.target.name
+        return free_name(getattr(y, "name", None), taken)
+
+    def _signals(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
+        raise NotImplementedError  # pragma: no cover
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # where rows are few, the noise rules
+        return tags
+
+
+def label_of(name: str, wanted: Any) -> Binary:
+    """Yes or no: the target's own name for True and 1, else "name=class"."""
+    return Binary(name if wanted in (True, 1) else f"{name}={wanted}")
 
 
 def public_classes(labels: Any) -> AnyArray:
@@ -141,28 +147,49 @@ def codes_of(labels: AnyArray, classes: AnyArray) -> AnyArray:
     return places
 
 
-def onto_simplex(points: FloatArray) -> FloatArray:
-    """The nearest p to each row v with p ≥ 0 and Σp = 1: (v − θ)₊, one θ that makes the sum 1.
-
-    If the k largest stay above zero, θ = (their sum − 1)/k; the right k is the largest for which
-    the k-th still does.
-
-    >>> onto_simplex(np.array([[0.7, 0.3], [1.2, -0.2], [0.5, 0.5]])).tolist()
-    [[0.7, 0.3], [1.0, 0.0], [0.5, 0.5]]
-    """
-    falling = -np.sort(-points, axis=1)
-    thresholds = (np.cumsum(falling, axis=1) - 1) / np.arange(1, points.shape[1] + 1)
-    kept = (falling > thresholds).sum(axis=1)
-    theta = np.take_along_axis(thresholds, kept[:, None] - 1, axis=1)
-    return np.asarray(np.maximum(points - theta, 0.0))
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
-    """Logistic regression whose sums Σxxᵀ and Σyx carry Gaussian noise. Start here.
+    """Classification from blurred joint moments: all classes from one release.
 
-    Parameters and attributes are told by `PerturbationEstimator`, `MomentPerturbation` (`balance`)
-    and `PerturbationClassifier`.
+    A row is one person. Two classes are one column of ±1, more are one-hot: one release holds all
+    of them, and no budget is split. With public rows of the features two classes are learned by
+    exact logistic regression; without, by least squares. Once fitted, `summary()` is the table that
+    a statistician expects, and `moments_` the release, from which other columns and formulas are
+    fitted at no further cost. The model is shrunk by what the noise leaves uncertain; where the
+    noise rules, that is done by sampling, which takes up to a second for each class.
+
+    Args:
+        epsilon: ε of everything that a fit releases.
+        delta: δ of everything that a fit releases.
+        bounds: what is publicly known of the features: {"age": (18, 90), "region": ["north",
+            "south"]} for a DataFrame, a `Schema`, or (lower, upper), each one number or one for
+            each column. Needed: never take them from the data. Values outside are clipped.
+        classes: all labels that there could be, which are public; not every one need occur in y,
+            and any other is refused. A `Schema` has its own. None reads them from y, which is not
+            private: whoever alone has a label gives herself away by `classes_`. A
+            `NotPrivateWarning`, `guarantee_` and the model say so.
+        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        local_epsilon: a target for each blurred record too; raises the noise until it is kept.
+        local_delta: its δ, to be given with `local_epsilon`.
+        public_X: rows of the same features that are public, and not the contributors' own: exact
+            logistic regression for two classes.
+        per_record: blur each row by itself, as its own contributor would. The same distribution,
+            for more time.
+        random_state: None for noise from the operating system. A seed, or a NumPy generator, is
+            for experiments only: a `NotPrivateWarning`, `guarantee_` and the model say so.
+
+    Attributes:
+        classes_: the labels, in order.
+        coef_: (1, d) for two classes, of a score whose sign decides: the log-odds of `classes_[1]`
+            with public rows, else E[±1]. (k, d) for more, of the probability of each.
+        intercept_: (1,) or (k,), likewise.
+        model_: the `PublishedModel`: predictions from records, standard errors, files.
+        moments_: the `PublishedMoments`: further models, correlations, files.
+        guarantee_: a `FitGuarantee`, in numbers and in words.
+        agreement_: the contract under which rows were blurred.
+        balance_: with `public_X`, how the public rows were weighted to look like the contributors.
+        n_features_in_: how many features there were.
+        feature_names_in_: what they are called, where X has names.
 
     >>> generator = np.random.default_rng(0)
     >>> age = generator.uniform(18, 80, (50_000, 1))
@@ -174,14 +201,65 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     ['no', 'yes']
     """
 
+    def _family(self) -> Family:
+        return "logistic"
+
+    def _signals(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
+        if len(classes) == 2:
+            return [Signal(label_of(name, classes[1]), codes == 1)]
+        if self.public_X is not None:
+            raise InvalidValueError(
+                f"Expected two classes with public_X, and there are {len(classes)}: public rows "
+                "give an exact logistic regression of yes and no."
+            )
+        levels = [str(label) or "(empty)" for label in classes]
+        return [Signal(Categorical(name, levels), codes)]
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class InputPerturbationClassifier(InputPerturbation, PerturbationClassifier):
     """Logistic regression from records √c·x and ½yx that are blurred themselves: the paper's way.
 
-    Parameters and attributes are told by `PerturbationEstimator`, `InputPerturbation`
-    (`rule`, `split`) and `PerturbationClassifier`. Needs more rows than columns. `weight_bound` is
-    three times the regressor's unless it is given: log-odds reach further than a number's range.
+    Models are all that is released: no moments, no standard errors. More than two classes take one
+    model for each against the rest, which share the promise: ε/k and δ/k each. Needs more rows than
+    columns.
+
+    Args:
+        epsilon: ε of all models of a fit.
+        delta: δ of all models of a fit.
+        bounds: what is publicly known of the features: {"age": (18, 90), "region": ["north",
+            "south"]} for a DataFrame, a `Schema`, or (lower, upper), each one number or one for
+            each column. Needed: never take them from the data. Values outside are clipped.
+        classes: all labels that there could be, which are public; not every one need occur in y,
+            and any other is refused. A `Schema` has its own. None reads them from y, which is not
+            private: whoever alone has a label gives herself away by `classes_`. A
+            `NotPrivateWarning`, `guarantee_` and the model say so.
+        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        local_epsilon: a target for each blurred record too; raises the noise until it is kept.
+        local_delta: its δ, to be given with `local_epsilon`.
+        weight_bound: η, the largest length of the encoded weights; the proof is for weights within
+            it. None takes what the number of rows and the promise can pay for
+            (`PublicFacts.ball`): three times the regressor's, as log-odds reach further than a
+            number's range.
+        fit_intercept: without it, the middle of the bounds is a tie.
+        rule: "certified" is proved, "published" is what the paper prints.
+        split: the share of ε that pays for the curvature; None takes 0.2, which does better on
+            public data than what minimises the bound on the excess risk for the worst of data.
+        per_record: blur each row by itself, as its own contributor would. The same distribution,
+            for more time.
+        random_state: None for noise from the operating system. A seed, or a NumPy generator, is
+            for experiments only: a `NotPrivateWarning`, `guarantee_` and the model say so.
+
+    Attributes:
+        classes_: the labels, in order.
+        coef_: (1, d) for two classes, of a score E[±1] whose sign decides; (k, d) for more, one
+            for each class against the rest.
+        intercept_: (1,) or (k,), likewise.
+        model_: the `PublishedModel`; for more than two classes a list of one for each.
+        guarantee_: a `FitGuarantee`, in numbers and in words.
+        agreement_: the contract under which rows were blurred; a list likewise.
+        n_features_in_: how many features there were.
+        feature_names_in_: what they are called, where X has names.
 
     >>> generator = np.random.default_rng(0)
     >>> height = generator.uniform(100, 200, (50_000, 1))
@@ -192,3 +270,10 @@ class InputPerturbationClassifier(InputPerturbation, PerturbationClassifier):
     >>> model.predict([[110], [190]]).tolist()
     [False, True]
     """
+
+    def _signals(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
+        if len(classes) == 2:
+            return [Signal(label_of(name, classes[1]), codes == 1)]
+        return [
+            Signal(Binary(f"{name}={label}"), codes == code) for code, label in enumerate(classes)
+        ]

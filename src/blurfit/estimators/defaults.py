@@ -1,8 +1,8 @@
-"""Defaults that read public facts alone: how long weights may be, and how noise is balanced.
+"""Defaults of input perturbation that read public facts alone: how long weights may be.
 
 Encoded columns are divided by √m, where m counts them and the intercept: a weight of √m lets one
-column move the prediction over its whole range. Nothing here touches privacy: whatever η and τ are,
-the noise is calibrated for them. They decide what the noise costs, and were chosen on public census
+column move the prediction over its whole range. Nothing here touches privacy: whatever η is, the
+noise is calibrated for it. It decides what the noise costs, and was chosen on public census
 microdata (docs/experiments.md), from n = 2⁹ to 2¹⁷ at ε = 0.1 and 1.
 """
 
@@ -10,17 +10,13 @@ import math
 from dataclasses import dataclass
 
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.losses import LogisticLoss, SquaredLoss
-from blurfit.theory.moment import best_balance
-from blurfit.theory.setting import Neighbours, Setting
 
 # How far a score reaches, in units of √m: a number's from one end of its range to the other; a
 # label's log-odds are twice the least-squares fit of ±1, which is itself longer than a number's.
 REACH_OF_NUMBER, REACH_OF_LABEL = 1.0, 3.0
 # η is as long as that from n·μ/m^{3/2} = 256 on, and falls with its fourth root below.
 WHOLE_BALL = 256.0
-DEFAULT_SPLIT = 0.2  # J's share of ε, for input perturbation
-TYPICAL_SHARE = 0.5  # of √m: weights that the balance of noise has in mind
+DEFAULT_SPLIT = 0.2  # J's share of ε
 
 
 @dataclass(frozen=True)
@@ -49,12 +45,3 @@ class PublicFacts:
         signal = self.rows * mu_of(self.epsilon, self.delta) / self.dimension**1.5
         affordable = math.sqrt(math.sqrt(signal / WHOLE_BALL))
         return reach * math.sqrt(self.dimension) * min(1.0, affordable)
-
-    def balance(self, neighbours: Neighbours) -> float:
-        """τ for weights of ½√m times the natural scale R_p/R_q² of the loss (`best_balance`)."""
-        loss = LogisticLoss() if self.label else SquaredLoss()
-        typical = TYPICAL_SHARE * math.sqrt(self.dimension) * loss.p_bound / loss.q_bound**2
-        setting = Setting(
-            self.dimension, self.rows, loss.q_bound, loss.p_bound, typical, neighbours
-        )
-        return best_balance(setting, parallel=loss.parallel)

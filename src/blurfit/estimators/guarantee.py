@@ -1,12 +1,10 @@
-"""What a fit promises, how the promise is shared among the models of a fit, and when it is void."""
+"""What a fit promises, how `input` shares the promise among its models, and when it is void."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blurfit.agreement.grid import DISCRETE_SHARE
 from blurfit.model.published import PublishedModel
-from blurfit.theory.calibration import Mechanism
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import inside_unit_interval, positive
@@ -48,23 +46,36 @@ class FitGuarantee:
         epsilon: float,
         delta: float,
         *,
+        public_rows: int = 0,
         caveats: Sequence[str] = (),
     ) -> "FitGuarantee":
-        """The promise of one fit, which published one model or one for each class."""
+        """The promise of one fit, which published one model or, by `input`, one for each class."""
         first = models[0]
         promise = first.agreement.calibration.model
         neighbours, proved = promise.neighbours, promise.proved
+        by_moment = first.agreement.mechanism == "moment"
+        what = "The blurred sums and the coefficients" if by_moment else "The coefficients"
         sentences = [
-            f"The coefficients are (epsilon={epsilon:g}, delta={delta:g})-differentially private: "
+            f"{what} are (epsilon={epsilon:g}, delta={delta:g})-differentially private: "
             f"{_ONE_PERSON[neighbours]} changes the probability of anything that is made of them "
             "by a factor of at most e^epsilon, up to delta.",
             f"This is for one fit to {first.count} rows, each another person's; to fit again adds "
-            "to what is told. Bounds, column names, classes and the number of rows are taken to be "
-            "public. The promise is for rows that fit accepts; that it refused some (a missing "
-            "value, an unknown label) is not covered.",
+            "to what is told. Bounds, column names, levels, classes and the number of rows are "
+            "taken to be public. The promise is for rows that fit accepts; that it refused some (a "
+            "missing value, an unknown label) is not covered.",
         ]
+        if by_moment:
+            sentences.append("Further models of `moments_` are free.")
+        if public_rows:
+            sentences.append(
+                f"The {public_rows} rows of public_X are taken to be public, and not to be those "
+                "of the people who are protected: nothing is promised to anybody in them."
+            )
         if len(models) > 1:
-            sentences.append(_shared(first.agreement.mechanism, len(models)))
+            sentences.append(
+                f"It is split over {len(models)} models, one for each class against the rest: "
+                "epsilon and delta are divided by their number (basic composition)."
+            )
         if not proved:
             sentences.insert(
                 0,
@@ -76,45 +87,23 @@ class FitGuarantee:
         return cls(epsilon, delta, neighbours, proved and not caveats, " ".join(sentences))
 
 
-def share(mechanism: Mechanism, epsilon: float, delta: float, models: int) -> tuple[float, float]:
-    """What each of K models may spend, so that all of them together keep (ε, δ).
+def share(epsilon: float, delta: float, models: int) -> tuple[float, float]:
+    """(ε/K, δ/K): what each of K models from `input` may spend, by basic composition.
 
-    input:  (ε/K, δ/K), by basic composition.
-    moment: (ε', δ/K) with μ(ε', δ/K) = μ(ε, δ)/√K. The sums that each model is computed from are a
-            Gaussian mechanism, and K of them that are μ/√K-GDP are together μ-GDP, exactly (Dong,
-            Roth and Su 2022, Corollary 3.3), which is (ε, δ)-DP. A thousandth of each δ/K is kept
-            back for discrete noise, as the agreement does it: a thousandth of δ in all.
-
-    >>> share("input", 1.0, 1e-6, 4)
+    >>> share(1.0, 1e-6, 4)
     (0.25, 2.5e-07)
-    >>> round(share("moment", 1.0, 1e-6, 4)[0], 3)
-    0.511
     """
     positive(epsilon=epsilon)
     inside_unit_interval(delta=delta)
-    if models == 1:
-        return epsilon, delta
-    if mechanism == "input":
-        return epsilon / models, delta / models
-    return gaussian_share(epsilon, delta, models, 1 - DISCRETE_SHARE)
+    return epsilon / models, delta / models
 
 
-def gaussian_share(
-    epsilon: float, delta: float, releases: int, usable: float = 1.0
-) -> tuple[float, float]:
-    """(ε', δ/K) with μ(ε', δ'/K) = μ(ε, δ')/√K, where δ' is the usable part of δ.
+def gaussian_share(epsilon: float, delta: float, releases: int) -> tuple[float, float]:
+    """(ε', δ/K) with μ(ε', δ/K) = μ(ε, δ)/√K: what each of K submissions of one person may tell.
 
-    ε' > 0 always: δ'/K alone does not cover μ/√K, because erf(x/√K) ≥ erf(x)/√K > erf(x)/K.
+    Gaussian mechanisms that are μ/√K-GDP are together μ-GDP, exactly (Dong, Roth and Su 2022,
+    Corollary 3.3). ε' > 0 always: δ/K alone does not cover μ/√K, because
+    erf(x/√K) ≥ erf(x)/√K > erf(x)/K.
     """
-    mu = mu_of(epsilon, usable * delta) / math.sqrt(releases)
-    return epsilon_of(mu, usable * delta / releases), delta / releases
-
-
-def _shared(mechanism: Mechanism, models: int) -> str:
-    how = {
-        "input": "epsilon and delta are divided by their number (basic composition)",
-        "moment": "mu is divided by the square root of their number (Gaussian composition)",
-    }
-    return (
-        f"It is split over {models} models, one for each class against the rest: {how[mechanism]}."
-    )
+    mu = mu_of(epsilon, delta) / math.sqrt(releases)
+    return epsilon_of(mu, delta / releases), delta / releases

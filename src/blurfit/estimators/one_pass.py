@@ -1,21 +1,21 @@
-"""Σzzᵀ and Σzy of a whole table in one pass, at the speed of BLAS.
+"""Σvvᵀ of a whole table in one pass, at the speed of BLAS.
 
 An estimator needs of its rows only their sums. So each block of rows is centred by the public
 bounds, cut to [−1, 1] and multiplied while it is in the processor's cache, and no encoded table is
-ever held. The same numbers as `Schema.encode` gives, up to rounding, at a fraction of the time.
+ever held. These are the numbers that `blurfit.schema.joint.values` gives, up to rounding, at a
+fraction of the time.
 """
 
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from blurfit.schema.columns import Numeric
+from blurfit.arrays import AnyArray, FloatArray, IntArray
+from blurfit.schema.columns import Binary, Categorical, Feature
 
-FloatArray = npt.NDArray[np.float64]
 Order = Literal["C", "F"]
 
 # Numbers in a block: 512 kB, of which two more are kept to centre and to scale by.
@@ -26,81 +26,134 @@ BLOCKS_AT_ONCE = 16
 MOST_COLUMNS = 64
 
 
-class EncodedSums(NamedTuple):
-    """Σzzᵀ, (d, d), and Σzy, (d, k), where the intercept's z = 1 is last if there is one."""
+class JointTotals(NamedTuple):
+    """Sums over all rows: of vvᵀ (k, k), of v (k,), of v·t (k, m), of ttᵀ (m, m) and of t (m,)."""
 
     gram: FloatArray
-    moments: FloatArray
+    total: FloatArray
+    cross: FloatArray
+    squares: FloatArray
+    targets: FloatArray
+
+    def matrix(self, count: int) -> FloatArray:
+        """Σ(1, v, t)(1, v, t)ᵀ."""
+        return np.block(
+            [
+                [np.array([[float(count)]]), self.total[None], self.targets[None]],
+                [self.total[:, None], self.gram, self.cross],
+                [self.targets[:, None], self.cross.T, self.squares],
+            ]
+        )
 
 
-def encoded_sums(
-    values: npt.NDArray[Any], targets: FloatArray, columns: Sequence[Numeric], *, intercept: bool
-) -> EncodedSums:
-    """The sums over all rows of zzᵀ and of zy for each column y of `targets`.
+def joint_totals(values: AnyArray, targets: FloatArray, columns: Sequence[Feature]) -> JointTotals:
+    """The sums over all rows of the products of their columns v and targets t.
 
-    z = (v − centre)·2/width of each value v, cut to [−1, 1]. It is cut last, so that |z| ≤ 1 holds
-    to the last bit, and v − centre comes first, so that narrow bounds far from zero lose no digits.
+    v = (x − centre)·2/width of each value x, cut to [−1, 1]. It is cut last, so that |v| ≤ 1 holds
+    to the last bit, and x − centre comes first, so that narrow bounds far from zero lose no digits.
+    A categorical has a column for each level, with one 1 in each row.
 
     Args:
-        values: (n, d) finite numbers of any real type, best in rows or in columns without gaps.
-        targets: (n, k), already encoded.
-        columns: the bounds of each column of `values`.
-        intercept: whether to add a z that is always 1.
+        values: (n, d) finite numbers of any real type, best in rows or in columns without gaps; of
+            a categorical, the place of its level.
+        targets: (n, m), already encoded.
+        columns: what each column of `values` is.
 
-    >>> age = Numeric("age", 0, 100)
-    >>> sums = encoded_sums(np.array([[25], [130]]), np.array([[1.0], [0.5]]), [age],
-    ...                     intercept=True)
-    >>> sums.gram.tolist(), sums.moments.tolist()
-    ([[1.25, 0.5], [0.5, 2.0]], [[0.0], [1.5]])
+    >>> from blurfit import Numeric
+    >>> found = joint_totals(np.array([[25], [130]]), np.array([[1.0], [0.5]]),
+    ...                      [Numeric("age", 0, 100)])
+    >>> found.matrix(2).tolist()
+    [[2.0, 0.5, 1.5], [0.5, 1.25, 0.0], [1.5, 0.0, 1.25]]
     """
     n, d = values.shape
-    at_once = min(n, max(LEAST_ROWS, NUMBERS_AT_ONCE // d))
+    levels = _Levels.of(columns)
+    at_once = min(n, max(LEAST_ROWS, NUMBERS_AT_ONCE // (d + levels.width)))
     in_columns = values.flags.f_contiguous and not values.flags.c_contiguous
     order: Order = "F" if in_columns else "C"
     # As large as a block each: NumPy is fast where one loop runs through all three.
-    centre = _repeated([column.centre for column in columns], at_once, order)
-    slope = _repeated([2 / column.width for column in columns], at_once, order)
+    numbers = [column for column in columns if not isinstance(column, Categorical)]
+    centre = _repeated([_centre(column) for column in numbers], at_once, order)
+    slope = _repeated([_slope(column) for column in numbers], at_once, order)
     stride = BLOCKS_AT_ONCE * at_once if d <= MOST_COLUMNS else n
     parts = [slice(start, start + stride) for start in range(0, n, stride)]
 
-    def sums_of(part: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return _sums(values[part], targets[part], centre, slope, order)
+    def sums_of(part: slice) -> JointTotals:
+        return _sums(values[part], targets[part], centre, slope, levels, order)
 
     # How the rows are parted depends on their number alone: so does the rounding of the sums.
     with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
-        grams, totals, moments = zip(*pool.map(sums_of, parts), strict=True)
-    gram, total, moment = sum(grams), sum(totals), sum(moments)
-    if not intercept:
-        return EncodedSums(gram, moment)
-    return EncodedSums(
-        np.block([[gram, total[:, None]], [total, np.float64(n)]]),
-        np.vstack([moment, targets.sum(axis=0)]),
-    )
+        grams, totals, crosses, squares, sums = zip(*pool.map(sums_of, parts), strict=True)
+    back = levels.order
+    gram, total, cross = sum(grams), sum(totals), sum(crosses)
+    return JointTotals(gram[np.ix_(back, back)], total[back], cross[back], sum(squares), sum(sums))
+
+
+class _Levels(NamedTuple):
+    """Numbers come first in a block, then levels: which columns are which, and the way back."""
+
+    numbers: IntArray  # places of the columns of numbers
+    words: IntArray  # and of categoricals
+    starts: IntArray  # of each categorical's levels, within the block
+    width: int  # how many levels there are in all
+    order: IntArray  # from a block's columns to those of the schema
+
+    @classmethod
+    def of(cls, columns: Sequence[Feature]) -> "_Levels":
+        is_word = np.array([isinstance(column, Categorical) for column in columns])
+        numbers, words = np.flatnonzero(~is_word), np.flatnonzero(is_word)
+        sizes = [len(one.columns) for one in columns if isinstance(one, Categorical)]
+        starts = len(numbers) + np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        order: list[int] = []
+        number, word = iter(range(len(numbers))), iter(range(len(words)))
+        for one in is_word:
+            if one:
+                place = next(word)
+                order += range(starts[place], starts[place + 1])
+            else:
+                order.append(next(number))
+        return cls(numbers, words, starts[:-1], int(sum(sizes)), np.array(order, dtype=np.int64))
 
 
 def _sums(
-    values: npt.NDArray[Any],
+    values: AnyArray,
     targets: FloatArray,
     centre: FloatArray,
     slope: FloatArray,
+    levels: _Levels,
     order: Order,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Σzzᵀ, Σz and Σzy, block by block, with `np.dot`: other threads run meanwhile, unlike `@`."""
+) -> JointTotals:
+    """Block by block, with `np.dot`: other threads run meanwhile, unlike `@`."""
     at_once, d = centre.shape
-    z, ones = np.empty((at_once, d), order=order), np.ones(at_once)
-    gram, total, moments = np.zeros((d, d)), np.zeros(d), np.zeros((d, targets.shape[1]))
+    k, m = d + levels.width, targets.shape[1]
+    v, ones = np.empty((at_once, d), order=order), np.ones(at_once)
+    wide = np.empty((at_once, k)) if levels.width else v
+    gram, total, cross = np.zeros((k, k)), np.zeros(k), np.zeros((k, m))
     for start in range(0, len(values), at_once):
         rows = values[start : start + at_once]
         count = len(rows)
-        block = z[:count]
+        block = v[:count]
         with np.errstate(over="ignore"):  # an infinity is cut to the bound like all that is outside
-            np.subtract(rows, centre[:count], out=block)
+            numbers = rows[:, levels.numbers] if levels.width else rows
+            np.subtract(numbers, centre[:count], out=block)
             np.multiply(block, slope[:count], out=block)
         np.clip(block, -1.0, 1.0, out=block)
+        if levels.width:
+            wide[:count, :d], wide[:count, d:] = block, 0.0
+            places = rows[:, levels.words].astype(np.intp) + levels.starts
+            wide[np.arange(count)[:, None], places] = 1.0
+            block = wide[:count]
         gram += np.dot(block.T, block)
         total += np.dot(ones[:count], block)
-        moments += np.dot(block.T, targets[start : start + at_once])
-    return gram, total, moments
+        cross += np.dot(block.T, targets[start : start + at_once])
+    return JointTotals(gram, total, cross, np.dot(targets.T, targets), targets.sum(axis=0))
+
+
+def _centre(column: Feature) -> float:
+    return 0.5 if isinstance(column, Binary) else column.centre  # type: ignore[union-attr]
+
+
+def _slope(column: Feature) -> float:
+    return 2.0 if isinstance(column, Binary) else 2 / column.width  # type: ignore[union-attr]
 
 
 def _repeated(row: Sequence[float], rows: int, order: Order) -> FloatArray:

@@ -1,64 +1,107 @@
-"""Linear regression by either mechanism: ½(y − w·x)², learned from blurred sums."""
+"""Linear regression by either mechanism, and counts by public rows, learned from blurred sums."""
 
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import RegressorMixin  # type: ignore[import-untyped]
-from sklearn.utils.validation import (  # type: ignore[import-untyped]
-    check_is_fitted,
-    validate_data,
-)
 
-from blurfit.estimators.base import (
-    InputPerturbation,
-    MomentPerturbation,
-    PerturbationEstimator,
-    free_name,
-)
+from blurfit.arrays import FloatArray
+from blurfit.errors import InvalidValueError
+from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
 from blurfit.estimators.bounds import bounded_columns
-
-FloatArray = npt.NDArray[np.float64]
+from blurfit.estimators.by_input import InputPerturbation
+from blurfit.estimators.by_moment import MomentPerturbation
+from blurfit.estimators.rows import read_rows, refuse_unless_binary
+from blurfit.learning.public_features import Family
+from blurfit.schema.columns import Numeric
+from blurfit.schema.schema import Schema
+from blurfit.validate import one_of
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ignore[misc]
-    """What both regressors do.
-
-    Args:
-        target_bounds: (lower, upper) of the target. Needed, and public, as `bounds` are.
-    """
+    """What both regressors do."""
 
     target_bounds: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X and their targets y; what lies outside of the bounds is clipped."""
-        values, target = validate_data(
-            self, X, y, dtype="numeric", y_numeric=True, ensure_min_samples=self.least_rows
+        values, target, columns = read_rows(
+            self, X, y, reset=True, y_numeric=True, ensure_min_samples=self.least_rows
         )
-        columns = self._feature_columns()
-        name = free_name(getattr(y, "name", None), [column.name for column in columns])
-        (column,) = bounded_columns("target_bounds", self.target_bounds, [name])
-        (model,) = self._publish(values, columns, [(column, target)])
+        assert target is not None
+        refuse_unless_binary(values, columns)
+        column = self._target_column(y, [column.name for column in columns])
+        (model,) = self._publish(values, columns, [Signal(column, target)])
         self.coef_ = np.array(list(model.coefficients.effects.values()))
         self.intercept_ = model.coefficients.intercept
         return self
 
     def predict(self, X: Any) -> FloatArray:
-        """X·coef_ + intercept_, in the target's units."""
-        check_is_fitted(self)
-        values = validate_data(self, X, reset=False, dtype="numeric")
-        return np.asarray(values @ self.coef_ + self.intercept_)
+        """X·coef_ + intercept_, in the target's units; e to that power for counts."""
+        found = self._linear(X)
+        return np.exp(found) if self._one_model().link == "log" else found
+
+    def _target_column(self, y: Any, taken: list[str]) -> Numeric:
+        if not isinstance(self.bounds, Schema):
+            name = free_name(getattr(y, "name", None), taken)
+            (column,) = bounded_columns("target_bounds", self.target_bounds, [name])
+            return column
+        target = self.bounds.target
+        if not isinstance(target, Numeric) or self.target_bounds is not None:
+            raise InvalidValueError(
+                f"Expected the schema's target {target.name!r} to be a Numeric column, and no "
+                "target_bounds beside it: a regressor predicts a number, whose bounds are stated "
+                "once."
+            )
+        return target
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # where rows are few, the noise rules
+        return tags
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
-    """Linear regression whose sums Σxxᵀ and Σyx carry Gaussian noise. Start here.
+    """Linear regression from blurred joint moments: honest errors, and any further model for free.
 
-    Parameters and attributes are told by `PerturbationEstimator`, `MomentPerturbation` (`balance`)
-    and `PerturbationRegressor` (`target_bounds`). `published_model_.estimates()` has standard
-    errors and intervals that include the noise.
+    A row is one person. Once fitted, `summary()` is the table that a statistician expects, and
+    `moments_` the release, from which other columns, formulas and penalties are fitted at no
+    further cost. The model is shrunk by what the noise leaves uncertain; where the noise rules,
+    that is done by sampling, which takes up to a second.
+
+    Args:
+        epsilon: ε of everything that a fit releases.
+        delta: δ of everything that a fit releases.
+        bounds: what is publicly known of the features: {"age": (18, 90), "region": ["north",
+            "south"]} for a DataFrame, a `Schema`, or (lower, upper), each one number or one for
+            each column. Needed: never take them from the data. Values outside are clipped.
+        target_bounds: (lower, upper) of the target, public likewise; a `Schema` has its own.
+        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        local_epsilon: a target for each blurred record too; raises the noise until it is kept.
+        local_delta: its δ, to be given with `local_epsilon`.
+        public_X: rows of the same features that are public, and not the contributors' own. They
+            stand for the features' own moments, so that only Σyx is read from the release.
+        family: with `public_X`: "linear", or "poisson" for counts from 0 to the target's upper
+            bound, whose logarithm is linear.
+        per_record: blur each row by itself, as its own contributor would. The same distribution,
+            for more time.
+        random_state: None for noise from the operating system. A seed, or a NumPy generator, is
+            for experiments only: a `NotPrivateWarning`, `guarantee_` and the model say so.
+
+    Attributes:
+        coef_: what predictions multiply each feature by, in your own units; of a categorical, each
+            level but the first.
+        intercept_: what they start from.
+        model_: the `PublishedModel`: predictions from records, standard errors, files.
+        moments_: the `PublishedMoments`: `moments_.fit("income ~ age")`, correlations, files.
+        guarantee_: a `FitGuarantee`, in numbers and in words.
+        agreement_: the contract under which rows were blurred.
+        balance_: with `public_X`, how the public rows were weighted to look like the contributors.
+        n_features_in_: how many features there were.
+        feature_names_in_: what they are called, where X has names.
 
     >>> generator = np.random.default_rng(0)
     >>> age, hours = generator.uniform(18, 80, 50_000), generator.uniform(0, 60, 50_000)
@@ -70,14 +113,60 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
     (True, True)
     """
 
+    family: Family = "linear"
+
+    def _family(self) -> Family:
+        return self.family
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows X and their targets y; what lies outside of the bounds is clipped."""
+        one_of(("linear", "poisson"), family=self.family)
+        if self.family == "poisson" and self.public_X is None:
+            raise InvalidValueError(
+                "Expected public_X with family='poisson': only with public rows of the features do "
+                "second moments give a model of counts."
+            )
+        return super().fit(X, y)
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class InputPerturbationRegressor(InputPerturbation, PerturbationRegressor):
     """Linear regression from records x and yx that are blurred themselves: the paper's way.
 
-    Parameters and attributes are told by `PerturbationEstimator`, `InputPerturbation`
-    (`weight_bound`, `rule`, `split`) and `PerturbationRegressor` (`target_bounds`). Needs more rows
-    than columns.
+    One model is all that is released: no moments, no standard errors. Needs more rows than columns.
+
+    Args:
+        epsilon: ε of the model.
+        delta: δ of the model.
+        bounds: what is publicly known of the features: {"age": (18, 90), "region": ["north",
+            "south"]} for a DataFrame, a `Schema`, or (lower, upper), each one number or one for
+            each column. Needed: never take them from the data. Values outside are clipped.
+        target_bounds: (lower, upper) of the target, public likewise; a `Schema` has its own.
+        neighbours: what one person may change: "replace" her row by any other, or "zero-out".
+        local_epsilon: a target for each blurred record too; raises the noise until it is kept.
+        local_delta: its δ, to be given with `local_epsilon`.
+        weight_bound: η, the largest length of the encoded weights; the proof is for weights within
+            it. More lets the model follow stronger effects, and costs noise. None takes what the
+            number of rows and the promise can pay for (`PublicFacts.ball`).
+        fit_intercept: without it, the middle of the bounds is predicted to be the middle of
+            `target_bounds`, which is the usual line through zero where bounds are ±b.
+        rule: "certified" is proved, "published" is what the paper prints.
+        split: the share of ε that pays for the curvature; None takes 0.2, which does better on
+            public data than what minimises the bound on the excess risk for the worst of data.
+        per_record: blur each row by itself, as its own contributor would. The same distribution,
+            for more time.
+        random_state: None for noise from the operating system. A seed, or a NumPy generator, is
+            for experiments only: a `NotPrivateWarning`, `guarantee_` and the model say so.
+
+    Attributes:
+        coef_: what predictions multiply each feature by, in your own units; of a categorical, each
+            level but the first.
+        intercept_: what they start from.
+        model_: the `PublishedModel`: predictions from records, files.
+        guarantee_: a `FitGuarantee`, in numbers and in words.
+        agreement_: the contract under which rows were blurred.
+        n_features_in_: how many features there were.
+        feature_names_in_: what they are called, where X has names.
 
     >>> generator = np.random.default_rng(0)
     >>> rooms = generator.uniform(1, 9, 50_000)

@@ -32,7 +32,10 @@ from blurfit.experiments.rivals import GRADIENT, more_weights
 from blurfit.experiments.trials import Row
 from blurfit.simulation.entropy import Generator, generator_for
 from blurfit.theory.calibrate import calibrate
-from blurfit.theory.calibration import InputCalibration, MomentCalibration
+from blurfit.theory.gaussian import mu_of
+from blurfit.theory.joint import sensitivity
+from blurfit.theory.moment_calibration import Reach, calibrate_moment
+from blurfit.theory.public_weights import public_weights
 
 EPSILONS = (0.1, 1.0)
 LOCAL_TARGETS = (1.0, 2.0, 4.0, 8.0, 16.0)
@@ -83,7 +86,7 @@ class ExcessRisk:
             for line in (PUBLISHED_INPUT, INPUT, MOMENT):
                 contract = agreement(line, population, promise, n, label=False)
                 drawn = seeded(population, cell, line, trial)
-                weights[line] = from_sums(contract, sums.statistics(label=False), None, drawn)
+                weights[line] = from_sums(contract, sums, None, drawn, label=False)
             drawn = seeded(population, cell, GRADIENT, trial)
             weights[GRADIENT] = more_weights(
                 GRADIENT, population, window, promise, label=False, generator=drawn
@@ -99,7 +102,9 @@ class ExcessRisk:
 
 @dataclass(frozen=True)
 class PublicNumbers:
-    """Noise and local ε as calibrated for d = 14, R_q = R_p = η = 1: no data."""
+    """Noise and local ε as calibrated for d = 14, R_q = R_p = η = 1 (input), and for 13 numbers and
+    their target (moment): no data.
+    """
 
     name: str
     quorums: tuple[int, ...] = QUORUMS
@@ -120,19 +125,20 @@ class PublicNumbers:
             for n in self.quorums:
                 common: dict[str, Any] = {"dimension": 14, "quorum": n, "weight_bound": 1.0}
                 for line, terms in (
-                    (PUBLISHED_INPUT, {"mechanism": "input", "rule": "published"}),
-                    (INPUT, {"mechanism": "input", "split": DEFAULT_SPLIT}),
-                    (MOMENT, {"mechanism": "moment", "parallel": True}),
+                    (PUBLISHED_INPUT, {"rule": "published"}),
+                    (INPUT, {"split": DEFAULT_SPLIT}),
                 ):
                     found = calibrate(epsilon, DELTA, q_bound=1.0, p_bound=1.0, **common, **terms)
                     values = {"exact local epsilon": found.local.epsilon}
-                    if isinstance(found, MomentCalibration):
-                        values |= {"sigma_m": found.sigma_m, "sigma_p": found.sigma_p}
-                    if isinstance(found, InputCalibration):
-                        values |= {"sigma_u": found.sigma_u, "sigma_b": found.sigma_b}
-                        if found.local_claim is not None:
-                            values["Corollary 1"] = found.local_claim.epsilon
+                    values |= {"sigma_u": found.sigma_u, "sigma_b": found.sigma_b}
+                    if found.local_claim is not None:
+                        values["Corollary 1"] = found.local_claim.epsilon
                     rows += [Row(line, name, epsilon, n, 0, v) for name, v in values.items()]
+                weights = public_weights(["numeric"] * 13, n, mu_of(epsilon, DELTA))
+                reach = sensitivity(weights.constant, 1.0)
+                joint = calibrate_moment(epsilon, DELTA, reach=Reach(reach, reach), quorum=n)
+                values = {"exact local epsilon": joint.local.epsilon, "sigma": joint.sigma}
+                rows += [Row(MOMENT, name, epsilon, n, 0, v) for name, v in values.items()]
         return rows
 
 
@@ -192,6 +198,6 @@ class LocalTarget:
             rows.append(Row(NO_PRIVACY, f"{target:g}", 1.0, n, trial, tested.rmse(plain)))
             for line, contract in contracts.items():
                 drawn = seeded(population, cell, line, trial)
-                weights = from_sums(contract, sums.statistics(label=False), None, drawn)
+                weights = from_sums(contract, sums, None, drawn, label=False)
                 rows.append(Row(line, f"{target:g}", 1.0, n, trial, tested.rmse(weights)))
         return rows

@@ -46,6 +46,23 @@ class WindowSums:
         """What least squares of y, or of l, needs."""
         return Statistics(self.count, self.gram, self.label_moment if label else self.moment)
 
+    def products(self, *, label: bool) -> FloatArray:
+        """Σ(1, v)(1, v)ᵀ over the features' columns and y, or l, as joint moments take them: x is
+        s·(v, 1), and Σs² tells s.
+        """
+        target = self.label_moment if label else self.moment
+        square = float(self.count) if label else self.square
+        scaled = np.append(target, square) / self.scale
+        scaled[-1] = square
+        gram = np.block([[self.gram / self.scale**2, scaled[:-1, None]], [scaled[None, :]]])
+        order = [len(target) - 1, *range(len(target) - 1), len(target)]
+        return np.asarray(gram[np.ix_(order, order)])
+
+    @property
+    def scale(self) -> float:
+        """s, the value of the intercept's column."""
+        return math.sqrt(self.gram[-1, -1] / self.count)
+
     def mean_squared_error(self, weights: FloatArray) -> float:
         """Mean of (y − w·x)² over these rows: (wᵀGw − 2c·w + Σy²)/n."""
         error = weights @ self.gram @ weights - 2 * self.moment @ weights + self.square

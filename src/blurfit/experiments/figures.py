@@ -100,9 +100,7 @@ class PaperFigure:
                 problems[k] = perturbed(line, risk, self.promise, ridge, generator)
             else:
                 contract = agreement(line, population, self.promise, window.count, label=self.label)
-                weights[k] = from_sums(
-                    contract, sums.statistics(label=self.label), ridge, generator
-                )
+                weights[k] = from_sums(contract, sums, ridge, generator, label=self.label)
         weights[list(problems)] = minimised(risk, list(problems.values()))
         if self.label:
             return [float(value) for value in population.accuracies(window, weights)]

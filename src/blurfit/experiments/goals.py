@@ -71,12 +71,17 @@ GOALS = (
     Goal(INPUT, "linear", 0.1, 2**15, 1.06),
     Goal(INPUT, "linear", 0.1, 2**17, 1.01),
     Goal(INPUT, "logistic", 1.0, 2**15, -0.007),
-    Goal(MOMENT, "linear", 0.1, 2**13, 1.07),
-    Goal(MOMENT, "linear", 0.1, 2**15, 1.012),
-    Goal(MOMENT, "linear", 1.0, 2**11, 1.05),
-    Goal(MOMENT, "linear", 1.0, 2**13, 1.01),
-    Goal(MOMENT, "logistic", 0.1, 2**13, 0.755),
-    Goal(MOMENT, "logistic", 1.0, 2**15, 0.784),
+    Goal(MOMENT, "linear", 0.1, 2**9, 1.315),
+    Goal(MOMENT, "linear", 0.1, 2**11, 1.175),
+    Goal(MOMENT, "linear", 0.1, 2**13, 1.045),
+    Goal(MOMENT, "linear", 0.1, 2**15, 1.009),
+    Goal(MOMENT, "linear", 1.0, 2**9, 1.15),
+    Goal(MOMENT, "linear", 1.0, 2**11, 1.04),
+    Goal(MOMENT, "linear", 1.0, 2**13, 1.0075),
+    Goal(MOMENT, "linear", 1.0, 2**15, 1.001),
+    Goal(MOMENT, "logistic", 0.1, 2**11, 0.73),
+    Goal(MOMENT, "logistic", 0.1, 2**13, 0.777),
+    Goal(MOMENT, "logistic", 1.0, 2**11, 0.778),
 )
 
 

@@ -34,7 +34,7 @@ from blurfit.baselines import (
     TukeyRegressor,
 )
 from blurfit.datasets import UCI_SETS, load_uci
-from blurfit.datasets.reading import DEFAULT_FOLDER, VARIABLE
+from blurfit.datasets.reading import VARIABLE
 from blurfit.datasets.uci import FOLDER
 from blurfit.errors import NotPrivateWarning
 from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
@@ -42,17 +42,13 @@ from blurfit.experiments.cohort import Population
 from blurfit.experiments.methods import INPUT, MOMENT, NO_PRIVACY
 from blurfit.experiments.rivals import ADASSP, EXACT_ADASSP, GRADIENT
 from blurfit.experiments.trials import Row
-from blurfit.learning.joint_sums import JointColumn, clean_sums, draw_joint_sums
-from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.simulation.entropy import Generator, generator_for
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.joint import sensitivity
-from blurfit.theory.public_weights import public_weights
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
 
 FloatArray = npt.NDArray[np.float64]
 
-PRIVATE_MEAN, JOINT = "private mean", "joint moments (linear Bayes)"
+PRIVATE_MEAN = "private mean"
 PUBLISHED_IHM, IHM, GAUSSMIX = "IHM", "IHM (exact)", "GaussMix (exact)"
 BOOSTED, BINAGG, TUKEY = "BoostedAdaSSP (20 rounds)", "BinAgg", "TukeyEM"
 GENERALISED = "objective (generalised)"
@@ -114,24 +110,9 @@ def private_mean(task: Task, generator: Generator) -> FloatArray:
     return weights
 
 
-def joint_moments(task: Task, generator: Generator) -> FloatArray:
-    """One wave of joint moments, read by linear Bayes; the noise as contributors' own adds up."""
-    p, root, mu = task.x.shape[1] - 1, math.sqrt(task.x.shape[1]), mu_of(task.epsilon, task.delta)
-    found = public_weights(["numeric"] * p, len(task.y), mu, neighbours=task.neighbours)
-    weights = [*found.features, found.target]
-    columns = [JointColumn(f"v{place}", weight) for place, weight in enumerate(weights)]
-    rows = np.column_stack([task.x[:, :-1] * root, task.y])
-    clean = clean_sums(columns, found.constant, rows)
-    deviation = sensitivity(found.constant, 1.0, task.neighbours) / mu
-    sums = draw_joint_sums(columns, found.constant, len(rows), clean, deviation, generator)
-    coefficients = linear_bayes(sums.submodel(columns[-1].name)).coefficients
-    return np.asarray(np.append(coefficients[1:], coefficients[0]) * root)
-
-
 OURS: dict[str, Line] = {
     MOMENT: fitted(MomentPerturbationRegressor),
     INPUT: fitted(InputPerturbationRegressor),
-    JOINT: joint_moments,
 }
 RIVAL_LINES: dict[str, Line] = {
     ADASSP: fitted(AdaSSPRegressor),
@@ -157,8 +138,10 @@ def _uci(name: str) -> tuple[FloatArray, FloatArray]:
 
 
 def _has_uci() -> bool:
-    folder = Path(os.environ.get(VARIABLE) or DEFAULT_FOLDER) / FOLDER
-    return all((folder / f"{name}.parquet").is_file() for name in UCI_SETS)
+    place = os.environ.get(VARIABLE)
+    return bool(place) and all(
+        (Path(str(place)) / FOLDER / f"{name}.parquet").is_file() for name in UCI_SETS
+    )
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ whose promise is the paper's: for zeroing one out, and not proved.
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,17 +21,12 @@ from blurfit.baselines import (
 from blurfit.baselines.normals import exponential_in_norm, gaussian
 from blurfit.baselines.output import forecast_ridge, into_ball, sensitivity
 from blurfit.baselines.risk import LogisticRisk, SquaredRisk
-from blurfit.estimators import (
-    InputPerturbationClassifier,
-    InputPerturbationRegressor,
-    MomentPerturbationClassifier,
-    MomentPerturbationRegressor,
-)
+from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
 from blurfit.experiments.cohort import Population, WindowSums
-from blurfit.learning.learner import weights_of
-from blurfit.learning.statistics import Statistics
+from blurfit.model.learner import moments_of
 from blurfit.simulation.entropy import Generator
-from blurfit.simulation.sampler import clean_sums, sampler_for
+from blurfit.simulation.sampler import sampler_for, totals_of_products
+from blurfit.simulation.weights import weights_of
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -65,32 +61,38 @@ def agreement(
     line: str, population: Population, promise: Promise, n: int, *, label: bool, **terms: Any
 ) -> Agreement:
     """The contract of input or moment perturbation with an estimator's own defaults."""
-    families: dict[tuple[bool, bool], type[Any]] = {
-        (False, True): MomentPerturbationRegressor,
-        (True, True): MomentPerturbationClassifier,
-        (False, False): InputPerturbationRegressor,
-        (True, False): InputPerturbationClassifier,
-    }
-    if line == PUBLISHED_INPUT:
-        terms = {"rule": "published", **terms}
-    family = families[label, line == MOMENT]
-    estimator = family(epsilon=promise.epsilon, delta=promise.delta, **terms)
-    contract: Agreement = estimator.agreement_for(
-        population.label_schema if label else population.schema, n
-    )
-    return contract
+    schema = population.label_schema if label else population.schema
+    given: dict[str, Any] = {"epsilon": promise.epsilon, "delta": promise.delta, "quorum": n}
+    if line != MOMENT:
+        facts = PublicFacts(schema.dimension, n, promise.epsilon, promise.delta, label=label)
+        given |= {"mechanism": "input", "weight_bound": facts.ball()}
+        given |= {"rule": "published"} if line == PUBLISHED_INPUT else {"split": DEFAULT_SPLIT}
+    return _proposed(schema, **(given | terms))
+
+
+_proposed = lru_cache(maxsize=64)(Agreement.propose)  # trials repeat it, and it reads no data
 
 
 def from_sums(
-    contract: Agreement, sums: Statistics, ridge: float | None, generator: Generator
+    contract: Agreement, sums: WindowSums, ridge: float | None, generator: Generator, *, label: bool
 ) -> FloatArray:
-    """Blur the sums as the contract says, and minimise; `ridge` adds to what the line has itself.
+    """Blur the sums as the contract says, and learn: weights of x.
 
-    A ridge of input perturbation is its Ω = ½·ridge·‖w‖², which the theorem allows.
+    Without a ridge, what would be published. A ridge of input perturbation is its Ω =
+    ½·ridge·‖w‖², which the theorem allows; for joint moments it takes the place of shrinkage, and
+    leaves the intercept free.
     """
-    clean = clean_sums(contract.loss, sums.count, sums.gram, sums.moment)
-    blurred = sampler_for(contract.calibration, clean).draw(generator)
-    return weights_of(replace(contract, l2=contract.l2 + (ridge or 0.0)), blurred)
+    clean = totals_of_products(contract, sums.count, sums.products(label=label))
+    drawn = sampler_for(contract, clean).draw(generator)
+    if ridge is None:
+        (weights,) = weights_of(contract, drawn)
+    elif contract.objective is None:
+        each = ridge / (sums.count * sums.scale**2)  # of a person, for weights of v
+        (weights,) = moments_of(contract, drawn).fit(ridge=each).weights
+    else:
+        objective = replace(contract.objective, l2=contract.objective.l2 + ridge)
+        (weights,) = weights_of(replace(contract, objective=objective), drawn)
+    return np.append(weights[1:], weights[0]) / sums.scale
 
 
 def constant(population: Population, sums: WindowSums, *, label: bool) -> FloatArray:

@@ -157,7 +157,8 @@ def release_files(
 
 def _refuse_a_second(release: Release, plan: Plan) -> None:
     """From submissions that something was released from, allow that very release alone."""
-    if plan.marks and (release.model is None or plan.marks != {release.mark()}):
+    shown = release.model or release.moments
+    if plan.marks and (shown is None or plan.marks != {release.mark()}):
         raise ConflictError(
             "A model has been published from some of these submissions before they were exported, "
             "and these files together are not the same people. A second release would give away "

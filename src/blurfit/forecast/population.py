@@ -2,7 +2,7 @@
 
 A forecast needs no secret. Public microdata, a generated table or an assumed spectrum say well
 enough how features and target hang together; whoever really takes part is then a random sample. For
-n people of a population with second moments M = E[zzᵀ], z = (x, y), the sums are
+n people of a population with second moments M = E[zzᵀ], z = (1, v), the sums are
 
     n ≤ 2¹⁴:  Σ zzᵀ of n rows drawn with replacement, itself;
     beyond:   n·M + √n·D,  D = m^{−½} Σ g_i(z_i z_iᵀ − M) over m public rows, g_i standard normal.
@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Binary, Categorical, Numeric
+from blurfit.schema.joint import columns_of, values
 from blurfit.schema.schema import Schema
 from blurfit.validate import finite, inside_unit_interval, whole
 
@@ -33,29 +34,28 @@ ROWS_GENERATED = 2**15
 
 @dataclass(frozen=True, eq=False)
 class CollectionSums:
-    """Σxxᵀ (K, d, d) and Σyx (K, d) of K collections, each of `count` people."""
+    """Σ(1, v)(1, v)ᵀ of K collections, each of `count` people: (K, 1 + k, 1 + k)."""
 
     count: int
-    gram: FloatArray
-    moment: FloatArray
+    products: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Encoded public rows (x, y), their second moments, and the units of their target.
+    """Public rows (1, v), v the columns of every question, the target's last, and their moments.
 
-    `unit` is what an encoded 1 of the target is in its own units (half its range), or 1 for labels.
+    The columns are those that joint moments blur (`blurfit.schema.joint`), and all that either
+    mechanism sends follows from them. `unit` is what 1 of the target's column is in its own units
+    (half its range), or 1 for labels and classes. The last `outputs` columns are the target's: one,
+    or one for each class.
     """
 
     name: str
-    features: FloatArray
-    target: FloatArray
-    gram: FloatArray  # E[xxᵀ], of all rows
-    moment: FloatArray  # E[yx]
-    energy: float  # E[y²]
-    mean: float  # E[y]
+    rows: FloatArray
+    products: FloatArray  # E[(1, v)(1, v)ᵀ], of all rows
+    outputs: int
     unit: float
-    is_label: bool
+    is_label: bool  # or classes: errors are shares of mistakes
 
     @classmethod
     def of_table(cls, schema: Schema, table: Any, name: str = "public data") -> "Population":
@@ -64,28 +64,23 @@ class Population:
         >>> from blurfit.schema.schema import Numeric, Schema
         >>> schema = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 200_000))
         >>> people = Population.of_table(schema, {"age": [20, 70], "income": [2e4, 6e4]})
-        >>> people.dimension, people.unit
+        >>> people.columns, people.unit
         (2, 100000.0)
         """
-        x, y = (np.asarray(part) for part in schema.encode(table))
-        return cls.of_rows(schema, np.atleast_2d(x), np.atleast_1d(y), name)
+        return cls.of_values(schema, np.atleast_2d(values(schema, table)), name)
 
     @classmethod
-    def of_rows(cls, schema: Schema, x: FloatArray, y: FloatArray, name: str) -> "Population":
-        """From encoded rows: ‖x‖ ≤ 1 and |y| ≤ 1."""
-        rows = len(x)
-        kept = slice(0, MOST_ROWS)
-        unit = schema.target.width / 2 if isinstance(schema.target, Numeric) else 1.0
+    def of_values(cls, schema: Schema, v: FloatArray, name: str) -> "Population":
+        """From the columns of all questions: |v| ≤ 1."""
+        rows = np.column_stack([np.ones(len(v)), v])
+        numeric = isinstance(schema.target, Numeric)
         return cls(
             name=name,
-            features=np.ascontiguousarray(x[kept]),
-            target=np.ascontiguousarray(y[kept]),
-            gram=x.T @ x / rows,
-            moment=x.T @ y / rows,
-            energy=float(y @ y) / rows,
-            mean=float(y.mean()),
-            unit=unit,
-            is_label=schema.is_label,
+            rows=np.ascontiguousarray(rows[:MOST_ROWS]),
+            products=rows.T @ rows / len(rows),
+            outputs=len(columns_of(schema.target)),
+            unit=schema.target.width / 2 if isinstance(schema.target, Numeric) else 1.0,
+            is_label=not numeric,
         )
 
     @classmethod
@@ -100,65 +95,92 @@ class Population:
         inside_unit_interval(explained=explained)
         generator = np.random.default_rng(seed)
         table = {column.name: _values(column, generator) for column in schema.features}
-        x = schema.encode_features(table)
-        y = _target(x - x.mean(axis=0), explained, schema.is_label, generator)
-        return cls.of_rows(schema, x, y, f"generated (R² = {explained:g})")
+        return cls._explained(schema, table, explained, generator, "generated")
 
     @classmethod
     def of_spectrum(
         cls, schema: Schema, spectrum: Sequence[float], *, explained: float = 0.3, seed: int = 0
     ) -> "Population":
-        """People of whom only the eigenvalues of E[xxᵀ] are assumed: x_j = ±√λ_j, at random."""
+        """People of whom only the second moments λ of the numbers are assumed: v_j = ±√λ_j, each
+        sign at random, beside truth values and levels that are equally likely.
+        """
         inside_unit_interval(explained=explained)
         finite(**{f"spectrum[{place}]": value for place, value in enumerate(spectrum)})
-        values = np.asarray(spectrum, dtype=np.float64)
-        if len(values) != schema.dimension or (values <= 0).any() or values.sum() > 1 + 1e-9:
+        numbers = [feature for feature in schema.features if isinstance(feature, Numeric)]
+        if len(spectrum) != len(numbers) or not all(0 < moment <= 1 for moment in spectrum):
             raise InvalidValueError(
-                f"Expected spectrum={list(spectrum)} to be {schema.dimension} numbers > 0, one for "
-                "each encoded column, which sum to at most 1: encoded records lie in the unit ball."
+                f"Expected spectrum={list(spectrum)} to be {len(numbers)} numbers > 0 of at most "
+                "1, E[v²] of each numeric feature, which is scaled to v in [−1, 1]."
             )
         generator = np.random.default_rng(seed)
-        signs = generator.choice([-1.0, 1.0], (ROWS_GENERATED, schema.dimension))
-        x = signs * np.sqrt(values)
-        y = _target(x, explained, schema.is_label, generator)
-        return cls.of_rows(schema, x, y, f"assumed spectrum (R² = {explained:g})")
+        table = {column.name: _values(column, generator) for column in schema.features}
+        for column, moment in zip(numbers, spectrum, strict=True):
+            signs = generator.choice([-1.0, 1.0], ROWS_GENERATED)
+            table[column.name] = column.centre + column.width / 2 * np.sqrt(moment) * signs
+        return cls._explained(schema, table, explained, generator, "assumed spectrum")
+
+    @classmethod
+    def _explained(
+        cls,
+        schema: Schema,
+        table: dict[str, Any],
+        explained: float,
+        generator: np.random.Generator,
+        name: str,
+    ) -> "Population":
+        x = values(schema, table, [feature.name for feature in schema.features])
+        y = _target(schema, x, explained, generator)
+        return cls.of_values(schema, np.column_stack([x, y]), f"{name} (R² = {explained:g})")
 
     @property
-    def dimension(self) -> int:
-        """d, the number of weights."""
-        return len(self.moment)
+    def columns(self) -> int:
+        """How many columns a record has, the target's among them."""
+        return len(self.products) - 1
 
     def error(self, weights: FloatArray) -> FloatArray:
-        """The error of models (K, d) on the population.
+        """The error of models of (1, v) on the population: (K, 1 + features), or (K, outputs, …).
 
         For a number the root mean squared error in its own units, from second moments alone:
         E[(y − w·x)²] = E[y²] − 2w·E[yx] + wᵀE[xxᵀ]w. For a label the share of rows that sign(w·x)
-        gets wrong.
+        gets wrong, for classes the share in which the largest score is not the row's own class.
         """
-        w = np.atleast_2d(weights)
+        w = np.asarray(weights).reshape(-1, self.outputs, len(self.products) - self.outputs)
+        features, target = self.rows[:, : -self.outputs], self.rows[:, -self.outputs :]
+        if self.outputs > 1:
+            scores = np.einsum("ni,koi->nko", features, w)
+            right = scores.argmax(axis=2) == target.argmax(axis=1)[:, None]
+            return np.asarray(1 - right.mean(axis=0))
         if self.is_label:
-            likely = self.features @ w.T > 0
-            return np.asarray((likely != (self.target > 0)[:, None]).mean(axis=0))
-        quadratic = np.einsum("ki,ij,kj->k", w, self.gram, w)
-        squared = self.energy - 2 * w @ self.moment + quadratic
+            likely = features @ w[:, 0].T > 0
+            return np.asarray((likely != (target > 0)).mean(axis=0))
+        residual = np.column_stack([-w[:, 0], np.ones(len(w))])
+        squared = np.einsum("ki,ij,kj->k", residual, self.products, residual)
         return np.asarray(self.unit * np.sqrt(np.maximum(squared, 0.0)))
 
     @property
     def constant(self) -> float:
         """The error of the best constant: what a model must beat to be worth anything."""
+        mean, square = self.products[0, -self.outputs :], self.products[-1, -1]
+        if self.outputs > 1:
+            return float(1 - mean.max())
         if self.is_label:
-            share = float((self.target > 0).mean())
+            share = float((mean[0] + 1) / 2)
             return min(share, 1 - share)
-        return float(self.unit * np.sqrt(max(0.0, self.energy - self.mean**2)))
+        return float(self.unit * np.sqrt(max(0.0, square - mean[0] ** 2)))
 
     @property
     def best(self) -> float:
         """The error of the linear model from the whole population, without privacy."""
-        return float(self.error(_least_squares(self.gram[None], self.moment[None]))[0])
+        return float(self.without_privacy(CollectionSums(1, self.products[None]))[0])
 
     def without_privacy(self, sums: CollectionSums) -> FloatArray:
-        """The errors of the models from the unblurred sums."""
-        return self.error(_least_squares(sums.gram, sums.moment))
+        """The errors of the models from the unblurred sums: of the shortest minimisers, so that a
+        direction which nobody shows gets no weight.
+        """
+        split = len(self.products) - self.outputs
+        inverse = np.linalg.pinv(sums.products[:, :split, :split], rcond=1e-10, hermitian=True)
+        weights = np.einsum("kij,kjo->koi", inverse, sums.products[:, :split, split:])
+        return self.error(weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +189,7 @@ class Samples:
 
     population: Population
     draws: int
-    gram_deviation: FloatArray  # D, the part that belongs to xxᵀ
-    moment_deviation: FloatArray
+    deviation: FloatArray  # D, of each
     seed: int
 
     @classmethod
@@ -176,38 +197,27 @@ class Samples:
         """Draw the K deviations D."""
         whole(draws=draws)
         generator = np.random.default_rng([seed, 1])
-        x, y = population.features, population.target
-        rows, d = x.shape
-        z = np.column_stack([x, y])
-        centre = z.T @ z / rows
-        gram, moment = np.empty((draws, d, d)), np.empty((draws, d))
+        z = population.rows
+        centre = z.T @ z / len(z)
+        found = np.empty((draws, *centre.shape))
         for place in range(draws):
-            g = generator.standard_normal((rows, 1))
-            deviation = (z.T @ (z * g) - g.sum() * centre) / np.sqrt(rows)
-            gram[place], moment[place] = deviation[:d, :d], deviation[:d, d]
-        return cls(population, draws, gram, moment, seed)
+            g = generator.standard_normal((len(z), 1))
+            found[place] = (z.T @ (z * g) - g.sum() * centre) / np.sqrt(len(z))
+        found[:, 0, 0] = 0.0  # how many people there are is not left to chance
+        return cls(population, draws, found, seed)
 
     def at(self, contributors: int) -> CollectionSums:
         """The sums of K collections of so many people."""
         whole(contributors=contributors)
         n, people = contributors, self.population
         if n > DRAWN_ONE_BY_ONE:
-            gram = n * people.gram + np.sqrt(n) * self.gram_deviation
-            moment = n * people.moment + np.sqrt(n) * self.moment_deviation
-            return CollectionSums(n, gram, moment)
+            return CollectionSums(n, n * people.products + np.sqrt(n) * self.deviation)
         generator = np.random.default_rng([self.seed, 2, n])
-        gram, moment = np.empty_like(self.gram_deviation), np.empty_like(self.moment_deviation)
+        products = np.empty_like(self.deviation)
         for place in range(self.draws):
-            chosen = generator.integers(0, len(people.target), n)
-            x, y = people.features[chosen], people.target[chosen]
-            gram[place], moment[place] = x.T @ x, y @ x
-        return CollectionSums(n, gram, moment)
-
-
-def _least_squares(gram: FloatArray, moment: FloatArray) -> FloatArray:
-    """The shortest minimisers: a direction that nobody shows gets no weight."""
-    inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
-    return np.asarray(np.einsum("kij,kj->ki", inverse, moment))
+            z = people.rows[generator.integers(0, len(people.rows), n)]
+            products[place] = z.T @ z
+        return CollectionSums(n, products)
 
 
 def _values(column: Any, generator: np.random.Generator) -> npt.NDArray[Any]:
@@ -221,11 +231,12 @@ def _values(column: Any, generator: np.random.Generator) -> npt.NDArray[Any]:
 
 
 def _target(
-    x: FloatArray, explained: float, label: bool, generator: np.random.Generator
+    schema: Schema, x: FloatArray, explained: float, generator: np.random.Generator
 ) -> FloatArray:
     """y = 0.3·(√R²·signal + √(1 − R²)·noise) in [−1, 1], each of variance 1; for a label its
-    sign.
+    sign, for K classes which K-th of the people one is in, by y.
     """
+    x = x - x.mean(axis=0)
     spread = x.std(axis=0)
     varying = spread > 0
     if not varying.any():
@@ -235,4 +246,8 @@ def _target(
     signal = (signal - signal.mean()) / signal.std()
     noise = generator.standard_normal(len(x))
     latent = np.sqrt(explained) * signal + np.sqrt(1 - explained) * noise
-    return np.where(latent > 0, 1.0, -1.0) if label else np.clip(0.3 * latent, -1.0, 1.0)
+    if isinstance(schema.target, Categorical):
+        classes = len(schema.target.levels)
+        place = latent.argsort().argsort() * classes // len(latent)
+        return np.asarray(np.eye(classes)[place])
+    return np.where(latent > 0, 1.0, -1.0) if schema.is_label else np.clip(0.3 * latent, -1.0, 1.0)

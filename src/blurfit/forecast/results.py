@@ -4,8 +4,8 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from blurfit.agreement.terms import Mechanism
 from blurfit.forecast import TOLERANCE
-from blurfit.theory.calibration import Mechanism
 from blurfit.validate import positive
 
 LEVEL = 0.9  # of the band
@@ -87,11 +87,21 @@ class Forecast:
         share = (excess[0] - math.log(tolerance)) / (excess[0] - excess[1])
         return math.ceil(math.exp(sizes[0] + share * (sizes[1] - sizes[0])))
 
+    def explained(self, outlook: Outlook) -> float:
+        """The share of the target's variance that the published model would explain: the R² to
+        expect, 1 − error²/constant²; for labels the share of the constant's mistakes that it
+        avoids.
+
+        Below 0 if always guessing the same is better.
+        """
+        ratio = outlook.error / self.constant
+        return 1 - (ratio if self.is_label else ratio**2)
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON; what is not known is None."""
         rows = [
             {name: _plain(value) for name, value in asdict(one).items()}
-            | {"ratio": _plain(one.ratio)}
+            | {"ratio": _plain(one.ratio), "explained": _plain(self.explained(one))}
             for one in self.outlooks
         ]
         return {

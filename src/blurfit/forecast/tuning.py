@@ -1,11 +1,12 @@
 """The best free terms of an agreement, from public knowledge alone.
 
-Some terms cost no privacy to choose, as long as no record of the collection is read: the weight
-bound η, the split of ε, the balance τ of the noise between p and qqᵀ, the share of a local budget
-that q gets, and the ridge l2. `calibrate` chooses by worst-case bounds; here the forecast itself
-chooses, on people like those who are publicly known. All candidates meet the same luck (common
-random numbers), and the winner is compared with the defaults on fresh luck: it is kept only if it
-is better there too.
+Some terms cost no privacy to choose, as long as no record of the collection is read. For `moment`
+these are the public weights: the constant's, the target's, and those of numbers against those of
+other features. For `input` they are the weight bound η, the split of ε, the share of a local budget
+that q gets, and the ridge l2. Defaults follow from worst-case bounds and public proxies; here the
+forecast itself chooses, on people like those who are publicly known. All candidates meet the same
+luck (common random numbers), and the winner is compared with the defaults on fresh luck: it is kept
+only if it is better there too.
 """
 
 import math
@@ -17,13 +18,15 @@ import numpy as np
 from scipy.special import expit, logit
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.terms import Mechanism
 from blurfit.errors import BlurfitError, InfeasibleError
 from blurfit.forecast.population import Population, Samples
 from blurfit.forecast.results import Outlook
 from blurfit.forecast.sweep import fitting, outlook, propose_terms
 from blurfit.progress import Progress, silent
-from blurfit.schema.schema import Schema
-from blurfit.theory.calibration import InputCalibration, Mechanism
+from blurfit.schema.joint import questions
+from blurfit.schema.schema import Numeric, Schema
+from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.simplex import Point, descend
 from blurfit.validate import one_of
 
@@ -40,7 +43,7 @@ class Advice:
     `terms` is empty.
     """
 
-    terms: dict[str, float]
+    terms: dict[str, Any]
     before: Outlook
     after: Outlook
 
@@ -60,8 +63,8 @@ def advise(
 ) -> Advice:
     """The terms that minimise the expected error (or, goal="upper", the band's upper end).
 
-    What is in `terms` is fixed. Searched are l2 and `balance` for moment; l2, `weight_bound`,
-    `split` and, with a local target, `local_share` for input.
+    What is in `terms` is fixed. Searched are `constant` and `weights` for moment; l2,
+    `weight_bound`, `split` and, with a local target, `local_share` for input.
     """
     one_of(GOALS, goal=goal)
     fixed = dict(terms or {})
@@ -69,28 +72,31 @@ def advise(
     luck = [Samples.of(fitting(schema, population), DRAWS, seed + k) for k in range(2)]
     sums = [samples.at(contributors) for samples in luck]
 
-    def look(extra: Mapping[str, float], fresh: bool) -> Outlook:
+    def look(extra: Mapping[str, Any], fresh: bool) -> Outlook:
         asked = propose_terms(schema, mechanism, epsilon, local_epsilon, fixed | dict(extra))
         return outlook(schema, luck[fresh], sums[fresh], asked)
 
     asked = propose_terms(schema, mechanism, epsilon, local_epsilon, fixed)
     default = Agreement.propose(schema, quorum=contributors, **asked)
-    start = {name: value for name, value in _start(default).items() if name not in fixed}
+    start = {name: value for name, value in _start(default).items() if _owner(name) not in fixed}
     if local_epsilon is None:
         start.pop("local_share", None)
+    if not start:
+        raise InfeasibleError(f"Every free term of {mechanism!r} is fixed: nothing is left to try.")
+
+    def chosen(point: Point) -> dict[str, Any]:
+        return _as_terms(default, _read(start, point))
 
     def value(point: Point) -> float:
         progress()
         try:
-            seen = look(_read(start, point), fresh=False)
+            seen = look(chosen(point), fresh=False)
         except BlurfitError:
             return math.inf
         missing = math.isnan(seen.error) or seen.refused > 0
         return math.inf if missing else math.log(float(getattr(seen, goal)))
 
-    found = _read(
-        start, descend(value, _write(start), steps=EVALUATIONS, reach=0.6, tolerance=0.02)
-    )
+    found = chosen(descend(value, _write(start), steps=EVALUATIONS, reach=0.6, tolerance=0.02))
     before, after = look({}, fresh=True), look(found, fresh=True)
     if math.isnan(before.error) and math.isnan(after.error):
         raise InfeasibleError(
@@ -103,17 +109,42 @@ def advise(
 
 
 def _start(agreement: Agreement) -> dict[str, float]:
-    """Where to begin: what the calibration chose, and a ridge of a twentieth of the noise."""
-    calibration, d = agreement.calibration, agreement.dimension
-    setting = calibration.setting
+    """Where to begin: the defaults, and for `input` a ridge of a twentieth of the noise."""
+    calibration = agreement.calibration
     if not isinstance(calibration, InputCalibration):
-        edge = calibration.sigma_m * math.sqrt(2 * d)
-        return {"balance": calibration.balance, "l2": 0.05 * edge}
+        assert agreement.weights is not None
+        found = {"constant": agreement.weights.constant, _TARGET: agreement.weights.columns[-1]}
+        kinds = {isinstance(one, Numeric) for one in agreement.schema.features}
+        return found | ({_NUMBERS: 1.0} if len(kinds) > 1 else {})
+    d, setting = agreement.schema.dimension, calibration.setting
     edge = calibration.sigma_u**2 * math.sqrt(2 * d / setting.quorum) + calibration.sigma_u
     found = {"weight_bound": setting.ball, "split": calibration.split or 0.2, "l2": 0.05 * edge}
     reach = 2 * math.sqrt(setting.quorum) * setting.q_bound / calibration.sigma_u
     share = (reach / calibration.local.mu) ** 2
     return found | {"local_share": min(max(share, 0.01), 0.99)}
+
+
+# Of the weights, only ratios matter: those of the other features stay as they are.
+_TARGET, _NUMBERS = "weight of the target", "numbers over other features"
+
+
+def _owner(name: str) -> str:
+    """The term that what is searched belongs to."""
+    return "weights" if name in (_TARGET, _NUMBERS) else name
+
+
+def _as_terms(default: Agreement, found: dict[str, float]) -> dict[str, Any]:
+    """What was found as terms of `Agreement.propose`: a weight for each question."""
+    if default.weights is None or not {_TARGET, _NUMBERS} & set(found):
+        return dict(found)
+    asked = questions(default.schema)
+    weights = {
+        one.name: weight * (found.get(_NUMBERS, 1.0) if isinstance(one, Numeric) else 1.0)
+        for one, weight in zip(asked, default.weights.columns, strict=True)
+    }
+    weights[asked[-1].name] = found.pop(_TARGET)
+    found.pop(_NUMBERS, None)
+    return found | {"weights": {name: float(f"{value:.3g}") for name, value in weights.items()}}
 
 
 _SHARES = ("split", "local_share")

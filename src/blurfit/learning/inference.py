@@ -81,8 +81,8 @@ class Inference:
     """A linear model of one target with its uncertainty, in units of the columns v and of y.
 
     `coefficients` are of (1, v), the constant first. `sampling` and `privacy` are the two parts of
-    their covariance. `r_squared` and `residual_variance` are corrected for the noise; `condition`
-    is κ.
+    their covariance. `r_squared` and `residual_variance` are corrected for the noise, and
+    None for a curve, which has no such numbers; `condition` is κ.
     """
 
     names: tuple[str, ...]
@@ -90,8 +90,8 @@ class Inference:
     coefficients: FloatArray
     sampling: FloatArray
     privacy: FloatArray
-    residual_variance: float
-    r_squared: float
+    residual_variance: float | None
+    r_squared: float | None
     condition: float
     uneven: bool
 
@@ -140,6 +140,11 @@ class Inference:
 
         The residual is taken as Gaussian. That counts as sampling error.
         """
+        if self.residual_variance is None:
+            raise InfeasibleError(
+                "A curve, and a model with public rows, tells no residual variance, so there is no "
+                "interval for one person. Ask for mean_response."
+            )
         mean = self.mean_response(values, confidence)
         sampling = mean.sampling_error**2 + self.residual_variance
         return self._estimate("prediction", mean.value, sampling, mean.privacy_error**2, confidence)

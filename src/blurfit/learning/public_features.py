@@ -37,7 +37,12 @@ from blurfit.validate import one_of
 
 Family = Literal["logistic", "poisson", "linear"]
 FAMILIES: tuple[Family, ...] = ("logistic", "poisson", "linear")
-_SPREADS = np.geomspace(0.01, 30.0, 9)  # s², the variance of the linear predictor; a choice
+# s², the variance of the linear predictor: a choice for curves; a number in [−1, 1] has at most 1.
+_SPREADS: dict[Family, FloatArray] = {
+    "logistic": np.geomspace(0.01, 30.0, 9),
+    "poisson": np.geomspace(0.01, 30.0, 9),
+    "linear": np.geomspace(0.001, 0.5, 9),
+}
 _STEPS = 30
 _LARGEST_PREDICTOR = 30.0
 
@@ -113,7 +118,7 @@ def fit_with_public_rows(
     start, prior = _prior(design, q, moment, family)
     logs, means, spreads = [], [], []
     w = start
-    for spread in _SPREADS:
+    for spread in _SPREADS[family]:
         w, log = _most_probable(problem, start, prior(spread), noise, w)
         logs.append(log)
         means.append(w)

@@ -59,29 +59,11 @@ class Regulariser(Protocol):
 
 
 @dataclass(frozen=True)
-class L1:
-    """Ω(w) = strength·‖w‖₁, whose prox shrinks each weight towards zero and stops there."""
-
-    strength: float
-
-    def __post_init__(self) -> None:
-        validate.nonnegative(strength=self.strength)
-
-    def value(self, weights: FloatArray, /) -> float:
-        """strength·Σ|wⱼ|."""
-        return self.strength * float(np.abs(weights).sum())
-
-    def prox(self, point: FloatArray, step: float, /) -> FloatArray:
-        """sign(vⱼ)·max(|vⱼ| − step·strength, 0)."""
-        return _shrink(point, step * self.strength)
-
-
-@dataclass(frozen=True)
 class ElasticNet:
-    """Ω(w) = l1·‖w‖₁ + ½·l2·‖w‖²: as L1, with correlated features sharing their weight."""
+    """Ω(w) = l1·‖w‖₁ + ½·l2·‖w‖²: l1 makes weights 0, l2 lets correlated features share theirs."""
 
     l1: float
-    l2: float
+    l2: float = 0.0
 
     def __post_init__(self) -> None:
         validate.nonnegative(l1=self.l1, l2=self.l2)
@@ -91,9 +73,9 @@ class ElasticNet:
         return self.l1 * float(np.abs(weights).sum()) + 0.5 * self.l2 * float(weights @ weights)
 
     def prox(self, point: FloatArray, step: float, /) -> FloatArray:
-        """The prox of L1, divided by 1 + step·l2 (complete the square)."""
-        shrunk: FloatArray = _shrink(point, step * self.l1) / (1.0 + step * self.l2)
-        return shrunk
+        """sign(vⱼ)·max(|vⱼ| − step·l1, 0)/(1 + step·l2): shrunk towards 0, where it stops."""
+        shrunk = np.sign(point) * np.maximum(np.abs(point) - step * self.l1, 0.0)
+        return np.asarray(shrunk / (1.0 + step * self.l2))
 
 
 def prox_in_ball(
@@ -239,8 +221,3 @@ def _extrapolate(past: deque[tuple[FloatArray, FloatArray]]) -> FloatArray:
     mixture = np.linalg.lstsq(steps, g, rcond=1e-12)[0]
     following: FloatArray = s + g - (points + steps) @ mixture
     return following
-
-
-def _shrink(point: FloatArray, threshold: float) -> FloatArray:
-    shrunk: FloatArray = np.sign(point) * np.maximum(np.abs(point) - threshold, 0.0)
-    return shrunk

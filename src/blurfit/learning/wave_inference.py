@@ -42,7 +42,14 @@ class WaveEstimates:
     """Coefficients of (1, v) without shrinkage, with the covariance of their error."""
 
     coefficients: FloatArray
-    covariance: FloatArray
+    sampling: FloatArray
+    privacy: FloatArray
+    condition: float  # κ
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Of the coefficients, with both parts: the sampling of people, and the noise."""
+        return self.sampling + self.privacy
 
     @property
     def standard_errors(self) -> FloatArray:
@@ -66,7 +73,8 @@ def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> WaveEstima
     read = step_sums(chart, sums)
     values = np.linalg.eigvalsh(read.gram)
     least, blur = float(values[0]), sums.deviation**2 / 2
-    if least <= 0 or blur * (float(np.sum(1 / values)) + 1 / least) / least >= MOST_NOISE:
+    condition = blur * (float(np.sum(1 / values)) + 1 / least) / least if least > 0 else math.inf
+    if condition >= MOST_NOISE:
         raise InfeasibleError(
             "The noise rules the sums of this wave, so no errors are told; collect more people, or "
             "allow a larger epsilon."
@@ -81,10 +89,14 @@ def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> WaveEstima
             f"The last step changed scores by {change:.2g}, more than {LONGEST_STEP}: one step is "
             "not enough for honest errors; plan another Newton wave."
         )
-    middle = read.dispersion * read.gram + read.linear_variance * np.eye(len(theta))
-    middle += read.noise.sandwich(np.outer(theta, theta))
+    noise = read.linear_variance * np.eye(len(theta))
+    noise += read.noise.sandwich(np.outer(theta, theta))
     back = np.linalg.inv(coordinates(chart))
     whole = back @ inverse
-    covariance = whole @ middle @ whole.T
-    start = on_curve(belief).coefficients
-    return WaveEstimates(start + back @ theta, (covariance + covariance.T) / 2)
+    sampling, privacy = (whole @ one @ whole.T for one in (read.dispersion * read.gram, noise))
+    return WaveEstimates(
+        on_curve(belief).coefficients + back @ theta,
+        (sampling + sampling.T) / 2,
+        (privacy + privacy.T) / 2,
+        condition,
+    )

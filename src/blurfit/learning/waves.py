@@ -180,15 +180,26 @@ def next_map(belief: Belief, kind: StageKind, count: int, mu: float) -> WaveMap:
     if kind == "residual" and not belief.line:
         raise InvalidValueError("Expected residual waves before Newton's, got one after.")
     matrix = np.tril(np.linalg.inv(np.linalg.cholesky(at.spread)))
-    white = Whitening(at.mean, matrix, at.coefficients[1:], float(at.coefficients[0]))
+    beta = rounded(at.coefficients)
+    white = Whitening(rounded(at.mean), rounded(matrix), beta[1:], float(beta[0]))
     if kind == "residual":
-        radius = radius_of(count, mu, white.dimension)
-        return ResidualMap(white, radius, at.scale, residual_bound_of(radius))
+        radius = float(rounded(np.array(radius_of(count, mu, white.dimension))))
+        scale = float(rounded(np.array(at.scale)))
+        return ResidualMap(white, radius, scale, residual_bound_of(radius))
     if at.task == "label":
         return NewtonMap(white, LogisticNewton())
     if at.count_bound is None:
         raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
     return NewtonMap(white, PoissonNewton(at.count_bound))
+
+
+def rounded(numbers: FloatArray) -> FloatArray:
+    """Each number in 24 bits: what earlier waves taught is far less certain, machines agree on it,
+    and nobody who announces a map has bits to spare in which something else could be written.
+    """
+    mantissa, exponent = np.frexp(numbers)
+    found: FloatArray = np.ldexp(np.rint(mantissa * 2.0**24) / 2.0**24, exponent)
+    return found
 
 
 def learn_wave(belief: Belief, chart: WaveMap, sums: WaveSums) -> Belief:

@@ -1,6 +1,6 @@
 """The published model for other tools: a scikit-learn pipeline, and ONNX.
 
-Both take raw records in the schema's columns and do what `PublishedModel.predict` does, public
+Both take raw records in the model's columns and do what `PublishedModel.predict` does, public
 bounds and clipping included. What leaves here is the same weights: exporting is post-processing.
 """
 
@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer  # type: ignore[import-untyped]
-from sklearn.linear_model import LinearRegression, LogisticRegression  # type: ignore[import-untyped]
+from sklearn.linear_model import (  # type: ignore[import-untyped]
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+)
 from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
 from sklearn.preprocessing import (  # type: ignore[import-untyped]
     MinMaxScaler,
@@ -16,8 +20,8 @@ from sklearn.preprocessing import (  # type: ignore[import-untyped]
 )
 
 from blurfit.errors import BlurfitError
+from blurfit.schema.joint import question
 from blurfit.schema.schema import Categorical, Numeric
-from blurfit.theory.losses import LogisticLoss
 
 if TYPE_CHECKING:
     from blurfit.model.published import PublishedModel  # which imports this module when asked to
@@ -26,11 +30,13 @@ if TYPE_CHECKING:
 def to_sklearn(model: "PublishedModel") -> Pipeline:
     """A fitted pipeline: columns to [−1, 1] by their public bounds, then a linear model.
 
-    It takes a pandas DataFrame with the schema's columns. A number is predicted in its own units.
-    For a label the probabilities follow the logistic curve whose slope at ½ is that of
-    `predict_proba`; away from ½ they are only as good as that curve.
+    It takes a pandas DataFrame with the model's columns, and predicts what the model does: a number
+    in its own units, a label as False or True, a class by its word. Probabilities are the model's
+    own where its link is logistic. Where it is linear they follow the logistic curve (for classes,
+    the softmax) whose slope is that of `predict_proba` where all are equally likely; elsewhere they
+    are only as good as that curve.
     """
-    features = model.agreement.schema.features
+    features = _features(model)
     columns = ColumnTransformer(
         [(feature.name, _scaler(feature), [feature.name]) for feature in features],
         verbose_feature_names_out=False,
@@ -58,10 +64,14 @@ def to_onnx(model: "PublishedModel") -> bytes:
             if isinstance(feature, Categorical)
             else FloatTensorType([None, 1]),
         )
-        for feature in model.agreement.schema.features
+        for feature in _features(model)
     ]
     graph: bytes = convert(to_sklearn(model), initial_types=inputs).SerializeToString()
     return graph
+
+
+def _features(model: "PublishedModel") -> list[Any]:
+    return [question(model.agreement.schema, name) for name in model.features]
 
 
 def _scaler(feature: Any) -> Any:
@@ -91,25 +101,33 @@ def _corners(features: Any) -> Any:
     return pd.DataFrame(corners)
 
 
-def _linear(model: "PublishedModel") -> LinearRegression | LogisticRegression:
-    """The weights on columns in [−1, 1]: divided by √m, which the schema divides its columns by."""
-    schema, loss = model.agreement.schema, model.agreement.loss
-    scale = 1 / np.sqrt(len(schema.features) + schema.intercept)
-    weights = model.weights * scale
-    slopes = weights[:-1] if schema.intercept else weights
-    constant = float(weights[-1]) if schema.intercept else 0.0
-    if isinstance(loss, LogisticLoss):
-        steepness = 4 * loss.parabola.curvature  # the logistic curve's slope at ½ is a quarter
-        found = LogisticRegression()
-        found.classes_ = np.array([False, True])
-        found.coef_ = steepness * slopes[None, :]
-        found.intercept_ = np.array([steepness * constant])
+def _linear(model: "PublishedModel") -> LinearRegression | LogisticRegression | PoissonRegressor:
+    """The weights on columns in [−1, 1]; of a label or a class, for log-odds."""
+    constants, slopes = model.weights[:, 0], model.weights[:, 1:]
+    aim = model.aim
+    if isinstance(aim, Categorical):
+        steepness = float(len(aim.levels))  # softmax has slope 1/K where all are equally likely
+        if steepness == 2:  # for which scikit-learn has one row, of their difference
+            constants, slopes = np.diff(constants), np.diff(slopes, axis=0)
+        return _curve(np.array(aim.levels, dtype=object), steepness * slopes, steepness * constants)
+    if model.is_label:
+        steepness = 1.0 if model.link == "logistic" else 2.0  # the logistic curve's slope is ¼ at ½
+        return _curve(np.array([False, True]), steepness * slopes, steepness * constants)
+    if model.link == "log":
+        found = PoissonRegressor()
+        found.coef_, found.intercept_ = slopes[0], float(constants[0])
+        found._base_loss = found._get_loss()
     else:
-        target = schema.target
-        assert isinstance(target, Numeric)  # what the squared loss is for
-        half = target.width / 2
+        assert isinstance(aim, Numeric)
+        slope, constant = aim.affine
         found = LinearRegression()
-        found.coef_ = half * slopes
-        found.intercept_ = half * (constant + 1) + target.lower
-    found.n_features_in_ = len(slopes)
+        found.coef_, found.intercept_ = slopes[0] / slope, float(constants[0] - constant) / slope
+    found.n_features_in_ = slopes.shape[1]
+    return found
+
+
+def _curve(classes: Any, slopes: Any, constants: Any) -> LogisticRegression:
+    found = LogisticRegression()
+    found.classes_, found.coef_, found.intercept_ = classes, slopes, constants
+    found.n_features_in_ = slopes.shape[1]
     return found

@@ -66,13 +66,13 @@ def fit(
         told = units(
             schema, formula.target, formula.features, references=formula.references, level=level
         )
-        kept = _told_apart(schema, formula)
+        kept = told_apart(schema, formula)
         part = sums.submodel(column, [features[place] for place in kept])
         reason = refusal(part)
         if reason is not None:
             inference = []
             break
-        inference.append(_in_units(infer(part, uneven=uneven), told, kept))
+        inference.append(in_units(infer(part, uneven=uneven), told, kept))
     return PublishedModel(
         agreement=moments.agreement,
         target=formula.target,
@@ -84,6 +84,7 @@ def fit(
         refusal=reason,
         references=formula.references,
         software=moments.software,
+        caveat=moments.caveat,
     )
 
 
@@ -147,7 +148,7 @@ def _columns(schema: Schema, features: Sequence[str]) -> list[str]:
     return [column for name in features for column in columns_of(question(schema, name))]
 
 
-def _told_apart(schema: Schema, formula: Formula) -> list[int]:
+def told_apart(schema: Schema, formula: Formula) -> list[int]:
     """Which encoded columns have a coefficient of their own: all but the reference levels."""
     references: Mapping[str, str] = formula.references
     kept: list[int] = []
@@ -163,17 +164,17 @@ def _told_apart(schema: Schema, formula: Formula) -> list[int]:
     return kept
 
 
-def _in_units(found: Inference, told: Units, kept: Sequence[int]) -> Inference:
+def in_units(found: Inference, told: Units, kept: Sequence[int]) -> Inference:
     """An inference in the user's units: an affine map, which covariances follow."""
     chosen = [0, *(place + 1 for place in kept)]
-    matrix = told.matrix[:, chosen]
+    matrix, variance = told.matrix[:, chosen], found.residual_variance
     return Inference(
         names=told.names,
         count=found.count,
         coefficients=matrix @ found.coefficients + told.offset,
         sampling=matrix @ found.sampling @ matrix.T,
         privacy=matrix @ found.privacy @ matrix.T,
-        residual_variance=found.residual_variance / told.scale**2,
+        residual_variance=None if variance is None else variance / told.scale**2,
         r_squared=found.r_squared,
         condition=found.condition,
         uneven=found.uneven,

@@ -5,10 +5,12 @@ not fix. For `moment` the blurred sums are themselves the release, and the model
 target is the first of many that anyone may fit to them (`blurfit.model.moments`).
 """
 
+import hashlib
+
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.grid import weight_step
+from blurfit.agreement.grid import weight_scale
 from blurfit.arrays import FloatArray
 from blurfit.errors import (
     BelowQuorumError,
@@ -16,6 +18,7 @@ from blurfit.errors import (
     InvalidValueError,
     NotCertifiedError,
 )
+from blurfit.learning.exact import enclose
 from blurfit.learning.regularisers import ElasticNet
 from blurfit.learning.solver import minimise
 from blurfit.learning.statistics import Statistics
@@ -30,6 +33,8 @@ NO_ERRORS = (
     "the promise of mechanism='input' is for the weights alone, and standard errors would be a "
     "second release. Use mechanism='moment' where they are needed."
 )
+_SOLVER_SHARE = 2.0**-40  # of the weights' last noise: how far they may be from exact
+_SURELY_NOISE = 16  # times its scale: a weight of 0 gets that far with a probability of e^{−16}
 
 
 def learn(agreement: Agreement, totals: Totals, *, allow_unproved: bool = False) -> PublishedModel:
@@ -85,35 +90,61 @@ def published(agreement: Agreement, weights: FloatArray, count: int) -> Publishe
 
 
 def released_weights(agreement: Agreement, statistics: Statistics) -> FloatArray:
-    """w of an `input` collection, rounded to its lattice: the one thing that may be shown.
+    """w of an `input` collection and its last noise, which hides grids, sums and solver: the one
+    thing that may be shown. `blurfit.agreement.grid` has the proof.
 
+    With l1, what that noise alone could have made is shown as 0, as it was.
     Without the checks of `learn`, for simulations that repeat one agreement thousands of times.
     """
     calibration, objective = agreement.calibration, agreement.objective
     assert isinstance(calibration, InputCalibration) and objective is not None  # noqa: PT018
-    refusal = InfeasibleError(
-        "The blurred sums leave a direction without curvature, an event that the guarantee "
-        "excludes. No model can be published from this collection."
-    )
-    ridge, regulariser = calibration.ridge, None
-    if objective.l1 > 0:
-        regulariser = ElasticNet(objective.l1, objective.l2)
-    else:
-        ridge += objective.l2
+    gram, moment, l1 = statistics.gram, statistics.moment, objective.l1
+    ridge, radius = calibration.ridge, calibration.setting.ball
+    scale = weight_scale(calibration, agreement.grid, statistics.count)
     try:
-        found = minimise(
-            statistics.gram,
-            statistics.moment,
-            ridge=ridge,
-            weight_bound=calibration.setting.weight_bound,
-            regulariser=regulariser,
+        start = minimise(
+            gram,
+            moment,
+            ridge=ridge + objective.l2,
+            weight_bound=radius,
+            regulariser=ElasticNet(l1) if l1 > 0 else None,
+        )
+        found = enclose(
+            gram,
+            moment,
+            start,
+            ridge=ridge + objective.l2,
+            radius=radius,
+            l1=l1,
+            allowed=_SOLVER_SHARE * scale,
         )
     except (InfeasibleError, NotCertifiedError):
-        raise refusal from None  # whose own words would tell eigenvalues, which nothing covers
-    if not found.positive_definite:
-        raise refusal
-    step = weight_step(calibration.setting.ball)
-    return np.asarray(np.rint(found.weights / step) * step)
+        # whose own words would tell eigenvalues, which nothing covers
+        raise InfeasibleError(
+            "The blurred sums leave a direction without curvature, an event that the guarantee "
+            "excludes. No model can be published from this collection."
+        ) from None
+    weights = found.plus(scale * _standard_laplace(agreement, statistics), scale)
+    if l1 > 0:
+        weights[np.abs(weights) <= _SURELY_NOISE * scale] = 0.0
+    return weights
+
+
+def _standard_laplace(agreement: Agreement, statistics: Statistics) -> FloatArray:
+    """Laplace noise of scale 1, drawn from the sums themselves by SHAKE-256.
+
+    Whoever learns from the same sums publishes the same model, to the last bit; fresh noise would
+    average out over repeated learning. Only who holds the sums knows them: they contain the noise
+    of all contributors, some seventy bits of it even for d = 1 and many hundreds as a rule, so that
+    their hash serves as fresh randomness (SHAKE-256 taken as a random oracle).
+    """
+    sums = np.concatenate([statistics.gram.ravel(), statistics.moment]) + 0.0  # no −0.0
+    secret = hashlib.shake_256(b"blurfit weights\0" + agreement.fingerprint.encode())
+    secret.update(statistics.count.to_bytes(8, "little") + sums.astype("<f8").tobytes())
+    d = statistics.dimension
+    words = np.frombuffer(secret.digest(17 * d), dtype=np.uint8).reshape(d, 17)
+    uniform = [(int.from_bytes(word[1:], "little") + 0.5) / 2.0**128 for word in words.tolist()]
+    return np.where(words[:, 0] & 1, 1.0, -1.0) * -np.log(uniform)
 
 
 def refuse_unless_ready(agreement: Agreement, totals: Totals) -> None:

@@ -9,6 +9,7 @@ likes, by anyone who has the file. That is post-processing (`blurfit.theory.join
 not be combined with is other sums over almost the same people: one agreement has one set.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,16 +21,19 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.correlations import Components, Correlations, components, correlations
 from blurfit.learning.joint_sums import JointSums
+from blurfit.learning.public_features import Family
 from blurfit.model.fitting import Path as CoefficientPath
 from blurfit.model.fitting import fit, path
 from blurfit.model.formula import Formula, parsed
+from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel, software
 from blurfit.schema.joint import questions
+from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
-from blurfit.theory.setting import ModelGuarantee
+from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 from blurfit.validate import whole
 
 FORMAT, VERSION = "blurfit-moments", 1
@@ -40,12 +44,14 @@ class PublishedMoments:
     """Count, blurred sums and agreement: a public file, with the promise that it keeps.
 
     `sums` are the numbers that contributors sent, added up, in the order of `agreement.form`.
+    `caveat` says why the promise does not hold, where it does not: every model of it says so too.
     """
 
     agreement: Agreement
     count: int
     sums: FloatArray
     software: str = field(default_factory=software)
+    caveat: str | None = None
 
     def __post_init__(self) -> None:
         whole(count=self.count)
@@ -77,10 +83,27 @@ class PublishedMoments:
         return self.agreement.fingerprint
 
     @property
+    def mark(self) -> str:
+        """SHA-256 of the release's own text: what a later wave says that it follows."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @property
+    def quorum_in_words(self) -> str:
+        """How many honest people the promise needs."""
+        return f"{self.agreement.quorum:,}"
+
+    @property
+    def local(self) -> LocalGuarantee:
+        """What one submission keeps by itself."""
+        return self.agreement.calibration.local
+
+    @property
     def guarantee(self) -> ModelGuarantee:
         """What is promised to everyone in it, for this file and everything made from it."""
         model, agreement = self.agreement.calibration.model, self.agreement
-        return ModelGuarantee(agreement.epsilon, agreement.delta, model.neighbours, "any")
+        return ModelGuarantee(
+            agreement.epsilon, agreement.delta, model.neighbours, "any", self.caveat is None
+        )
 
     @property
     def deviation(self) -> float:
@@ -93,6 +116,11 @@ class PublishedMoments:
     def joint(self) -> JointSums:
         """The blurred Σzzᵀ, and the law of its noise."""
         form = self.agreement.form
+        if not isinstance(form, JointForm):
+            raise InfeasibleError(
+                "These are the sums of a later wave, under the map that it announced: learn from "
+                "all releases of its plan together, with blurfit.model.waves.learn_plan."
+            )
         return JointSums(
             columns=form.columns,
             constant=form.constant,
@@ -126,6 +154,8 @@ class PublishedMoments:
         ridge: float | None = None,
         lasso: float | None = None,
         uneven: bool = False,
+        public: Any = None,
+        family: Family | None = None,
     ) -> PublishedModel:
         """A model of any column by any others; the agreement's own target, if nothing is said.
 
@@ -138,8 +168,24 @@ class PublishedMoments:
             lasso: lasso·‖w‖₁, which leaves weak features out.
             uneven: allow for people who spread unevenly around the model: errors √3 times as large
                 in their sampling part.
+            public: records of the features that are public, and not the contributors' own: with
+                them a label is learned by exact logistic regression, a count by Poisson's
+                (`blurfit.model.public_fitting`), and penalties are chosen from the noise.
+            family: with `public`: "logistic", "poisson" or "linear"; by the target, if left out.
         """
         asked = self.formula(formula, target, features)
+        if public is not None:
+            if ridge is not None or lasso is not None or uneven:
+                raise InvalidValueError(
+                    "Expected no ridge, lasso or uneven with public rows: the shrinkage there "
+                    "follows from the noise, and errors from the curve."
+                )
+            return fit_public(self, public, asked, family=family)[0]
+        if family is not None:
+            raise InvalidValueError(
+                f"Expected public rows with family={family!r}: without them every model of second "
+                "moments is linear."
+            )
         return fit(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
 
     def ridge_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
@@ -166,6 +212,7 @@ class PublishedMoments:
             "format": FORMAT,
             "version": VERSION,
             "software": self.software,
+            "caveat": self.caveat,
             "fingerprint": self.fingerprint,
             "count": self.count,
             "deviation": self.deviation,
@@ -193,6 +240,7 @@ class PublishedMoments:
                 count=document["count"],
                 sums=np.array(document["sums"], dtype=np.float64),
                 software=str(document["software"]),
+                caveat=document["caveat"],
             )
         except (AttributeError, KeyError, TypeError) as error:
             raise InvalidValueError(

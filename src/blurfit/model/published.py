@@ -6,7 +6,8 @@ encoded columns of the features (`blurfit.schema.joint`), for the encoded target
 
     score = w₀ + Σ wⱼvⱼ        a number is (score − b)/a in its own units;
                                a label has probability (score + 1)/2, or 1/(1 + e^(−score)) if the
-                               link is logistic; a class has probability score.
+                               link is logistic; a class has probability score; a count is expected
+                               to be e^score if the link is log.
 """
 
 import json
@@ -24,16 +25,29 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
 from blurfit.schema.joint import Question, Units, columns_of, question, units, values
 from blurfit.schema.schema import Categorical, Coefficients, Numeric
-from blurfit.theory.setting import ModelGuarantee
+from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 from blurfit.validate import inside_unit_interval, one_of, whole
 from blurfit.version import __version__
 
 if TYPE_CHECKING:
     from blurfit.model.summary import Summary
 
-Link = Literal["linear", "logistic"]
-LINKS: tuple[Link, ...] = ("linear", "logistic")
+Link = Literal["linear", "logistic", "log"]
+LINKS: tuple[Link, ...] = ("linear", "logistic", "log")
+LARGEST_LOGARITHM = 500.0  # of an expected count: whatever is asked, it is a number
 FORMAT, VERSION = "blurfit-model", 1
+
+
+@dataclass(frozen=True)
+class WaveShare:
+    """One wave of a plan: how many contributed, how many honest ones its noise needs, and what one
+    of its submissions keeps by itself.
+    """
+
+    count: int
+    quorum: int
+    local_mu: float
+    local_epsilon: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +61,13 @@ class PublishedModel:
         weights: (outputs, 1 + k), of (1, v): one row, or one for each class of the target.
         count: how many contributed.
         method: how the weights were found, in words.
-        link: how a label's score becomes a probability.
+        link: how a score becomes a label's probability, or an expected count.
         inference: standard errors and what follows from them, in the user's units, for each output.
         refusal: why there are none, where there are none.
         references: the level of each categorical feature that others are compared with.
         software: by what it was learned.
         caveat: why the promise does not hold for this model, where it does not.
+        waves: who contributed in each wave of a plan; each of them in one wave alone.
     """
 
     agreement: Agreement
@@ -67,10 +82,17 @@ class PublishedModel:
     references: Mapping[str, str] = field(default_factory=dict)
     software: str = field(default_factory=lambda: software())
     caveat: str | None = None
+    waves: tuple[WaveShare, ...] = ()
 
     def __post_init__(self) -> None:
         whole(count=self.count)
         one_of(LINKS, link=self.link)
+        if {"logistic": not self.is_label, "log": not isinstance(self.aim, Numeric)}.get(self.link):
+            raise InvalidValueError(
+                f"Expected another link than {self.link!r} for {self.target!r}."
+            )
+        if self.waves and sum(one.count for one in self.waves) != self.count:
+            raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
         if self.count < self.agreement.quorum:
             raise InvalidValueError(
                 f"Expected count={self.count} of at least the quorum {self.agreement.quorum}: no "
@@ -126,6 +148,23 @@ class PublishedModel:
         asked = (question(self.agreement.schema, name) for name in self.features)
         return tuple(column for one in asked for column in columns_of(one))
 
+    @property
+    def quorum_in_words(self) -> str:
+        """How many honest people the promise needs: in each wave, where there are several."""
+        if not self.waves:
+            return f"{self.agreement.quorum:,}"
+        each = [f"{one.quorum:,} in wave {place}" for place, one in enumerate(self.waves, start=1)]
+        return " and ".join(each)
+
+    @property
+    def local(self) -> LocalGuarantee:
+        """What one submission keeps by itself: in the wave where it keeps least."""
+        local = self.agreement.calibration.local
+        if not self.waves:
+            return local
+        weakest = max(self.waves, key=lambda one: one.local_mu)
+        return LocalGuarantee(weakest.local_mu, weakest.local_epsilon, local.delta)
+
     @cached_property
     def guarantee(self) -> ModelGuarantee:
         """What is promised to everyone in it: the agreement's (ε, δ), whatever the count."""
@@ -163,7 +202,7 @@ class PublishedModel:
             self.features,
             references=self.references,
             level=output if isinstance(self.aim, Categorical) else None,
-            log_odds=self.link == "logistic",
+            log_odds=self.link != "linear",
         )
 
     # ---- errors
@@ -229,6 +268,8 @@ class PublishedModel:
             return np.asarray(np.array(self.aim.levels, dtype=object)[score.argmax(axis=-1)])
         if self.is_label:
             return np.asarray(score > 0)
+        if self.link == "log":
+            return np.exp(np.clip(score, -LARGEST_LOGARITHM, LARGEST_LOGARITHM))
         slope, constant = self.aim.affine  # type: ignore[union-attr]
         return np.asarray((score - constant) / slope)
 
@@ -284,6 +325,7 @@ class PublishedModel:
             "caveat": self.caveat,
             "fingerprint": self.fingerprint,
             "count": self.count,
+            "waves": [asdict(one) for one in self.waves],
             "target": self.target,
             "features": list(self.features),
             "references": dict(self.references),
@@ -319,7 +361,7 @@ class PublishedModel:
                 agreement=agreement,
                 target=document["target"],
                 features=tuple(document["features"]),
-                weights=np.array(list(document["weights"].values()), dtype=np.float64),
+                weights=_in_order(document["weights"], agreement, document["target"]),
                 count=document["count"],
                 method=str(document["method"]),
                 link=document["link"],
@@ -328,6 +370,7 @@ class PublishedModel:
                 references=dict(document["references"]),
                 software=str(document["software"]),
                 caveat=document["caveat"],
+                waves=tuple(WaveShare(**one) for one in document["waves"]),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, InvalidValueError):
@@ -360,6 +403,17 @@ class PublishedModel:
 def software() -> str:
     """The name and version that a model is stamped with."""
     return f"blurfit {__version__}"
+
+
+def _in_order(weights: Mapping[str, Any], agreement: Agreement, target: str) -> FloatArray:
+    """The rows in the order of the classes: a file has them by name, in any order."""
+    aim = question(agreement.schema, target)
+    outputs = aim.levels if isinstance(aim, Categorical) else (target,)
+    if set(weights) != set(outputs):
+        raise InvalidValueError(
+            f"Expected weights for each of {list(outputs)}, and got {list(weights)}."
+        )
+    return np.array([weights[name] for name in outputs], dtype=np.float64)
 
 
 def _plain(one: Inference) -> dict[str, Any]:

@@ -49,6 +49,11 @@ from blurfit.model.published import PublishedModel
 
 ALIKE, ALIKE_IF_SAMPLED = 1e-6, 0.1  # how far two machines may be apart in one model's numbers
 
+WITHOUT_A_MODEL = (
+    "A later wave is published as its sums, and has no model of its own: learn from all releases "
+    "of its plan together, with blurfit.model.waves.learn_plan."
+)
+
 
 @dataclass(frozen=True)
 class Release:
@@ -60,7 +65,15 @@ class Release:
 
     @classmethod
     def of(cls, agreement: Agreement, totals: Totals) -> "Release":
-        """Learn, or find that there is no model; below the quorum an error is raised."""
+        """Learn, or find that there is no model; below the quorum an error is raised.
+
+        A later wave's sums are published without a model of their own: `blurfit.model.waves`
+        learns from all releases of the plan.
+        """
+        if agreement.is_later_wave:
+            agreement.verify()
+            moments = moments_of(agreement, totals).to_json()
+            return cls(moments=moments, refusal=WITHOUT_A_MODEL)
         try:
             model = learn(agreement, totals, allow_unproved=True).to_json()
         except BelowQuorumError:

@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
 from blurfit.agreement.promises import (
+    at_most,
     condition_in_words,
     either_in_words,
     local_in_words,
@@ -24,7 +25,7 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.schema.joint import questions
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.setting import ModelGuarantee
+from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 
 Published = PublishedModel | PublishedMoments
 
@@ -32,11 +33,12 @@ Published = PublishedModel | PublishedMoments
 def as_markdown(model: Published) -> str:
     """The statement for people."""
     agreement, promise = model.agreement, model.guarantee
-    local = agreement.calibration.local
+    local = model.local
     return f"""\
 # Privacy statement
 
-{_subject(model)}, from {model.count:,} contributors (at least {agreement.quorum:,} were required).
+{_subject(model)}, from {model.count:,} contributors (at least
+{model.quorum_in_words} were required).
 
 ## What is protected, and from whom
 
@@ -47,10 +49,10 @@ def as_markdown(model: Published) -> str:
 {_databases(model)}
 
 **The unit of privacy** is one person's one record. {_releases(promise)}
-
+{_waves(model)}
 ## What is assumed
 
-- At least {agreement.quorum:,} of the contributors were honest: they added the noise agreed on,
+- At least {model.quorum_in_words} of the contributors were honest: they added the noise agreed on,
   and do not tell it to anyone.
 - Each person contributed once.
 - {_release_assumption(model)}
@@ -68,10 +70,10 @@ def as_markdown(model: Published) -> str:
 | --- | --- |
 | mechanism | {_mechanism(model)} |
 | sent by each person | {agreement.width:,} blurred numbers |
-{_columns(model)}| what is published{_if_unproved(promise)} | ε = {promise.epsilon:g}, δ = {promise.delta:g} |
+{_columns(model)}| what is published{_if_unproved(promise)} | {_numbers(promise)} |
 | neighbours | {promise.neighbours} |
-| {_submission(model)} | μ = {local.mu:.4g}, ε = {local.epsilon:.4g} at δ = {local.delta:.3g} |
-| quorum, count | {agreement.quorum:,}, {model.count:,} |
+| {_submission(model)} | {_kept_alone(local)} |
+| quorum, count | {model.quorum_in_words}, {model.count:,} |
 | agreement | `{model.fingerprint}` |
 | software | {model.software} |
 """
@@ -90,7 +92,7 @@ def as_yaml(model: Published) -> str:
 
 def _registry_entry(model: Published) -> dict[str, Any]:
     agreement, promise = model.agreement, model.guarantee
-    local = agreement.calibration.local
+    local = model.local
     proved = _proved(model)
     parameters = {"epsilon": proved.epsilon, "delta": proved.delta}
     return {
@@ -123,7 +125,8 @@ def _registry_entry(model: Published) -> dict[str, Any]:
                 "model_name": f"Local noise, distributed over a quorum ({agreement.mechanism})",
                 "actors": (
                     f"Contributors blur their own records. {_sharing(model)}A single submission is "
-                    f"{local.mu:.4g}-GDP, epsilon {local.epsilon:.4g} at delta {local.delta:.3g}. "
+                    f"{at_most(local.mu)}-GDP, epsilon {at_most(local.epsilon)} at delta "
+                    f"{local.delta:.3g}. "
                     f"{local_in_words(local)}"
                 ),
                 "release_type": "One release"
@@ -200,7 +203,7 @@ def _promise(model: Published) -> str:
 
 def _databases(model: Published) -> str:
     """What is promised against whoever collected."""
-    agreement, local = model.agreement, model.agreement.calibration.local
+    agreement, local = model.agreement, model.local
     if agreement.databases:
         first, second = names = [_plain(one.name) for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
@@ -210,9 +213,17 @@ def _databases(model: Published) -> str:
         )
     return f"""\
 **The database that collected the submissions.** One submission alone is at most
-μ = {local.mu:.4g} Gaussian differentially private (up to the grid on which its noise is drawn):
-ε = {local.epsilon:.4g} at δ = {local.delta:.3g}, for any two records.
+μ = {at_most(local.mu)} Gaussian differentially private (up to the grid on which its noise is
+drawn): ε = {at_most(local.epsilon)} at δ = {local.delta:.3g}, for any two records.
 **{local_in_words(local)}**"""
+
+
+def _numbers(promise: ModelGuarantee) -> str:
+    return f"ε = {promise.epsilon:g}, δ = {promise.delta:g}"
+
+
+def _kept_alone(local: LocalGuarantee) -> str:
+    return f"μ = {at_most(local.mu)}, ε = {at_most(local.epsilon)} at δ = {local.delta:.3g}"
 
 
 def _submission(model: Published) -> str:
@@ -263,6 +274,21 @@ def _meaning(promise: ModelGuarantee) -> str:
         f"would be at most {math.exp(promise.epsilon):.3g} times as likely as before, plus a "
         f"probability of {promise.delta:g}."
     )
+
+
+def _waves(model: Published) -> str:
+    """Who promises what in waves, and under which condition."""
+    wave = model.agreement.wave
+    if wave is None:
+        return ""
+    return f"""
+**Waves.** Contributors were asked in groups, one after the other, under the plan
+`{wave.plan}`. Each person is in one group, whose noise keeps all of this promise
+for her; so it holds for everything that is published of all groups together. Somebody who took
+part in two groups would have less: √2 times the μ. Who is in which group must not depend on
+answers, each group is released once, and what the next one is asked for follows from published sums
+alone. What is said above of a single submission is of the group in which it protects least.
+"""
 
 
 def _releases(promise: ModelGuarantee) -> str:

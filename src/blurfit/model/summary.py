@@ -20,6 +20,8 @@ UNEVEN = (
     "Errors assume that people spread evenly around the model; second moments cannot tell "
     "otherwise. uneven=True allows for it."
 )
+CURVE = "Coefficients are of the {scale}. Errors assume that the model's curve is right."
+_SCALES = {"logistic": "log-odds", "log": "logarithm of the mean"}
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,21 @@ class Summary:
         """The summary of a model, with intervals at this confidence."""
         promise, agreement = model.guarantee, model.agreement
         proved = "" if promise.proved else " (NOT proved)"
+        people = f"{model.count:,} (at least {agreement.quorum:,} were required)"
+        if model.waves:
+            each = ", ".join(f"{one.count:,} of at least {one.quorum:,}" for one in model.waves)
+            people = f"{model.count:,} in {len(model.waves)} waves ({each}), each person in one"
         facts = (
-            ("people", f"{model.count:,} (at least {agreement.quorum:,} were required)"),
+            ("people", people),
             ("privacy", f"ε = {promise.epsilon:g}, δ = {promise.delta:g}{proved}"),
             ("neighbours", f"{promise.neighbours} one record"),
             ("method", model.method),
         )
         notes = []
         if model.inference:
-            if not model.inference[0].uneven:
+            if model.link != "linear":
+                notes.append(CURVE.format(scale=_SCALES[model.link]))
+            elif not model.inference[0].uneven:
                 notes.append(UNEVEN)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
@@ -129,12 +137,13 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
         (*_cells(one), number(predicting[one.name], one.standard_error))
         for one in inference.estimates(confidence)
     )
-    spread = math.sqrt(inference.residual_variance)
-    facts = (
-        ("R²", f"{inference.r_squared:.3f} (share of the spread explained, noise taken out)"),
-        ("residual deviation", number(spread)),
-    )
-    return Section(title, (*head, "for prediction"), rows, facts)
+    facts: list[tuple[str, str]] = []
+    if inference.r_squared is not None:
+        share = f"{inference.r_squared:.3f} (share of the spread explained, noise taken out)"
+        facts.append(("R²", share))
+    if inference.residual_variance is not None:
+        facts.append(("residual deviation", number(math.sqrt(inference.residual_variance))))
+    return Section(title, (*head, "for prediction"), rows, tuple(facts))
 
 
 def _cells(one: Estimate) -> tuple[str, ...]:

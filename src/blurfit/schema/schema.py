@@ -1,8 +1,7 @@
 """What a record is made of: columns with public bounds, which put every record into the unit ball.
 
-The same in a file, for `Schema.from_toml`:
+In a file, for `Schema.from_toml`:
 
-    loss = "squared"     # or "logistic"; what suits the target, if left out
     intercept = true     # if left out
     outside = "clip"     # if left out; or "refuse". A numeric column may have its own
     [[features]]
@@ -15,6 +14,9 @@ The same in a file, for `Schema.from_toml`:
     kind = "numeric"     # numeric or binary
     lower = 0
     upper = 200000       # above = 37000 makes it a label
+
+A table [terms] beside it, with what is planned to be promised, is for `blurfit agree` and
+`blurfit forecast`.
 """
 
 import math
@@ -26,7 +28,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -54,10 +56,8 @@ __all__ = [
     "Label",
     "Numeric",
     "Schema",
-    "SchemaFile",
 ]
 
-LossName = Literal["squared", "logistic"]
 INTERCEPT = "(intercept)"
 ROWS_AT_ONCE = 8192  # are encoded at once: few enough to stay in the processor's cache
 
@@ -67,13 +67,6 @@ class Encoded(NamedTuple):
 
     features: FloatArray
     target: FloatArray
-
-
-class SchemaFile(NamedTuple):
-    """What stands in one file: a schema, and the name of the loss by which to learn its target."""
-
-    schema: "Schema"
-    loss: LossName
 
 
 @dataclass(frozen=True)
@@ -140,7 +133,7 @@ class Schema:
                 f"{self.target.name!r} among them: they say what may be predicted."
             )
         object.__setattr__(self, "targets", targets)
-        names = Counter([self.target.name, *(feature.name for feature in self.features)])
+        names = Counter([INTERCEPT, self.target.name, *(one.name for one in self.features)])
         encoded = [c for feature in self.features for c in feature.columns]
         if isinstance(self.target, Categorical):
             encoded += self.target.columns
@@ -254,7 +247,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "Schema":
-        """From what `to_dict` wrote, or what stands in a file (without its loss)."""
+        """From what `to_dict` wrote, or what stands in a file (without its terms)."""
         refuse_keys(description, ("features", "target"), ("intercept", "outside", "targets"))
         outside, entries = description.get("outside", "clip"), description["features"]
         validate.one_of(OUTSIDE, outside=outside)
@@ -269,16 +262,12 @@ class Schema:
         )
 
     @classmethod
-    def from_toml(cls, path: str | os.PathLike[str]) -> SchemaFile:
-        """The schema in a file, and the loss that it names (or, if none, that suits its target)."""
+    def from_toml(cls, path: str | os.PathLike[str]) -> "Schema":
+        """The schema in a file, whatever terms stand beside it."""
         try:
             description = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-            loss = description.pop("loss", None)
-            schema = cls.from_dict(description)
-            if loss is None:
-                loss = "logistic" if schema.is_label else "squared"
-            validate.one_of(get_args(LossName), loss=loss)
-            return SchemaFile(schema, loss)
+            description.pop("terms", None)
+            return cls.from_dict(description)
         except (OSError, ValueError) as error:  # no such file, not UTF-8, not TOML, no schema
             raise InvalidValueError(f"{path}: {error}") from error
 

@@ -25,11 +25,11 @@ _ROWS_AT_ONCE = 10_000
 
 @dataclass(frozen=True)
 class TableFile:
-    """The columns of a file that a schema asks for; without its target for those who predict."""
+    """The columns of a file that a schema asks for, or some of them, for those who predict."""
 
     path: Path
     schema: Schema
-    target: bool = True
+    only: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not self.path.is_file():
@@ -41,8 +41,9 @@ class TableFile:
     @property
     def names(self) -> list[str]:
         """The columns that are read; others are left alone."""
-        names = [feature.name for feature in self.schema.features]
-        return [*names, self.schema.target.name] if self.target else names
+        if self.only is not None:
+            return list(self.only)
+        return [*(feature.name for feature in self.schema.features), self.schema.target.name]
 
     def chunks(self, rows: int = _ROWS_AT_ONCE, *, skip: int = 0) -> Iterator[dict[str, Any]]:
         """The table as dicts of columns, so many rows at a time."""

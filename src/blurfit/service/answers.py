@@ -18,6 +18,7 @@ from blurfit.errors import BlurfitError, StorageError
 from blurfit.protocol import problems
 from blurfit.protocol.problems import Kind, Problem, RequestError
 from blurfit.protocol.wire import JSON, PROBLEM
+from blurfit.service import website
 from blurfit.service.metrics import Metrics
 
 _log = logging.getLogger(__name__)
@@ -83,6 +84,9 @@ class Refusals:
     async def answer_as_http(self, request: Request, error: Exception) -> Response:
         """The answer to a request for which there is no route."""
         assert isinstance(error, HTTPException)
+        if error.status_code == 404 and website.wants_page(request):
+            self.metrics.refused(problems.NOT_FOUND.name)
+            return website.missing_page(request)
         kind = problems.NOT_ALLOWED if error.status_code == 405 else problems.NOT_FOUND
         detail = f"{request.method} {request.url.path}: see /openapi.json for what there is."
         response = await self.answer(request, RequestError(kind, detail))

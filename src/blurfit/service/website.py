@@ -7,6 +7,7 @@
 | a collection | /collections/{fingerprint}, where a browser asks for a page |
 | a model | /m/{fingerprint} |
 | administration | /admin |
+| nothing here | any other, where a browser asks for a page |
 
 There is no build step, and nothing is put together here: a page reads its address and asks the
 service for the rest, as any other program would. Its policy allows scripts, styles and requests of
@@ -51,7 +52,7 @@ PAGES = {
     "/m/{fingerprint}": "model.html",
     "/admin": "administration.html",
 }
-COLLECTION = "collection.html"
+COLLECTION, MISSING = "collection.html", "missing.html"
 MEDIA_TYPES = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -108,6 +109,11 @@ def collection_page(request: Request) -> Response:
     response = _page(request, COLLECTION)
     response.headers["vary"] = "accept, accept-encoding"
     return response
+
+
+def missing_page(request: Request) -> Response:
+    """For a person at an address where there is nothing."""
+    return _answer(request, all_files()[MISSING], 404)
 
 
 def _page_route(

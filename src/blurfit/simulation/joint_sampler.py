@@ -12,7 +12,8 @@ import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.learning.inference import debiased, infer
-from blurfit.learning.joint_sums import JointColumn, JointSums, Noise, Submodel
+from blurfit.learning.joint_sums import JointSums, Noise, Submodel
+from blurfit.theory.joint_form import JointColumn
 from blurfit.validate import whole
 
 
@@ -55,6 +56,7 @@ def bootstrap(sums: Submodel, draws: int, generator: np.random.Generator) -> Flo
     whole(draws=draws)
     model = infer(sums)
     theta = model.coefficients * sums.target.weight / sums.scale
+    assert model.residual_variance is not None  # a line's
     variance = model.residual_variance * sums.target.weight**2
     size = len(theta)
     root = np.linalg.cholesky(sums.gram)

@@ -19,7 +19,7 @@ from blurfit.learning.statistics import Statistics
 from blurfit.learning.sums import Totals
 from blurfit.model.learner import statistics_of
 from blurfit.theory import triangle
-from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
 
 FloatArray = npt.NDArray[np.float64]
@@ -42,6 +42,29 @@ def exact_totals(agreement: Agreement, records: Any) -> Totals:
     return input_totals(agreement, Statistics.of_records(exact[:, :d], exact[:, d:]))
 
 
+def totals_of_products(agreement: Agreement, count: int, products: FloatArray) -> Totals:
+    """`exact_totals` of `count` records of which only Σ(1, v)(1, v)ᵀ is known, v the columns of
+    `blurfit.schema.joint.values`, the target's last.
+
+    moment: what is sent of zzᵀ, z = (c, ωv). input: q = R_q·x and p = R_p·yx for both losses that
+    an agreement can name, and x = s·(v, 1) (`blurfit.schema.schema.Schema`).
+    """
+    if agreement.mechanism == "moment":
+        form = agreement.form
+        if not isinstance(form, JointForm):
+            raise InvalidValueError(
+                "Expected the agreement of a first wave: what a later one sends does not follow "
+                "from second moments. Use `exact_totals`."
+            )
+        sums = form.take(form.scale[:, None] * products * form.scale)
+        return Totals(count, sums, agreement.fingerprint)
+    schema, loss = agreement.schema, agreement.loss
+    features = [*range(1, len(products) - 1), *([0] if schema.intercept else [])]
+    gram = (loss.q_bound * schema.scale) ** 2 * products[np.ix_(features, features)]
+    moment = loss.p_bound * schema.scale * products[features, -1]
+    return input_totals(agreement, Statistics(count, gram, moment))
+
+
 def input_totals(agreement: Agreement, statistics: Statistics) -> Totals:
     """A and c as the totals of an `input` collection."""
     sums = np.concatenate([triangle.pack(statistics.gram), statistics.moment])
@@ -50,12 +73,24 @@ def input_totals(agreement: Agreement, statistics: Statistics) -> Totals:
 
 def sampler_for(agreement: Agreement, clean: Totals) -> Sampler:
     """The sampler of the agreement's mechanism, for records whose unblurred totals are `clean`."""
+    if clean.fingerprint != agreement.fingerprint:
+        raise InvalidValueError(
+            f"Expected totals under {agreement.fingerprint}, and got some of another agreement, "
+            f"{clean.fingerprint}. Make them with `exact_totals`."
+        )
     calibration = agreement.calibration
     if isinstance(calibration, MomentCalibration):
         (part,) = agreement.parts
+        if clean.count < 1 or clean.sums.shape != part.deviations.shape:
+            raise InvalidValueError(
+                f"Expected count={clean.count} >= 1 and the {len(part.deviations)} sums of this "
+                f"agreement, and got sums of shape {clean.sums.shape}."
+            )
         growth = math.sqrt(clean.count)  # each of N contributors adds its own noise
         return MomentSampler(clean, part.deviations * growth)
-    return InputSampler.of(agreement, statistics_of(agreement, clean))
+    return InputSampler.of(
+        statistics_of(agreement, clean), q_noise=calibration.q_noise, p_noise=calibration.p_noise
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,30 +104,34 @@ class InputSampler:
     diagonal; for fewer, the N − k rows are drawn themselves.
     """
 
-    agreement: Agreement
     count: int
     factor: FloatArray  # R
     moment: FloatArray  # Σp
     q_noise: float  # s
     p_noise: float  # σ_b·√(N/n)
+    fingerprint: str
 
     @classmethod
-    def of(cls, agreement: Agreement, clean: Statistics) -> "InputSampler":
-        """From the unblurred statistics and the agreement's scales."""
+    def of(cls, clean: Statistics, *, q_noise: float, p_noise: float) -> "InputSampler":
+        """From the unblurred statistics, and how much noise one contributor adds to each number."""
         if clean.count < 1:
             raise InvalidValueError(f"Expected count={clean.count} >= 1: there is nothing to blur.")
-        calibration = agreement.calibration
-        assert isinstance(calibration, InputCalibration)
         return cls(
-            agreement=agreement,
             count=clean.count,
             factor=_factor(clean),
             moment=clean.moment,
-            q_noise=calibration.q_noise,
-            p_noise=calibration.p_noise * math.sqrt(clean.count),
+            q_noise=q_noise,
+            p_noise=p_noise * math.sqrt(clean.count),
+            fingerprint=clean.fingerprint or "",
         )
 
     def draw(self, generator: np.random.Generator) -> Totals:
+        """One draw of (A, c), as totals."""
+        drawn = self.statistics(generator)
+        sums = np.concatenate([triangle.pack(drawn.gram), drawn.moment])
+        return Totals(self.count, sums, self.fingerprint)
+
+    def statistics(self, generator: np.random.Generator) -> Statistics:
         """One draw of (A, c)."""
         k, d = self.factor.shape
         others = self.count - k
@@ -105,8 +144,7 @@ class InputSampler:
         blurred = self.factor + self.q_noise * generator.standard_normal((k, d))
         rows = np.vstack([blurred, self.q_noise * pure])
         noise = self.p_noise * generator.standard_normal(d)
-        drawn = Statistics(self.count, rows.T @ rows, self.moment + noise)
-        return input_totals(self.agreement, drawn)
+        return Statistics(self.count, rows.T @ rows, self.moment + noise)
 
 
 @dataclass(frozen=True, eq=False)

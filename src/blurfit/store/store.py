@@ -212,6 +212,14 @@ class Store(Transactions):
         """Learn the model, once, as a text that is always the same bytes."""
         return self.write(publication.publish, self.collection(fingerprint)).text()
 
+    def release(self, agreement: Agreement | str) -> PublishedMoments:
+        """Publish the sums of a `moment` collection, once, with its model if it has one of its own:
+        a later wave has none.
+        """
+        fingerprint = agreement if isinstance(agreement, str) else agreement.fingerprint
+        self.write(publication.publish, self.collection(fingerprint))
+        return self.moments(fingerprint)
+
     def model(self, fingerprint: str) -> str:
         """The published model, always the same text."""
         return self.read(publication.model, self.collection(fingerprint))

@@ -10,6 +10,7 @@ durable.
 | `blocks` | submissions as they came, some hundreds in a row, with their sums and a checksum |
 | `invitations` | hashes of those that nobody has used; using one removes it |
 | `sharing` | which of two databases this is for a collection, and the set that both sum over |
+| `plans`, `waves` | plans of waves, and which collection is which wave of them |
 
 `identifiers` and `blocks` are apart because they are asked for apart: an identifier on every
 arrival, numbers hardly ever. The sums of a block let a model be learned without reading its numbers
@@ -106,6 +107,20 @@ sharing = sa.Table(
     sa.Column("left_out", sa.LargeBinary),  # the identifiers that are here and not in it, in order
     sa.Column("delivered", sa.Boolean, nullable=False),  # to the other database: the result
     sa.CheckConstraint("role IN ('first', 'second')", name="known_role"),
+)
+plans = sa.Table(
+    "plans",
+    metadata,
+    sa.Column("fingerprint", sa.Text, primary_key=True),
+    sa.Column("document", sa.Text, nullable=False),
+    sa.Column("invited", sa.Boolean, nullable=False),
+)
+waves = sa.Table(
+    "waves",
+    metadata,
+    sa.Column("plan", sa.Text, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("collection", _Key, nullable=False, unique=True),
 )
 
 

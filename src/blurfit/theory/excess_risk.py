@@ -5,7 +5,7 @@
 | `regularisation_bounds` | Lemma 1 | ϰ ≤ Δ₀ ≤ κ, for one fixed w |
 | `excess_risk_with_probability` | Lemma 2 | excess empirical risk, with probability 1 − γ − β |
 | `expected_excess_risk` | Theorem 2 | its expectation (Eq. 21), and the rate in n |
-| `input_excess_risk`, `moment_excess_risk` | – | certified, for every Q and over the whole ball |
+| `input_excess_risk` | – | certified, for every Q and over the whole ball |
 
 The paper's bounds use ‖Q‖_F ≤ √d·λ, which is false (docs/errata.md): they are here to be compared
 with.
@@ -122,8 +122,11 @@ def input_excess_risk(setting: Setting, noise: Scales, failure: float = FORECAST
     * the singular values of U lie within σ_u/√n·(√n ± (√d + t)) (Davidson and Szarek 2001, Theorem
       II.13);
     * with Q = VΣWᵀ, ‖UᵀQ‖ = ‖GΣ‖ for the d × d Gaussian G = UᵀV, of mean at most
-      σ_u/√n·(‖Σ‖√d + ‖Σ‖_F) (Chevet 1978; Vershynin 2018, Theorem 8.7.1) and ‖Σ‖-Lipschitz in G.
-      Both norms are at most √n·R_q, because ‖Q‖_F² = Σ‖q‖²: ‖UᵀQ‖ ≤ σ_u·R_q·(√d + 1 + t).
+      σ_u/√n·(‖Σ‖√d + ‖Σ‖_F) and ‖Σ‖-Lipschitz in G. (Chevet 1978. For unit vectors x, y compare
+      yᵀGΣx with ‖Σ‖·g·y + h·Σx: E of the squared differences is larger for the latter by
+      2(1 − y·y')(‖Σ‖² − Σx·Σx') ≥ 0, and Sudakov–Fernique does the rest. Vershynin's Theorem 8.7.1
+      of 2018 is for sub-Gaussian entries, with a constant that is not 1.) Both norms are at most
+      √n·R_q, because ‖Q‖_F² = Σ‖q‖²: ‖UᵀQ‖ ≤ σ_u·R_q·(√d + 1 + t).
 
     `calibrate(split=None)` minimises this number: it reads public facts only.
     """
@@ -137,23 +140,6 @@ def input_excess_risk(setting: Setting, noise: Scales, failure: float = FORECAST
     cross = 2 * noise.sigma_u * setting.q_bound * (math.sqrt(d) + 1 + t)
     spread_of_k = max(0.0, largest) - min(0.0, smallest)
     return (2 * eta * linear + eta**2 * (spread_of_k / 2 + cross)) / n
-
-
-def moment_excess_risk(
-    setting: Setting, sigma_m: float, sigma_p: float, failure: float = FORECAST_FAILURE
-) -> float:
-    """Certified: the same for blurred moments, J(w) − J(ŵ) ≤ (2η‖r‖ + η²‖E‖)/n with probability 1 −
-    β.
-
-    E = (G + Gᵀ)/2 for G with entries N(0, σ²), so that E[λ_max] ≤ σ√(2d): compare xᵀGx with √2·g·x
-    (Sudakov–Fernique: ‖xxᵀ − yyᵀ‖_F² = 2 − 2(x·y)² ≤ 2‖x − y‖²). λ_max is 1-Lipschitz, hence ‖E‖ ≤
-    σ(√(2d) + √(2 ln(4/β))) but for β/2.
-    """
-    inside_unit_interval(failure=failure)
-    n, d, eta = setting.quorum, setting.dimension, setting.ball
-    linear = sigma_p * math.sqrt(chi_square_ceiling(failure / 2, d))
-    quadratic = sigma_m * (math.sqrt(2 * d) + math.sqrt(2 * math.log(4 / failure)))
-    return (2 * eta * linear + eta**2 * quadratic) / n
 
 
 def _linear_noise(setting: Setting, epsilon: float, delta: float, total_ridge: float) -> float:

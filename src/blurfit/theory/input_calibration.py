@@ -14,11 +14,8 @@ from blurfit.theory import certified, excess_risk, gaussian, paper, search
 from blurfit.theory.certified import CurvatureLoss, Scales, Shares
 from blurfit.theory.gradient import log_gradient_delta
 from blurfit.theory.paper import LocalClaim
-from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
+from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Rule, Setting
 from blurfit.validate import inside_unit_interval, nonnegative, positive, whole
-
-Rule = Literal["certified", "published"]
-RULES: tuple[Rule, ...] = ("certified", "published")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +24,7 @@ class InputCalibration:
     adds Δ_in to the ridge. Make one with `blurfit.calibrate`.
 
     `excess_risk` is the certified forecast: with probability 0.9 the model's average training loss
-    exceeds the best one's in the ball ‖w‖ ≤ η by no more.
+    exceeds the best one's in the ball ‖w‖ ≤ η by no more. With l1 or l2 there is none.
 
     `split`, `shares` and `loss` are the theorem's intermediate quantities
     (`blurfit.theory.certified`). For rule="published" they are None, `model` is the paper's claim,
@@ -84,9 +81,9 @@ class InputCalibration:
             delta = self.model.delta
         return kept_by_input(self.setting, self.scales, count, epsilon, delta)
 
-    def verify(self) -> None:
+    def verify(self, *, penalised: bool = False) -> None:
         """Evaluate the promise again from the scales, by the theorem at the stated shares of δ, and
-        every number that is stated with it.
+        every number that is stated with it. No excess risk may be stated of a `penalised` model.
 
         Raises NotCertifiedError if the noise keeps less than is promised, or a stated number is not
         what follows from the others.
@@ -97,7 +94,7 @@ class InputCalibration:
         _agree("local.mu", self.local.mu, local_mu)
         kept = gaussian.epsilon_of(local_mu, self.local.delta)
         _agree("local.epsilon", self.local.epsilon, kept)
-        risk = excess_risk.input_excess_risk(self.setting, self.scales)
+        risk = None if penalised else excess_risk.input_excess_risk(self.setting, self.scales)
         if risk is None or self.excess_risk is None:
             _require("excess_risk", self.excess_risk, risk)
         else:

@@ -101,15 +101,25 @@ class JointForm:
         return len(self.columns) + 1
 
     @property
+    def scale(self) -> FloatArray:
+        """(c, ω₁, …): z = scale·(1, v)."""
+        return np.array([self.constant, *(column.weight for column in self.columns)])
+
+    @property
     def width(self) -> int:
         """How many numbers are sent."""
         return len(self._sent[0])
 
     @property
-    def on_diagonal(self) -> npt.NDArray[np.bool_]:
-        """Which of the numbers that are sent stand on the diagonal: the others count twice."""
+    def counts(self) -> FloatArray:
+        """How often each number that is sent counts in the squared norm: twice off the diagonal."""
         rows, columns = self._sent
-        return np.asarray(rows == columns)
+        return np.where(rows == columns, 1.0, 2.0)
+
+    @property
+    def bound(self) -> float:
+        """The largest norm of the numbers of one record: ‖zzᵀ‖ without the constant's own entry."""
+        return self.reach("zero-out").sums
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -104,6 +104,29 @@ def public_weights(
     )
 
 
+def weights_beside_public_rows(
+    features: Sequence[Kind], constant: float = 0.4, *, targets: int = 1
+) -> PublicWeights:
+    """Weights where rows of the features are public, and only the target's products matter.
+
+    The noise on Σyx, beside a target of weight b and everything else of length R, is
+    (R² + b²)/(bμ) for x of unit length: least at b = R, where it is that of releasing Σyx alone.
+    With R² = c² + Σω² and Σω² + b² = 1 that is b² = (1 + c²)/2. The features share the rest as
+    before. c = 0.4 is a choice: the means must be known as well, to match the public rows.
+    """
+    positive(constant=constant)
+    target = math.sqrt((1 + constant**2) / 2)
+    if not features or target >= 1:
+        raise InvalidValueError(
+            f"Expected features, and constant={constant!r} below 1: nothing is left for them else."
+        )
+    shares = np.array([_share(kind) for kind in features])
+    weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
+    return PublicWeights(
+        constant, tuple(float(weight) for weight in weights), target / math.sqrt(targets)
+    )
+
+
 def excess_risk(
     coefficients: int,
     count: int,

@@ -8,6 +8,10 @@ from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive
 
 Neighbours = Literal["replace", "zero-out"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace", "zero-out")
+Rule = Literal["certified", "published"]
+RULES: tuple[Rule, ...] = ("certified", "published")
+Approximation = Literal["taylor", "chebyshev", "least-squares"]
+APPROXIMATIONS: tuple[Approximation, ...] = ("taylor", "chebyshev", "least-squares")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import { sha256 } from "./canonical.js";
 import { alarm, ask, definitions, download, h, place, progress, show } from "./page.js";
 import { box, columnOf, list, question, targetQuestion } from "./questions.js";
 import { verify } from "./verify.js";
-import { columnsOf } from "./schema.js";
+import { widthOf } from "./joint.js";
 import {
   countInWords,
   certifiedRisk,
@@ -16,6 +16,7 @@ import {
   noiseInWords,
   number,
   promiseOf,
+  quorumOf,
   targetInWords,
 } from "./words.js";
 
@@ -101,22 +102,18 @@ function form() {
             "protects from the database too; costs accuracy",
           ),
           box("δ of one submission", { name: "local_delta" }, "with the former"),
-          box(
-            "Bound on the weights",
-            { name: "weight_bound" },
-            "gives a certified error; “input” needs it",
-          ),
+          box("Bound on the weights", { name: "weight_bound", value: 1 }, "for “the record” only"),
           list(
             "Blurred is",
             { name: "mechanism" },
-            { moment: "products (moment)", input: "the record (input)" },
+            { moment: "products of answers (moment)", input: "the record (input)" },
           ),
           list(
             "One person may",
             { name: "neighbours" },
             { replace: "replace her record", "zero-out": "blank out her record" },
           ),
-          box("Ridge (l2)", { name: "l2", value: 0 }),
+          box("Ridge (l2)", { name: "l2", value: 0 }, "for “the record” only"),
         ),
       ),
     ),
@@ -148,8 +145,10 @@ function proposal() {
     const text = element.elements[name].value.trim();
     return text === "" ? null : Number(text);
   };
+  const mechanism = element.elements.mechanism.value;
+  const ofInput = mechanism === "input" ? ["weight_bound", "l2"] : []; // moment has no such terms
   const optional = Object.fromEntries(
-    ["local_epsilon", "local_delta", "weight_bound"]
+    ["local_epsilon", "local_delta", ...ofInput]
       .map((name) => [name, value(name)])
       .filter(([, one]) => one !== null),
   );
@@ -157,8 +156,7 @@ function proposal() {
     schema: { features: rest.reverse().map(columnOf), target: columnOf(target) },
     ...Object.fromEntries(["epsilon", "delta", "quorum"].map((name) => [name, value(name)])),
     ...optional,
-    l2: value("l2") ?? 0,
-    mechanism: element.elements.mechanism.value,
+    mechanism,
     neighbours: element.elements.neighbours.value,
   };
 }
@@ -188,11 +186,10 @@ async function propose() {
 }
 
 function promise(agreement, mu) {
-  const { calibration, schema } = agreement;
+  const { calibration } = agreement;
   const { epsilon, delta } = promiseOf(agreement);
   const local = localInWords(mu);
-  const d = columnsOf(schema).length;
-  const count = calibration.mechanism === "moment" ? (d * (d + 3)) / 2 : 2 * d;
+  const count = widthOf(agreement);
   return [
     h("h2", {}, "What it would promise"),
     definitions([
@@ -213,7 +210,7 @@ function promise(agreement, mu) {
           h("span", { class: `verdict ${local.strength}` }, local.words),
         ],
       ],
-      ["Noise", noise(calibration)],
+      ["Noise", noise(agreement)],
       ["Expected error", [errorInWords(agreement), " ", noiseInWords(agreement)]],
       ["Each sends", `${number(count)} numbers, ${number(64 + 8 * count)} bytes`],
       ["Fingerprint", h("code", {}, agreement.fingerprint)],
@@ -230,12 +227,13 @@ function brief(agreement) {
   return [`Model ε = ${number(epsilon)} · one submission ε = ${number(local.epsilon, 4)}${error}`];
 }
 
-function noise(calibration) {
-  const root = Math.sqrt(calibration.setting.quorum);
+function noise(agreement) {
+  const { calibration } = agreement;
+  const root = Math.sqrt(quorumOf(agreement));
   const words = (name, sigma) =>
     `σ = ${number(sigma, 4)} on the sum of ${name}, ${number(sigma / root, 3)} for each person`;
   return calibration.mechanism === "moment"
-    ? `${words("products", calibration.sigma_m)}; ${words("targets", calibration.sigma_p)}`
+    ? words("products", calibration.sigma)
     : `${words("q", calibration.sigma_u)}; ${words("p", calibration.sigma_b)}; ridge ${number(calibration.ridge, 4)}`;
 }
 

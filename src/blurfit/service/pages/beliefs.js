@@ -7,22 +7,20 @@
 // alike beforehand, is ∝ exp(−½Σ((sent − would be)/deviation)²). An illustration of one draw; the
 // promise is the ε of the agreement.
 
-import { lossOf, terms } from "./loss.js";
-import { scalesOf } from "./perturb.js";
-import { encode, isLabel, unscale } from "./schema.js";
+import { exactly, partsOf } from "./perturb.js";
+import { isLabel, questionsOf, unscale } from "./schema.js";
 
 const POINTS = 121;
 
 /** [{column, candidates, probabilities}] for each feature and the target. */
 export function beliefs(agreement, record, sent) {
-  const { schema, calibration } = agreement;
-  const scales = scalesOf(calibration);
-  const loss = lossOf(agreement);
-  return [...schema.features, schema.target].map((column) => {
-    const candidates = candidatesOf(column, column === schema.target && isLabel(schema));
-    const misfits = candidates.map((value) =>
-      misfit(agreement, loss, scales, encode(schema, { ...record, [column.name]: value }), sent),
-    );
+  const exact = exactly(agreement);
+  const deviations = partsOf(agreement).flatMap((part) => part.deviations);
+  const misfit = (numbers) =>
+    numbers.reduce((sum, one, i) => sum + ((sent.numbers[i] - one) / deviations[i]) ** 2, 0) / 2;
+  return questionsOf(agreement.schema).map((column) => {
+    const candidates = candidatesOf(column);
+    const misfits = candidates.map((value) => misfit(exact({ ...record, [column.name]: value })));
     return { column, candidates, probabilities: normalised(misfits) };
   });
 }
@@ -41,27 +39,10 @@ export function likelyRange({ candidates, probabilities }, share = 0.95) {
   return best.map((place) => candidates[place]);
 }
 
-function candidatesOf(column, asLabel) {
+function candidatesOf(column) {
   if (column.kind === "categorical") return column.levels;
-  if (column.kind === "binary" || asLabel) return [false, true];
+  if (isLabel(column)) return [false, true];
   return Array.from({ length: POINTS }, (_, i) => unscale(column, (2 * i) / (POINTS - 1) - 1));
-}
-
-function misfit(agreement, loss, scales, encoded, sent) {
-  const { q, p } = terms(loss, encoded);
-  let sum = 0;
-  if (agreement.calibration.mechanism === "input") {
-    q.forEach((value, i) => (sum += ((sent.quadratic[i] - value) / scales.quadratic[i]) ** 2));
-  } else {
-    let place = 0;
-    for (let row = 0; row < q.length; row++) {
-      for (let column = row; column < q.length; column++, place++) {
-        sum += ((sent.quadratic[place] - q[row] * q[column]) / scales.quadratic[place]) ** 2;
-      }
-    }
-  }
-  p.forEach((value, i) => (sum += ((sent.linear[i] - value) / scales.linear) ** 2));
-  return sum / 2;
 }
 
 function normalised(misfits) {

@@ -8,21 +8,12 @@
 import { lowerTail, noncentralUpperTail, upperTail } from "./chisquare.js";
 import { logUpperTail } from "./gaussian.js";
 import { logGradientDelta } from "./gradient.js";
+import { spectrumFloor } from "./grid.js";
 
 const HAIR = 1 + 1e-9; // to how many digits a stated number is taken for what it should be
 const EXACT_FREEDOM = 1e6;
 const EXACT_NONCENTRALITY = 1e6;
 const SHARE_OF_REST = 0.01;
-
-/** a = s²·max(0, √(n−1−d) − √d − √(2 ln(1/γ)))² ≤ λ_min of the others' noise, but for γ. */
-export function spectrumFloor(s, dimension, records, probability) {
-  if (probability === 0 || records - 1 < dimension) return 0;
-  const bracket =
-    Math.sqrt(records - 1 - dimension) -
-    Math.sqrt(dimension) -
-    Math.sqrt(2 * Math.log(1 / probability));
-  return (s * Math.max(0, bracket)) ** 2;
-}
 
 /** 2√n·√(R_q²/σ_u² + R_p²/σ_b²) of one submission, for any two records. */
 export function submissionMu({ setting, sigma_u, sigma_b }) {

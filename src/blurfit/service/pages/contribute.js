@@ -1,7 +1,7 @@
 // /c/{fingerprint}: answer, see what would leave, send it once, keep the receipt.
 
 import { beliefs } from "./beliefs.js";
-import { answers, field } from "./fields.js";
+import { answers, field, goTo } from "./fields.js";
 import {
   alarm,
   ask,
@@ -16,7 +16,7 @@ import {
 import { perturb } from "./perturb.js";
 import { beliefPicture, numbersPicture } from "./picture.js";
 import * as outbox from "./outbox.js";
-import { isLabel } from "./schema.js";
+import { questionsOf } from "./schema.js";
 import { share } from "./shares.js";
 import { toBytes } from "./submission.js";
 import { verify } from "./verify.js";
@@ -31,6 +31,7 @@ import {
   modelInWords,
   number,
   promiseOf,
+  quorumOf,
   targetInWords,
 } from "./words.js";
 
@@ -58,7 +59,7 @@ async function start() {
   place("title").textContent = `Help to learn about ${targetInWords(schema)}`;
   place("lead").textContent =
     `Your answers are blurred on this device before anything is sent. From at least ` +
-    `${number(agreement.calibration.setting.quorum)} people’s blurred numbers a model is made that gives away ` +
+    `${number(quorumOf(agreement))} people’s blurred numbers a model is made that gives away ` +
     `${modelInShort(agreement)} about any one of them.`;
   show("checks", ...checks(status));
   show("agreement", definitions(agreementInWords(agreement, mu)));
@@ -86,6 +87,7 @@ async function start() {
         h("p", {}, "Open the link that you were sent: it carries your invitation behind a # sign."),
       ),
     );
+    return; // nobody answers in vain
   }
   form();
 }
@@ -116,9 +118,8 @@ function checks(status) {
 
 function form() {
   const { schema } = agreement;
-  const columns = [...schema.features, schema.target];
-  const asLabel = isLabel(schema);
-  const questions = columns.map((column, i) => field(column, asLabel && i === columns.length - 1));
+  const columns = questionsOf(schema);
+  const questions = columns.map(field);
   const button = h("button", { class: "primary" }, "Blur my answers");
   const element = h(
     "form",
@@ -130,9 +131,10 @@ function form() {
   element.addEventListener("submit", (event) => {
     event.preventDefault();
     try {
-      preview(answers(element, columns, asLabel));
+      preview(answers(element, columns));
     } catch (error) {
-      if (!error.field) show("message", alarm("Your answers could not be blurred", error.message));
+      if (error.holder) goTo(error);
+      else show("message", alarm("Your answers could not be blurred", error.message));
     }
   });
   show("answers", h("h2", {}, "Your answers"), element);
@@ -146,7 +148,7 @@ function preview(record) {
   if (blurred?.key !== key) {
     // the same answers keep their noise: drawing again until it pleases would make it less random
     const sent = perturb(agreement, record);
-    const bytes = toBytes(fingerprint, agreement.calibration.mechanism, sent);
+    const bytes = toBytes(fingerprint, sent);
     blurred = { key, record, sent, bytes };
   }
   const { sent, bytes } = blurred;
@@ -204,9 +206,9 @@ function preview(record) {
       h(
         "summary",
         {},
-        `The very numbers: ${sent.quadratic.length + sent.linear.length}, in ${number(bytes.length)} bytes`,
+        `The very numbers: ${sent.numbers.length}, in ${number(bytes.length)} bytes`,
       ),
-      numbersPicture(agreement.calibration.mechanism, sent.exact, sent),
+      numbersPicture(agreement, sent),
       h(
         "p",
         { class: "hint" },
@@ -215,7 +217,7 @@ function preview(record) {
       h(
         "pre",
         { tabindex: "0", "aria-label": "The numbers that leave" },
-        [...sent.quadratic, ...sent.linear].map((one) => one.toPrecision(6)).join("  "),
+        sent.numbers.map((one) => one.toPrecision(6)).join("  "),
       ),
       h(
         "p",

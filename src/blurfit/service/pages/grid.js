@@ -1,33 +1,30 @@
 // The public grid on which noise is exact: mirrors `blurfit.agreement.grid`.
 
-import { spectrumFloor } from "./certified.js";
+import { noiseOf } from "./moment.js";
 
 export const ROUNDING = 2 ** -11; // bounds are enlarged by this share, which pays for rounding
 const DISCRETE_SHARE = 1e-3; // of δ, kept back for noise that is discrete
 export const LATTICE_SHARE = { moment: 0, input: 2 ** -10 };
 const RESOLUTION = { moment: 2 ** -10, input: 2 ** -13, shared: 2 ** -11 };
 const WEIGHT_RESOLUTION = 2 ** -20;
-const POINTS_IN_A_CELL = 2 ** 12;
+const ERRORS_IN_A_SCALE = 2 ** 12;
 const MOST_STEPS = 2 ** 52;
 
-/** The one grid that follows from the noise; finer where there are two databases. */
-export function gridOf(calibration, isShared = false) {
-  const { setting, mechanism } = calibration;
-  const root = Math.sqrt(setting.quorum);
-  const d = setting.dimension;
-  if (mechanism === "moment") {
-    const slack = (ROUNDING * calibration.sensitivity) / (1 + ROUNDING) / 2;
-    const [m, p] = [calibration.sigma_m / root, calibration.sigma_p / root];
+/** The one grid that follows from the noise; finer where there are two databases. `size` is d for
+ * `input`, and how many rows zzᵀ has for `moment`. */
+export function gridOf(calibration, size, isShared = false) {
+  if (calibration.mechanism === "moment") {
+    const slack = (ROUNDING * calibration.reach.sums) / (1 + ROUNDING) / 2;
     const coarse = isShared ? RESOLUTION.shared : RESOLUTION.moment;
-    const quadratic = Math.min(slack / d, m * coarse);
-    const linear = Math.min((slack * calibration.balance) / Math.sqrt(d), p * coarse);
-    const step = powerOfTwoBelow(linear);
-    return { quadratic: powerOfTwoBelow(quadratic), linear: step, dither: step };
+    const step = powerOfTwoBelow(Math.min(slack / size, noiseOf(calibration) * coarse));
+    return { quadratic: step, linear: step, dither: step };
   }
+  const { setting } = calibration;
+  const root = Math.sqrt(setting.quorum);
   const linear = powerOfTwoBelow((calibration.sigma_b / root) * RESOLUTION.input);
-  const points = (POINTS_IN_A_CELL * d ** 1.5) / calibration.model.epsilon;
-  const cell = powerOfTwoBelow(setting.weight_bound * WEIGHT_RESOLUTION);
-  const finest = (cell * leastCurvature(calibration)) / points;
+  const errors = (ERRORS_IN_A_SCALE * size) / Math.min(1, calibration.model.epsilon);
+  const scale = powerOfTwoBelow(setting.weight_bound * WEIGHT_RESOLUTION);
+  const finest = (scale * leastCurvature(calibration)) / errors;
   return {
     quadratic: powerOfTwoBelow((calibration.sigma_u / root) * RESOLUTION.input),
     linear,
@@ -68,4 +65,14 @@ function leastCurvature({ setting, shares, model, sigma_u, ridge }) {
   const probability = shares.spectrum || (DISCRETE_SHARE / 2) * model.delta;
   const s = sigma_u / Math.sqrt(setting.quorum);
   return spectrumFloor(s, setting.dimension, setting.quorum, probability) + ridge;
+}
+
+/** a = s²·max(0, √(n−1−d) − √d − √(2 ln(1/γ)))² ≤ λ_min of the others' noise, but for γ. */
+export function spectrumFloor(s, dimension, records, probability) {
+  if (probability === 0 || records - 1 < dimension) return 0;
+  const bracket =
+    Math.sqrt(records - 1 - dimension) -
+    Math.sqrt(dimension) -
+    Math.sqrt(2 * Math.log(1 / probability));
+  return (s * Math.max(0, bracket)) ** 2;
 }

@@ -1,4 +1,5 @@
-// The loss as a quadratic ½(q·w)² − p·w: from an encoded record (x, y) to q and p.
+// What `input` sends: the loss as a quadratic ½(q·w)² − p·w, from an encoded record (x, y) to q
+// and p.
 //
 //   squared    q = x,     p = yx          ‖q‖ ≤ 1,   ‖p‖ ≤ 1
 //   logistic   q = √c·x,  p = ½yx         ‖q‖ ≤ √c,  ‖p‖ ≤ ½
@@ -11,8 +12,8 @@ import { integrate } from "./quadrature.js";
 const FADED = 48; // e⁻⁴⁸ is less than half a unit in the last place of 1
 
 export function lossOf(agreement) {
-  const { name, approximation } = agreement.loss;
-  if (name === "squared") return { qFactor: 1, pFactor: 1, qBound: 1, pBound: 1, curvature: 1 };
+  const { loss, approximation } = agreement.objective;
+  if (loss === "squared") return { qFactor: 1, pFactor: 1, qBound: 1, pBound: 1, curvature: 1 };
   const curvature = curvatureOf(approximation, agreement.calibration.setting.weight_bound);
   const qFactor = Math.sqrt(curvature);
   return { qFactor, pFactor: 0.5, qBound: qFactor, pBound: 0.5, curvature };

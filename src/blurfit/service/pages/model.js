@@ -1,14 +1,24 @@
-// /m/{fingerprint}: what was learned, in the reader's units; try it; what is promised; downloads.
+// /m/{fingerprint}: what was learned, how good it is, in the reader's units; try it; what is
+// promised; downloads.
 
-import { coefficientsOf, effectsOf } from "./effects.js";
 import { answers, field } from "./fields.js";
-import { lossOf } from "./loss.js";
 import { markdown } from "./markdown.js";
-import { alarm, ask, fingerprintHere, h, place, show } from "./page.js";
-import { effectPlot } from "./plots.js";
-import { INTERCEPT, columnsOf, isLabel, predict } from "./schema.js";
+import { alarm, ask, definitions, fingerprintHere, h, place, show } from "./page.js";
+import { effectPlot, scaleOf } from "./plots.js";
+import {
+  aimOf,
+  effectsOf,
+  estimatesOf,
+  featuresOf,
+  inferenceOf,
+  outputsOf,
+  predict,
+  predictionInterval,
+} from "./published.js";
+import { qualityOf } from "./quality.js";
+import { isLabel } from "./schema.js";
 import { verify } from "./verify.js";
-import { number, targetInWords } from "./words.js";
+import { number, probability, targetInWords, withError } from "./words.js";
 
 const fingerprint = fingerprintHere();
 
@@ -26,15 +36,16 @@ async function start() {
   place("lead").textContent =
     `Learned from ${number(model.count)} people, who blurred their answers before they sent them.`;
   place("loading").hidden = true;
-  await check(agreement);
-  show("effects", effects(model));
+  await check(model);
+  show("effects", outputsOf(model).flatMap((output) => learned(model, output)));
   show("try", tryIt(model));
-  show("downloads", downloads());
+  show("downloads", downloads(agreement));
   const statement = await fetch(`/collections/${fingerprint}/statement?format=markdown`);
   show("statement", markdown(await statement.text()));
 }
 
-async function check(agreement) {
+async function check({ agreement, caveat }) {
+  if (caveat) show("message", alarm("The promise does not hold for this model", caveat));
   try {
     await verify(agreement, fingerprint);
   } catch (error) {
@@ -42,18 +53,55 @@ async function check(agreement) {
   }
 }
 
-function effects(model) {
-  const { schema } = model.agreement;
-  const asLabel = isLabel(schema);
-  // a label's score becomes a probability by ½ + c·score: so many percentage points
-  const factor = asLabel ? 100 * lossOf(model.agreement).curvature : 1;
-  const unit = asLabel ? "percentage points" : schema.target.name;
-  const found = effectsOf(model).map(({ feature, name, ...numbers }) => ({
+// ---- what was learned
+
+function learned(model, output) {
+  const hasClasses = aimOf(model).kind === "categorical";
+  return [
+    h("h2", {}, hasClasses ? `${model.target}: ${output}` : "What matters, and how much"),
+    quality(model, output),
+    ...effects(model, output),
+    h(
+      "details",
+      { open: true },
+      h("summary", {}, "The coefficients"),
+      coefficients(model, output),
+    ),
+  ];
+}
+
+function quality(model, output) {
+  const found = qualityOf(model, output);
+  if (!found) {
+    return h(
+      "div",
+      { class: "note" },
+      h("strong", {}, "How good this model is cannot be told."),
+      h("p", {}, model.refusal ?? "It was published without standard errors."),
+    );
+  }
+  return h("div", { class: "quality" }, h("p", {}, h("strong", {}, found.verdict)), definitions(found.facts));
+}
+
+/** By what a change of the score is multiplied for people, and what that is called. */
+function unitOf(model) {
+  const aim = aimOf(model);
+  if (model.link === "logistic") return [1, "log-odds"];
+  if (aim.kind === "categorical" || isLabel(aim)) return [100, "percentage points"];
+  return [1, aim.name];
+}
+
+function effects(model, output) {
+  const [factor, unit] = unitOf(model);
+  const found = effectsOf(model, output).map(({ feature, level, reference, ...numbers }) => ({
     feature,
-    name,
+    level,
+    reference,
     ...Object.fromEntries(Object.entries(numbers).map(([what, value]) => [what, value * factor])),
   }));
-  const reach = Math.max(...found.map(({ value }) => Math.abs(value))) * 1.5 || 1;
+  const hasErrors = found[0].lower !== undefined;
+  const reach = scaleOf(found);
+  const isCut = found.some(({ lower, upper }) => hasErrors && (lower < -reach || upper > reach));
   const rows = found.map((one) =>
     h(
       "li",
@@ -70,91 +118,111 @@ function effects(model) {
     ),
   );
   return [
-    h("h2", {}, "What matters, and how much"),
     h(
       "p",
       {},
       `How much the prediction (in ${unit}) changes with each answer while the others stay the same.`,
-      found[0].lower === undefined
-        ? ""
-        : " The pale bar is where the truth lies with 95 % confidence, the privacy noise included.",
+      hasErrors
+        ? " The pale bar is where the truth lies with 95 % confidence, the privacy noise included."
+        : "",
+      isCut ? " An arrow means that it goes on beyond the picture." : "",
     ),
     h("ul", { class: "effects" }, rows),
-    h("details", {}, h("summary", {}, "The coefficients"), coefficients(model)),
   ];
 }
 
-function change({ feature, name }) {
-  if (feature.kind === "categorical") return `${name}, against the average choice`;
-  if (feature.kind === "binary") return "yes instead of no";
+function change({ feature, level, reference }) {
+  if (feature.kind === "categorical") return `${level} instead of ${reference}`;
+  if (isLabel(feature)) return "yes instead of no";
   return `${number(feature.upper)} instead of ${number(feature.lower)}`;
 }
 
-const signed = (value) => `${value > 0 ? "+" : ""}${number(value, 3).replace("-", "−")}`;
+const minus = (text) => text.replace(/^-/, "−");
+const signed = (value) => `${value > 0 ? "+" : ""}${minus(number(value, 3))}`;
 
 function within({ lower, upper }) {
   if (lower === undefined) return null;
   return h("span", { class: "hint" }, ` ${signed(lower)} to ${signed(upper)}`);
 }
 
-function coefficients(model) {
-  const { schema } = model.agreement;
+// ---- the table of coefficients
+
+function coefficients(model, output) {
+  const aim = aimOf(model);
+  const isShare = aim.kind === "categorical" || isLabel(aim);
+  const what = model.link === "logistic" ? "log-odds" : isShare ? "probability" : "prediction";
+  const hasErrors = Boolean(inferenceOf(model, output));
+  const head = hasErrors
+    ? ["coefficient", "std. error", "of it privacy", "95 % interval", "p", "for prediction"]
+    : ["for prediction"];
   return [
     h(
       "p",
       { class: "hint" },
-      isLabel(schema) ? "The score is " : `The prediction of ${schema.target.name} is `,
-      `${INTERCEPT} plus, for each row, its coefficient times the answer; a yes and a choice count 1.`,
+      `The ${what} is (intercept) plus, for each row, its coefficient times the answer; a yes and a ` +
+        "choice count 1. Choices are compared with the first one.",
+      hasErrors
+        ? " Predictions use coefficients that are drawn towards zero where the noise leaves them uncertain."
+        : "",
     ),
     h(
       "table",
-      {},
+      { class: "coefficients" },
+      h(
+        "thead",
+        {},
+        h("tr", {}, h("td", {}), head.map((words) => h("th", { scope: "col" }, words))),
+      ),
       h(
         "tbody",
         {},
-        coefficientsOf(model).map(({ name, value }) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, name),
-            h("td", { "data-effect": name, "data-value": value }, signed(value)),
-          ),
-        ),
+        estimatesOf(model, output).map((one) => row(one, head)),
       ),
     ),
+    hasErrors && !inferenceOf(model, output).uneven
+      ? h(
+          "p",
+          { class: "hint" },
+          "Errors assume that people spread evenly around the model; blurred sums cannot tell otherwise.",
+        )
+      : null,
   ];
 }
 
-function tryIt({ agreement, weights }) {
-  const { schema } = agreement;
-  const values = columnsOf(schema).map((name) => weights[name]);
-  const result = h("output", { id: "prediction", "aria-live": "polite" });
-  const form = h(
-    "form",
-    { novalidate: true, autocomplete: "off" },
-    schema.features.map((column) => field(column)),
+function row({ name, value, error, privacy, lower, upper, p, prediction }, head) {
+  const shown = {
+    coefficient: () => withError(value, error),
+    "std. error": () => withError(error),
+    "of it privacy": () => withError(privacy),
+    "95 % interval": () => `${withError(lower, error)} to ${withError(upper, error)}`,
+    p: () => probability(p),
+    "for prediction": () => withError(prediction, error),
+  };
+  const values = { coefficient: value, "std. error": error, "for prediction": prediction };
+  return h(
+    "tr",
+    { "data-coefficient": name },
+    h("th", { scope: "row" }, name),
+    head.map((what) =>
+      h("td", { "data-label": what, "data-value": values[what] }, minus(shown[what]())),
+    ),
   );
-  for (const column of schema.features) fillIn(form, column);
+}
+
+// ---- trying it
+
+function tryIt(model) {
+  const features = featuresOf(model);
+  const result = h("output", { id: "prediction", "aria-live": "polite" });
+  const form = h("form", { novalidate: true, autocomplete: "off" }, features.map(field));
+  for (const feature of features) fillIn(form, feature);
   const update = () => {
-    let record;
     try {
-      record = answers(form, schema.features, false);
-    } catch {
+      const record = answers(form, features);
+      result.replaceChildren(...predicted(model, record, result));
+    } catch (error) {
+      if (!error.holder) throw error;
       result.replaceChildren("Please fill in all fields.");
-      return;
-    }
-    const score = predict(schema, values, record);
-    if (isLabel(schema)) {
-      const likely = Math.min(1, Math.max(0, 0.5 + lossOf(agreement).curvature * score));
-      result.setAttribute("data-value", likely);
-      result.replaceChildren(
-        `${targetInWords(schema)}: `,
-        h("b", {}, `${number(100 * likely, 3)} %`),
-        " likely",
-      );
-    } else {
-      result.setAttribute("data-value", score);
-      result.replaceChildren(`${schema.target.name}: `, h("b", {}, number(score, 5)));
     }
   };
   form.addEventListener("input", update);
@@ -168,26 +236,71 @@ function tryIt({ agreement, weights }) {
   ];
 }
 
-/** Something to begin with: the middle of a range, the first of the levels. */
+function predicted(model, record, result) {
+  const { number: value, likely, classes } = predict(model, record);
+  const percent = (share) => `${number(100 * share, 3)} %`;
+  if (classes) {
+    const best = classes.reduce((one, other) => (other.likely > one.likely ? other : one));
+    result.setAttribute("data-value", JSON.stringify(classes.map((one) => one.likely)));
+    return [
+      `${model.target}: `,
+      h("b", {}, best.name),
+      h(
+        "ul",
+        { class: "classes" },
+        classes.map((one) => h("li", {}, `${one.name}: ${percent(one.likely)}`)),
+      ),
+    ];
+  }
+  if (likely !== undefined) {
+    result.setAttribute("data-value", likely);
+    return [`${targetInWords(model.agreement.schema)}: `, h("b", {}, percent(likely)), " likely"];
+  }
+  const interval = predictionInterval(model, record);
+  result.setAttribute("data-value", value);
+  if (interval) result.setAttribute("data-interval", JSON.stringify(interval));
+  return [
+    `${model.target}: `,
+    h("b", {}, minus(number(value, 4))),
+    interval
+      ? h(
+          "p",
+          { class: "hint" },
+          `95 of 100 people with these answers lie between ${minus(number(interval[0], 3))} and ` +
+            `${minus(number(interval[1], 3))}, if people spread evenly around the model.`,
+        )
+      : h("p", { class: "hint" }, "How far a person may lie from it is not known for this model."),
+  ];
+}
+
+/** Something to begin with: the middle of a range, the first of the choices. */
 function fillIn(form, column) {
   const holder = form.querySelector(`[data-field="${CSS.escape(column.name)}"]`);
   const input = holder.querySelector("input, select");
-  if (column.kind === "numeric")
-    input.value = String(Number((column.lower / 2 + column.upper / 2).toPrecision(6)));
-  else if (input.type === "radio") input.checked = true;
+  if (input.type === "radio") input.checked = true;
   else if (column.kind === "categorical") [input.value] = column.levels;
+  else input.value = String(Number((column.lower / 2 + column.upper / 2).toPrecision(6)));
 }
 
-function downloads() {
+function downloads({ mechanism }) {
   const base = `/collections/${fingerprint}`;
   const link = (path, name, words) =>
     h("a", { class: "button", href: `${base}/${path}`, download: name }, words);
   return [
     h("h2", {}, "Downloads"),
+    mechanism === "moment"
+      ? h(
+          "p",
+          { class: "hint" },
+          "From the blurred sums anyone can fit further models of the same answers, as often as they " +
+            "like: the promise covers all of them.",
+        )
+      : null,
     h(
       "div",
       { class: "buttons" },
       link("model", "model.json", "Model (JSON)"),
+      mechanism === "moment" ? link("moments", "moments.json", "Blurred sums (JSON)") : null,
       link("statement?format=markdown", "statement.md", "Statement"),
       link("statement?format=yaml", "statement.yaml", "Statement (YAML)"),
     ),

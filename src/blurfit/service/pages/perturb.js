@@ -1,70 +1,83 @@
-// Blur a record before it leaves: mirrors `blurfit.contributor.perturb`.
+// Blur a record before it leaves: mirrors `blurfit.contributor.perturb` and
+// `blurfit.agreement.numbers`.
 //
 //   input:  q̃ = ⌊q⌋ + N(0, σ_u²/n),  p̃ = ⌊p⌋ + N(0, σ_b²/n) + dither
-//   moment: M̃ = [qqᵀ] + E,  p̃ = [p] + N(0, τ²σ²/n),  E_jj ~ N(0, σ²/n), E_jk ~ N(0, σ²/(2n))
+//   moment: the products of z = (c, ωv), each + N(0, σ²/n) on the diagonal, N(0, σ²/(2n)) off it
 
 import { inSteps } from "./grid.js";
+import { formOf, products, valuesOf } from "./joint.js";
 import { lossOf, terms } from "./loss.js";
+import { noiseOf } from "./moment.js";
 import { discreteGaussian, fractionOf, newIdentifier, uniformBits } from "./noise.js";
 import { encode } from "./schema.js";
 
+/** The numbers that a contributor sends, in runs that share a grid: where each begins and ends, its
+ * steps, and the deviation of each number's noise. */
+export function partsOf(agreement) {
+  const { calibration, grid } = agreement;
+  if (calibration.mechanism === "input") {
+    const { dimension: d, quorum } = calibration.setting;
+    const root = Math.sqrt(quorum);
+    const part = (start, step, fine, sigma) => {
+      const deviations = new Array(d).fill(sigma / root);
+      return { start, end: start + d, step, fine, towardZero: true, deviations };
+    };
+    return [
+      part(0, grid.quadratic, grid.quadratic, calibration.sigma_u),
+      part(d, grid.linear, grid.dither, calibration.sigma_b),
+    ];
+  }
+  const diagonal = noiseOf(calibration);
+  const deviations = formOf(agreement).sent.map(([row, column]) =>
+    row === column ? diagonal : diagonal / Math.SQRT2,
+  );
+  const step = grid.quadratic;
+  return [{ start: 0, end: deviations.length, step, fine: step, towardZero: false, deviations }];
+}
+
+/** A function from records to the numbers that each would send without any noise. */
+export function exactly(agreement) {
+  const { schema } = agreement;
+  if (agreement.calibration.mechanism === "input") {
+    const loss = lossOf(agreement);
+    return (record) => {
+      const { q, p } = terms(loss, encode(schema, record));
+      return [...q, ...p];
+    };
+  }
+  const form = formOf(agreement);
+  return (record) => products(form, valuesOf(schema, record));
+}
+
 /** What will be blurred, in whole steps of the grid. */
 export function onGrid(agreement, record) {
-  const { q, p } = terms(lossOf(agreement), encode(agreement.schema, record));
-  const isMoment = agreement.calibration.mechanism === "moment";
-  const numbers = isMoment ? q.flatMap((one, row) => q.slice(row).map((other) => one * other)) : q;
-  return {
-    quadratic: inSteps(numbers, agreement.grid.quadratic, !isMoment),
-    linear: inSteps(p, agreement.grid.linear, !isMoment),
-  };
-}
-
-/** The noise's deviation for each number, in the user's sight: {quadratic: [...], linear}. */
-export function scalesOf({ mechanism, setting, ...noise }) {
-  const root = Math.sqrt(setting.quorum);
-  const d = setting.dimension;
-  if (mechanism === "input") {
-    return { quadratic: new Array(d).fill(noise.sigma_u / root), linear: noise.sigma_b / root };
-  }
-  const diagonal = noise.sigma_m / root;
-  const quadratic = [];
-  for (let row = 0; row < d; row++) {
-    for (let column = row; column < d; column++) {
-      quadratic.push(row === column ? diagonal : diagonal / Math.SQRT2);
-    }
-  }
-  return { quadratic, linear: noise.sigma_p / root };
-}
-
-/** {identifier, quadratic, linear, exact}: what is sent, and for the page alone what it was. */
-export function perturb(agreement, record) {
-  const { grid } = agreement;
-  const whole = onGrid(agreement, record);
-  const scales = scalesOf(agreement.calibration);
-  const linear = blurred(
-    whole.linear,
-    whole.linear.map(() => scales.linear),
-    grid.linear,
+  const exact = exactly(agreement)(record);
+  return partsOf(agreement).flatMap(({ start, end, step, towardZero }) =>
+    inSteps(exact.slice(start, end), step, towardZero),
   );
-  return {
-    identifier: newIdentifier(),
-    quadratic: blurred(whole.quadratic, scales.quadratic, grid.quadratic),
-    linear: dithered(linear, grid.linear, grid.dither),
-    exact: {
-      quadratic: whole.quadratic.map((steps) => steps * grid.quadratic),
-      linear: whole.linear.map((steps) => steps * grid.linear),
-    },
-  };
+}
+
+/** {identifier, numbers, exact}: what is sent, and for the page alone what it was. */
+export function perturb(agreement, record) {
+  const whole = onGrid(agreement, record);
+  const parts = partsOf(agreement);
+  const numbers = parts.flatMap(({ start, end, step, fine, deviations }) =>
+    dithered(blurred(whole.slice(start, end), deviations, step), step, fine),
+  );
+  const exact = parts.flatMap(({ start, end, step }) =>
+    whole.slice(start, end).map((steps) => steps * step),
+  );
+  return { identifier: newIdentifier(), numbers, exact };
 }
 
 // s = deviation/step, as in Python: below, noise would hardly show; above, sums would not be exact.
 const LEAST_RATIO = 2 ** -10;
 const MOST_RATIO = 2 ** 45;
 
-function blurred(steps, scales, step) {
+function blurred(steps, deviations, step) {
   const fractions = new Map();
   return steps.map((whole, i) => {
-    const scale = scales[i];
+    const scale = deviations[i];
     if (!(scale >= LEAST_RATIO * step && scale <= MOST_RATIO * step)) {
       throw new RangeError(`Expected noise of ${scale} between 2^-10 and 2^45 steps of ${step}.`);
     }

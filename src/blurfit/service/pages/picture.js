@@ -2,6 +2,7 @@
 // that leave, before and after.
 
 import { likelyRange } from "./beliefs.js";
+import { formOf } from "./joint.js";
 import { h, svg } from "./page.js";
 import { number } from "./words.js";
 
@@ -98,59 +99,46 @@ function bars({ candidates, probabilities }, typed) {
 }
 
 /** All numbers as coloured squares: as they were, and as they leave. */
-export function numbersPicture(mechanism, exact, sent) {
-  const largest = Math.max(
-    ...[exact, sent].flatMap((one) => [...one.quadratic, ...one.linear]).map(Math.abs),
-  );
-  const panel = (title, numbers) =>
+export function numbersPicture(agreement, { exact, numbers }) {
+  const largest = Math.max(...[...exact, ...numbers].map(Math.abs));
+  const places = placesOf(agreement);
+  const panel = (title, values) =>
     h(
       "figure",
       {},
-      squares(
-        mechanism,
-        numbers,
-        largest,
-        `${title}: ${numbers.quadratic.length + numbers.linear.length} numbers as colours`,
-      ),
+      squares(places, values, largest, `${title}: ${values.length} numbers as colours`),
       h("figcaption", {}, title),
     );
   return h(
     "div",
     { class: "panels" },
     panel("Your answers as numbers", exact),
-    panel("What leaves", sent),
+    panel("What leaves", numbers),
   );
 }
 
-function squares(mechanism, { quadratic, linear }, largest, label) {
-  const d = linear.length;
-  const rows = mechanism === "moment" ? d + 1 : 2;
-  const cells = [];
-  const cell = (row, column, value) => {
-    const strength = Math.sqrt(Math.min(1, Math.abs(value) / largest)).toFixed(3);
-    cells.push(
-      svg("rect", {
-        class: value < 0 ? "minus" : "plus",
-        x: column + 0.05,
-        y: row + 0.05,
-        width: 0.9,
-        height: 0.9,
-        "fill-opacity": strength,
-      }),
-    );
-  };
-  let i = 0;
-  for (let row = 0; row < rows - 1; row++) {
-    for (let column = mechanism === "moment" ? row : 0; column < d; column++) {
-      const value = quadratic[i++];
-      cell(row, column, value);
-      if (mechanism === "moment" && column !== row) cell(column, row, value);
-    }
-  }
-  linear.forEach((value, column) => cell(rows - 1 + 0.3, column, value));
-  return svg(
-    "svg",
-    { class: "squares", role: "img", "aria-label": label, viewBox: `0 0 ${d} ${rows + 0.3}` },
-    cells,
+/** Where each number stands: q above p, or a table of products, of which one half is sent. */
+function placesOf(agreement) {
+  const { mechanism, setting } = agreement.calibration;
+  if (mechanism === "moment") return formOf(agreement).sent;
+  const rows = [0, 1.3].map((row) =>
+    Array.from({ length: setting.dimension }, (_, column) => [row, column]),
   );
+  return rows.flat();
+}
+
+function squares(places, values, largest, label) {
+  const cells = values.map((value, i) =>
+    svg("rect", {
+      class: value < 0 ? "minus" : "plus",
+      x: places[i][1] + 0.05,
+      y: places[i][0] + 0.05,
+      width: 0.9,
+      height: 0.9,
+      "fill-opacity": Math.sqrt(Math.min(1, Math.abs(value) / largest)).toFixed(3),
+    }),
+  );
+  const [height, width] = [0, 1].map((axis) => Math.max(...places.map((one) => one[axis])) + 1);
+  const viewBox = `0 0 ${width} ${height}`;
+  return svg("svg", { class: "squares", role: "img", "aria-label": label, viewBox }, cells);
 }

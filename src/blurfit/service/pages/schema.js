@@ -1,6 +1,5 @@
-// From answers to x in the unit ball and y in [−1, 1], by public bounds alone; and from weights
-// back to predictions. Each line mirrors `blurfit.schema.columns` and `schema`, operation by
-// operation, so that both round alike.
+// From answers to columns, by public bounds alone. Each line mirrors `blurfit.schema.columns` and
+// `schema`, operation by operation, so that both round alike.
 
 export const INTERCEPT = "(intercept)";
 
@@ -11,52 +10,74 @@ export class AnswerError extends Error {
   }
 }
 
-export function columnsOf(schema) {
-  const names = schema.features.flatMap((feature) =>
-    feature.kind === "categorical"
-      ? feature.levels.map((level) => `${feature.name}=${level}`)
-      : [feature.name],
-  );
-  return schema.intercept ? [...names, INTERCEPT] : names;
+/** All that a record answers: the features in their order, then the target. */
+export function questionsOf({ features, target }) {
+  return [...features, target];
 }
 
-export function isLabel(schema) {
-  return schema.target.kind === "binary" || "above" in schema.target;
+/** The names of the columns that a question becomes: its own, or one for each level. */
+export function columnsFor({ kind, name, levels }) {
+  return kind === "categorical" ? levels.map((level) => `${name}=${level}`) : [name];
+}
+
+/** The columns of x: those of the features, and the intercept. */
+export function columnsOf({ features, intercept }) {
+  const names = features.flatMap(columnsFor);
+  return intercept ? [...names, INTERCEPT] : names;
+}
+
+/** Whether a question has yes and no: a binary one, or whether a number is above a threshold. */
+export function isLabel(question) {
+  return question.kind === "binary" || "above" in question;
+}
+
+/** {x, y} of a record under `input`, ‖x‖ ≤ 1. */
+export function encode(schema, record) {
+  const z = schema.features.flatMap((feature) => scaled(feature, record));
+  if (schema.intercept) z.push(1);
+  const s = scaleOf(schema);
+  const [y] = scaled(schema.target, record);
+  return { x: z.map((value) => value * s), y };
 }
 
 /** s = 1/√m, less a hair, so that ‖x‖ ≤ 1 however it is computed. */
-export function scaleOf(schema) {
-  const m = schema.features.length + (schema.intercept ? 1 : 0);
+function scaleOf({ features, intercept }) {
+  const m = features.length + (intercept ? 1 : 0);
   return (1 - (m + 4) * 2 ** -53) / Math.sqrt(m);
 }
 
-/** {x, y} of a record: an object of numbers, booleans and words by name. */
-export function encode(schema, record) {
-  return { x: encodeFeatures(schema, record), y: encodeTarget(schema.target, record) };
+/** The columns of one question: a number in [−1, 1], ±1, or one 1 among zeros. */
+export function scaled(question, record) {
+  const value = answer(question, record);
+  if (question.kind === "categorical") {
+    if (!question.levels.includes(value)) {
+      throw new AnswerError(question.name, `Please choose one of: ${question.levels.join(", ")}.`);
+    }
+    return question.levels.map((level) => (level === value ? 1 : 0));
+  }
+  if (question.kind === "binary") {
+    if (typeof value !== "boolean")
+      throw new AnswerError(question.name, "Please answer yes or no.");
+    return [value ? 1 : -1];
+  }
+  if ("above" in question) {
+    // only "above or not" is needed, so that may be given in the place of the number
+    const isAbove = typeof value === "boolean" ? value : inside(question, value) > question.above;
+    return [isAbove ? 1 : -1];
+  }
+  let z = inside(question, value) - question.lower;
+  z /= question.upper - question.lower;
+  z *= 2;
+  z -= 1;
+  return [z];
 }
 
-export function encodeFeatures(schema, record) {
-  const z = schema.features.flatMap((feature) => scaled(feature, answer(feature, record)));
-  if (schema.intercept) z.push(1);
-  const s = scaleOf(schema);
-  return z.map((value) => value * s);
-}
-
-/** Of a label only "above or not" is needed, so that may be given in the place of the number. */
-function encodeTarget(target, record) {
-  const value = answer(target, record);
-  if (!("above" in target)) return scaled(target, value)[0];
-  const isAbove = typeof value === "boolean" ? value : inside(target, value) > target.above;
-  return isAbove ? 1 : -1;
-}
-
-/** The prediction in the user's units; for a label the score, whose sign decides. */
-export function predict(schema, weights, record) {
-  const x = encodeFeatures(schema, record);
-  const score = x.reduce((sum, value, i) => sum + value * weights[i], 0);
-  if (isLabel(schema)) return score;
-  const { lower, upper } = schema.target;
-  return lower / 2 + upper / 2 + ((upper - lower) / 2) * score;
+/** The slope and the constant of v = slope·answer + constant; a yes and a level count 1. */
+export function affine(question) {
+  if (question.kind === "categorical") return [1, 0];
+  if (isLabel(question)) return [2, -1];
+  const width = question.upper - question.lower;
+  return [2 / width, -(question.lower / width + question.upper / width)];
 }
 
 /** The value that z in [−1, 1] stands for. */
@@ -70,24 +91,6 @@ function answer(column, record) {
     throw new AnswerError(column.name, `Please answer “${column.name}”.`);
   }
   return record[column.name];
-}
-
-function scaled(column, value) {
-  if (column.kind === "categorical") {
-    if (!column.levels.includes(value)) {
-      throw new AnswerError(column.name, `Please choose one of: ${column.levels.join(", ")}.`);
-    }
-    return column.levels.map((level) => (level === value ? 1 : 0));
-  }
-  if (column.kind === "binary") {
-    if (typeof value !== "boolean") throw new AnswerError(column.name, "Please answer yes or no.");
-    return [value ? 1 : -1];
-  }
-  let z = inside(column, value) - column.lower;
-  z /= column.upper - column.lower;
-  z *= 2;
-  z -= 1;
-  return [z];
 }
 
 function inside(column, value) {

@@ -6,7 +6,7 @@
 // v are the blurred numbers in whole steps; the mask is the key stream of AES-256 in counter mode.
 
 import { newSeed } from "./noise.js";
-import { fromHexadecimal, head } from "./submission.js";
+import { HEAD, head } from "./submission.js";
 
 const CODES = { masked: 3, seed: 4 };
 
@@ -26,29 +26,26 @@ export async function maskOf(seed, width) {
 
 /** The two messages for what `perturb` gave, in the order of the agreement's databases. */
 export async function share(agreement, fingerprint, sent) {
-  return shareWith(agreement.grid, fingerprint, sent, newSeed());
+  return shareWith(agreement.grid.quadratic, fingerprint, sent, newSeed());
 }
 
-export async function shareWith(grid, fingerprint, { identifier, quadratic, linear }, seed) {
-  const steps = [
-    ...quadratic.map((number) => whole(number / grid.quadratic)),
-    ...linear.map((number) => whole(number / grid.linear)),
-  ];
-  const mask = await maskOf(seed, steps.length);
-  const masked = steps.map((step, i) => BigInt.asUintN(64, step + mask[i]));
+export async function shareWith(step, fingerprint, { identifier, numbers }, seed) {
+  const mask = await maskOf(seed, numbers.length);
+  const masked = numbers.map((number, i) =>
+    BigInt.asUintN(64, whole(number / step) + mask[i]),
+  );
   const view = new DataView(seed.buffer, seed.byteOffset, seed.length);
   const words = [0, 8, 16, 24].map((place) => view.getBigUint64(place, true));
-  const sizes = [quadratic.length, linear.length];
   return [
-    message("masked", fingerprint, identifier, sizes, masked),
-    message("seed", fingerprint, identifier, [words.length, 0], words),
+    message("masked", fingerprint, identifier, masked),
+    message("seed", fingerprint, identifier, words),
   ];
 }
 
-function message(part, fingerprint, identifier, sizes, words) {
-  const bytes = head(CODES[part], identifier, fromHexadecimal(fingerprint), sizes);
+function message(part, fingerprint, identifier, words) {
+  const bytes = head(CODES[part], identifier, fingerprint, words.length);
   const view = new DataView(bytes.buffer);
-  words.forEach((word, i) => view.setBigUint64(bytes.length - 8 * (words.length - i), word, true));
+  words.forEach((word, i) => view.setBigUint64(HEAD + 8 * i, word, true));
   return bytes;
 }
 

@@ -5,39 +5,48 @@
 // Not checked, because no privacy depends on it: `excess_risk`, a forecast of accuracy.
 
 import { canonical, fingerprintOf } from "./canonical.js";
-import { submissionMu as inputMu, verifyInput } from "./certified.js";
+import {
+  NotCertified,
+  agree,
+  atLeast,
+  demand,
+  exactly,
+  finite,
+  isWord,
+  positive,
+} from "./checks.js";
 import { logDelta } from "./gaussian.js";
 import { ROUNDING, gridOf } from "./grid.js";
+import { formOf, reachOf } from "./joint.js";
 import { lossOf } from "./loss.js";
-import { submissionMu as momentMu, verifyMoment } from "./moment.js";
-import { columnsOf, isLabel } from "./schema.js";
+import { noiseOf, submissionMu as momentMu, verifyMoment } from "./moment.js";
+import { INTERCEPT, columnsFor, columnsOf, isLabel, questionsOf } from "./schema.js";
 
-export class NotCertified extends Error {}
+export { NotCertified };
 
-const COMMON = ["mechanism", "rule", "setting", "model", "local", "excess_risk"];
 const FIELDS = {
   agreement: [
     "format",
     "version",
     "schema",
-    "loss",
-    "regulariser",
+    "mechanism",
+    "weights",
+    "objective",
     "calibration",
     "grid",
+    "databases",
+    "wave",
+    "public_rows",
     "fingerprint",
   ],
-  moment: [
-    ...COMMON,
-    "sigma_m",
-    "sigma_p",
-    "balance",
-    "parallel",
-    "sensitivity",
-    "local_sensitivity",
-    "mu",
-  ],
+  moment: ["mechanism", "quorum", "model", "local", "sigma", "reach", "mu"],
   input: [
-    ...COMMON,
+    "mechanism",
+    "rule",
+    "setting",
+    "model",
+    "local",
+    "excess_risk",
     "sigma_u",
     "sigma_b",
     "ridge",
@@ -60,13 +69,13 @@ const FIELDS = {
     "moving_sensitivity",
   ],
 };
+const [LEAST_WEIGHT, LARGEST_WEIGHT] = [1e-3, 1e3];
+const LARGEST_NAME = 100;
 
 /** Refuse (throw NotCertified) unless this is the agreement meant, and its noise keeps what it
  * promises. Returns the submission's μ, as computed here. */
 export async function verify(agreement, expectedFingerprint) {
-  const isShared = agreement?.version === 2;
-  const fields = isShared ? [...FIELDS.agreement, "trust", "databases"] : FIELDS.agreement;
-  exactly(agreement, fields, "agreement");
+  exactly(agreement, FIELDS.agreement, "agreement");
   const own = await fingerprintOf(agreement);
   if (own !== expectedFingerprint || agreement.fingerprint !== expectedFingerprint) {
     throw new NotCertified(
@@ -75,55 +84,121 @@ export async function verify(agreement, expectedFingerprint) {
     );
   }
   demand(agreement.format === "blurfit-agreement", "format", agreement.format, "blurfit-agreement");
-  demand([1, 2].includes(agreement.version), "version", agreement.version, "1 or 2");
+  demand(agreement.version === 1, "version", agreement.version, 1);
+  const { mechanism, calibration } = agreement;
+  demand(["moment", "input"].includes(mechanism), "mechanism", mechanism, "moment or input");
   verifySchema(agreement.schema);
-  verifyLoss(agreement);
-  const { calibration, schema } = agreement;
-  verifyNumbers(calibration);
-  const { setting } = calibration;
-  const columns = columnsOf(schema).length;
-  demand(setting.dimension === columns, "dimension", setting.dimension, columns);
-  const loss = lossOf(agreement);
-  atLeast("q_bound", setting.q_bound, loss.qBound * (1 + ROUNDING));
-  atLeast("p_bound", setting.p_bound, loss.pBound * (1 + ROUNDING));
-  const isMoment = calibration.mechanism === "moment";
-  if (isMoment && calibration.parallel) {
-    const ratio = loss.pBound / loss.qBound;
-    atLeast("p_bound/q_bound", setting.p_bound / setting.q_bound, ratio);
-  }
-  const keeps = (isMoment ? verifyMoment : verifyInput)(calibration, { agree, demand });
+  verifyWave(agreement);
+  exactly(calibration, FIELDS[mechanism], "calibration");
+  const named = calibration.mechanism;
+  demand(named === mechanism, "mechanism of the calibration", named, mechanism);
+  verifyPromises(calibration);
+  const { size, mu, keeps } = await (mechanism === "moment" ? momentOf : inputOf)(agreement);
   if (!keeps) {
     throw new NotCertified(
       `The noise is too small: it does not keep ε = ${calibration.model.epsilon}, ` +
         `δ = ${calibration.model.delta}, which the agreement promises. Do not take part.`,
     );
   }
-  verifyGrid(agreement, isShared);
-  if (isShared) verifyDatabases(agreement);
-  return verifyLocal(calibration, isMoment ? momentMu(calibration) : inputMu(calibration));
+  verifyDatabases(agreement);
+  verifyGrid(agreement, size);
+  verifyLocal(calibration, mu);
+  return mu;
+}
+
+// ---- the two mechanisms: {size, mu, keeps}
+
+function momentOf(agreement) {
+  const { weights, objective, calibration, schema } = agreement;
+  demand(objective === null, "objective", objective, "null with moment");
+  const questions = questionsOf(schema);
+  const names = [INTERCEPT, ...questions.map(({ name }) => name)];
+  exactly(weights, names, "weights");
+  const columns = [INTERCEPT, ...questions.flatMap(columnsFor)];
+  demand(new Set(columns).size === columns.length, "columns", columns.join(", "), "different");
+  for (const name of names) {
+    const isFine =
+      finite(weights[name]) && weights[name] >= LEAST_WEIGHT && weights[name] <= LARGEST_WEIGHT;
+    demand(isFine, `weight of “${name}”`, weights[name], `${LEAST_WEIGHT} to ${LARGEST_WEIGHT}`);
+  }
+  exactly(calibration.reach, ["sums", "submission"], "reach");
+  positive(calibration, "sigma");
+  whole("quorum", calibration.quorum);
+  const { sums, submission } = reachOf(agreement);
+  const reach = { sums: (1 + ROUNDING) * sums, submission: (1 + ROUNDING) * submission };
+  return {
+    keeps: verifyMoment(calibration, reach, { agree, demand }),
+    mu: momentMu(calibration, reach),
+    size: formOf(agreement).columns.length + 1,
+  };
+}
+
+/** The theorem of `input` is long, and few collections need it: it comes when one does. */
+async function inputOf(agreement) {
+  const { weights, calibration, schema } = agreement;
+  demand(weights === null, "weights", weights, "null with input");
+  const { target } = schema;
+  demand(target.kind !== "categorical", `target “${target.name}”`, target.kind, "no classes");
+  verifyObjective(agreement);
+  verifyNumbers(calibration);
+  const { setting } = calibration;
+  const size = columnsOf(schema).length;
+  demand(setting.dimension === size, "dimension", setting.dimension, size);
+  const loss = lossOf(agreement);
+  atLeast("q_bound", setting.q_bound, loss.qBound * (1 + ROUNDING));
+  atLeast("p_bound", setting.p_bound, loss.pBound * (1 + ROUNDING));
+  const { submissionMu, verifyInput } = await import("./certified.js");
+  const mu = submissionMu(calibration);
+  return { keeps: verifyInput(calibration, { agree, demand }), mu, size };
+}
+
+// ---- the questions
+
+/** No wave, or the first of a plan: what a later one's map makes of answers, this page cannot check
+ * yet, so it refuses those. */
+function verifyWave({ wave, mechanism, public_rows: rows }) {
+  const isDigest = (text) => typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
+  demand(rows === null || (isDigest(rows) && mechanism === "moment"), "public_rows", rows, "a hash");
+  if (wave === null) return;
+  exactly(wave, ["plan", "number", "follows", "map"], "wave");
+  demand(mechanism === "moment" && isDigest(wave.plan), "plan", wave.plan, "a hash");
+  const isFirst = wave.number === 1 && wave.map === null && Array.isArray(wave.follows);
+  if (!isFirst || wave.follows.length !== 0) {
+    throw new NotCertified(
+      "This is a later wave of a plan, whose map this page cannot check. Take part with the " +
+        "command “blurfit contribute”; nothing has left this device.",
+    );
+  }
 }
 
 function verifySchema(schema) {
-  exactly(schema, ["features", "target", "intercept"], "schema");
+  exactly(schema, ["features", "target", "intercept", "targets"], "schema");
   demand(typeof schema.intercept === "boolean", "intercept", schema.intercept, "true or false");
   demand(Array.isArray(schema.features) && schema.features.length > 0, "features", "none", "some");
   schema.features.forEach((feature) => verifyColumn(feature, false));
   verifyColumn(schema.target, true);
-  const names = [schema.target.name, ...schema.features.map(({ name }) => name)];
-  for (const all of [names, columnsOf({ ...schema, intercept: true })]) {
+  const names = questionsOf(schema).map(({ name }) => name);
+  const encoded = schema.target.kind === "categorical" ? columnsFor(schema.target) : [];
+  for (const all of [names, [...columnsOf({ ...schema, intercept: true }), ...encoded]]) {
     demand(new Set(all).size === all.length, "names", all.join(", "), "different");
   }
+  const { targets } = schema;
+  const isFine =
+    Array.isArray(targets) &&
+    targets.every((name) => names.includes(name)) &&
+    targets.includes(schema.target.name);
+  demand(isFine, "targets", targets, `columns, “${schema.target.name}” among them`);
 }
 
 function verifyColumn(column, isTarget) {
   const { kind, name } = column ?? {};
   const what = `column “${name}”`;
-  demand(typeof name === "string" && name !== "", "name", name, "a word");
+  demand(isWord(name), "name", name, "a word");
   if (kind === "binary") return exactly(column, ["name", "kind"], what);
-  if (kind === "categorical" && !isTarget) {
+  if (kind === "categorical") {
     exactly(column, ["name", "kind", "levels"], what);
     const { levels } = column;
-    const fine = Array.isArray(levels) && levels.every((one) => typeof one === "string" && one);
+    const fine = Array.isArray(levels) && levels.every(isWord);
     return demand(
       fine && new Set(levels).size === levels.length && levels.length > 1,
       what,
@@ -131,7 +206,7 @@ function verifyColumn(column, isTarget) {
       "words",
     );
   }
-  demand(kind === "numeric", `kind of ${what}`, kind, "numeric, binary or (a feature) categorical");
+  demand(kind === "numeric", `kind of ${what}`, kind, "numeric, binary or categorical");
   const fields = ["name", "kind", "lower", "upper", "outside"];
   exactly(column, isTarget && "above" in column ? [...fields, "above"] : fields, what);
   const { lower, upper, outside, above } = column;
@@ -148,62 +223,29 @@ function verifyColumn(column, isTarget) {
   }
 }
 
-function verifyLoss({ loss, regulariser, schema, calibration }) {
-  exactly(loss, ["name", "approximation"], "loss");
-  exactly(regulariser, ["l1", "l2"], "regulariser");
-  const { l1, l2 } = regulariser;
-  demand(finite(l1, l2) && l1 >= 0 && l2 >= 0, "regulariser", `${l1}, ${l2}`, "not negative");
-  const expected = isLabel(schema) ? "logistic" : "squared";
-  demand(loss.name === expected, "loss", loss.name, expected);
-  const { approximation } = loss;
+// ---- what `input` minimises
+
+function verifyObjective({ objective, schema, calibration }) {
+  exactly(objective, ["loss", "approximation", "l1", "l2"], "objective");
+  const { loss, approximation, l1, l2 } = objective;
+  demand(finite(l1, l2) && l1 >= 0 && l2 >= 0, "l1 and l2", `${l1}, ${l2}`, "not negative");
+  const expected = isLabel(schema.target) ? "logistic" : "squared";
+  demand(loss === expected, "loss", loss, expected);
   const isKnown = ["taylor", "chebyshev", "least-squares"].includes(approximation);
   demand(isKnown, "approximation", approximation, "taylor, chebyshev or least-squares");
-  if (loss.name === "logistic" && approximation !== "taylor") {
+  if (loss === "logistic" && approximation !== "taylor") {
     const bound = calibration?.setting?.weight_bound;
     demand(finite(bound) && bound > 0, "weight_bound", bound, "a positive number");
   }
 }
 
 function verifyNumbers(calibration) {
-  const { mechanism } = calibration ?? {};
-  demand(["moment", "input"].includes(mechanism), "mechanism", mechanism, "moment or input");
-  exactly(calibration, FIELDS[mechanism], "calibration");
-  const { setting, model, local } = calibration;
+  const { setting, model } = calibration;
   exactly(setting, FIELDS.setting, "setting");
-  exactly(model, FIELDS.model, "model");
-  exactly(local, FIELDS.local, "local");
-  for (const name of ["dimension", "quorum"]) {
-    demand(Number.isSafeInteger(setting[name]) && setting[name] > 0, name, setting[name], "whole");
-  }
-  positive(setting, "q_bound", "p_bound");
-  if (setting.weight_bound !== null || mechanism === "input") positive(setting, "weight_bound");
+  for (const name of ["dimension", "quorum"]) whole(name, setting[name]);
+  positive(setting, "q_bound", "p_bound", "weight_bound");
   const { neighbours } = setting;
-  demand(
-    ["replace", "zero-out"].includes(neighbours),
-    "neighbours",
-    neighbours,
-    "replace or zero-out",
-  );
   demand(model.neighbours === neighbours, "neighbours", model.neighbours, neighbours);
-  demand(finite(model.epsilon) && model.epsilon >= 0, "epsilon", model.epsilon, "not negative");
-  for (const one of [model, local]) {
-    demand(
-      finite(one.delta) && one.delta > 0 && one.delta < 1,
-      "delta",
-      one.delta,
-      "between 0 and 1",
-    );
-  }
-  if (mechanism === "moment") {
-    positive(calibration, "sigma_m", "sigma_p", "balance");
-    demand(
-      typeof calibration.parallel === "boolean",
-      "parallel",
-      calibration.parallel,
-      "true or false",
-    );
-    return;
-  }
   positive(calibration, "sigma_u", "sigma_b");
   demand(finite(calibration.ridge), "ridge", calibration.ridge, "a number");
   const { split, kept, local_claim: claim } = calibration;
@@ -220,36 +262,78 @@ function verifyNumbers(calibration) {
   demand(finite(floor) && floor >= 0, "gram_floor", floor, "not negative");
 }
 
-/** Two different databases, at addresses that nobody can listen to, and numbers that can be shared:
- * mirrors `blurfit.agreement.databases`. */
-function verifyDatabases({ trust, databases, calibration, grid }) {
-  demand(trust === "shared", "trust", trust, "shared");
-  const { mechanism, setting } = calibration;
+// ---- what is promised
+
+function verifyPromises({ model, local }) {
+  exactly(model, FIELDS.model, "model");
+  exactly(local, FIELDS.local, "local");
+  const { epsilon, neighbours } = model;
+  const isKnown = ["replace", "zero-out"].includes(neighbours);
+  demand(isKnown, "neighbours", neighbours, "replace or zero-out");
+  demand(finite(epsilon) && epsilon >= 0, "epsilon", epsilon, "not negative");
+  for (const { delta } of [model, local]) {
+    demand(finite(delta) && delta > 0 && delta < 1, "delta", delta, "between 0 and 1");
+  }
+}
+
+/** What a submission alone keeps: neither more nor less than follows from its noise. */
+function verifyLocal({ local }, mu) {
+  agree("local.mu", local.mu, mu);
+  const { epsilon, delta } = local;
+  demand(finite(epsilon) && epsilon >= 0, "local.epsilon", epsilon, "a number");
+  const spent = (by) => logDelta(mu, epsilon * by) - Math.log(delta);
+  demand(spent(1 + 1e-9) <= 1e-9, "local.epsilon", epsilon, "larger");
+  demand(epsilon === 0 || spent(1 - 1e-9) >= -1e-9, "local.epsilon", epsilon, "smaller");
+}
+
+function verifyGrid({ grid, calibration, databases }, size) {
+  exactly(grid, ["quadratic", "linear", "dither"], "grid");
+  const expected = gridOf(calibration, size, databases.length > 0);
+  for (const name of Object.keys(expected)) {
+    demand(grid[name] === expected[name], `grid.${name}`, grid[name], expected[name]);
+  }
+}
+
+// ---- two databases
+
+/** None, or two different databases, at addresses that nobody can listen to, and numbers that can
+ * be shared: mirrors `blurfit.agreement.databases`. */
+function verifyDatabases({ databases, calibration, grid }) {
+  demand(Array.isArray(databases), "databases", databases, "a list");
+  if (databases.length === 0) return;
+  const { mechanism } = calibration;
   demand(mechanism === "moment", "mechanism", mechanism, "moment");
-  demand(Array.isArray(databases) && databases.length === 2, "databases", databases, "two");
+  demand(databases.length === 2, "databases", databases.length, "two");
   for (const one of databases) {
     exactly(one, ["name", "url"], "a database");
-    demand(typeof one.name === "string" && one.name.trim() !== "", "name", one.name, "a name");
+    demand(isName(one.name), "name", one.name, "who runs a database, on one line");
     demand(isOrigin(one.url), "url", one.url, "a protected address without a path");
   }
   const [first, second] = databases;
   const different = first.name !== second.name && first.url !== second.url;
   demand(different, "databases", `${first.name}, ${second.name}`, "different");
-  const root = Math.sqrt(setting.quorum);
-  const [m, p] = [calibration.sigma_m / root, calibration.sigma_p / root];
-  for (const [bound, least, most, step] of [
-    [setting.q_bound ** 2, m / Math.SQRT2, m, grid.quadratic],
-    [setting.p_bound, p, p, grid.linear],
-  ]) {
-    demand(least >= 2 ** 10 * step, "noise in steps", least / step, "at least 1024");
-    const largest = (bound + 40 * most) / step + 1;
-    demand(largest * 2 ** 32 < 2 ** 63, "largest number in steps", largest, "below 2^31");
-  }
+  const [noise, step] = [noiseOf(calibration), grid?.quadratic];
+  const least = noise / Math.SQRT2 / step;
+  demand(least >= 2 ** 10, "noise in steps", least, "at least 1024");
+  const largest = (calibration.reach.submission + 40 * noise) / step + 1;
+  demand(largest * 2 ** 32 < 2 ** 63, "largest number in steps", largest, "below 2^31");
+}
+
+/** Printable, in one line, and no longer than people read. */
+function isName(name) {
+  return (
+    isWord(name) &&
+    name === name.trim() &&
+    !/[\p{C}\p{Zl}\p{Zp}]/u.test(name) &&
+    !/\p{Zs}/u.test(name.replaceAll(" ", "")) &&
+    [...name].length <= LARGEST_NAME
+  );
 }
 
 function isOrigin(url) {
   try {
-    const { origin, protocol, hostname } = new URL(url);
+    const { origin, protocol, host, hostname } = new URL(url);
+    if (!/^([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?$/.test(host)) return false;
     const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
     return origin === url && (protocol === "https:" || (protocol === "http:" && isHere));
   } catch {
@@ -257,53 +341,6 @@ function isOrigin(url) {
   }
 }
 
-function verifyGrid({ grid, calibration }, isShared) {
-  exactly(grid, ["quadratic", "linear", "dither"], "grid");
-  const expected = gridOf(calibration, isShared);
-  for (const name of Object.keys(expected)) {
-    demand(grid[name] === expected[name], `grid.${name}`, grid[name], expected[name]);
-  }
-}
-
-function verifyLocal({ local }, mu) {
-  agree("local.mu", local.mu, mu);
-  demand(finite(local.epsilon) && local.epsilon >= 0, "local.epsilon", local.epsilon, "a number");
-  const spent = logDelta(mu, local.epsilon * (1 + 1e-9));
-  demand(spent <= Math.log(local.delta) + 1e-9, "local.epsilon", local.epsilon, "larger");
-  return mu;
-}
-
-function exactly(thing, names, what) {
-  const isObject = thing !== null && typeof thing === "object" && !Array.isArray(thing);
-  const found = isObject ? Object.keys(thing).sort().join(", ") : typeof thing;
-  demand(found === [...names].sort().join(", "), `the fields of ${what}`, found, names.join(", "));
-}
-
-function positive(holder, ...names) {
-  for (const name of names) {
-    demand(finite(holder[name]) && holder[name] > 0, name, holder[name], "a positive number");
-  }
-}
-
-function finite(...numbers) {
-  return numbers.every((number) => Number.isFinite(number));
-}
-
-function atLeast(name, stated, needed) {
-  demand(stated >= needed * (1 - 1e-12), name, stated, `at least ${needed}, which records reach`);
-}
-
-/** To nine digits, as in Python. */
-function agree(name, stated, follows) {
-  const close = Math.abs(stated - follows) <= 1e-9 * Math.max(Math.abs(stated), Math.abs(follows));
-  demand(finite(stated) && close, name, stated, `${follows}, which follows from the noise`);
-}
-
-function demand(holds, name, stated, expected) {
-  if (!holds) {
-    throw new NotCertified(
-      `The agreement states ${name} = ${stated}, and it should be ${expected}. ` +
-        "Do not take part; nothing has left this device.",
-    );
-  }
+function whole(name, value) {
+  demand(Number.isSafeInteger(value) && value > 0, name, value, "a whole number");
 }

@@ -3,7 +3,8 @@
 
 import { logDelta } from "./gaussian.js";
 import { LATTICE_SHARE } from "./grid.js";
-import { columnsOf, isLabel } from "./schema.js";
+import { widthOf } from "./joint.js";
+import { INTERCEPT, isLabel } from "./schema.js";
 
 const YARDSTICK = Math.log(1e-6);
 
@@ -28,7 +29,10 @@ export function localInWords(mu, who = "The database") {
 }
 
 /** Whether an agreement is between two databases, neither of which gets a whole submission. */
-export const isShared = ({ version }) => version === 2;
+export const isShared = ({ databases }) => databases.length > 0;
+
+/** The least number of honest contributors, below which nothing is published. */
+export const quorumOf = ({ calibration }) => calibration.quorum ?? calibration.setting.quorum;
 
 /** What one of two databases learns. */
 export function eitherInWords(agreement) {
@@ -41,10 +45,10 @@ export function eitherInWords(agreement) {
 }
 
 /** What that depends on: mirrors `blurfit.agreement.promises.condition_in_words`. */
-export function conditionInWords({ calibration }) {
+export function conditionInWords(agreement) {
   return (
     "This holds only if the two do not put their shares together, if each follows the protocol, and if " +
-    `neither invents contributors: at least ${number(calibration.setting.quorum)} of those who are counted ` +
+    `neither invents contributors: at least ${number(quorumOf(agreement))} of those who are counted ` +
     "must be honest people. Invitations, which each database gives out itself, are there to keep invented " +
     "ones out."
   );
@@ -70,7 +74,7 @@ export function modelInWords(agreement) {
   if (epsilon > 20)
     return "An ε as large as this gives no useful bound on what an attacker could infer.";
   const change =
-    agreement.calibration.setting.neighbours === "replace"
+    agreement.calibration.model.neighbours === "replace"
       ? "Had you answered anything else"
       : "Had your record been blank";
   return (
@@ -92,33 +96,58 @@ export function targetInWords({ target }) {
 
 /** The agreement as rows [what, words]. */
 export function agreementInWords(agreement, mu) {
-  const { schema, calibration } = agreement;
-  const { quorum } = calibration.setting;
+  const { schema } = agreement;
   const { epsilon, delta } = promiseOf(agreement);
-  const kind = isLabel(schema) ? "whether someone’s answer is" : "";
-  const count = columnsOf(schema).length;
-  const sent = calibration.mechanism === "moment" ? (count * (count + 3)) / 2 : 2 * count;
   return [
-    ["What is learned", `${kind} ${targetInWords(schema)}`.trim()],
+    ["What is learned", learnedInWords(schema)],
     ["From what", schema.features.map(describeColumn).join("; ")],
-    ["Nothing is published", `below ${number(quorum)} contributors`],
-    ["Each sends", `${number(sent)} blurred numbers, once`],
-    ["Promise to everyone in the model", `ε = ${number(epsilon)}, δ = ${number(delta)}`],
-    ...againstDatabases(agreement, mu),
+    ["Nothing is published", `below ${number(quorumOf(agreement))} contributors`],
+    ["Each sends", `${number(widthOf(agreement))} blurred numbers, once`],
     [
-      "What may be published",
-      calibration.model.releases === "any"
-        ? "any number of models from one final collection"
-        : "one model, once",
+      "Promise to everyone in what is published",
+      `ε = ${number(epsilon)}, δ = ${number(delta)}`,
     ],
+    ...againstDatabases(agreement, mu),
+    ["What may be published", releasesInWords(agreement)],
+    ...publicRows(agreement),
   ];
+}
+
+function learnedInWords(schema) {
+  const { target } = schema;
+  if (target.kind === "categorical")
+    return `${target.name}, which is one of ${target.levels.join(", ")}`;
+  return isLabel(target)
+    ? `whether someone’s answer is ${targetInWords(schema)}`
+    : targetInWords(schema);
+}
+
+function publicRows({ public_rows: digest }) {
+  if (digest === null) return [];
+  const words =
+    "Models may be read beside a public file of other people’s answers, which is not covered by the " +
+    `promise. Its SHA-256 is ${digest}.`;
+  return [["Public rows", words]];
+}
+
+/** Blurred sums can be asked more than one question, and people should know which. */
+function releasesInWords({ schema, calibration }) {
+  if (calibration.model.releases !== "any") return "one model, once";
+  const others = schema.targets.filter((name) => name !== schema.target.name);
+  const more = others.length
+    ? ` From the same sums anyone may also predict ${others.join(", ")} by the other answers.`
+    : "";
+  return (
+    "the blurred sums of one final collection, once, and any number of models computed from them." +
+    `${more} The promise covers all of it together.`
+  );
 }
 
 /** What is promised against whoever collects: one database, or two that share each submission. */
 function againstDatabases(agreement, mu) {
-  const { calibration, databases } = agreement;
+  const { databases } = agreement;
   const { epsilon, delta } = promiseOf(agreement);
-  const local = calibration.local;
+  const { local } = agreement.calibration;
   const alone = `at most ε = ${number(local.epsilon, 4)} at δ = ${number(local.delta, 3)}.`;
   if (!isShared(agreement)) {
     return [["One submission, seen by the database", `${alone} ${localInWords(mu).words}`]];
@@ -143,28 +172,31 @@ function describeColumn(column) {
 }
 
 /** The certified bound on the excess loss, which holds with probability 0.9; null where none is. */
-export function certifiedRisk({ calibration, regulariser }) {
-  const isPenalised = regulariser.l1 > 0 || regulariser.l2 > 0;
-  return isPenalised ? null : calibration.excess_risk;
+export function certifiedRisk({ calibration, objective }) {
+  if (objective === null || objective.l1 > 0 || objective.l2 > 0) return null;
+  return calibration.excess_risk;
 }
 
 /**
- * What the certified bound means for a reader: how much larger the model's typical error may be
- * than that of the best model. A mean of ½(y − ŷ)² that is larger by r makes the root of the mean
+ * What a reader may expect of the finished model. Of `input`, how much larger its typical error may
+ * be than that of the best one: a mean of ½(y − ŷ)² that is larger by r makes the root of the mean
  * square larger by √(2r) at most, in units of half the target's range.
  */
 export function errorInWords(agreement) {
+  const { schema, objective } = agreement;
+  if (objective === null) {
+    return (
+      "Standard errors, intervals and the share of the spread that the model explains are published " +
+      "with it, the privacy noise included."
+    );
+  }
   const risk = certifiedRisk(agreement);
-  const { l1, l2 } = agreement.regulariser;
-  if (l1 > 0 || l2 > 0) {
+  if (objective.l1 > 0 || objective.l2 > 0) {
     return "No bound on the error is certified, because the agreement adds a penalty (l1, l2).";
   }
-  if (risk === null) {
-    return "No bound on the error is certified, because the agreement sets no bound on the weights.";
-  }
-  const { schema } = agreement;
+  if (risk === null) return "No bound on the error is certified.";
   const likely = "with a probability of 90 %, once the quorum is reached";
-  if (isLabel(schema)) {
+  if (isLabel(schema.target)) {
     return `The model’s average loss exceeds that of the best one by at most ${number(risk, 3)}, ${likely}.`;
   }
   const { lower, upper, name } = schema.target;
@@ -179,15 +211,28 @@ export function errorInWords(agreement) {
 }
 
 /** How blurred the averages over a quorum are, from which the model is made. */
-export function noiseInWords({ calibration }) {
-  const { mechanism, setting } = calibration;
-  const isMoment = mechanism === "moment";
-  const noise = isMoment ? Math.max(calibration.sigma_m, calibration.sigma_p) : calibration.sigma_b;
-  return (
-    `Averaged over ${number(setting.quorum)} people, the blur is ${isMoment ? "" : "at least "}` +
-    `± ${number(noise / setting.quorum, 2)} on numbers that lie between −1 and 1. Twice the quorum halves it.`
-  );
+export function noiseInWords(agreement) {
+  const { calibration, schema, weights } = agreement;
+  const quorum = quorumOf(agreement);
+  const people = `At the quorum of ${number(quorum)} people, the noise`;
+  const more = "Twice the quorum halves it.";
+  if (calibration.mechanism === "input") {
+    const noise = number(calibration.sigma_b / quorum, 2);
+    return `${people} on averages that lie between −1 and 1 has a deviation of at least ${noise}. ${more}`;
+  }
+  const { target } = schema;
+  // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.theory.joint.entry_noise`
+  const each = weights[INTERCEPT] * weights[target.name] * Math.SQRT2;
+  const onMean = calibration.sigma / each / quorum;
+  const half = target.kind === "categorical" ? 1 : isLabel(target) ? 0.5 : width(target) / 2;
+  const isShare = target.kind === "categorical" || isLabel(target);
+  const deviation = isShare
+    ? `${number(100 * half * onMean, 2)} percentage points on the share of ${targetInWords(schema)}`
+    : `${number(half * onMean, 2)} on the average of ${target.name}`;
+  return `${people} has a deviation of ${deviation}. ${more}`;
 }
+
+const width = ({ lower, upper }) => upper - lower;
 
 export function number(value, digits = 6) {
   if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e12)) {
@@ -200,4 +245,25 @@ export function number(value, digits = 6) {
     return short === "1" ? `10${power}` : `${short}·10${power}`;
   }
   return new Intl.NumberFormat("en", { maximumSignificantDigits: digits }).format(value);
+}
+
+/** A number to as many places as its standard error has two digits of: mirrors
+ * `blurfit.model.summary.number`. */
+export function withError(value, error) {
+  if (value === 0 && !error) return "0";
+  const size = error > 0 ? Math.abs(error) : Math.abs(value);
+  const places = (error > 0 ? 1 : 2) - Math.floor(Math.log10(size));
+  if (Math.abs(value) >= 1e15 || places > 8) return number(value, 3);
+  const power = 10 ** -Math.min(places, 0);
+  const rounded = Math.round(value / power) * power + 0;
+  const digits = Math.max(places, 0);
+  return new Intl.NumberFormat("en", {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  }).format(digits ? value : rounded);
+}
+
+/** A p-value, of which nobody needs more than three digits. */
+export function probability(p) {
+  return p < 0.001 ? "< 0.001" : p.toFixed(3);
 }

@@ -52,22 +52,19 @@ blurfit.errors.InvalidValueError: Row 0 has ‖p‖/‖q‖=0.707107, above p_bo
 
 from blurfit.theory.losses.around import LogisticAround, PoissonAround
 from blurfit.theory.losses.logistic import LogisticLoss
-from blurfit.theory.losses.parabola import Approximation, Parabola
+from blurfit.theory.losses.parabola import Parabola
 from blurfit.theory.losses.poisson import PoissonLoss
 from blurfit.theory.losses.quadratic import (
-    KnowsItsGradient,
     Quadratic,
     QuadraticLoss,
     check_bounds,
-    gradient_bound,
-    smoothness,
     value,
 )
 from blurfit.theory.losses.squared import SquaredLoss
+from blurfit.theory.setting import Approximation
 
 __all__ = [
     "Approximation",
-    "KnowsItsGradient",
     "LogisticAround",
     "LogisticLoss",
     "Parabola",
@@ -77,7 +74,5 @@ __all__ = [
     "QuadraticLoss",
     "SquaredLoss",
     "check_bounds",
-    "gradient_bound",
-    "smoothness",
     "value",
 ]

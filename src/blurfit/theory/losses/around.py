@@ -91,20 +91,6 @@ class LogisticAround:
         s = np.logaddexp(0.0, -y * z) + pull * z + c * z / 2 * z
         return Quadratic(records.along(np.sqrt(c)), records.along(c * z + pull), s)
 
-    def gradient_bound(self, weight_bound: float) -> float:
-        """ζ = R·max(ηR/4 + ½, σ'(Z)ηR + σ(Z) − Zσ'(Z)), rounded up.
-
-        It is at most λη + R_p, whose two parts are not largest at once.
-
-        For y = −1 the gradient is (σ'(z₀)z + σ(z₀) − z₀σ'(z₀))x, largest at z = ηR. Its derivative
-        by z₀ is σ''(z₀)(ηR − z₀): positive for z₀ < 0, negative from 0 to ηR, positive beyond. So 0
-        and Z are what to compare. (At z = −ηR its size is no larger.)
-        """
-        positive(weight_bound=weight_bound)
-        R, Z = self.feature_bound, self._prior_reach
-        far = _sigma_slope(Z) * (weight_bound * R - Z) + _sigma(Z)
-        return R * rounded_up(max(weight_bound * R / 4 + 0.5, far), 1.0)
-
     def approximation_error(self, weight_bound: float | None = None) -> float:
         """The largest |loss − parabola| over ‖w‖ ≤ η and every record, never rounded down.
 

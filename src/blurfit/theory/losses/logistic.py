@@ -11,14 +11,13 @@ from scipy.special import expit
 
 from blurfit.errors import InvalidValueError
 from blurfit.theory.losses.parabola import (
-    APPROXIMATIONS,
-    Approximation,
     Parabola,
     reach_of,
     worst,
 )
 from blurfit.theory.losses.quadratic import Quadratic
 from blurfit.theory.losses.records import FloatArray, read, signs
+from blurfit.theory.setting import APPROXIMATIONS, Approximation
 from blurfit.validate import one_of, positive
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)

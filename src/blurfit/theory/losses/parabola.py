@@ -16,16 +16,12 @@ So c > 0 where f is convex, and √c exists, which q = √c·x needs.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, get_args
 
 import numpy as np
 
 from blurfit.errors import InvalidValueError
 from blurfit.theory.roots import brent
 from blurfit.validate import positive
-
-Approximation = Literal["taylor", "chebyshev", "least-squares"]
-APPROXIMATIONS: tuple[Approximation, ...] = get_args(Approximation)
 
 _ROUNDING = 16 * float(np.finfo(float).eps)
 

@@ -10,8 +10,6 @@ from scipy.special import gammaln, hyp0f1, hyp1f1
 
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.theory.losses.parabola import (
-    APPROXIMATIONS,
-    Approximation,
     Parabola,
     reach_of,
     worst,
@@ -19,6 +17,7 @@ from blurfit.theory.losses.parabola import (
 from blurfit.theory.losses.quadratic import Quadratic
 from blurfit.theory.losses.records import FloatArray, read, within
 from blurfit.theory.roots import brent
+from blurfit.theory.setting import APPROXIMATIONS, Approximation
 from blurfit.validate import one_of, positive
 
 LARGEST_EXPONENT = 100.0  # rates up to e¹⁰⁰ ≈ 10⁴³: nobody counts so far, and nothing overflows

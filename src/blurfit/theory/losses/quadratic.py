@@ -61,15 +61,6 @@ class QuadraticLoss(Protocol):
         ...
 
 
-@runtime_checkable
-class KnowsItsGradient(Protocol):
-    """A loss whose own ζ is smaller than what its bounds alone imply."""
-
-    def gradient_bound(self, weight_bound: float) -> float:
-        """ζ ≥ ‖qqᵀw − p‖ over ‖w‖ ≤ η and every record that may occur."""
-        ...
-
-
 def value(terms: Quadratic, weights: ArrayLike) -> FloatArray:
     """½(q·w)² − p·w + s, which is ½wᵀqqᵀw − pᵀw + s without the d × d matrix."""
     w = numbers(weights=weights)
@@ -79,24 +70,6 @@ def value(terms: Quadratic, weights: ArrayLike) -> FloatArray:
         )
     result: FloatArray = (terms.q @ w) ** 2 / 2 - terms.p @ w + terms.s
     return result
-
-
-def smoothness(loss: QuadraticLoss) -> float:
-    """λ = R_q², because ∇²ℓ = qqᵀ and ‖qqᵀ‖ = ‖q‖² (the paper writes λ where √λ belongs)."""
-    return loss.q_bound**2
-
-
-def gradient_bound(loss: QuadraticLoss, weight_bound: float) -> float:
-    """ζ = λη + R_p ≥ ‖q(q·w) − p‖ for ‖w‖ ≤ η, by the triangle inequality.
-
-    It is attained where q and p may be antiparallel at full norm. A loss that knows better says so
-    by a method of this name (`KnowsItsGradient`), and the smaller number counts.
-    """
-    positive(weight_bound=weight_bound)
-    general = smoothness(loss) * weight_bound + loss.p_bound
-    if isinstance(loss, KnowsItsGradient):
-        return min(general, loss.gradient_bound(weight_bound))
-    return general
 
 
 def check_bounds(loss: QuadraticLoss, features: ArrayLike, target: ArrayLike) -> None:

@@ -1,0 +1,256 @@
+"""A plan of waves: everything that is fixed before the first person is asked.
+
+    plan ─ first() ─► wave 1 ─► its release ─┐
+      │                                      ├─ next_agreement (blurfit.model.waves) ─► wave 2 ─► …
+      └──────────────────────────────────────┘
+
+It has the schema, the promise, how many waves there are at most, what each of them sends and how
+many people it waits for, and by which version of the rule the next map follows from the releases
+so far. So the agreement of every wave is a function of the plan and of published releases, and its
+fingerprint carries theirs. Which waves there are follows from public facts alone
+(`blurfit.theory.waves.choose_plan`); releases decide the maps, and nothing else.
+
+**Whom it promises what.** A person is in one wave, and that wave's noise keeps the whole (ε, δ) for
+her; by the theorem of `blurfit.theory.waves` so does everything that is ever published under the
+plan. Whoever took part in two waves would have √2 times the μ: `Agreement.once` is the name under
+which contributors remember that they took part, and it is the plan's.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import rfc8785
+
+from blurfit.agreement.agreement import Agreement, propose_wave
+from blurfit.agreement.databases import Database
+from blurfit.agreement.grid import DISCRETE_SHARE
+from blurfit.agreement.terms import Terms
+from blurfit.agreement.wave import Wave, kept_columns, task_of
+from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.schema.schema import Schema
+from blurfit.theory import waves
+from blurfit.theory.gaussian import mu_of
+from blurfit.theory.maps import WaveMap
+from blurfit.theory.waves import StageKind, Task, choose_plan
+from blurfit.validate import whole
+
+FORMAT, VERSION = "blurfit-plan", 1
+RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
+_TERMS = (
+    "epsilon",
+    "delta",
+    "quorum",
+    "neighbours",
+    "local_epsilon",
+    "local_delta",
+    "databases",
+    "constant",
+    "weights",
+)
+_FIELDS = {"format", "version", "rule", "schema", "task", "waves", *_TERMS}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The waves of a collection, in their order. Make one with `Plan.propose`.
+
+    Attributes:
+        schema: what a record is.
+        terms: the promise; its quorum is that of all waves together.
+        task: whether a "number", a "label" or a "count" is learnt.
+        kinds: what each wave sends: "joint" products, "residual"s or "newton"'s quadratic.
+        quorums: the least number of honest people in each wave.
+    """
+
+    schema: Schema
+    terms: Terms
+    task: Task
+    kinds: tuple[StageKind, ...]
+    quorums: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        whole(**{f"quorums[{place}]": one for place, one in enumerate(self.quorums)})
+        if len(self.quorums) != len(self.kinds) or sum(self.quorums) != self.terms.quorum:
+            raise InvalidValueError(
+                f"Expected a quorum for each of {self.kinds}, with a sum of {self.terms.quorum}, "
+                f"and got {self.quorums}."
+            )
+        if self.terms.mechanism != "moment":
+            raise InvalidValueError(
+                "Expected mechanism='moment' for waves: only sums that may be shown teach others."
+            )
+        if self.terms.public_rows is not None:
+            raise InvalidValueError(
+                "Expected no public_rows with waves: public rows give the exact curve from one "
+                "wave, and waves give it without them."
+            )
+        if task_of(self.schema, counts=self.task == "count") != self.task:
+            raise InvalidValueError(
+                f"Expected task={self.task!r} to suit the target {self.schema.target.name!r}."
+            )
+        shares = [one / self.terms.quorum for one in self.quorums]
+        stages = tuple(map(waves.Stage, self.kinds, shares))
+        waves.Plan(self.task, stages)  # refuses kinds in another order
+
+    @classmethod
+    def propose(
+        cls,
+        schema: Schema,
+        *,
+        waves: int | Literal["auto"] = "auto",
+        counts: bool = False,
+        terms: Terms | None = None,
+        **choices: Any,
+    ) -> "Plan":
+        """Waves for a schema and a promise: "auto" for as many as help, which may be one.
+
+        The other choices are those of `Agreement.propose`; `quorum` is that of all waves together.
+        `counts` says that the target, a number from 0 on, counts something (Poisson's model).
+        """
+        chosen = Terms.of(**choices) if terms is None else terms
+        if waves != "auto":
+            whole(waves=waves)
+        task = task_of(schema, counts=counts)
+        stages = choose_plan(
+            task,
+            coefficients=len(kept_columns(schema)),
+            count=chosen.quorum,
+            mu=mu_of(chosen.epsilon, chosen.delta * (1 - DISCRETE_SHARE)),
+            waves=None if waves == "auto" else waves,
+        )
+        plan = cls(schema, chosen, task, stages.kinds, stages.quorums(chosen.quorum))
+        plan.first()  # which refuses what cannot be kept
+        return plan
+
+    def __repr__(self) -> str:
+        stages = ", ".join(
+            f"{kind} {quorum:,}" for kind, quorum in zip(self.kinds, self.quorums, strict=True)
+        )
+        return (
+            f"<Plan {self.fingerprint[:12]}: {self.schema.target.name!r} in {len(self)} waves "
+            f"({stages}), epsilon={self.terms.epsilon:g}, delta={self.terms.delta:g}>"
+        )
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
+        return hashlib.sha256(rfc8785.dumps(self.to_dict())).hexdigest()
+
+    @property
+    def mu(self) -> float:
+        """μ of every person, in all."""
+        return mu_of(self.terms.epsilon, self.terms.delta * (1 - DISCRETE_SHARE))
+
+    @property
+    def count_bound(self) -> float | None:
+        """The largest count, where counts are learnt."""
+        return float(self.schema.target.upper) if self.task == "count" else None  # type: ignore[union-attr]
+
+    def first(self) -> Agreement:
+        """The agreement of the first wave."""
+        return self.agreement((), None)
+
+    def agreement(self, follows: tuple[str, ...], chart: WaveMap | None) -> Agreement:
+        """The agreement of the wave that follows so many releases, with this map.
+
+        Deterministic: whoever has the plan, the marks and the map gets the same fingerprint.
+        """
+        if len(follows) >= len(self):
+            raise InvalidValueError(
+                f"Expected fewer than {len(self)} releases: the plan has no wave after them."
+            )
+        given = {name: getattr(self.terms, name) for name in _TERMS}
+        later = {"constant": None, "weights": None} if follows else {}
+        terms = Terms(**(given | later | {"quorum": self.quorums[len(follows)]}))
+        wave = Wave(self.fingerprint, len(follows) + 1, follows, chart)
+        wave.verify()
+        return propose_wave(self.schema, terms, wave)
+
+    # ---- files
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain values, without its fingerprint."""
+        terms = {name: getattr(self.terms, name) for name in _TERMS}
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "rule": RULE,
+            "schema": self.schema.to_dict(),
+            "task": self.task,
+            "waves": [
+                {"kind": kind, "quorum": quorum}
+                for kind, quorum in zip(self.kinds, self.quorums, strict=True)
+            ],
+            **terms,
+            "databases": [asdict(one) for one in self.terms.databases],
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "Plan":
+        """The inverse of `to_dict`; anything else is refused."""
+        stated = tuple(repr(document.get(name)) for name in ("format", "version", "rule"))
+        if stated != (repr(FORMAT), repr(VERSION), repr(RULE)):
+            raise InvalidValueError(
+                f"Expected format={FORMAT!r}, version={VERSION}, rule={RULE}, and got "
+                f"{', '.join(stated)}. Is this a plan, and of this version of blurfit?"
+            )
+        if set(document) != _FIELDS:
+            raise InvalidValueError(
+                f"Expected the fields {sorted(_FIELDS)}, and got {sorted(document)}."
+            )
+        try:
+            databases = [Database(**one) for one in document["databases"]]
+            terms = Terms.of(**{name: document[name] for name in _TERMS} | {"databases": databases})
+            plan = cls(
+                Schema.from_dict(document["schema"]),
+                terms,
+                document["task"],
+                tuple(one["kind"] for one in document["waves"]),
+                tuple(one["quorum"] for one in document["waves"]),
+            )
+        except BlurfitError:
+            raise
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InvalidValueError(f"Expected a plan as blurfit writes it: {error!r}.") from error
+        if plan.to_dict() != document:
+            raise InvalidValueError("Expected a plan as blurfit writes it, and nothing else.")
+        return plan
+
+    def to_json(self) -> str:
+        """The plan and its fingerprint, canonical."""
+        return rfc8785.dumps(self.to_dict() | {"fingerprint": self.fingerprint}).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Plan":
+        """Read what `to_json` wrote; refuses a text whose fingerprint is not its own."""
+        try:
+            document = json.loads(text)
+        except (RecursionError, ValueError) as error:
+            raise InvalidValueError(f"Expected a plan in JSON: {error}.") from error
+        if not isinstance(document, dict):
+            raise InvalidValueError("Expected a plan in JSON: an object with named fields.")
+        stated = document.pop("fingerprint", None)
+        plan = cls.from_dict(document)
+        if stated != plan.fingerprint:
+            raise InvalidValueError(
+                f"Expected fingerprint={stated!r} to be {plan.fingerprint!r}: the text was changed "
+                "after it was written. Ask for the plan again."
+            )
+        return plan
+
+    def save(self, path: str | Path) -> None:
+        """Write the plan to a file."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Plan":
+        """Read a plan from a file."""
+        return cls.from_json(Path(path).read_bytes())

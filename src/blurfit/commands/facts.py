@@ -1,0 +1,74 @@
+"""Agreements, moments and models for scripts: what `--json` prints of them."""
+
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.arrays import FloatArray
+    from blurfit.model.moments import PublishedMoments
+    from blurfit.model.published import PublishedModel
+
+
+def agreement_facts(agreement: "Agreement") -> dict[str, Any]:
+    """An agreement's facts for scripts."""
+    return {
+        "fingerprint": agreement.fingerprint,
+        "mechanism": agreement.mechanism,
+        "epsilon": agreement.epsilon,
+        "delta": agreement.delta,
+        "neighbours": agreement.calibration.model.neighbours,
+        "quorum": agreement.quorum,
+        "trust": agreement.trust,
+        "numbers": agreement.width,
+        "bytes": agreement.layout.size,
+        "local_epsilon": agreement.calibration.local.epsilon,
+        "local_delta": agreement.calibration.local.delta,
+    }
+
+
+def moments_facts(moments: "PublishedMoments") -> dict[str, Any]:
+    """A release's facts and correlations for scripts; what the noise drowns is null."""
+    found = moments.correlations()
+    return {
+        "fingerprint": moments.fingerprint,
+        "count": moments.count,
+        "epsilon": moments.guarantee.epsilon,
+        "delta": moments.guarantee.delta,
+        "targets": list(moments.agreement.schema.targets),
+        "columns": list(found.names),
+        "correlations": _rows(found.values),
+        "standard_errors": _rows(found.standard_errors),
+    }
+
+
+def model_facts(model: "PublishedModel") -> dict[str, Any]:
+    """A model's facts for scripts: what predicts, and what is known about each coefficient."""
+    found: dict[str, Any] = {
+        "fingerprint": model.fingerprint,
+        "count": model.count,
+        "target": model.target,
+        "features": list(model.features),
+        "epsilon": model.guarantee.epsilon,
+        "delta": model.guarantee.delta,
+        "proved": model.guarantee.proved,
+        "method": model.method,
+        "refusal": model.refusal,
+        "outputs": {},
+    }
+    for output in model.outputs:
+        used = model.coefficients_of(output)
+        facts: dict[str, Any] = {"predicting": {"(intercept)": used.intercept, **used.effects}}
+        if model.inference:
+            inference = model.inference[model.outputs.index(output)]
+            facts["r_squared"] = inference.r_squared
+            variance = inference.residual_variance
+            facts["residual_deviation"] = None if variance is None else math.sqrt(variance)
+            facts["estimates"] = [asdict(one) for one in model.estimates(output=output)]
+        found["outputs"][output] = facts
+    return found
+
+
+def _rows(values: "FloatArray") -> list[list[float | None]]:
+    return [[None if math.isnan(v) else v for v in row] for row in values.tolist()]

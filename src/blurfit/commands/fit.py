@@ -1,0 +1,90 @@
+"""`blurfit fit`: any linear model of a release, as often as one likes, with nothing left to ask."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from blurfit.commands.common import WrongError, answer, as_json, next_step, out_file
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.model.published import PublishedModel
+
+
+@click.command(
+    epilog='Example: blurfit fit moments.json "income ~ age + education + C(marital)" '
+    "--out income.json"
+)
+@click.argument("moments", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("formula", required=False)
+@click.option(
+    "--ridge", type=float, help="Penalty ½·ridge·‖w‖² a person, instead of our shrinkage."
+)
+@click.option("--lasso", type=float, help="Penalty lasso·‖w‖₁ a person: leaves weak columns out.")
+@click.option(
+    "--uneven", is_flag=True, help="Allow for people who spread unevenly: wider intervals."
+)
+@out_file("Where the model is written; default: it is shown, and written nowhere.")
+@as_json
+def fit(
+    moments: Path,
+    formula: str | None,
+    ridge: float | None,
+    lasso: float | None,
+    uneven: bool,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
+
+    FORMULA is like "income ~ age + C(region)", or "income ~ ." for all other columns; without one,
+    the agreement's target is predicted by everything else.
+    """
+    from blurfit.model.moments import PublishedMoments
+
+    release = PublishedMoments.load(moments)
+    model = release.fit(formula, ridge=ridge, lasso=lasso, uneven=uneven)
+    show_model(model, out, as_json=as_json)
+    if out is not None:
+        next_step(after_learning(out, None), quiet=as_json)
+
+
+def show_model(
+    model: "PublishedModel",
+    out: Path | None,
+    moments: Path | None = None,
+    *,
+    as_json: bool,
+    **also: str,
+) -> None:
+    """Write a model where it is wanted, and print its summary; `also` says what else there is."""
+    from blurfit.commands.facts import model_facts
+
+    if out is not None:
+        model.save(out)
+    written = {
+        name: str(path) for name, path in (("model", out), ("moments", moments)) if path is not None
+    }
+    answer(written | also | model_facts(model), str(model.summary()), as_json=as_json)
+    if as_json:
+        return
+    if written:
+        click.echo(f"\nWrote {' and '.join(written.values())}.")
+    if "page" in also:
+        click.echo(f"Everyone can read it at {also['page']}")
+
+
+def refuse_moments_of_input(agreement: "Agreement", moments: Path | None) -> None:
+    """Before anything is done that cannot be undone."""
+    if moments is not None and agreement.mechanism == "input":
+        raise WrongError(
+            f"Expected no --moments {moments} with mechanism='input': its sums are never shown, "
+            "because its promise is for one model alone."
+        )
+
+
+def after_learning(out: Path, moments: Path | None) -> str:
+    """What to do with a model, and with moments."""
+    further = f'; `blurfit fit {moments} "TARGET ~ ."` fits others' if moments is not None else ""
+    return f"`blurfit predict {out} TABLE`, `blurfit statement {out}`{further}."

@@ -1,0 +1,68 @@
+"""`blurfit show`: what a file of ours is, in words and tables."""
+
+import json
+from pathlib import Path
+
+import click
+
+from blurfit.commands.common import WrongError, answer, as_json, next_step
+
+
+@click.command(epilog="Example: blurfit show model.json")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@as_json
+def show(file: Path, as_json: bool) -> None:
+    """Show what is in a FILE: an agreement's promise, a model's summary, moments' correlations."""
+    showing = {
+        "blurfit-agreement": _agreement,
+        "blurfit-model": _model,
+        "blurfit-moments": _moments,
+    }
+    try:
+        kind = json.loads(file.read_bytes()).get("format")
+    except (ValueError, AttributeError):
+        kind = None
+    if kind not in showing:
+        raise WrongError(
+            f"Expected {str(file)!r} to be an agreement, a model or moments in JSON, as blurfit "
+            "writes them."
+        )
+    showing[kind](file, as_json)
+
+
+def _agreement(file: Path, as_json: bool) -> None:
+    from rich.console import Console
+
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.commands.facts import agreement_facts
+    from blurfit.commands.presentation import agreement_report, doubts
+
+    agreement = Agreement.load(file, allow_unproved=True)
+    if as_json:
+        answer({"kind": "agreement", **agreement_facts(agreement)}, "", as_json=True)
+        return
+    Console().print(agreement_report(agreement))
+    click.echo(f"Fingerprint {agreement.fingerprint}.")
+    for doubt in doubts(agreement):
+        click.echo(f"Warning: {doubt}", err=True)
+
+
+def _model(file: Path, as_json: bool) -> None:
+    from blurfit.commands.facts import model_facts
+    from blurfit.commands.fit import after_learning
+    from blurfit.model.published import PublishedModel
+
+    model = PublishedModel.load(file)
+    answer({"kind": "model", **model_facts(model)}, str(model.summary()), as_json=as_json)
+    next_step(after_learning(file, None), quiet=as_json)
+
+
+def _moments(file: Path, as_json: bool) -> None:
+    from blurfit.commands.facts import moments_facts
+    from blurfit.commands.presentation import moments_report
+    from blurfit.model.moments import PublishedMoments
+
+    moments = PublishedMoments.load(file)
+    answer({"kind": "moments", **moments_facts(moments)}, moments_report(moments), as_json=as_json)
+    target = moments.agreement.schema.target.name
+    next_step(f'`blurfit fit {file} "{target} ~ ."` fits a model.', quiet=as_json)

@@ -1,0 +1,131 @@
+"""Input perturbation in one process: records are blurred themselves, and one model is published."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import AnyArray
+from blurfit.budget import Expense, spend
+from blurfit.estimators.base import PerturbationEstimator, Signal, agree, blur_each, blurred
+from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
+from blurfit.estimators.guarantee import gaussian_share, share
+from blurfit.estimators.one_pass import JointTotals, joint_totals
+from blurfit.learning.statistics import Statistics
+from blurfit.learning.sums import Totals
+from blurfit.model.learner import learn
+from blurfit.model.published import PublishedModel
+from blurfit.schema.columns import Feature
+from blurfit.schema.schema import Schema
+from blurfit.simulation.sampler import input_totals
+from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.setting import Rule
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class InputPerturbation(PerturbationEstimator):
+    """Blurs q and p, as in the paper: short messages, one release, more rows than columns."""
+
+    mechanism = "input"
+    least_rows = 2
+
+    weight_bound: float | None = None
+    fit_intercept: bool = True
+    rule: Rule = "certified"
+    split: float | None = None
+
+    def agreement_for(self, schema: Schema, rows: int, models: int = 1) -> Agreement:
+        """The contract under which a fit to so many rows of this schema blurs them.
+
+        `models` is how many share the promise: one, or one for each of several classes.
+        """
+        epsilon, delta = share(self.epsilon, self.delta, models)
+        local_epsilon, local_delta = self.local_epsilon, self.local_delta
+        if models > 1 and local_epsilon is not None and local_delta is not None:
+            local_epsilon, local_delta = gaussian_share(local_epsilon, local_delta, models)
+        public = PublicFacts(schema.dimension, rows, epsilon, delta, label=schema.is_label)
+        by_default = self.split is None and self.rule == "certified"
+        return agree(
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            quorum=rows,
+            mechanism=self.mechanism,
+            neighbours=self.neighbours,
+            local_epsilon=local_epsilon,
+            local_delta=local_delta,
+            rule=self.rule,
+            split=DEFAULT_SPLIT if by_default else self.split,
+            weight_bound=public.ball() if self.weight_bound is None else self.weight_bound,
+        )
+
+    def _learn(
+        self,
+        values: AnyArray,
+        columns: tuple[Feature, ...],
+        signals: Sequence[Signal],
+        caveat: str | None,
+    ) -> list[PublishedModel]:
+        schemas = [Schema(columns, signal.target, self.fit_intercept) for signal in signals]
+        first = self.agreement_for(schemas[0], len(values), len(signals))
+        agreements = [replace(first, schema=schema) for schema in schemas]
+        found = first.calibration
+        assert isinstance(found, InputCalibration)
+        # What is proved of one model's noise; the whole promise, where that is what is proved.
+        each = found.kept.epsilon * len(signals)
+        what = f"{type(self).__name__} of {len(values):,} rows"
+        proved = self.epsilon if found.model.proved else max(each, self.epsilon)
+        spend(Expense(what, epsilon=proved, delta=self.delta), found.model.neighbours)
+        if self.per_record:
+            collected = [
+                self._from_each_row(agreement, values, columns, signal)
+                for agreement, signal in zip(agreements, signals, strict=True)
+            ]
+        else:
+            collected = self._at_once(agreements, values, columns, signals)
+        return [
+            replace(learn(agreement, totals, allow_unproved=True), caveat=caveat)
+            for agreement, totals in zip(agreements, collected, strict=True)
+        ]
+
+    def _at_once(
+        self,
+        agreements: Sequence[Agreement],
+        values: AnyArray,
+        columns: tuple[Feature, ...],
+        signals: Sequence[Signal],
+    ) -> list[Totals]:
+        """The blurred sums of all rows, with the noise of all of them in one draw for each
+        target.
+        """
+        targets = np.hstack([signal.encoded for signal in signals])
+        sums = joint_totals(values, targets, columns)
+        seeded = self._seeded()
+        return [
+            blurred(agreement, clean_totals(agreement, sums, len(values), place), seeded)
+            for place, agreement in enumerate(agreements)
+        ]
+
+    def _from_each_row(
+        self, agreement: Agreement, values: AnyArray, columns: tuple[Feature, ...], signal: Signal
+    ) -> Totals:
+        """The blurred sums of rows that are blurred one by one."""
+        sent = blur_each(agreement, values, columns, signal).numbers
+        d = agreement.schema.dimension
+        return input_totals(agreement, Statistics.of_records(sent[:, :d], sent[:, d:]))
+
+
+def clean_totals(agreement: Agreement, sums: JointTotals, count: int, target: int) -> Totals:
+    """A and c of one target before any noise: the schema's x is s·(v, 1), s = 1/√m.
+
+    q = R_q·x and p = κy·x with what the loss says: ∑qqᵀ = R_q²·Σxxᵀ, Σp = R_p·Σyx.
+    """
+    schema, loss = agreement.schema, agreement.loss
+    gram, moment = sums.gram, sums.cross[:, target]
+    if schema.intercept:
+        gram = np.block([[gram, sums.total[:, None]], [sums.total[None], np.array([[count]])]])
+        moment = np.append(moment, sums.targets[target])
+    s = schema.scale
+    clean = Statistics(count, loss.q_bound**2 * s**2 * gram, loss.p_bound * s * moment)
+    return input_totals(agreement, clean)

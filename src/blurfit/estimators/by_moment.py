@@ -1,0 +1,142 @@
+"""Joint moments in one process: one release of blurred sums, and the model of its target.
+
+The rows are summed in one pass, the sums are blurred exactly, and `PublishedMoments` is what leaves
+(`moments_`). Everything after that is post-processing. All classes of a label are columns of one
+release, so that no budget is split among them.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.grid import DISCRETE_SHARE
+from blurfit.arrays import AnyArray
+from blurfit.budget import Expense, spend
+from blurfit.errors import InfeasibleError
+from blurfit.estimators.base import PerturbationEstimator, Signal, agree, blur_each, blurred
+from blurfit.estimators.one_pass import joint_totals
+from blurfit.estimators.rows import read_rows, records, refuse_unless_binary
+from blurfit.learning.public_features import Family
+from blurfit.learning.sums import Totals
+from blurfit.model.learner import moments_of
+from blurfit.model.moments import PublishedMoments
+from blurfit.model.public_fitting import fit_public
+from blurfit.model.published import PublishedModel
+from blurfit.schema.columns import Feature
+from blurfit.schema.joint import kind_of
+from blurfit.schema.schema import Schema
+from blurfit.theory.gaussian import mu_of
+from blurfit.theory.joint_form import JointForm
+from blurfit.theory.moment_calibration import MomentCalibration
+from blurfit.theory.public_weights import public_weights
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MomentPerturbation(PerturbationEstimator):
+    """Blurs the products of all columns, the target's among them; publishes `moments_`."""
+
+    mechanism = "moment"
+
+    public_X: Any = None  # noqa: N815 - as scikit-learn writes tables
+
+    def agreement_for(self, schema: Schema, rows: int) -> Agreement:
+        """The contract under which a fit to so many rows of this schema blurs them."""
+        return agree(
+            schema,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            quorum=rows,
+            neighbours=self.neighbours,
+            local_epsilon=self.local_epsilon,
+            local_delta=self.local_delta,
+            **({} if self.public_X is None else self._weights_for_public_rows(schema, rows)),
+        )
+
+    def _weights_for_public_rows(self, schema: Schema, rows: int) -> dict[str, Any]:
+        """c, ω and the target's b = R, which make the noise on Σyx smallest.
+
+        With x = (c, ωv) of length at most R, the noise on an entry of Σyx is (R² + b²)/(bμ) over
+        the column's own weight, least at b = R: 2R/μ, as if nothing else were released. The others
+        share R as columns of a regression do; the constant is one more of them, of spread 1.
+        """
+        kinds = [kind_of(feature) for feature in schema.features]
+        mu = mu_of(self.epsilon, self.delta)
+        *features, constant = public_weights([*kinds, "sign"], rows, mu).features
+        radius = math.sqrt(math.fsum(weight**2 for weight in (*features, constant)))
+        names = [feature.name for feature in schema.features]
+        weights = dict(zip(names, features, strict=True)) | {schema.target.name: radius}
+        return {"constant": constant, "weights": weights}
+
+    def _family(self) -> Family | None:
+        """What the public rows are read for."""
+        return None
+
+    def _learn(
+        self,
+        values: AnyArray,
+        columns: tuple[Feature, ...],
+        signals: Sequence[Signal],
+        caveat: str | None,
+    ) -> list[PublishedModel]:
+        (signal,) = signals
+        public = None
+        if self.public_X is not None:  # refused before anything is spent
+            rows, _, _ = read_rows(self, self.public_X, reset=False)
+            refuse_unless_binary(rows, columns)
+            public = records(rows, columns)
+            self._public_count = len(rows)
+        schema = Schema(columns, signal.target, targets=self._targets(signal, columns))
+        self.moments_ = replace(self._release(schema, values, columns, signal), caveat=caveat)
+        if public is None:
+            return [self.moments_.fit()]
+        try:
+            model, self.balance_ = fit_public(self.moments_, public, family=self._family())
+        except InfeasibleError as error:
+            raise InfeasibleError(
+                f"{error} The release has been made and stands: moments_.fit() learns from it "
+                "without public rows."
+            ) from error
+        return [model]
+
+    def _release(
+        self, schema: Schema, values: AnyArray, columns: tuple[Feature, ...], signal: Signal
+    ) -> PublishedMoments:
+        """The one thing that leaves: spent for first, then blurred."""
+        agreement = self.agreement_for(schema, len(values))
+        found = agreement.calibration
+        assert isinstance(found, MomentCalibration)
+        # Of the thousandth of δ that is kept back for discrete noise less than a tenth is used
+        # (`blurfit.agreement.grid`); half of it is counted.
+        kept_back = DISCRETE_SHARE / 2 * agreement.delta
+        what = f"{type(self).__name__} of {len(values):,} rows"
+        spend(Expense(what, mu=found.mu, delta=kept_back), found.model.neighbours)
+        if self.per_record:
+            sent = blur_each(agreement, values, columns, signal)
+            totals = Totals(len(values), sent.numbers.sum(axis=0), agreement.fingerprint)
+        else:
+            totals = blurred(agreement, clean_totals(agreement, values, signal), self._seeded())
+        return moments_of(agreement, totals)
+
+    def _targets(self, signal: Signal, columns: Sequence[Feature]) -> tuple[str, ...]:
+        """What may be predicted from the release: as the schema says, if there is one; else all."""
+        if not isinstance(self.bounds, Schema):
+            return ()
+        names = {signal.target.name, *(column.name for column in columns)}
+        return tuple(name for name in self.bounds.targets if name in names)
+
+    def _public_rows(self) -> int:
+        return 0 if self.public_X is None else int(self._public_count)
+
+
+def clean_totals(agreement: Agreement, values: AnyArray, signal: Signal) -> Totals:
+    """The sums of what the rows would send, in one pass and before any noise."""
+    form = agreement.form
+    assert isinstance(form, JointForm)  # the form of a first wave, and of the only one
+    sums = joint_totals(values, signal.encoded, agreement.schema.features)
+    scale = np.array([form.constant, *(column.weight for column in form.columns)])
+    matrix = sums.matrix(len(values)) * np.outer(scale, scale)
+    return Totals(len(values), form.take(matrix), agreement.fingerprint)

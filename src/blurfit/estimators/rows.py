@@ -1,0 +1,161 @@
+"""Rows as users have them, to one table of numbers: a level of a categorical is its place.
+
+Arrays and DataFrames of numbers go through scikit-learn's own checks. Where the bounds name levels,
+columns are read one by one, each by its name. Messages never tell a value: whoever reads a log need
+not be somebody who may see the rows.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import (  # type: ignore[import-untyped]
+    check_array,
+    check_X_y,
+    validate_data,
+)
+
+from blurfit.arrays import AnyArray, FloatArray
+from blurfit.errors import InvalidValueError
+from blurfit.estimators.bounds import feature_columns
+from blurfit.schema.columns import Binary, Categorical, Feature
+from blurfit.schema.schema import Schema
+from blurfit.schema.table import codes, listed
+
+NO_TARGETS = object()  # None is no targets where some are needed, which scikit-learn refuses
+
+
+def read_rows(
+    estimator: Any, X: Any, y: Any = NO_TARGETS, *, reset: bool, **checks: Any
+) -> tuple[AnyArray, AnyArray | None, tuple[Feature, ...]]:
+    """Numbers (n, d), the targets as they are, and what the columns of X are.
+
+    Args:
+        estimator: whose `bounds` say what the columns are, and who remembers their names.
+        X: rows of features.
+        y: their targets, if there are any.
+        reset: whether the estimator is to remember number and names of the columns (in `fit`), or
+            to check them.
+        checks: handed on to scikit-learn: `y_numeric`, `ensure_min_samples`.
+    """
+    if _names_levels(estimator.bounds):
+        validate_data(estimator, X, skip_check_array=True, reset=reset)
+        columns = columns_of(estimator)
+        table = _table(X, columns)
+        if y is NO_TARGETS:
+            return check_array(table, dtype="numeric"), None, columns
+        values, targets = check_X_y(table, y, dtype="numeric", **checks)
+        return values, targets, columns
+    try:
+        if y is NO_TARGETS:
+            values, targets = validate_data(estimator, X, reset=reset, dtype="numeric"), None
+        else:
+            values, targets = validate_data(estimator, X, y, reset=reset, dtype="numeric", **checks)
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise InvalidValueError(_words_in(X)) from None  # whose own message would tell a value
+    return values, targets, columns_of(estimator)
+
+
+def columns_of(estimator: Any) -> tuple[Feature, ...]:
+    """What the columns of X are: under their own names, or as x0, x1 and so on."""
+    unnamed = [f"x{place}" for place in range(estimator.n_features_in_)]
+    names = getattr(estimator, "feature_names_in_", None)
+    given = unnamed if names is None else [str(name) for name in names]
+    return feature_columns(estimator.bounds, given, are_named=names is not None)
+
+
+def records(values: AnyArray, columns: Sequence[Feature]) -> dict[str, AnyArray]:
+    """A table of numbers as the schema's records: levels by their words."""
+    found: dict[str, AnyArray] = {}
+    for place, column in enumerate(columns):
+        found[column.name] = values[:, place]
+        if isinstance(column, Categorical):
+            found[column.name] = words(values[:, place].astype(np.intp), column.levels)
+    return found
+
+
+def words(places: AnyArray, levels: Sequence[str]) -> AnyArray:
+    """The level at each place."""
+    return np.asarray(np.array(levels, dtype=object)[places], dtype=object)
+
+
+def design(values: AnyArray, columns: Sequence[Feature]) -> FloatArray:
+    """What coefficients in the user's units multiply: numbers as they are, 0 and 1 for each level
+    but the first.
+    """
+    if not any(isinstance(column, Categorical) for column in columns):
+        return np.asarray(values, dtype=np.float64)
+    parts = []
+    for place, column in enumerate(columns):
+        value = np.asarray(values[:, place], dtype=np.float64)
+        if isinstance(column, Categorical):
+            parts += [value == level for level in range(1, len(column.levels))]
+        else:
+            parts.append(value)
+    return np.column_stack(parts).astype(np.float64)
+
+
+def refuse_unless_binary(values: AnyArray, columns: Sequence[Feature]) -> None:
+    """Binary columns have 0 and 1 alone; their bounds cut nothing."""
+    for place, column in enumerate(columns):
+        if isinstance(column, Binary) and not np.isin(values[:, place], (0, 1)).all():
+            raise InvalidValueError(
+                f"Expected the binary column {column.name!r} to have 0 and 1, or False and True, "
+                "and it has others. Map them beforehand."
+            )
+
+
+def _names_levels(bounds: Any) -> bool:
+    if isinstance(bounds, Schema):
+        return any(isinstance(one, Categorical) for one in bounds.features)
+    if not isinstance(bounds, Mapping):
+        return False
+    return any(
+        isinstance(one, Sequence) and any(isinstance(level, str) for level in one)
+        for one in bounds.values()
+    )
+
+
+def _table(X: Any, columns: Sequence[Feature]) -> AnyArray:
+    is_frame = hasattr(X, "columns")
+    whole = X if is_frame else np.asarray(X, dtype=object)
+    if not is_frame and whole.ndim != 2:
+        raise InvalidValueError(f"Expected X of shape (n, {len(columns)}), and got {whole.shape}.")
+    parts = []
+    for place, column in enumerate(columns):
+        value = np.asarray(whole[column.name] if is_frame else whole[:, place])
+        if isinstance(column, Categorical):
+            value = _places(value, column)
+        else:
+            try:
+                value = value.astype(np.float64)
+            except (TypeError, ValueError):
+                raise InvalidValueError(
+                    f"Expected the column {column.name!r} to have numbers, and it has others."
+                ) from None
+        parts.append(value)
+    return np.column_stack(parts)
+
+
+def _places(values: AnyArray, column: Categorical) -> AnyArray:
+    try:
+        return codes(column.name, values, column.levels)
+    except InvalidValueError:
+        raise InvalidValueError(
+            f"Expected every value of {column.name!r} to be one of its levels "
+            f"{listed(column.levels)}, and some are not, or are missing. Map them to levels that "
+            "could have been known beforehand."
+        ) from None
+
+
+def _words_in(X: Any) -> str:
+    columns = getattr(X, "columns", None)
+    named = [] if columns is None else [n for n in columns if np.asarray(X[n]).dtype.kind in "OUS"]
+    where = f"in {listed(named)}" if named else "among the columns of X"
+    return (
+        f"Expected numbers, and found words {where}. Name the levels that there could be: "
+        'bounds={"region": ["north", "south"], ...}, or a Schema with Categorical columns. They '
+        "are public, and never read from the data."
+    )

@@ -1,0 +1,139 @@
+"""Exact logistic and Poisson models from a release, where rows of the features are public.
+
+Σyx is part of the joint release, and all that a canonical generalised linear model needs of the
+contributors: public rows stand for their features (`blurfit.learning.public_features`). Nothing is
+released that was not before: this is post-processing, as long as the public rows are public indeed,
+and not the contributors' own.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from blurfit.arrays import FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.learning.balancing import Balance
+from blurfit.learning.inference import Inference
+from blurfit.learning.public_features import Family, PublicFit, fit_with_public_rows
+from blurfit.model.fitting import in_units, told_apart
+from blurfit.model.formula import Formula
+from blurfit.model.published import Link, PublishedModel
+from blurfit.schema.joint import Question, columns_of, question, units, values
+from blurfit.schema.schema import Categorical, Numeric
+
+if TYPE_CHECKING:
+    from blurfit.model.moments import PublishedMoments
+
+LINK: dict[Family, Link] = {"logistic": "logistic", "poisson": "log", "linear": "linear"}
+NOT_FOUND = (
+    "the blurred sums lie outside of what any model gives, or leave a direction without curvature, "
+    "so there is no unshrunk estimate. Use fewer features, or more records. Predictions by "
+    "shrinkage are still possible."
+)
+
+
+def fit_public(
+    moments: "PublishedMoments",
+    public: Any,
+    formula: Formula | None = None,
+    *,
+    family: Family | None = None,
+) -> tuple[PublishedModel, Balance]:
+    """The model, and how the public rows were weighted to look like the contributors.
+
+    Args:
+        moments: the release.
+        public: rows of the features, as `Schema` takes records; other columns are ignored.
+        formula: what predicts what; the agreed target by all others, if left out.
+        family: "logistic" for yes and no, "poisson" for counts from 0, "linear" for numbers; by
+            the target's kind, if left out.
+
+    Raises:
+        InfeasibleError: no weights make the public rows match the contributors.
+    """
+    asked = moments.formula(None, None, None) if formula is None else formula
+    schema = moments.agreement.schema
+    aim = question(schema, asked.target)
+    chosen = _family(aim, family)
+    rows = np.atleast_2d(values(schema, public, asked.features))
+    top = aim.upper if chosen == "poisson" and isinstance(aim, Numeric) else None
+    features = [column for name in asked.features for column in columns_of(question(schema, name))]
+    whole = fit_with_public_rows(
+        moments.joint.submodel(asked.target, features), rows, chosen, top=top
+    )
+    kept = told_apart(schema, asked)
+    apart = whole
+    if len(kept) < len(features):  # contrasts need a model without the reference levels
+        part = moments.joint.submodel(asked.target, [features[place] for place in kept])
+        apart = fit_with_public_rows(part, rows[:, kept], chosen, top=top)
+    inference = _inference(moments, asked, chosen, apart, kept)
+    model = PublishedModel(
+        agreement=moments.agreement,
+        target=asked.target,
+        features=asked.features,
+        weights=whole.coefficients[None],
+        count=moments.count,
+        method=(
+            f"{chosen} regression with {len(rows):,} public rows, worth "
+            f"{whole.balance.effective_rows:,.0f} after matching"
+        ),
+        link=LINK[chosen],
+        inference=() if inference is None else (inference,),
+        refusal=NOT_FOUND if inference is None else None,
+        references=asked.references,
+        software=moments.software,
+        caveat=moments.caveat,
+    )
+    return model, whole.balance
+
+
+def _family(aim: Question, family: Family | None) -> Family:
+    if isinstance(aim, Categorical):
+        raise InfeasibleError(
+            f"Expected a number or yes and no as the target with public rows, and {aim.name!r} has "
+            f"{len(aim.levels)} classes: fit it without public rows."
+        )
+    is_number = isinstance(aim, Numeric)
+    if family is None:
+        return "linear" if is_number else "logistic"
+    if family == "poisson" and (not isinstance(aim, Numeric) or aim.lower != 0):
+        raise InvalidValueError(
+            f"Expected {aim.name!r} to be a number with lower bound 0 for family='poisson': counts."
+        )
+    if family == "linear" and not is_number:
+        raise InvalidValueError(
+            f"Expected {aim.name!r} to be a number for family='linear'; it is yes and no, for "
+            "which family='logistic' is made."
+        )
+    return family
+
+
+def _inference(
+    moments: "PublishedMoments", formula: Formula, family: Family, found: PublicFit, kept: list[int]
+) -> Inference | None:
+    """Unshrunk coefficients with the parts of their covariance, in the user's units."""
+    if found.unshrunk is None or found.sampling is None or found.privacy is None:
+        return None
+    told = units(
+        moments.agreement.schema,
+        formula.target,
+        formula.features,
+        references=formula.references,
+        log_odds=family != "linear",
+    )
+    plain = Inference(
+        names=told.names,
+        count=moments.count,
+        coefficients=found.unshrunk,
+        sampling=_symmetric(found.sampling),
+        privacy=_symmetric(found.privacy),
+        residual_variance=None,
+        r_squared=None,
+        condition=0.0,
+        uneven=False,
+    )
+    return in_units(plain, told, kept)
+
+
+def _symmetric(matrix: FloatArray) -> FloatArray:
+    return (matrix + matrix.T) / 2

@@ -1,0 +1,44 @@
+// Checks of a contract that name what they check, and refuse what does not hold.
+
+export class NotCertified extends Error {}
+
+export function demand(holds, name, stated, expected) {
+  if (!holds) {
+    throw new NotCertified(
+      `The agreement states ${name} = ${stated}, and it should be ${expected}. ` +
+        "Do not take part; nothing has left this device.",
+    );
+  }
+}
+
+/** These fields, no fewer and no more. */
+export function exactly(thing, names, what) {
+  const isObject = thing !== null && typeof thing === "object" && !Array.isArray(thing);
+  const found = isObject ? Object.keys(thing).sort().join(", ") : typeof thing;
+  demand(found === [...names].sort().join(", "), `the fields of ${what}`, found, names.join(", "));
+}
+
+export function positive(holder, ...names) {
+  for (const name of names) {
+    demand(finite(holder[name]) && holder[name] > 0, name, holder[name], "a positive number");
+  }
+}
+
+export function finite(...numbers) {
+  return numbers.every((number) => Number.isFinite(number));
+}
+
+export function atLeast(name, stated, needed) {
+  demand(stated >= needed * (1 - 1e-12), name, stated, `at least ${needed}, which records reach`);
+}
+
+/** To nine digits, as in Python. */
+export function agree(name, stated, follows) {
+  const close = Math.abs(stated - follows) <= 1e-9 * Math.max(Math.abs(stated), Math.abs(follows));
+  demand(finite(stated) && close, name, stated, `${follows}, which follows from the noise`);
+}
+
+/** A word that UTF-8 can write down. */
+export function isWord(text) {
+  return typeof text === "string" && text !== "" && !/\p{Surrogate}/u.test(text);
+}

@@ -1,0 +1,30 @@
+"""The weights that a collection would publish, for whoever simulates thousands of collections.
+
+`learn` verifies its agreement and tells standard errors; here are its weights alone, in a
+millisecond. One reading takes longer: where noise rules, a `moment` collection publishes a
+posterior mean, which is sampled for a third of a second (`blurfit.learning.shrinkage`). Without
+`sampled`, linear Bayes stands for it, the reading of all other collections.
+"""
+
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import FloatArray
+from blurfit.learning.linear_bayes import linear_bayes
+from blurfit.learning.shrinkage import shrink
+from blurfit.learning.sums import Totals
+from blurfit.model.learner import moments_of, published, released_weights, statistics_of
+from blurfit.schema.joint import columns_of
+
+
+def weights_of(agreement: Agreement, totals: Totals, *, sampled: bool = True) -> FloatArray:
+    """The weights of `learn`'s model, on (1, v): (outputs, 1 + features).
+
+    Raises InfeasibleError where nothing could be published.
+    """
+    if agreement.mechanism == "input":
+        weights = released_weights(agreement, statistics_of(agreement, totals))
+        return published(agreement, weights, totals.count).weights
+    read = shrink if sampled else linear_bayes
+    joint, target = moments_of(agreement, totals).joint, agreement.schema.target
+    return np.array([read(joint.submodel(name)).coefficients for name in columns_of(target)])

@@ -1,0 +1,200 @@
+"""A plan fixes everything but the maps, and an agreement says which wave of which plan it is."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
+from blurfit.agreement.wave import Wave, kept_columns
+from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError
+from blurfit.schema.schema import Categorical, Numeric, Schema
+from blurfit.theory.maps import NewtonMap, ResidualMap, Whitening
+from blurfit.theory.newton import LogisticNewton, PoissonNewton
+from support.plans import FEATURES, TARGETS, plan
+
+MARK = "ab" * 32
+
+
+def charts() -> dict[str, ResidualMap | NewtonMap]:
+    """Hostile maps of each kind, for the five columns of the schema."""
+    huge = Whitening([1e6] * 5, np.diag([1e12, 1e-320, 1e12, 1.0, 1e12]), [1e6] * 5, -1e6)
+    return {
+        "number": ResidualMap(huge, 0.01, 1e-6, 1000),
+        "label": NewtonMap(huge, LogisticNewton()),
+        "count": NewtonMap(huge, PoissonNewton(12.0)),
+    }
+
+
+@pytest.mark.parametrize("task", TARGETS)
+def test_a_plan_survives_its_file(tmp_path, task: str) -> None:
+    made = plan(task, waves=3)
+    made.save(tmp_path / "plan.json")
+    read = Plan.load(tmp_path / "plan.json")
+    assert read == made
+    assert read.fingerprint == made.fingerprint
+    assert read.first().fingerprint == made.first().fingerprint
+
+
+def test_auto_is_one_wave_where_few_people_are_expected() -> None:
+    assert len(plan("number", quorum=200)) == 1
+    assert len(plan("number")) == 2
+    assert plan("label").kinds == ("joint", "residual", "newton")
+
+
+def test_the_quorums_of_all_waves_add_up() -> None:
+    for task in TARGETS:
+        made = plan(task, waves=3)
+        assert sum(made.quorums) == 40_000
+        assert made.first().quorum == made.quorums[0]
+
+
+def test_a_changed_text_is_refused() -> None:
+    document = json.loads(plan().to_json())
+    for change in (
+        {"epsilon": 2.0},
+        {"waves": document["waves"][:1]},
+        {"rule": 2},
+        {"task": "label"},
+        {"more": 1},
+        {"fingerprint": MARK},
+    ):
+        with pytest.raises(InvalidValueError):
+            Plan.from_json(json.dumps(document | change))
+
+
+def test_classes_and_numbers_below_zero_have_no_plan() -> None:
+    classes = Schema(FEATURES, Categorical("job", ["a", "b", "c"]))
+    with pytest.raises(InvalidValueError, match="classes"):
+        Plan.propose(classes, epsilon=1, delta=1e-6, quorum=40_000)
+    with pytest.raises(InvalidValueError, match="counts"):
+        Plan.propose(
+            Schema(FEATURES, Numeric("y", -1, 1)), counts=True, epsilon=1, delta=1e-6, quorum=40_000
+        )
+
+
+def test_the_first_wave_is_the_agreement_without_a_plan_but_for_its_place() -> None:
+    first = plan().first()
+    alone = Agreement.propose(plan().schema, epsilon=1.0, delta=1e-6, quorum=plan().quorums[0])
+    assert replace(first, wave=None).fingerprint == alone.fingerprint != first.fingerprint
+    assert json.loads(alone.to_json())["wave"] is None
+    assert first.once == plan().fingerprint
+    assert alone.once == alone.fingerprint
+
+
+@pytest.mark.parametrize("task", TARGETS)
+def test_the_noise_of_a_wave_keeps_the_promise_whatever_map_is_announced(task: str) -> None:
+    """Hostile maps, hostile records: the exact numbers stay within what the noise is sized for."""
+    made = plan(task, waves=2)
+    agreement = made.agreement((MARK,), charts()[task])
+    agreement.verify()
+    read = Agreement.from_json(agreement.to_json())
+    assert read == agreement
+    assert read.epsilon == 1.0
+    generator = np.random.default_rng(3)
+    count = 400
+    records = {
+        "age": generator.choice([18.0, 90.0, 54.0, -1e300, 1e300], count),
+        "education": generator.choice([0.0, 20.0, 10.0], count),
+        "region": generator.choice(["north", "south", "west"], count),
+        "married": generator.integers(0, 2, count),
+        made.schema.target.name: generator.choice([0.0, 12.0, 1e5, 6.0], count),
+    }
+    (part,) = agreement.parts
+    exact = agreement.exact(records) * np.sqrt(part.counts)
+    assert np.isfinite(exact).all()
+    reach = agreement.calibration.reach
+    apart = np.linalg.norm(exact[:, None] - exact[None], axis=2).max()
+    assert 0 < apart <= reach.sums / (1 + 2.0**-12)  # the rest pays for rounding to the grid
+    assert (part.deviations * np.sqrt(part.counts) == agreement.calibration.noise).all()
+
+
+def test_a_quieter_wave_is_refused() -> None:
+    agreement = plan().agreement((MARK,), charts()["number"])
+    quiet = replace(agreement.calibration, sigma=agreement.calibration.sigma * 0.99)
+    with pytest.raises(NotCertifiedError):
+        replace(agreement, calibration=quiet).verify()
+
+
+def test_a_map_that_makes_a_solver_fail_is_refused_before_any_record() -> None:
+    """Each of these is refused from the document alone; what is accepted is total."""
+    agreement = plan().agreement((MARK,), charts()["number"])
+    document = json.loads(agreement.to_json())
+    document.pop("fingerprint")
+    whitening = document["wave"]["map"]["whitening"]
+    for wrong in (
+        {"mean": [float("nan")] * 5},
+        {"mean": [1e300] * 5},
+        {"whitening": [[0.0], *whitening[1:]]},
+        {"whitening": whitening[:-1]},
+        {"radius": 0.0},
+        {"weights": [0.25, 0.8, 0.9]},
+        {"kind": "logistic"},
+        {"more": 1},
+    ):
+        changed = document | {"wave": document["wave"] | {"map": document["wave"]["map"] | wrong}}
+        with pytest.raises(BlurfitError):
+            Agreement.from_dict(changed)
+
+
+@pytest.mark.parametrize(
+    "wave",
+    [
+        Wave("no fingerprint", 1),
+        Wave(MARK, 0),
+        Wave(MARK, 2, (MARK,), None),
+        Wave(MARK, 1, (), charts()["number"]),
+        Wave(MARK, 3, (MARK,), charts()["number"]),
+        Wave(MARK, 2, ("x",), charts()["number"]),
+    ],
+)
+def test_a_place_that_no_plan_has_is_refused(wave: Wave) -> None:
+    with pytest.raises(BlurfitError):
+        replace(plan().agreement((MARK,), charts()["number"]), wave=wave).verify()
+
+
+def test_a_map_for_another_target_is_refused() -> None:
+    for task, chart in (("number", "label"), ("label", "count"), ("number", "count")):
+        with pytest.raises(InvalidValueError):
+            plan(task, waves=2).agreement((MARK,), charts()[chart])
+    other = NewtonMap(charts()["count"].whitening, PoissonNewton(11.0))
+    with pytest.raises(InvalidValueError, match="count_bound"):
+        plan("count", waves=2).agreement((MARK,), other)
+
+
+def test_input_has_no_waves() -> None:
+    with pytest.raises(InvalidValueError, match="moment"):
+        Plan.propose(
+            plan().schema,
+            epsilon=1,
+            delta=1e-6,
+            quorum=40_000,
+            mechanism="input",
+            weight_bound=1.0,
+        )
+
+
+def test_two_databases_share_every_wave() -> None:
+    databases = (("One", "https://one.example"), ("Two", "https://two.example"))
+    for task in TARGETS:
+        made = Plan.propose(
+            plan(task).schema,
+            waves=2,
+            counts=task == "count",
+            epsilon=1,
+            delta=1e-6,
+            quorum=40_000,
+            databases=databases,
+        )
+        assert Plan.from_json(made.to_json()) == made
+        later = made.agreement((MARK,), charts()[task])
+        later.verify()
+        assert later.trust == "shared"
+        (part,) = later.parts
+        assert (part.deviations >= 2**10 * part.step).all()
+
+
+def test_last_levels_are_not_in_a_map() -> None:
+    assert kept_columns(plan().schema) == (0, 1, 2, 3, 5)

@@ -1,0 +1,39 @@
+"""What is shown must not say more than what was promised for it."""
+
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.promises import relation_in_words, together_in_words
+from blurfit.model.learner import released_weights, statistics_of
+from blurfit.schema.schema import Numeric, Schema
+from blurfit.simulation.sampler import exact_totals, sampler_for
+
+SCHEMA = Schema([Numeric(f"x{i}", -1, 1) for i in range(6)], Numeric("y", -1, 1))
+
+
+def test_released_weights_have_no_signed_zeros():
+    """Their sign is no part of the lattice that the grid pays for, and `Release.mark` ignores it:
+    two releases with one mark may show different bytes.
+    """
+    agreement = Agreement.propose(
+        SCHEMA, epsilon=50, delta=1e-3, quorum=2000, mechanism="input", weight_bound=1.0, l1=500.0
+    )
+    generator = np.random.default_rng(0)
+    records = {f"x{i}": generator.uniform(-1, 1, 2000) for i in range(6)}
+    records["y"] = generator.uniform(-0.01, 0.01, 2000)
+    totals = sampler_for(agreement, exact_totals(agreement, records)).draw(generator)
+    weights = released_weights(agreement, statistics_of(agreement, totals))
+    assert not np.signbit(weights[weights == 0]).any()
+
+
+def test_at_most_is_rounded_up():
+    agreement = Agreement.propose(SCHEMA, epsilon=1.000004, delta=1e-6, quorum=1003)
+    local = agreement.calibration.local
+    words = together_in_words(local)
+    stated = float(words.split("μ = ")[1].split()[0])
+    assert stated >= local.mu, (stated, local.mu)
+
+
+def test_blanking_out_is_told_for_both_mechanisms():
+    """Under 'moment' nobody sends q and p: u = 0, and the constant and N stay."""
+    assert "q = 0" not in relation_in_words("zero-out")

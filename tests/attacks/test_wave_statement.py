@@ -1,0 +1,67 @@
+"""A plan's model must state the conditions and the promise of every wave, not those of the last."""
+
+import numpy as np
+import pytest
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
+from blurfit.errors import InvalidValueError, NotCertifiedError
+from blurfit.model.moments import PublishedMoments
+from blurfit.model.published import PublishedModel
+from blurfit.model.statement import as_markdown
+from blurfit.model.waves import follows, learn_plan, next_agreement
+from blurfit.schema.schema import Numeric, Schema
+from blurfit.theory.gaussian import epsilon_of
+
+SCHEMA = Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)], Numeric("y", 0, 1))
+
+
+def _learned(first: int, second: int) -> tuple[PublishedModel, list[PublishedMoments]]:
+    plain = Plan.propose(SCHEMA, waves=2, epsilon=2, delta=1e-6, quorum=first + second)
+    kinds = zip(("joint", "residual"), (first, second), strict=True)
+    waves = [{"kind": kind, "quorum": quorum} for kind, quorum in kinds]
+    plan = Plan.from_dict(plain.to_dict() | {"waves": waves})
+    generator = np.random.default_rng(0)
+    releases: list[PublishedMoments] = []
+    for quorum in plan.quorums:
+        agreement = next_agreement(plan, releases)
+        agreement.verify()
+        a, b, e = generator.uniform(size=(3, quorum))
+        exact = agreement.exact({"a": a, "b": b, "y": 0.3 * a + 0.5 * b + 0.1 * e})
+        (part,) = agreement.parts
+        noise = generator.normal(size=agreement.width) * part.deviations * np.sqrt(quorum)
+        releases.append(PublishedMoments(agreement, quorum, exact.sum(axis=0) + noise))
+    return learn_plan(plan, releases), releases
+
+
+def test_the_statement_asks_for_enough_honest_people_in_every_wave():
+    model, releases = _learned(300, 700)
+    text = as_markdown(model)
+    # With 700 honest people, all of them in wave 2, somebody in wave 1 has her own noise alone.
+    alone = epsilon_of(releases[0].agreement.calibration.local.mu, 1e-6)
+    assert alone > 60  # where the statement says ε = 2 under "at least 700 … were honest"
+    assert "300" in text.split("## How")[0]
+
+
+def test_the_statement_tells_the_largest_mu_of_a_submission():
+    model, releases = _learned(900, 100)
+    mus = [release.agreement.calibration.local.mu for release in releases]
+    assert mus[0] > 2.9 * mus[1]
+    assert f"μ = {mus[0]:.4g}" in as_markdown(model)
+
+
+def test_a_plan_refuses_public_rows():
+    with pytest.raises(InvalidValueError, match="public_rows"):
+        Plan.propose(SCHEMA, waves=2, epsilon=2, delta=1e-6, quorum=1000, public_rows="a" * 64)
+
+
+def test_nothing_can_be_hidden_in_a_map():
+    """Bits to spare would be room for what earlier submissions said."""
+    _, (first, second) = _learned(300, 700)
+    plan = Plan.propose(SCHEMA, waves=2, epsilon=2, delta=1e-6, quorum=1000)
+    document = second.agreement.to_dict()
+    document["wave"]["map"]["mean"][0] *= 1 + 2e-7
+    altered = Agreement.from_dict(document)
+    assert altered.fingerprint != second.agreement.fingerprint
+    with pytest.raises(NotCertifiedError):
+        follows(plan, [first], altered)

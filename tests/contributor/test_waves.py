@@ -1,0 +1,148 @@
+"""Everyone is in one wave: what may have arrived is never blurred again, whatever happens."""
+
+import numpy as np
+import pytest
+
+from blurfit.contributor import sending
+from blurfit.contributor.bulk import blur_table
+from blurfit.contributor.client import Client
+from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.contributor.sending import default_journal
+from blurfit.errors import ClosedError, ConflictError, NotCertifiedError, ServiceError
+from blurfit.messages.submissions import Submission
+from blurfit.model.waves import follows, next_agreement
+from support.plans import people, plan, release, rows, written
+
+PLAN = plan("number", waves=2, quorum=60)
+NAMES = ("age", "education", "region", "married", "income")
+AT_ONCE = 5
+
+
+@pytest.fixture(autouse=True)
+def small_parts(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(sending, "ROWS_AT_ONCE", AT_ONCE)
+    monkeypatch.setenv("BLURFIT_HOME", str(tmp_path / "home"))
+
+
+def connected(url: str, network) -> Client:
+    return Client(url, transport=network, patience=0.0, pause=lambda _seconds: None)
+
+
+def second_wave(store):
+    """Wave 1 gets the rest of its quorum and is published; wave 2 is opened."""
+    first = PLAN.first()
+    missing = first.quorum - store.count(first)
+    if missing > 0:
+        store.add(first, perturb_table(first, rows(people(60), 0, missing)))
+    store.publish(first)
+    found = next_agreement(PLAN, [store.moments(first)])
+    follows(PLAN, [store.moments(first)], found)
+    store.open(found)
+    return found
+
+
+def test_a_record_is_blurred_under_a_later_wave() -> None:
+    first = release(PLAN.first(), rows(people(60), 0, PLAN.quorums[0]), np.random.default_rng(1))
+    later = next_agreement(PLAN, [first])
+    record = {"age": 40, "education": 12, "region": "west", "married": 1, "income": 30_000}
+    sent = perturb(later, record)
+    assert isinstance(sent, Submission)
+    assert len(sent.numbers) == later.width
+    many = np.array([one.numbers for one in perturb_table(later, _repeated(record, 4000))])
+    (part,) = later.parts
+    assert np.allclose(many.std(axis=0), part.deviations, rtol=0.06)
+    middle = np.abs(many.mean(axis=0) - later.exact(record))
+    assert (middle < 5 * part.deviations / np.sqrt(4000)).all()
+    assert ((many / part.step) % 1 == 0).all()
+
+
+def _repeated(record, count):
+    return {name: np.array([value] * count) for name, value in record.items()}
+
+
+def test_an_answer_lost_and_the_wave_changed_in_between(url, store, network, tmp_path) -> None:
+    """The part has arrived, but nobody knows: it is sent again as it is, counted once, and not
+    blurred for the new wave; rows that were never blurred take part in the new wave."""
+    table = written(tmp_path / "people.csv", people(12, 8), NAMES)
+    first = PLAN.first()
+    store.open(first)
+    network.fates = ["fine", "lose response"]
+    with connected(url, network) as client:
+        with pytest.raises(ServiceError):
+            client.contribute_table(first, table)
+        assert store.count(first) == 10
+        later = second_wave(store)
+        assert client.contribute_table(later, table) == 12
+    assert network.sent[2] == network.sent[1]  # the same bytes, to the wave they are for
+    assert (store.count(first), store.count(later)) == (PLAN.quorums[0], 2)
+
+
+def test_a_request_lost_and_the_wave_closed_in_between(url, store, network, tmp_path) -> None:
+    """It never arrived, and comes too late: left out and said so, never blurred again."""
+    table = written(tmp_path / "people.csv", people(12, 8), NAMES)
+    first = PLAN.first()
+    store.open(first)
+    network.fates = ["fine", "lose request"]
+    with connected(url, network) as client:
+        with pytest.raises(ServiceError):
+            client.contribute_table(first, table)
+        later = second_wave(store)
+        before = store.moments_text(first.fingerprint)
+        with pytest.raises(ClosedError, match="5 rows were blurred for an earlier wave"):
+            client.contribute_table(later, table)
+        assert client.contribute_table(later, table) == 12  # nothing more happens
+    assert (store.count(first), store.count(later)) == (PLAN.quorums[0], 2)
+    assert store.moments_text(first.fingerprint) == before  # a wave is released once
+    assert len(network.sent) == 4
+
+
+def test_whoever_took_part_is_told_so_and_not_asked_again(url, store, network, tmp_path) -> None:
+    table = written(tmp_path / "people.csv", people(12, 8), NAMES)
+    first = PLAN.first()
+    store.open(first)
+    with connected(url, network) as client:
+        client.contribute_table(first, table)
+        later = second_wave(store)
+        sent = len(network.sent)
+        with pytest.raises(ConflictError, match="took part in an earlier wave"):
+            client.contribute_table(later, table)
+        # nor from a copy of the table, with a journal of its own
+        copy = written(tmp_path / "copy.csv", people(12, 8), NAMES)
+        with pytest.raises(ConflictError, match="blurred before"):
+            client.contribute_table(later, copy)
+    assert len(network.sent) == sent
+    assert store.count(later) == 0
+
+
+def test_a_late_submission_to_a_released_wave_is_refused(url, store, network) -> None:
+    first = PLAN.first()
+    store.open(first)
+    second_wave(store)
+    record = rows(people(1), 0, 1)
+    with connected(url, network) as client, pytest.raises(ClosedError):
+        client.submit(perturb_table(first, record))
+    assert store.count(first) == PLAN.quorums[0]
+
+
+def test_a_file_of_one_wave_is_not_blurred_for_another(store, tmp_path) -> None:
+    table = written(tmp_path / "people.csv", people(12, 8), NAMES)
+    store.open(PLAN.first())
+    later = second_wave(store)
+    blur_table(PLAN.first(), table, tmp_path / "one.parquet")
+    with pytest.raises(ConflictError, match="nobody takes part twice"):
+        blur_table(later, table, tmp_path / "two.parquet")
+    assert not (tmp_path / "two.parquet").exists()
+
+
+def test_all_waves_have_one_journal(store, tmp_path) -> None:
+    store.open(PLAN.first())
+    later = second_wave(store)
+    table = tmp_path / "people.csv"
+    assert default_journal(table, PLAN.first()) == default_journal(table, later)
+
+
+def test_a_wave_of_another_past_is_refused_before_the_record_is_read(store) -> None:
+    store.open(PLAN.first())
+    later = second_wave(store)
+    with pytest.raises(NotCertifiedError):
+        follows(PLAN, [], later)

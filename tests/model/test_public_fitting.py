@@ -1,0 +1,97 @@
+"""Models of a release with public rows: families, contrasts, refusals."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from blurfit import PublishedModel
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.model.public_fitting import fit_public
+from support.joint_release import SCHEMA, people, release
+
+MOMENTS = release(20_000, epsilon=3.0)
+ROWS = people(5000, 77)
+
+
+def test_a_label_follows_the_logistic_curve() -> None:
+    model = MOMENTS.fit("married ~ income + age + C(region, 'south')", public=ROWS)
+    assert (model.link, model.target) == ("logistic", "married")
+    some = {name: column[:40] for name, column in people(40, 5).items()}
+    score = model.decision_function(some)
+    assert model.predict_proba(some)[:, 1] == pytest.approx(1 / (1 + np.exp(-score)))
+    assert [one.name for one in model.estimates()] == [
+        "(intercept)",
+        "income",
+        "age",
+        "region=north",
+        "region=west",
+    ]
+    assert model.inference[0].r_squared is None
+    assert "R²" not in str(model.summary())
+    assert "log-odds" in str(model.summary())
+    assert PublishedModel.from_json(model.to_json()).to_json() == model.to_json()
+
+
+def test_the_table_of_coefficients_predicts_as_the_model_does() -> None:
+    """intercept + Σ effect·value in the user's units is the score of encoded records."""
+    model = MOMENTS.fit("married ~ income + age", public=ROWS)
+    some = {name: column[:40] for name, column in people(40, 5).items()}
+    told = model.coefficients
+    by_hand = told.intercept + sum(told.effects[name] * some[name] for name in told.effects)
+    assert model.decision_function(some) == pytest.approx(by_hand)
+
+
+def test_numbers_with_public_rows_find_the_truth() -> None:
+    model = MOMENTS.fit("income ~ age + education + region + married", public=ROWS)
+    assert model.link == "linear"
+    told = {one.name: one for one in model.estimates(0.9999)}
+    assert told["age"].lower < 300 < told["age"].upper
+    assert told["region=west"].lower < 5000 < told["region=west"].upper
+    with pytest.raises(InfeasibleError, match="no residual variance"):
+        model.prediction_intervals(people(3, 1))
+
+
+def test_balance_is_told_beside_the_model() -> None:
+    model, balance = fit_public(MOMENTS, ROWS)
+    assert model.features == ("age", "education", "region", "married")
+    assert balance.effective_rows > 1000
+    assert f"worth {balance.effective_rows:,.0f}" in model.method
+
+
+def test_a_caveat_of_the_release_is_the_models() -> None:
+    void = replace(MOMENTS, caveat="NOT PRIVATE: tested")
+    assert void.fit("income ~ age").caveat == "NOT PRIVATE: tested"
+    assert not void.fit("income ~ age", public=ROWS).guarantee.proved
+    assert not void.guarantee.proved
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"target": "region"}, InfeasibleError, "'region' has 3 classes"),
+        ({"target": "married", "family": "linear"}, InvalidValueError, "yes and no"),
+        ({"target": "age", "family": "poisson"}, InvalidValueError, "lower bound 0"),
+        ({"family": "logistic"}, InvalidValueError, "yes and no for family='logistic'"),
+        ({"family": "gamma"}, InvalidValueError, "family='gamma' to be one of"),
+        ({"ridge": 1.0}, InvalidValueError, "no ridge, lasso or uneven with public rows"),
+    ],
+)
+def test_what_public_rows_cannot_do(options, kind, message) -> None:
+    with pytest.raises(kind, match=message):
+        MOMENTS.fit(public=ROWS, **options)
+
+
+def test_a_family_needs_public_rows_and_they_need_the_features() -> None:
+    with pytest.raises(InvalidValueError, match="public rows with family='logistic'"):
+        MOMENTS.fit(target="married", family="logistic")
+    with pytest.raises(InvalidValueError, match="Expected a column 'age'"):
+        MOMENTS.fit(public={"region": ["north"] * 10})
+    assert SCHEMA.target.name == "income"
+
+
+def test_rows_that_cannot_match_are_refused() -> None:
+    old = people(3000, 3)
+    old["age"] = np.full(3000, 89.0) + np.random.default_rng(0).uniform(0, 1, 3000)
+    with pytest.raises(InfeasibleError, match="public rows"):
+        release(50_000, epsilon=20.0).fit("income ~ age", public=old)

@@ -1,0 +1,85 @@
+"""The documentation: its commands run, its links lead somewhere, its modules exist."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import blurfit
+from support import processes
+
+ROOT = Path(__file__).parents[1]
+SOURCE = Path(blurfit.__file__).parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NOT_OURS = ("pip", "make", "$")  # the environment, which tests run in already
+
+
+def commands(page: Path) -> list[list[str]]:
+    """What stands behind $ in its blocks for the shell, lines that go on put together."""
+    blocks = re.findall(r"^```console\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [shlex.split(line.removeprefix("$ ")) for line in lines if line.startswith("$ ")]
+
+
+def run(typed: list[list[str]], folder: Path, home: Path) -> str:
+    """One after the other, as pasted; what the last one said."""
+    said = ""
+    for command, *words in typed:
+        if command == "cd":
+            folder = folder / words[0]
+            continue
+        if command in NOT_OURS:
+            continue
+        assert command == "blurfit", command
+        done = processes.run(words, folder=folder, environment={"BLURFIT_HOME": str(home)})
+        assert done.returncode == 0, f"{words}: {done.stderr}"
+        said = done.stdout
+    return said
+
+
+def test_the_readme_can_be_pasted(tmp_path) -> None:
+    typed = [line for line in commands(ROOT / "README.md") if line != ["blurfit", "demo"]]
+    said = run(typed, tmp_path, tmp_path / "home")
+    assert said.startswith("owns_home ~ age + income\n")
+    assert ["blurfit", "demo"] in commands(ROOT / "README.md")  # which tests/demo runs, smaller
+
+
+def test_the_first_steps_can_be_pasted_and_lead_to_the_page_about_moments(tmp_path) -> None:
+    home = tmp_path / "home"
+    said = run(commands(ROOT / "docs" / "start.md"), tmp_path, home)
+    assert "# Privacy statement" in said
+    folder = tmp_path / "survey"
+    assert (folder / "predictions.csv").read_text().startswith("income,lower,upper\n")
+    run(commands(ROOT / "docs" / "moments.md"), folder, home)
+
+
+def test_calibrations_can_be_pasted(tmp_path) -> None:
+    said = run(commands(ROOT / "docs" / "calibrating.md"), tmp_path, tmp_path)
+    assert said.startswith("Kept: epsilon = 1.29963")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_page_is_in_the_index() -> None:
+    listed = (ROOT / "docs" / "index.md").read_text() + (
+        ROOT / "docs" / "api-inside.md"
+    ).read_text()
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.name == "index.md" or re.search(rf"^{page.stem}$", listed, re.MULTILINE), page
+
+
+def test_the_architecture_names_modules_that_exist_and_every_room() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`([a-z_/]+\.(?:py|js|html))`", text)
+    assert len(named) > 40
+    for module in named:
+        place = ROOT / module if module.startswith("tests/") else SOURCE / module
+        assert place.exists(), module
+    for room in SOURCE.iterdir():
+        if room.is_dir() and (room / "__init__.py").exists():
+            assert f"`{room.name}`" in text, room.name
