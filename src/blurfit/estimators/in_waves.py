@@ -36,7 +36,7 @@ from blurfit.theory.maps import ResidualMap
 from blurfit.theory.newton import PoissonNewton
 from blurfit.theory.wave_form import WaveForm
 from blurfit.theory.waves import Task, choose_plan
-from blurfit.validate import whole
+from blurfit.validate import inside_unit_interval, positive, whole
 
 ROWS_AT_ONCE = 8192  # few enough for the cache
 
@@ -62,6 +62,8 @@ def plan_for(schema: Schema, rows: int, waves: Any, *, counts: bool, **terms: An
     if isinstance(schema.target, Categorical):
         refuse_waves(waves, f"{len(schema.target.levels)} classes")
         return None
+    positive(epsilon=terms["epsilon"])
+    inside_unit_interval(delta=terms["delta"])
     target = schema.target
     task: Task = "count" if counts else "number" if isinstance(target, Numeric) else "label"
     asked = None if waves == "auto" else int(waves)
