@@ -24,12 +24,13 @@ import numpy.typing as npt
 from measure import Row, best_times, show
 from rich.console import Console
 
-from blurfit import Agreement, Numeric, Schema, Statistics, Store, perturb_table
+from blurfit import Agreement, Numeric, Schema, Store, perturb_table
 from blurfit.contributor.bulk import blur_table
 from blurfit.files.engines import Engine
 from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads
 from blurfit.files.learn import Plan, statistics
+from blurfit.learning.statistics import Statistics
 from blurfit.messages.submission_files import Writer
 from blurfit.simulation.sampler import sampler_for
 

@@ -449,6 +449,8 @@ def test_what_the_page_accepts_python_accepts(run, survey, kind) -> None:
             accepted += 1
             if kind == "input":
                 _forecast(document["calibration"])
+                if document["objective"]["l1"] > 0 or document["objective"]["l2"] > 0:
+                    document["calibration"]["excess_risk"] = None  # nothing is certified then
             Agreement.from_dict(document).verify()
     print(f"{kind}: {accepted} of {len(given)} accepted")
     assert 5 < accepted < 400

@@ -11,18 +11,18 @@ from blurfit.files.scan import RECORD, Task
 TASKS = [Task(0, "a.parquet", 0, 3, 300), Task(1, "b.parquet", 0, 3, 300)]
 
 
-def made(names, digests, places):
-    found = np.zeros(len(names), dtype=RECORD)
-    found["name"][:, 0], found["digest"][:, 0] = names, digests
+def made(identifiers, digests, places):
+    found = np.zeros(len(identifiers), dtype=RECORD)
+    found["identifier"][:, 0], found["digest"][:, 0] = identifiers, digests
     found["place"] = places
     return found
 
 
 def everything(generator, different: int):
-    """600 rows of two files and three groups each, under few names, each with its digest."""
-    names = generator.integers(0, different, 600)
+    """600 rows of two files and three groups each, under few identifiers, each with its digest."""
+    identifiers = generator.integers(0, different, 600)
     places = [(file, group, row) for file in (0, 1) for group in range(3) for row in range(100)]
-    return made(names, names + 7, places)
+    return made(identifiers, identifiers + 7, places)
 
 
 @pytest.mark.parametrize("different", [3, 200, 10**9])
@@ -33,7 +33,7 @@ def test_all_but_the_first_are_told(different, at_once, monkeypatch) -> None:
     bits = tell_apart(np.array_split(found, 5), TASKS, 600)
     seen, expected = set(), set()
     for record in found:
-        name, place = record["name"].tobytes(), tuple(record["place"].tolist())
+        name, place = record["identifier"].tobytes(), tuple(record["place"].tolist())
         (expected if name in seen else seen).add(place if name in seen else name)
     told = {
         (*where, int(row))

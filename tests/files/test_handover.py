@@ -15,8 +15,8 @@ from blurfit import (
 from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
 from blurfit.files.learn import learn_files
-from blurfit.learning.release import Release
 from blurfit.messages.submission_files import open_submissions
+from blurfit.model.release import Release
 from blurfit.store import tables
 from support.stores import PEOPLE
 
@@ -44,10 +44,10 @@ def test_a_closed_collection_is_written_whole(place, agreement, tmp_path) -> Non
         )
     assert rows == 40
     assert told[-1] == (40, 40)
-    released, (names, numbers) = read(tmp_path / "a.parquet", agreement)
+    released, (identifiers, numbers) = read(tmp_path / "a.parquet", agreement)
     assert released is None
-    np.testing.assert_array_equal(names, table.identifiers)
-    np.testing.assert_array_equal(numbers, np.hstack([table.quadratic, table.linear]))
+    np.testing.assert_array_equal(identifiers, table.identifiers)
+    np.testing.assert_array_equal(numbers, table.numbers)
 
 
 def test_a_closed_collection_is_handed_over(place, agreement, tmp_path) -> None:
@@ -71,7 +71,7 @@ def test_a_published_collection_says_which_model(place, agreement, tmp_path) -> 
         model = store.publish(agreement)
         export(store, agreement.fingerprint, tmp_path / "a.parquet")
         assert store.model(agreement.fingerprint) == model.to_json()
-        sums = store.statistics_text(agreement.fingerprint) if moments else None
+        sums = store.moments_text(agreement.fingerprint) if moments else None
     expected = Release(model.to_json(), sums).mark()
     assert read(tmp_path / "a.parquet", agreement)[0] == expected
 

@@ -19,7 +19,7 @@ from blurfit.files import duplicates, learn
 from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
-from blurfit.files.learn import Plan, learn_files, statistics
+from blurfit.files.learn import Plan, learn_files, totals
 from blurfit.messages import submission_files
 from blurfit.messages.submission_files import Writer
 from support.stores import propose
@@ -43,8 +43,7 @@ def part(table: Submissions, rows) -> Submissions:
     return replace(
         table,
         identifiers=table.identifiers[rows],
-        quadratic=table.quadratic[rows],
-        linear=table.linear[rows],
+        numbers=table.numbers[rows],
     )
 
 
@@ -115,15 +114,15 @@ def test_below_the_quorum_nothing_is_recorded(agreement, table, tmp_path) -> Non
 
 
 @pytest.mark.parametrize("engine", ["threads", "cluster"])
-def test_the_same_name_with_other_numbers_is_a_conflict(
+def test_the_same_identifier_with_other_numbers_is_a_conflict(
     agreement, table, tmp_path, small, engine, request
 ) -> None:
     chosen = Threads(2) if engine == "threads" else request.getfixturevalue("cluster")
     write(tmp_path / "a.parquet", agreement, table)
     changed = part(table, np.arange(500, 600))
-    numbers = changed.linear.copy()
-    numbers[50] = changed.linear[51]
-    write(tmp_path / "b.parquet", agreement, replace(changed, linear=numbers))
+    numbers = changed.numbers.copy()
+    numbers[50] = changed.numbers[51]
+    write(tmp_path / "b.parquet", agreement, replace(changed, numbers=numbers))
     with pytest.raises(ConflictError, match=r"row 13 of row group 1 .*b\.parquet.*a\.parquet"):
         learn_files(agreement, [str(tmp_path)], chosen)
     assert len(list(tmp_path.iterdir())) == 2
@@ -134,9 +133,9 @@ def test_many_repeats_are_told_without_a_list_of_them(
 ) -> None:
     monkeypatch.setattr(duplicates, "MOST_SUSPECTS", 10)
     files = [write(tmp_path / name / "a.parquet", agreement, table) for name in ("x", "y", "z")]
-    once = statistics(agreement, Plan.of(agreement, files[:1]), Threads(2))
+    once = totals(agreement, Plan.of(agreement, files[:1]), Threads(2))
     assert once.count == ROWS
-    assert statistics(agreement, Plan.of(agreement, files), Threads(2)) == once
+    assert totals(agreement, Plan.of(agreement, files), Threads(2)) == once
 
 
 @pytest.mark.parametrize("engine", ["threads", "cluster"])
@@ -146,10 +145,10 @@ def test_wrong_files_are_named_and_nothing_is_published(
     chosen = Threads(2) if engine == "threads" else request.getfixturevalue("cluster")
     write(tmp_path / "a.parquet", agreement, table)
     bad = tmp_path / "b.parquet"
-    numbers = table.linear.copy()
+    numbers = table.numbers.copy()
     numbers[100, 0] += 1e-30 if agreement.mechanism == "moment" else 2.0**-80
     numbers[100, 0] = 2.0**-90
-    write(bad, agreement, replace(table, linear=numbers))
+    write(bad, agreement, replace(table, numbers=numbers))
     with pytest.raises(InvalidValueError, match=r"row group 2 of .*b\.parquet.*no multiple"):
         learn_files(agreement, [str(tmp_path)], chosen)
     bad.write_bytes(bad.read_bytes()[:-1000])

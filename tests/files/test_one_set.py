@@ -13,10 +13,10 @@ import pytest
 from blurfit import ConflictError, InfeasibleError, Store, Submissions, perturb_table
 from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
-from blurfit.files.learn import Plan, learn_files, statistics
+from blurfit.files.learn import Plan, learn_files, totals
 from blurfit.files.receipt import ReleaseReceipt
-from blurfit.learning.statistics import Statistics
 from blurfit.messages.submission_files import Writer
+from blurfit.model.moments import PublishedMoments
 from blurfit.theory.triangle import pack
 from support.stores import PEOPLE
 
@@ -52,12 +52,13 @@ def learn(agreement, *words: object, receipt: Path | None = None):
     return learn_files(agreement, [str(word) for word in words], Threads(1), receipt=receipt)
 
 
-def shown(path: Path, agreement) -> Statistics:
+def shown(path: Path, agreement) -> str:
     """The sums that a receipt beside the files makes public."""
     (found,) = path.glob("*.release.json")
-    text = msgspec.json.decode(found.read_bytes(), type=ReleaseReceipt).statistics
+    text = msgspec.json.decode(found.read_bytes(), type=ReleaseReceipt).moments
     assert text is not None
-    return Statistics.from_json(text)
+    assert PublishedMoments.from_json(text).fingerprint == agreement.fingerprint
+    return text
 
 
 def test_what_two_sums_give_away(agreement, late, tmp_path) -> None:
@@ -67,13 +68,13 @@ def test_what_two_sums_give_away(agreement, late, tmp_path) -> None:
     add_late(tmp_path, agreement, late)
     files = [str(tmp_path / "a.parquet"), str(tmp_path / "late.parquet")]
     few, all_of_them = (
-        statistics(agreement, Plan.of(agreement, some), Threads(1)) for some in (files[:1], files)
+        totals(agreement, Plan.of(agreement, some), Threads(1)) for some in (files[:1], files)
     )
-    np.testing.assert_allclose(all_of_them.moment - few.moment, late.linear[0], atol=1e-9)
-    theirs = late.quadratic[0]
+    (theirs,) = late.numbers
     if agreement.mechanism == "input":
-        theirs = pack(np.outer(theirs, theirs))
-    np.testing.assert_allclose(pack(all_of_them.gram - few.gram), theirs, atol=1e-9)
+        q, p = np.split(theirs, 2)
+        theirs = np.concatenate([pack(np.outer(q, q)), p])
+    np.testing.assert_allclose(all_of_them.sums - few.sums, theirs, atol=1e-9)
 
 
 def test_publish_export_and_learn_with_one_more(store, agreement, late, tmp_path) -> None:
@@ -85,7 +86,8 @@ def test_publish_export_and_learn_with_one_more(store, agreement, late, tmp_path
     assert not list(tmp_path.glob("*.json")), "and nothing is recorded"
     assert learn(agreement, tmp_path / "a.parquet").to_json() == published.to_json()
     if agreement.mechanism == "moment":
-        assert shown(tmp_path, agreement) == store.statistics(agreement), "the very same sums"
+        text = store.moments_text(agreement.fingerprint)
+        assert shown(tmp_path, agreement) == text, "the very same sums"
 
 
 def test_export_learn_with_one_more_and_publish_the_store(store, agreement, late, tmp_path) -> None:

@@ -13,7 +13,7 @@ from blurfit import ConflictError, InfeasibleError, InvalidValueError
 from blurfit.files import receipt as module
 from blurfit.files.receipt import Receipts, ReleaseReceipt
 from blurfit.files.sources import Identity
-from blurfit.learning.release import Release
+from blurfit.model.release import Release
 
 FILES = [Identity("a.parquet", 10, "aa"), Identity("b.parquet", 20, "bb")]
 PRINT = "f0" * 32
@@ -40,7 +40,7 @@ def test_a_second_run_gets_the_first_model(places) -> None:
     texts = {Path(place).with_name(f"{PRINT[:12]}.release.json").read_text() for place in places}
     assert len(texts) == 1, "a copy in each folder"
     receipt = msgspec.json.decode(texts.pop(), type=ReleaseReceipt)
-    assert (receipt.model, receipt.statistics, receipt.is_claim) == ("first", "sums", False)
+    assert (receipt.model, receipt.moments, receipt.is_claim) == ("first", "sums", False)
     for place in places:
         assert len(list(Path(place).parent.iterdir())) == 1, "and nothing else"
 
@@ -89,7 +89,7 @@ def test_killed_after_each_step(places, step) -> None:
 import os, sys
 from blurfit.files import receipt as module
 from blurfit.files.sources import Identity
-from blurfit.learning.release import Release
+from blurfit.model.release import Release
 steps = 0
 def counted(function):
     def run(*arguments):
@@ -102,7 +102,7 @@ def counted(function):
     return run
 module._written = counted(module._written)
 module._create = counted(module._create)
-from blurfit.learning.release import Release
+from blurfit.model.release import Release
 files = [Identity(*one) for one in {[(f.name, f.size, f.digest) for f in FILES]!r}]
 module.Receipts.of({PRINT!r}, {places!r}, files).record(Release("first", "sums"))
 """

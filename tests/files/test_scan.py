@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blurfit import InvalidValueError, Statistics, perturb_table
+from blurfit import InvalidValueError, Submissions, perturb_table
 from blurfit.files.scan import Task, agreed, apart, merge, records, repeated, scan
 from blurfit.learning.sums import total
 from blurfit.messages.submission_files import Writer
-from support.stores import PEOPLE
+from support.stores import PEOPLE, totals_of
 
 
 @pytest.fixture
@@ -24,9 +24,8 @@ def test_a_look_adds_and_keeps_prefixes(agreement, written) -> None:
     table, task = written
     text = agreement.to_json()
     found = scan(text, task)
-    of = Statistics.of_moments if agreement.mechanism == "moment" else Statistics.of_records
     sums = total(agreement, merge(text, [found.parts, []]), agreed(text)[2])
-    assert sums == of(table.quadratic, table.linear).under(agreement.fingerprint)
+    assert sums == totals_of(agreement, table)
     assert found.prefixes.tobytes() == table.identifiers[:, :8].tobytes()
 
 
@@ -36,15 +35,14 @@ def test_what_came_before_is_left_out(agreement, written) -> None:
     bits = np.array([0b00000101, 0b10], dtype=np.uint8)  # rows 0, 2 and 9 of 40
     found = scan(text, Task(**vars(task) | {"repeated": {0: bits}}))
     rest = [row for row in range(40) if row not in (0, 2, 9)]
-    of = Statistics.of_moments if agreement.mechanism == "moment" else Statistics.of_records
     sums = total(agreement, found.parts, agreed(text)[2])
-    expected = of(table.quadratic[rest], table.linear[rest])
-    assert sums == expected.under(agreement.fingerprint)
+    counted = Submissions(table.identifiers[rest], table.fingerprint, table.numbers[rest])
+    assert sums == totals_of(agreement, counted)
 
 
 def test_rows_that_nobody_honest_sends_are_refused_by_place(agreement, tmp_path) -> None:
     table = perturb_table(agreement, PEOPLE)
-    numbers = np.hstack([table.quadratic, table.linear])
+    numbers = table.numbers
     for wrong, why in ((np.nan, "blurring never makes"), (1e9, "norm"), (1e-30, "no multiple")):
         changed = numbers.copy()
         changed[17, 0] = wrong
@@ -71,7 +69,7 @@ def test_records_are_those_of_the_suspects(agreement, written) -> None:
     table, task = written
     text = agreement.to_json()
     everyone = records(text, task, None)
-    assert everyone["name"].tobytes() == table.identifiers.tobytes()
+    assert everyone["identifier"].tobytes() == table.identifiers.tobytes()
     assert len({one.tobytes() for one in everyone["digest"]}) == 40
     assert everyone["place"].tolist() == [[0, 0, row] for row in range(40)]
     wanted = np.sort(np.ascontiguousarray(table.identifiers[[3, 30], :8]).view("<u8").ravel())

@@ -17,7 +17,7 @@ def test_nothing_is_published_below_the_quorum(http, agreement) -> None:
     few = perturb_table(agreement, {name: values[:19] for name, values in PEOPLE.items()})
     send(http, path, few.to_bytes())
     refused(http.post(f"{path}/publish", headers=ADMINISTRATOR), 409, "below-quorum", "1 more")
-    refused(http.get(f"{path}/statistics"), 404, "not-published")
+    refused(http.get(f"{path}/moments"), 404, "not-published")
     assert http.get(path).json()["state"] == "collecting"
 
 

@@ -32,4 +32,4 @@ def test_logs_hold_no_values_and_no_addresses(http, agreement, caplog) -> None:
     send(http, path, one.to_bytes())
     send(http, path, one.to_bytes()[:-8] + np.array([2.0**50]).tobytes())
     ours = [record.getMessage() for record in caplog.records if record.name.startswith("blurfit")]
-    assert not any("testclient" in text or str(one.linear[0]) in text for text in ours)
+    assert not any("testclient" in text or str(one.numbers[0]) in text for text in ours)

@@ -2,7 +2,7 @@
 
 from starlette.testclient import TestClient
 
-from blurfit import Agreement, PublishedModel, Statistics, learn
+from blurfit import Agreement, PublishedModel, PublishedMoments
 from blurfit.contributor.perturb import perturb, perturb_table
 from blurfit.protocol.wire import JSON
 from blurfit.service.app import Limits, Service
@@ -43,12 +43,13 @@ def test_a_collection_from_opening_to_statement(http, agreement) -> None:
         assert statement.status_code == 200
         assert words in statement.text
     refused(http.get(f"{path}/statement", params={"format": "pdf"}), 400, "invalid", "pdf")
-    statistics = http.get(f"{path}/statistics")
+    moments = http.get(f"{path}/moments")
     if agreement.mechanism == "moment":
-        further = learn(agreement, Statistics.from_json(statistics.content), ridge=3.0)
-        assert further.count == 41
+        found = PublishedMoments.from_json(moments.content)
+        assert found.fit().to_json() == http.get(f"{path}/model").text
+        assert found.fit(target="age", ridge=0.1).count == 41, "further models are free"
     else:
-        refused(statistics, 404, "not-published", "never shown")
+        refused(moments, 404, "not-published", "never shown")
     assert send(http, path, one.to_bytes()).status_code == 200  # who was not sure may ask again
     late = perturb(agreement, {"age": 1, "income": 2})
     refused(send(http, path, late.to_bytes()), 409, "closed", "Nothing was kept")

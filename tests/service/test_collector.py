@@ -9,6 +9,7 @@ from blurfit import InvalidValueError, StorageError
 from blurfit.contributor.perturb import perturb_table
 from blurfit.service import collector as module
 from blurfit.service.collector import Collector
+from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
 
 
@@ -22,7 +23,8 @@ def collect(store, agreement, bodies, linger=0.01) -> list:
         collector = Collector(store, linger)
         collection = store.collection(agreement.fingerprint)
         outcomes = await asyncio.gather(
-            *(collector.submit(collection, body, 1) for body in bodies), return_exceptions=True
+            *(collector.submit(collection, Arrival(body)) for body in bodies),
+            return_exceptions=True,
         )
         await collector.close()
         return outcomes
@@ -63,7 +65,7 @@ def test_what_nobody_thought_of_hits_its_sender_alone(store, agreement, monkeypa
     receive, poison = store.receive, bodies[3][8:24]
 
     def fragile(fingerprint, arrivals):
-        if any(arrival.names.tobytes().count(poison) for arrival in arrivals):
+        if any(bytes(arrival.rows).count(poison) for arrival in arrivals):
             raise ZeroDivisionError
         return receive(fingerprint, arrivals)
 
@@ -107,13 +109,13 @@ def test_closing_stores_what_waits_and_takes_no_more(store, agreement) -> None:
         collection = store.collection(agreement.fingerprint)
         bodies = rows(agreement, 3)
         waiting = [
-            asyncio.create_task(collector.submit(collection, body, 1)) for body in bodies[:2]
+            asyncio.create_task(collector.submit(collection, Arrival(body))) for body in bodies[:2]
         ]
         await asyncio.sleep(0)
         await collector.close()
         assert await asyncio.gather(*waiting) == [1, 1]
         with pytest.raises(StorageError):
-            await collector.submit(collection, bodies[2], 1)
+            await collector.submit(collection, Arrival(bodies[2]))
 
     asyncio.run(run())
 
@@ -123,7 +125,9 @@ def test_whoever_goes_away_does_not_stop_the_others(store, agreement) -> None:
         collector = Collector(store, 0.02)
         collection = store.collection(agreement.fingerprint)
         bodies = rows(agreement, 2)
-        gone, stays = (asyncio.create_task(collector.submit(collection, b, 1)) for b in bodies)
+        gone, stays = (
+            asyncio.create_task(collector.submit(collection, Arrival(b))) for b in bodies
+        )
         await asyncio.sleep(0)
         gone.cancel()
         assert await stays == 1

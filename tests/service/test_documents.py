@@ -5,7 +5,7 @@ import json
 import msgspec
 import numpy as np
 
-from blurfit import Statistics
+from blurfit import PublishedMoments
 from blurfit.contributor.perturb import perturb, perturb_table
 from blurfit.service import documents
 from support.stores import PEOPLE, propose
@@ -14,12 +14,13 @@ from support.stores import PEOPLE, propose
 def test_the_outlines_are_those_of_the_formats() -> None:
     agreement = propose()
     one = perturb(agreement, {"age": 1, "income": 2})
-    sums = Statistics(2, np.eye(2), np.ones(2), agreement.fingerprint)
+    moments = PublishedMoments(agreement, 20, np.ones(agreement.width))
     for text, kind in (
         (agreement.to_json(), documents.Agreement),
+        (propose(mechanism="input").to_json(), documents.Agreement),
         (one.to_json(), documents.Submission),
         (perturb_table(agreement, PEOPLE).to_json(), list[documents.Submission]),
-        (sums.to_json(), documents.Statistics),
+        (moments.to_json(), documents.Moments),
     ):
         found = msgspec.json.decode(text, type=kind)
         fields = set((found[0] if isinstance(found, list) else found).__struct_fields__)

@@ -8,24 +8,21 @@ import pytest
 
 from blurfit import PublishedModel, learn
 from blurfit.contributor.perturb import perturb_table
-from blurfit.learning.statistics import Statistics
 from blurfit.messages.submissions import Submissions
 from blurfit.store.store import Store
 from support import processes, sender
 from support.sender import read
 from support.serving import Serving
-from support.stores import PEOPLE, propose
+from support.stores import PEOPLE, propose, totals_of
 
 KILLS, SENDERS = 20, 3
 
 
-def by_name(*parts: Submissions) -> dict[bytes, bytes]:
+def by_identifier(*parts: Submissions) -> dict[bytes, bytes]:
     return {
-        name.tobytes(): quadratic.tobytes() + linear.tobytes()
+        identifier.tobytes(): numbers.tobytes()
         for part in parts
-        for name, quadratic, linear in zip(
-            part.identifiers, part.quadratic, part.linear, strict=True
-        )
+        for identifier, numbers in zip(part.identifiers, part.numbers, strict=True)
     }
 
 
@@ -55,23 +52,19 @@ def test_killed_while_collecting(place, tmp_path) -> None:
             one.wait()
         service.stop()
     acknowledged = [read(tmp_path / f"{n}.done", agreement) for n in range(SENDERS)]
-    sent = by_name(*(read(tmp_path / f"{n}.sent", agreement) for n in range(SENDERS)))
+    sent = by_identifier(*(read(tmp_path / f"{n}.sent", agreement) for n in range(SENDERS)))
     with Store(place) as store:
         parts = list(store.submissions(agreement.fingerprint))
-        stored = by_name(*parts)
+        stored = by_identifier(*parts)
         assert sum(len(part) for part in parts) == len(stored) == store.count(agreement)
-        expected = by_name(*acknowledged)
+        expected = by_identifier(*acknowledged)
         assert len(expected) > 10 * KILLS / 2, "the senders hardly got anywhere"
         assert expected == stored, "every one that was acknowledged, and each once"
         assert expected.items() <= sent.items()
         model = store.publish(agreement)
-        sums = Statistics.of_moments(
-            np.concatenate([part.quadratic for part in acknowledged]),
-            np.concatenate([part.linear for part in acknowledged]),
-        )
-        np.testing.assert_array_equal(store.statistics(agreement).gram, sums.gram)
-        np.testing.assert_array_equal(store.statistics(agreement).moment, sums.moment)
-        assert model.weights.tolist() == learn(agreement, sums).weights.tolist()
+        totals = totals_of(agreement, *acknowledged)
+        np.testing.assert_array_equal(store.moments(agreement).sums, totals.sums)
+        assert model.weights.tolist() == learn(agreement, totals).weights.tolist()
 
 
 @pytest.mark.parametrize("mechanism", ["input", "moment"])

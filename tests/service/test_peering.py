@@ -92,8 +92,8 @@ def test_from_opening_to_one_model_at_both(two, monkeypatch) -> None:
     assert answer.status_code == 200, answer.text
     for client in (two.first, two.second):
         assert client.get(f"{two.path}/model").content == answer.content
-        statistics = client.get(f"{two.path}/statistics")
-        assert statistics.json()["count"] == 9
+        moments = client.get(f"{two.path}/moments")
+        assert moments.json()["count"] == 9
         assert "Either of the two databases" in client.get(f"{two.path}/statement").text
     assert two.publish(1).content == two.publish(0).content == answer.content
     assert counted(two.stores[1], two.agreement) == set(range(9))
@@ -196,10 +196,10 @@ def test_what_the_other_asks_is_checked(two) -> None:
     three = b"".join(map(identifier_of, range(3)))
     refused(ask(f"digest={digest}&count=2", three), 409, "below-quorum", "there are 2")
     headers = OTHER | JSON
-    for body in (b"", b"{}", b"[]", b'{"model": 1, "statistics": ""}'):
+    for body in (b"", b"{}", b"[]", b'{"model": 1, "moments": ""}'):
         answer = two.second.post(f"{path}/result", content=body, headers=headers)
         refused(answer, 400, "invalid", "Expected a model")
-    body = json.dumps({"model": "{}", "statistics": "{}"})
+    body = json.dumps({"model": "{}", "moments": "{}"})
     answer = two.second.post(f"{path}/result", content=body, headers=headers)
     refused(answer, 409, "infeasible", "fixed before")
     for one in ("identifiers", "sum?digest=" + digest + "&count=5"):

@@ -9,7 +9,7 @@ def test_unknown_collections_and_paths(http, agreement) -> None:
     one = perturb(agreement, {"age": 30, "income": 20})
     unknown = f"/collections/{agreement.fingerprint}"
     refused(send(http, unknown, one.to_bytes()), 404, "unknown-collection", agreement.fingerprint)
-    for path in ("", "/agreement", "/model", "/statement", "/statistics"):
+    for path in ("", "/agreement", "/model", "/statement", "/moments"):
         refused(http.get(unknown + path), 404, "unknown-collection")
     for strange in ("%00", "%ff", "%F0%9F%98%80", "x" * 5000, "A" * 64, "%27%20OR%201=1--"):
         refused(http.get(f"/collections/{strange}"), 404, "unknown-collection")

@@ -18,7 +18,6 @@ from blurfit.errors import (
     ServiceError,
     UnknownCollectionError,
 )
-from blurfit.learning.learner import learn
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.service import remote
@@ -103,23 +102,23 @@ def test_a_collection_from_its_opening_to_its_model(database, store) -> None:
     assert store.model(AGREEMENT.fingerprint) == model.to_json()
 
 
-def test_statistics_are_those_that_the_model_was_learned_from(database, store) -> None:
+def test_moments_are_those_that_the_model_was_learned_from(database, store) -> None:
     database.open(AGREEMENT)
     store.add(AGREEMENT, perturb_table(AGREEMENT, PEOPLE))
     with pytest.raises(NotPublishedError):
-        database.statistics(AGREEMENT)
+        database.moments(AGREEMENT)
     model = database.publish(AGREEMENT)
-    found = database.statistics(AGREEMENT)
+    found = database.moments(AGREEMENT)
     assert found.count == 40
-    assert learn(AGREEMENT, found).to_json() == model.to_json()
+    assert found.fit().to_json() == model.to_json()
 
 
-def test_statistics_of_an_input_collection_are_never_shown(database, store) -> None:
+def test_moments_of_an_input_collection_are_never_shown(database, store) -> None:
     database.open(INPUT)
     store.add(INPUT, perturb_table(INPUT, PEOPLE))
     database.publish(INPUT)
     with pytest.raises(NotPublishedError, match="never shown"):
-        database.statistics(INPUT)
+        database.moments(INPUT)
 
 
 def test_below_the_quorum_nothing_is_published_and_collecting_goes_on(database, store) -> None:
@@ -165,7 +164,7 @@ def test_who_may_send_cannot_be_changed_afterwards(database) -> None:
 
 
 def test_what_was_not_opened_is_unknown(database) -> None:
-    for ask in (database.status, database.publish, database.stop, database.model):
+    for ask in (database.status, database.publish, database.close_collection, database.model):
         with pytest.raises(UnknownCollectionError, match=AGREEMENT.fingerprint):
             ask(AGREEMENT)
 

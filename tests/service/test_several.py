@@ -6,11 +6,10 @@ import numpy as np
 
 from blurfit.contributor.client import Client
 from blurfit.contributor.perturb import perturb_table
-from blurfit.learning.statistics import Statistics
 from blurfit.store.store import Store
 from support import postgres
 from support.serving import Serving
-from support.stores import propose
+from support.stores import propose, totals_of
 
 SENDERS, BATCHES = 4, 15
 
@@ -57,10 +56,7 @@ def test_two_services_on_one_database(postgresql, tmp_path) -> None:
         for service in services:
             service.stop()
     assert len(sent) == SENDERS * BATCHES
-    expected = Statistics.of_moments(
-        np.concatenate([part.quadratic for part in sent]),
-        np.concatenate([part.linear for part in sent]),
-    )
+    expected = totals_of(agreement, *sent)
     with Store(place) as store:
-        assert store.statistics(agreement) == expected.under(agreement.fingerprint)
+        assert store.moments(agreement).sums.tolist() == expected.sums.tolist()
         assert store.publish(agreement).count == expected.count

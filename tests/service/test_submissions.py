@@ -31,9 +31,7 @@ def test_a_known_identifier_is_answered_alike_whatever_comes_under_it(
     if invited == "true":
         store.invite(agreement.fingerprint, [hashed(token)])
     assert send(http, path, one.to_bytes(), **{"blurfit-invitation": token}).status_code == 200
-    forged = Submission(
-        one.identifier, one.fingerprint, one.mechanism, other.quadratic, other.linear
-    )
+    forged = Submission(one.identifier, one.fingerprint, other.numbers)
     for state in ("collecting", "closed"):
         if state == "closed":
             http.post(f"{path}/close", headers=ADMINISTRATOR)
@@ -50,7 +48,8 @@ def test_a_known_identifier_is_answered_alike_whatever_comes_under_it(
                 assert right.headers.items() == wrong.headers.items()
         mixed = [Submissions.gather([one, x]) for x in (one, forged)]
         assert len({send(http, path, x.to_bytes()).content for x in mixed}) == 1
-    assert [*next(store.submissions(agreement.fingerprint))] == [one]
+    (kept,) = store.submissions(agreement.fingerprint)
+    assert [*kept] == [one]
 
 
 def test_bad_submissions_are_refused_and_nothing_is_kept(http, agreement) -> None:
@@ -58,8 +57,9 @@ def test_bad_submissions_are_refused_and_nothing_is_kept(http, agreement) -> Non
     one = perturb(agreement, {"age": 30, "income": 20})
     other = Agreement.propose(SCHEMA, epsilon=2, delta=1e-6, quorum=20)
     foreign = perturb(other, {"age": 30, "income": 20})
-    wide = Submission("00" * 16, agreement.fingerprint, "input", np.zeros(5), np.zeros(5))
+    wide = Submission("00" * 16, agreement.fingerprint, np.zeros(6))
     message = json.loads(one.to_json())
+    rest = message["numbers"][1:]
     infinite = one.to_bytes()[:-8] + np.array([np.inf]).tobytes()
     nan = one.to_bytes()[:-8] + np.array([np.nan]).tobytes()
     large = one.to_bytes()[:-8] + np.array([2.0**50]).tobytes()
@@ -67,14 +67,18 @@ def test_bad_submissions_are_refused_and_nothing_is_kept(http, agreement) -> Non
     for body, kind, word in (
         (foreign.to_bytes(), BINARY, "another agreement"),
         (foreign.to_json(), JSON, "another agreement"),
-        (wide.to_bytes(), BINARY, "of dimension 5"),
-        (wide.to_json(), JSON, "of dimension 5"),
+        (wide.to_bytes(), BINARY, "numbers, and got 6"),
+        (wide.to_json(), JSON, "numbers, and got 6"),
         (infinite, BINARY, "inf"),
         (nan, BINARY, "nan"),
         (large, BINARY, "a norm of"),
         (between, BINARY, "no multiple of"),
-        (json.dumps(message | {"linear": [1e400, 0.0]}), JSON, "cannot be read"),
-        (json.dumps(message | {"linear": [1e300, 0.0]}), JSON, "a norm of"),
+        (
+            json.dumps(message | {"numbers": [1e400, *rest]}),
+            JSON,
+            "cannot be read",
+        ),
+        (json.dumps(message | {"numbers": [1e300, *rest]}), JSON, "a norm of"),
         (json.dumps(message | {"extra": 1}), JSON, "extra"),
         (json.dumps([]), JSON, "batch"),
         (b"", BINARY, "cut short"),
@@ -101,9 +105,7 @@ def test_no_more_than_ten_thousand_at_once(http, agreement) -> None:
     all_but_one = Submissions(
         batch.identifiers[1:],
         batch.fingerprint,
-        batch.mechanism,
-        batch.quadratic[1:],
-        batch.linear[1:],
+        batch.numbers[1:],
     )
     assert send(http, path, all_but_one.to_bytes()).json()["new"] == 10_000
 

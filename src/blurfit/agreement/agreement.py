@@ -354,8 +354,13 @@ class Agreement:
         return found
 
     def to_document(self) -> dict[str, Any]:
-        """The contract as plain values, with its fingerprint: for what carries an agreement."""
-        return self.to_dict() | {"fingerprint": self.fingerprint}
+        """The contract as plain values, with its fingerprint: for what carries an agreement.
+
+        The values are those of the canonical text, where 10.0 is 10: so whatever carries the
+        agreement has the same bytes, whether it was made here or read from a file.
+        """
+        canonical: dict[str, Any] = json.loads(rfc8785.dumps(self.to_dict()))
+        return canonical | {"fingerprint": self.fingerprint}
 
     @classmethod
     def from_document(cls, document: Any) -> "Agreement":

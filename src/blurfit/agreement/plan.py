@@ -216,13 +216,13 @@ class Plan:
                 tuple(one["kind"] for one in document["waves"]),
                 tuple(one["quorum"] for one in document["waves"]),
             )
-            if plan.to_dict() != document:
-                raise InvalidValueError("Expected a plan as blurfit writes it, and nothing else.")
-            return plan
         except BlurfitError:
             raise
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidValueError(f"Expected a plan as blurfit writes it: {error!r}.") from error
+        if plan.to_dict() != document:
+            raise InvalidValueError("Expected a plan as blurfit writes it, and nothing else.")
+        return plan
 
     def to_json(self) -> str:
         """The plan and its fingerprint, canonical."""

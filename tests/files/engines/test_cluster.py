@@ -13,7 +13,7 @@ from blurfit.files import learn
 from blurfit.files.engines import cluster as module
 from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads
-from blurfit.files.learn import Plan, statistics
+from blurfit.files.learn import Plan, totals
 from blurfit.messages import submission_files
 from blurfit.messages.submission_files import Writer
 
@@ -34,7 +34,7 @@ def plan(tmp_path, monkeypatch) -> Plan:
     generator = np.random.default_rng(2)
     people = {c.name: generator.random(ROWS) for c in (*SCHEMA.features, SCHEMA.target)}
     table = perturb_table(AGREEMENT, people)
-    numbers = np.hstack([table.quadratic, table.linear])
+    numbers = table.numbers
     for name, rows in (("a", slice(0, 5_000)), ("b", slice(3_000, ROWS))):
         with Writer(tmp_path / f"{name}.parquet", AGREEMENT.layout) as writer:
             writer.append(table.identifiers[rows], numbers[rows])
@@ -44,7 +44,7 @@ def plan(tmp_path, monkeypatch) -> Plan:
 
 
 def test_a_worker_that_dies_changes_nothing(plan) -> None:
-    expected = statistics(AGREEMENT, plan, Threads(2))
+    expected = totals(AGREEMENT, plan, Threads(2))
     assert expected.count == ROWS
     seen: list[int] = []
     with Cluster(workers=2) as cluster:
@@ -57,7 +57,7 @@ def test_a_worker_that_dies_changes_nothing(plan) -> None:
                 os.kill(next(iter(before.values())), signal.SIGKILL)
 
         assert cluster.processor_seconds() > 0
-        found = statistics(AGREEMENT, plan, cluster, kill_one)
+        found = totals(AGREEMENT, plan, cluster, kill_one)
         cluster._client.wait_for_workers(2, timeout=30)
         after = cluster._client.run(os.getpid)
     assert set(after.values()) != set(before.values()), "one was killed, and replaced"
