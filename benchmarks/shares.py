@@ -37,7 +37,6 @@ from blurfit.store.arrivals import Arrival
 
 DATABASES = [("First", "https://first.example"), ("Second", "https://second.example")]
 ROLES: tuple[Role, ...] = ("whole", "first", "second")
-WIDTH = 119
 
 
 def agreement(role: Role) -> Agreement:
@@ -50,6 +49,9 @@ def agreement(role: Role) -> Agreement:
         quorum=32768,
         **({} if role == "whole" else split_trust),
     )
+
+
+WIDTH = agreement("first").width
 
 
 def serve(role: Role, place: str, port: int) -> None:
@@ -136,15 +138,15 @@ def filled(folder: str, role: Role, count: int, left_out: int) -> tuple[Store, s
     generator, agreed = np.random.default_rng(1), agreement(role)
     store = Store(Path(folder, f"{role}-{left_out}.db"))
     store.open(agreed, role=role)
-    width = WIDTH if role == "first" else 4
+    collection = store.collection(agreed.fingerprint)
     gone = []
     for _ in range(0, count, 2**14):
         names = generator.integers(0, 256, (2**14, 16), dtype=np.uint8)
-        words = generator.integers(0, 2**64, (2**14, width), dtype=np.uint64)
-        store.receive(store.collection(agreed.fingerprint), [Arrival(names, words)])
+        words = generator.integers(0, 2**64, (2**14, collection.layout.width), dtype=np.uint64)
+        store.receive(collection, [Arrival(collection.layout.joined(names, words).data)])
         gone.append(names[: left_out * 2**14 // count])
     store.close_collection(agreed.fingerprint)
-    store.write(commitment.record, store.collection(agreed.fingerprint), np.concatenate(gone))
+    store.write(commitment.record, collection, np.concatenate(gone))
     return store, agreed.fingerprint
 
 
