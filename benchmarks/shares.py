@@ -41,7 +41,7 @@ ROLES: tuple[Role, ...] = ("whole", "first", "second")
 
 def agreement(role: Role) -> Agreement:
     """What everything here is collected under: one database, or two."""
-    split_trust: dict[str, Any] = {"trust": "shared", "databases": DATABASES}
+    split_trust: dict[str, Any] = {"databases": DATABASES}
     return Agreement.propose(
         SCHEMA,
         epsilon=1,
@@ -111,12 +111,13 @@ def requests(role: Role, count: int, at_once: int) -> list[bytes]:
     ]
 
 
-def ingest(folder: str, rounds: int) -> Iterator[tuple[str, ...]]:
+def ingest(folder: str, rounds: int, fraction: float) -> Iterator[tuple[str, ...]]:
     """How many a second are on disk."""
-    for name, at_once, count, connections in (
+    for name, at_once, most, connections in (
         ("one at a time", 1, 20_000, 128),
         ("100 at a time", 100, 100_000, 32),
     ):
+        count = int(most * fraction)
         best: dict[Role, float] = dict.fromkeys(ROLES, 0.0)
         for _ in range(rounds):
             for role in ROLES:
@@ -211,14 +212,15 @@ def sizes() -> Iterator[tuple[str, ...]]:
 @click.option("--serve", "server", nargs=3, hidden=True)
 @click.option("--rounds", default=3, show_default=True)
 @click.option("--shares", default=2**21, show_default=True, help="How many shares are summed.")
-def main(server: tuple[str, str, str] | None, rounds: int, shares: int) -> None:
+@click.option("--fraction", default=1.0, show_default=True, help="Send so much of each load.")
+def main(server: tuple[str, str, str] | None, rounds: int, shares: int, fraction: float) -> None:
     """Measure, and print a table."""
     if server:
         serve(server[0], server[1], int(server[2]))  # type: ignore[arg-type]
         return
     table = Table("what", "measured", "against", "ratio")
     with tempfile.TemporaryDirectory() as folder:
-        for row in (*sizes(), *ingest(folder, rounds), *sums(folder, rounds, shares)):
+        for row in (*sizes(), *ingest(folder, rounds, fraction), *sums(folder, rounds, shares)):
             table.add_row(*row)
     Console(width=120).print(table)
 
