@@ -132,10 +132,12 @@ def run(
     """Listen until somebody says stop."""
     import uvicorn
 
+    from blurfit.service.front import Bounds, raise_descriptor_limit
     from blurfit.service.serving import configured
 
     config = configured(
         service,
+        bounds=Bounds(connections=raise_descriptor_limit()),
         host=host,
         port=port,
         access_log=access_log,
