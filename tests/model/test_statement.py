@@ -158,3 +158,11 @@ def test_two_databases_say_what_holds_against_whom() -> None:
     assert "The database that collected" not in told
     assert "second.example" in as_yaml(model)
     assert "<strong>Either" in as_html(model)
+
+
+def test_public_rows_are_told_with_what_is_assumed_of_them() -> None:
+    digest = "0123456789abcdef" * 4
+    text = words(as_markdown(model(public_rows=digest)))
+    assert "assumed to be public, and not the contributors' own" in text
+    assert f"SHA-256 `{digest}`" in text
+    assert "public rows" not in as_markdown(model())
