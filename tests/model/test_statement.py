@@ -41,6 +41,7 @@ def test_says_what_is_promised_to_whom(mechanism, neighbours) -> None:
     found = model(mechanism=mechanism, neighbours=neighbours)
     text = words(as_markdown(found))
     local = found.agreement.calibration.local
+    assert local.epsilon <= float(at_most(local.epsilon)) < 1.001 * local.epsilon, "rounded up"
     for told in (
         "(1, 1e-06)-differentially private",
         f"neighbours: {neighbours}",
