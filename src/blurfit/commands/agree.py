@@ -13,6 +13,14 @@ from blurfit.commands.terms import given, term_options
 NEEDED = ("epsilon", "delta", "quorum")
 
 
+def _waves(_context: object, _option: object, word: str | None) -> int | str | None:
+    if word is None or word == "auto":
+        return word
+    if not word.isdecimal() or not 1 <= int(word) <= 9:
+        raise click.BadParameter(f"expected auto or a number from 1 to 9, and got {word!r}.")
+    return int(word)
+
+
 @click.command(
     epilog="Example: blurfit agree schema.toml --epsilon 1 --delta 1e-6 --quorum 5000 "
     "--out agreement.json"
@@ -24,8 +32,33 @@ NEEDED = ("epsilon", "delta", "quorum")
     "Public rows of the features (.csv, .parquet), not the contributors' own: the agreement names "
     "the file by its SHA-256, and the target gets the weight that suits them. (moment)"
 )
+@click.option(
+    "--waves",
+    metavar="auto|N",
+    callback=_waves,
+    help="Ask people in waves, of which later ones help with what earlier ones taught: as many as "
+    "help, or N at most. Writes a plan, and the agreement of its first wave. (moment)",
+)
+@click.option("--counts", is_flag=True, help="With --waves: the target counts something.")
+@click.option(
+    "--plan",
+    "plan_file",
+    type=click.Path(dir_okay=False, path_type=Path, writable=True),
+    default=Path("plan.json"),
+    show_default=True,
+    help="Where the plan of --waves is written.",
+)
 @as_json
-def agree(schema: Path, out: Path, public: Path | None, as_json: bool, **typed: Any) -> None:
+def agree(
+    schema: Path,
+    out: Path,
+    public: Path | None,
+    waves: Any,
+    counts: bool,
+    plan_file: Path,
+    as_json: bool,
+    **typed: Any,
+) -> None:
     """Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.
 
     SCHEMA is a TOML file with the columns and their public bounds (`blurfit init` writes one). What
@@ -34,9 +67,11 @@ def agree(schema: Path, out: Path, public: Path | None, as_json: bool, **typed: 
     from rich.console import Console
 
     from blurfit.agreement.agreement import Agreement
+    from blurfit.agreement.plan import Plan as WavePlan
     from blurfit.commands.facts import agreement_facts
     from blurfit.commands.plans import read_plan
     from blurfit.commands.presentation import agreement_report, doubts
+    from blurfit.commands.waves import plan_facts, plan_in_words
 
     plan = read_plan(schema)
     if plan.agreement is not None:
@@ -48,7 +83,15 @@ def agree(schema: Path, out: Path, public: Path | None, as_json: bool, **typed: 
         raise WrongError(
             f"Expected {', '.join(missing)}: type it, or write it below [terms] in {schema}."
         )
-    agreement = Agreement.propose(plan.schema, **terms)
+    if waves is None:
+        if counts:
+            raise WrongError("Expected --waves with --counts.")
+        agreement, planned, told = Agreement.propose(plan.schema, **terms), {}, ""
+    else:
+        course = WavePlan.propose(plan.schema, waves=waves, counts=counts, **terms)
+        agreement, planned = course.first(), {"plan": str(plan_file), **plan_facts(course)}
+        told = f"\n{plan_in_words(course)}\nWrote {plan_file}, fingerprint {course.fingerprint}."
+        course.save(plan_file)
     agreement.save(out)
     found = doubts(agreement)
     if not as_json:
@@ -56,8 +99,8 @@ def agree(schema: Path, out: Path, public: Path | None, as_json: bool, **typed: 
     for doubt in found:
         click.echo(f"Warning: {doubt}", err=True)
     answer(
-        {"agreement": str(out), **agreement_facts(agreement), "warnings": found},
-        f"Wrote {out}, fingerprint {agreement.fingerprint}.",
+        {"agreement": str(out), **planned, **agreement_facts(agreement), "warnings": found},
+        f"Wrote {out}, fingerprint {agreement.fingerprint}.{told}",
         as_json=as_json,
     )
     next_step(
