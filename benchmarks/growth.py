@@ -54,8 +54,7 @@ def publish(folder: Path, n: int, d: int) -> float:
     place = store_full(folder / f"{n}-{d}.db", agreed, n)
     with Store(place) as store:
         collection = store.collection(agreed.fingerprint)
-        with store._reading() as connection:
-            return min(best_times(partial(blocks.statistics, connection, collection), rounds=3))
+        return min(best_times(partial(store.read, blocks.totals, collection), rounds=3))
 
 
 MEASURED: dict[str, Timer] = {

@@ -3,7 +3,7 @@
 `make bench`, or `python benchmarks/mathematics.py --json results.json`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from measure import Row, best_times, show
 from rich.console import Console
 
 from blurfit import Agreement, Numeric, Schema, calibrate
+from blurfit.learning.exact import enclose
 from blurfit.learning.solver import minimise
 from blurfit.learning.statistics import Statistics
 from blurfit.simulation.sampler import sampler_for, totals_of_products
@@ -30,7 +31,8 @@ def calibrations() -> Iterator[Row]:
     """`calibrate` with everything chosen, and a whole proposal of joint moments with its public
     weights, beside the goal of 200 ms.
     """
-    local = {"local_epsilon": 5.0, "local_delta": 1e-6}
+    local: dict[str, Any] = {"local_epsilon": 5.0, "local_delta": 1e-6}
+    chosen: Callable[[], object]
     for mechanism in ("input", "moment"):
         for size, quorum, target in (
             (14, 2**15, {}),
@@ -42,7 +44,7 @@ def calibrations() -> Iterator[Row]:
                 settings = {"dimension": size, "quorum": quorum, **target, **UNIT}
                 chosen = partial(calibrate, 1.0, 1e-6, **settings)
             else:
-                terms = {"epsilon": 1.0, "delta": 1e-6, "quorum": quorum, **target}
+                terms: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "quorum": quorum, **target}
                 chosen = partial(Agreement.propose, numbers(size), **terms)
             (seconds,) = best_times(chosen)
             what = "calibrate input, d" if mechanism == "input" else "propose moment, columns"
@@ -68,6 +70,20 @@ def solver() -> Iterator[Row]:
             yield Row(what, ours, "numpy.linalg.eigh", ours / alone)
 
 
+def released() -> Iterator[Row]:
+    """Weights with a proved error beside the minimiser in floating point alone."""
+    generator = np.random.default_rng(0)
+    for d in (14, 100):
+        noise, c = generator.standard_normal((2 * d, d)), generator.standard_normal(d)
+        A = noise.T @ noise * 1e4
+        start = minimise(A, 1e5 * c, weight_bound=1.0)
+        proved = partial(
+            enclose, A, 1e5 * c, start, ridge=0.0, radius=1.0, l1=0.0, allowed=2.0**-60
+        )
+        ours, alone = best_times(proved, partial(minimise, A, 1e5 * c, weight_bound=1.0))
+        yield Row(f"enclose, d = {d}", ours, "minimise", ours / alone)
+
+
 def sampler() -> Iterator[Row]:
     """One simulated collection at d = 14, beside blurring 32,768 records one by one."""
     generator = np.random.default_rng(0)
@@ -78,14 +94,12 @@ def sampler() -> Iterator[Row]:
         return Statistics.of_records(records + generator.standard_normal(records.shape), records)
 
     (long_way,) = best_times(blur_each)
-    names = [f"v{j}" for j in range(d - 1)]
-    schema = Schema([Numeric(name, -1, 1) for name in names], Numeric("y", -1, 1))
-    table = {name: generator.uniform(-1, 1, 1000) for name in [*names, "y"]}
     for mechanism in ("input", "moment"):
         for count in (2**10, 2**15, 2**21, 10**9):
-            terms = {"epsilon": 1.0, "delta": 1e-6, "quorum": count, "mechanism": mechanism}
-            terms |= {"weight_bound": 1.0} if mechanism == "input" else {}
-            agreement = Agreement.propose(numbers(d), **terms)
+            bound: dict[str, Any] = {"weight_bound": 1.0} if mechanism == "input" else {}
+            agreement = Agreement.propose(
+                numbers(d), epsilon=1.0, delta=1e-6, quorum=count, mechanism=mechanism, **bound
+            )
             products = count / d * np.eye(d + 1)  # of the constant and d columns
             draws = sampler_for(agreement, totals_of_products(agreement, count, products))
             (seconds,) = best_times(partial(draws.draw, generator), number=500)

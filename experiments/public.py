@@ -83,7 +83,8 @@ def load(label: bool) -> People:
     ]
     done = sum(len(part) for part in parts)
     if done < len(acs):
-        parts.append(values(schema, acs.take(len(acs) - done, start=done).table))
+        rest = values(schema, acs.take(len(acs) - done, start=done).table)
+        parts.append(rest.astype(np.float32))
     return People(schema, np.vstack(parts), np.asarray(acs.table["age"], dtype=np.float64))
 
 
@@ -133,7 +134,8 @@ def local_rows(draws: int) -> Iterator[Row]:
         return float(np.sqrt(np.mean((w[0] + x @ w[1:] - y) ** 2)))
 
     rows = np.column_stack([np.ones(CONTRIBUTORS), people.columns[:CONTRIBUTORS, :-1]])
-    best = error(np.linalg.lstsq(rows[:: 2**3], people.columns[: CONTRIBUTORS : 2**3, -1])[0])
+    found = np.linalg.lstsq(rows[:: 2**3], people.columns[: CONTRIBUTORS : 2**3, -1])[0]
+    best = error(np.asarray(found, dtype=np.float64))
     constant = float(np.std(y))
     generator = np.random.default_rng(2017)
     for n in (2**17, 2**21):
@@ -176,7 +178,7 @@ def label_rows(draws: int, *, shifted: bool) -> Iterator[Row]:
     generator = np.random.default_rng(2018)
     cells = [(1.0, 1e-6, 2**15)]
     cells += [(e, 0.01, 2**k) for e in (0.1, 1.0) for k in (9, 11, 13, 15, 17)]
-    sizes = (1000, 5000, 40_000)
+    sizes: tuple[int, ...] = (1000, 5000, 40_000)
     if shifted:
         cells, sizes = [(1.0, 1e-6, 2**15), (1.0, 1e-6, 2**17)], (5000,)
     for epsilon, delta, n in cells:

@@ -10,7 +10,7 @@ SCHEMA = Schema([Numeric("x", 0, 100)], Numeric("y", 0, 1))
 
 
 def test_no_column_takes_the_constants_name():
-    """Else its weight would be written over the constant's, and two contracts had one fingerprint."""
+    """Else its weight would be written over the constant's: two contracts, one fingerprint."""
     with pytest.raises(InvalidValueError, match="twice"):
         Schema([Numeric("x", 0, 100)], Numeric("(intercept)", 0, 1))
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from blurfit import InfeasibleError, InvalidValueError, Statistics
+from blurfit import InfeasibleError, InvalidValueError
 from blurfit.baselines import AdaSSPRegressor
 from blurfit.baselines.accounting import delta_of_steps
 from blurfit.baselines.adassp import Sensitivities, noise_multiplier
 from blurfit.baselines.risk import LogisticRisk
+from blurfit.learning.statistics import Statistics
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])

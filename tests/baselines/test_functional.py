@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from blurfit import InvalidValueError, Statistics
+from blurfit import InvalidValueError
 from blurfit.baselines import FunctionalMechanismClassifier, FunctionalMechanismRegressor
 from blurfit.baselines.functional import LOGISTIC, SQUARED, sums_of, trimmed_minimiser
 from blurfit.baselines.risk import LogisticRisk, SquaredRisk, minimiser
+from blurfit.learning.statistics import Statistics
 
 
 def records(rows: int, columns: int = 3):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from blurfit import InfeasibleError, InvalidValueError, Statistics
+from blurfit import InfeasibleError, InvalidValueError
 from blurfit.baselines import GradientPerturbationClassifier, GradientPerturbationRegressor
 from blurfit.baselines.gradient import (
     into_balls,
@@ -16,6 +16,7 @@ from blurfit.baselines.gradient import (
 )
 from blurfit.baselines.risk import LogisticRisk, SquaredRisk, minimiser
 from blurfit.baselines.slopes import logistic_slope, squared_slope
+from blurfit.learning.statistics import Statistics
 from blurfit.theory.gaussian import mu_of
 
 

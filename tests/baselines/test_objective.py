@@ -12,7 +12,6 @@ import pytest
 from scipy.special import expit
 from scipy.stats import gamma, kstest, norm
 
-from blurfit import Statistics
 from blurfit.baselines import (
     LaplaceObjectivePerturbationClassifier,
     LaplaceObjectivePerturbationRegressor,
@@ -21,6 +20,7 @@ from blurfit.baselines import (
 )
 from blurfit.baselines.objective import certified, gaussian, laplace
 from blurfit.baselines.risk import LogisticRisk, SquaredRisk, minimiser
+from blurfit.learning.statistics import Statistics
 
 GRID = np.linspace(-400, 400, 800_001)
 # records (x, y) that all others leave alone, then the neighbours: one person's record in each

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, kstest
 
-from blurfit import InvalidValueError, Statistics
+from blurfit import InvalidValueError
 from blurfit.baselines import OutputPerturbationClassifier, OutputPerturbationRegressor
 from blurfit.baselines.output import forecast_ridge, into_ball, sensitivity
 from blurfit.baselines.risk import LogisticRisk, SquaredRisk, minimiser
+from blurfit.learning.statistics import Statistics
 
 RIDGE, ETA = 2.0, 1.5
 

@@ -5,8 +5,9 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from blurfit import InfeasibleError, Statistics
+from blurfit import InfeasibleError
 from blurfit.baselines.risk import LogisticRisk, SquaredRisk, minimiser
+from blurfit.learning.statistics import Statistics
 
 
 def records(rows: int, columns: int = 3, seed: int = 0):

@@ -45,7 +45,7 @@ def test_people_that_the_public_rows_lack_are_refused() -> None:
     generator = np.random.default_rng(3)
     people = generator.uniform(0.6, 1.0, (50_000, 2))
     public = generator.uniform(-1, 0.1, (5000, 2))
-    with pytest.raises(InfeasibleError, match="too different|No weights"):
+    with pytest.raises(InfeasibleError, match=r"too different|No weights"):
         balance(release(people, 1.0, generator), public)
 
 

@@ -1,4 +1,4 @@
-"""Exact models from Σyx and public rows: the truth is found, noise is survived, errors are honest."""
+"""Exact models from Σyx and public rows: truth is found, noise survived, errors are honest."""
 
 import numpy as np
 import pytest

@@ -7,6 +7,8 @@ import pytest
 import yaml
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.promises import at_most
+from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_html, as_markdown, as_yaml
 from blurfit.schema.schema import Numeric, Schema
@@ -18,18 +20,14 @@ def model(**arguments) -> PublishedModel:
     if arguments.get("mechanism") == "input":
         arguments["weight_bound"] = 2.0
     agreement = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20_000, **arguments)
-    return of(agreement)
+    return published(agreement, 25_000)
 
 
-def of(agreement: Agreement) -> PublishedModel:
+def published(agreement: Agreement, count: int) -> PublishedModel:
     schema = agreement.schema
+    names = tuple(feature.name for feature in schema.features)
     return PublishedModel(
-        agreement=agreement,
-        target=schema.target.name,
-        features=tuple(feature.name for feature in schema.features),
-        weights=np.ones((1, 2)),
-        count=25_000,
-        method="by hand",
+        agreement, schema.target.name, names, np.ones((1, 1 + len(names))), count, "by hand"
     )
 
 
@@ -43,11 +41,12 @@ def test_says_what_is_promised_to_whom(mechanism, neighbours) -> None:
     found = model(mechanism=mechanism, neighbours=neighbours)
     text = words(as_markdown(found))
     local = found.agreement.calibration.local
+    assert local.epsilon <= float(at_most(local.epsilon)) < 1.001 * local.epsilon, "rounded up"
     for told in (
         "(1, 1e-06)-differentially private",
         f"neighbours: {neighbours}",
-        f"ε = {local.epsilon:.4g}",
-        f"μ = {local.mu:.4g}",
+        f"ε = {at_most(local.epsilon)}",
+        f"μ = {at_most(local.mu)}",
         "25,000 contributors",
         "20,000",
         found.fingerprint,
@@ -60,6 +59,24 @@ def test_says_what_is_promised_to_whom(mechanism, neighbours) -> None:
         assert told in text
     once = "Nothing else is ever published from the same submissions"
     assert (once in text) == (mechanism == "input")
+    assert ("loss" in text) is False
+    anything = "the blurred sums (the moments), and any number of models that are made from them"
+    assert (anything in text) == (mechanism == "moment")
+    if mechanism == "moment":
+        weights = found.agreement.weights
+        told = f"\\(intercept\\) {weights.constant:.4g}, age {weights.columns[0]:.4g}"
+        assert f"public weights | {told}, \\<income\\> {weights.columns[1]:.4g}" in text
+        assert "may be predicted | age, \\<income\\>" in text
+
+
+def test_moments_have_a_statement_too() -> None:
+    agreement = model().agreement
+    moments = PublishedMoments(agreement, 25_000, np.zeros(agreement.width))
+    text = words(as_markdown(moments))
+    assert "Blurred sums of all products of two of **age, \\<income\\>**" in text
+    assert "(1, 1e-06)-differentially private" in text
+    assert "Summary statistics" in as_yaml(moments)
+    assert "<income>" not in as_html(moments)
 
 
 def test_a_local_target_changes_the_sentence() -> None:
@@ -110,9 +127,9 @@ def test_no_name_becomes_markup() -> None:
         quorum=20_000,
         databases=[(NASTY, "https://first.example"), ("B", "https://second.example")],
     )
-    found = as_html(of(agreement))
+    found = as_html(published(agreement, 20_001))
     assert found.count(f"<strong>{html.escape(NASTY)}</strong>") == 1
-    assert found.count(html.escape(NASTY)) == 5
+    assert found.count(html.escape(NASTY)) == 5  # with its weight, and among the targets
     for markup in ("<img", "<a ", "<em>", "<b>"):
         assert markup not in found
 
@@ -126,13 +143,13 @@ def test_two_databases_say_what_holds_against_whom() -> None:
         quorum=20_000,
         databases=databases,
     )
-    model = of(agreement)
+    model = published(agreement, 20_001)
     told, local = " ".join(as_markdown(model).split()), agreement.calibration.local
     assert "**Either of the two databases alone.** Office gets a masked share" in told
     assert "ε = 0.5, δ = 1e-07, holds against each of the two as well" in told
     assert "**Office and University together.** Together they could undo the sharing" in told
-    assert f"μ = {local.mu:.4g} Gaussian" in told
-    assert f"ε = {local.epsilon:.4g} at δ" in told
+    assert f"μ = {at_most(local.mu)} Gaussian" in told
+    assert f"ε = {at_most(local.epsilon)} at δ" in told
     assert "Together they could learn a great deal from a single submission." in told
     assert "do not put their shares together" in told
     assert "if neither invents contributors: at least 20,000 of those who are counted" in told
@@ -141,3 +158,11 @@ def test_two_databases_say_what_holds_against_whom() -> None:
     assert "The database that collected" not in told
     assert "second.example" in as_yaml(model)
     assert "<strong>Either" in as_html(model)
+
+
+def test_public_rows_are_told_with_what_is_assumed_of_them() -> None:
+    digest = "0123456789abcdef" * 4
+    text = words(as_markdown(model(public_rows=digest)))
+    assert "assumed to be public, and not the contributors' own" in text
+    assert f"SHA-256 `{digest}`" in text
+    assert "public rows" not in as_markdown(model())

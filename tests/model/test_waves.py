@@ -21,7 +21,7 @@ from blurfit.model.release import Release
 from blurfit.model.statement import as_markdown
 from blurfit.model.waves import Course, follows, learn_plan, next_agreement, wave_sums
 from blurfit.theory.maps import Whitening
-from support.plans import people, plan, releases
+from support.plans import people, plan, release, releases
 
 TEST = people(20_000, seed=77)
 TASKS = ("number", "label", "count")
@@ -266,11 +266,10 @@ def test_sums_are_read_as_they_were_sent() -> None:
 def test_the_statement_tells_of_waves_and_their_condition() -> None:
     chosen, found = made("label")
     text = as_markdown(learn_plan(chosen, found))
-    assert "in 3 waves (12,000, 18,000, 30,000" in text
+    assert "12,000 in wave 1 and 18,000 in wave 2 and 30,000 in wave 3" in text
     assert chosen.fingerprint in text
     assert "one group" in text
     assert "√2" in text
     alone = Agreement.propose(chosen.schema, epsilon=1.0, delta=1e-6, quorum=500)
-    records = rows(people(500), 0, 500)
-    single = release(alone, records, np.random.default_rng(1))
+    single = release(alone, people(500), np.random.default_rng(1))
     assert "Waves" not in as_markdown(single)

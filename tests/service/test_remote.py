@@ -164,7 +164,7 @@ def test_who_may_send_cannot_be_changed_afterwards(database) -> None:
 
 
 def test_what_was_not_opened_is_unknown(database) -> None:
-    for ask in (database.status, database.publish, database.stop, database.model):
+    for ask in (database.status, database.publish, database.close_collection, database.model):
         with pytest.raises(UnknownCollectionError, match=AGREEMENT.fingerprint):
             ask(AGREEMENT)
 

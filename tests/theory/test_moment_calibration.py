@@ -80,7 +80,7 @@ def test_a_longer_reach_than_was_calibrated_for_is_found_out() -> None:
 def test_a_smaller_epsilon_than_the_noise_keeps_is_found_out() -> None:
     found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
     better = replace(found, model=replace(found.model, epsilon=0.99))
-    with pytest.raises(NotCertifiedError, match="sigma=.* is too small"):
+    with pytest.raises(NotCertifiedError, match=r"sigma=.* is too small"):
         better.verify(REACH)
 
 

@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import rfc8785
 
-from blurfit.agreement.agreement import Agreement, propose_wave
+from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.databases import Database
 from blurfit.agreement.grid import DISCRETE_SHARE
 from blurfit.agreement.terms import Terms
@@ -172,7 +172,7 @@ class Plan:
         terms = Terms(**(given | later | {"quorum": self.quorums[len(follows)]}))
         wave = Wave(self.fingerprint, len(follows) + 1, follows, chart)
         wave.verify()
-        return propose_wave(self.schema, terms, wave)
+        return Agreement.propose_wave(self.schema, terms, wave)
 
     # ---- files
 
@@ -216,13 +216,13 @@ class Plan:
                 tuple(one["kind"] for one in document["waves"]),
                 tuple(one["quorum"] for one in document["waves"]),
             )
-            if plan.to_dict() != document:
-                raise InvalidValueError("Expected a plan as blurfit writes it, and nothing else.")
-            return plan
         except BlurfitError:
             raise
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidValueError(f"Expected a plan as blurfit writes it: {error!r}.") from error
+        if plan.to_dict() != document:
+            raise InvalidValueError("Expected a plan as blurfit writes it, and nothing else.")
+        return plan
 
     def to_json(self) -> str:
         """The plan and its fingerprint, canonical."""

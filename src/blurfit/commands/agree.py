@@ -7,6 +7,7 @@ import click
 
 from blurfit.agreement.terms import TERMS
 from blurfit.commands.common import WrongError, answer, as_json, next_step, out_file
+from blurfit.commands.public import digest_of, public_option
 from blurfit.commands.terms import given, term_options
 
 NEEDED = ("epsilon", "delta", "quorum")
@@ -18,9 +19,13 @@ NEEDED = ("epsilon", "delta", "quorum")
 )
 @click.argument("schema", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @out_file("Where the agreement is written.", default=Path("agreement.json"), show_default=True)
-@term_options(*TERMS)
+@term_options(*(name for name in TERMS if name != "public_rows"))
+@public_option(
+    "Public rows of the features (.csv, .parquet), not the contributors' own: the agreement names "
+    "the file by its SHA-256, and the target gets the weight that suits them. (moment)"
+)
 @as_json
-def agree(schema: Path, out: Path, as_json: bool, **typed: Any) -> None:
+def agree(schema: Path, out: Path, public: Path | None, as_json: bool, **typed: Any) -> None:
     """Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.
 
     SCHEMA is a TOML file with the columns and their public bounds (`blurfit init` writes one). What
@@ -37,6 +42,8 @@ def agree(schema: Path, out: Path, as_json: bool, **typed: Any) -> None:
     if plan.agreement is not None:
         raise WrongError(f"Expected a schema (.toml), and {str(schema)!r} is an agreement already.")
     terms = plan.terms | given(typed)
+    if public is not None:
+        terms["public_rows"] = digest_of(public, plan.schema)
     if missing := [f"--{name}" for name in NEEDED if name not in terms]:
         raise WrongError(
             f"Expected {', '.join(missing)}: type it, or write it below [terms] in {schema}."

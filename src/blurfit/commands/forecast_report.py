@@ -105,7 +105,10 @@ def advice_in_words(advice: Advice) -> str:
     place += f", {before.contributors:,} contributors"
     if not advice.terms or number(before.error) == number(after.error):
         return f"{place}: the default terms are as good as any that were tried."
-    chosen = ", ".join(f"{name} = {value:g}" for name, value in advice.terms.items())
+    chosen = ", ".join(
+        f"{name} = {value if isinstance(value, dict) else format(value, 'g')}"
+        for name, value in advice.terms.items()
+    )
     return (
         f"{place}: {chosen} brings the error from {number(before.error)} to {number(after.error)} "
         f"({before.ratio:.3f} to {after.ratio:.3f} times that without privacy)."

@@ -5,8 +5,7 @@
 Each wave is released once, as any collection of files is (`blurfit.files.learn`): a receipt beside
 its files holds the release, so to run the same again gives the same, and other files are refused.
 A wave's agreement is the announced one, which its files carry; it is checked to follow from the
-plan and the releases before (`blurfit.model.waves`), within what linear algebra on another machine
-may round.
+plan and the releases before (`blurfit.model.waves`).
 """
 
 from collections.abc import Iterable, Sequence

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -38,7 +38,8 @@ LARGEST_LOGARITHM = 500.0  # of an expected count: whatever is asked, it is a nu
 FORMAT, VERSION = "blurfit-model", 1
 
 
-class WaveShare(NamedTuple):
+@dataclass(frozen=True)
+class WaveShare:
     """One wave of a plan: how many contributed, how many honest ones its noise needs, and what one
     of its submissions keeps by itself.
     """
@@ -324,7 +325,7 @@ class PublishedModel:
             "caveat": self.caveat,
             "fingerprint": self.fingerprint,
             "count": self.count,
-            "waves": [one._asdict() for one in self.waves],
+            "waves": [asdict(one) for one in self.waves],
             "target": self.target,
             "features": list(self.features),
             "references": dict(self.references),

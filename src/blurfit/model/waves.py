@@ -10,10 +10,10 @@ put together anew with the announced map, and must have the announced fingerprin
 computed again from the releases, and must be equal to the last bit as well: its numbers are rounded
 to 24 bits (`blurfit.learning.waves.next_map`), so that machines whose linear algebra rounds
 differently agree, but for one plan in some thousands; then a contributor's program refuses, which
-is safe. *Privacy does not rest on the map*: `Agreement.verify` finds the noise sufficient for any map whatever
-(`blurfit.theory.wave_form`), and every submission carries the fingerprint of the map, so none of a
-wave's submissions is older than its map. What the check adds is that nobody could hide a choice in
-the map: it is what the published releases say.
+is safe. *Privacy does not rest on the map*: `Agreement.verify` finds the noise sufficient for any
+map whatever (`blurfit.theory.wave_form`), and every submission carries the fingerprint of the map,
+so none of a wave's submissions is older than its map. What the check adds is that nobody could hide
+a choice in the map: it is what the published releases say.
 """
 
 import hmac

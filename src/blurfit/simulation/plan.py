@@ -11,7 +11,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import BelowQuorumError
 from blurfit.learning.sums import Totals
 from blurfit.model.learner import moments_of
@@ -61,6 +61,7 @@ def fit_in_waves(plan: Plan, values: FloatArray, generator: np.random.Generator)
     return Fitted(learn_plan(plan, course.releases), course.releases)
 
 
-def _sums(agreement: Agreement, values: FloatArray, rows: FloatArray) -> FloatArray:
+def _sums(agreement: Agreement, values: FloatArray, rows: IntArray) -> FloatArray:
     parts = np.array_split(rows, max(1, len(rows) // ROWS_AT_ONCE))
-    return np.sum([agreement.form.products(values[part]).sum(axis=0) for part in parts], axis=0)
+    sums = [agreement.form.products(values[part]).sum(axis=0) for part in parts]
+    return np.asarray(np.sum(sums, axis=0))

@@ -15,7 +15,7 @@ models.
 | here | usual symbol | meaning |
 | --- | --- | --- |
 | `constant` | c | the public first entry of z |
-| `radius` | ρ | bound on ‖u‖: ρ² = Σω²B², B the bound of a column; one ω² for each categorical column |
+| `radius` | ρ | bound on ‖u‖: ρ² = Σω²B² with B bounding a column; one ω² for each categorical |
 | `sigma` | σ | standard deviation of the noise on the diagonal, in the sum of n records |
 | `quorum`, `count` | n, N | least and actual number of honest records |
 """
