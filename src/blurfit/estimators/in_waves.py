@@ -14,7 +14,9 @@ is post-processing of what her own wave published. μ's would add in squares onl
 in two waves, and nobody is.
 """
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -116,14 +118,17 @@ def later_totals(agreement: Agreement, values: AnyArray, signal: Signal) -> Tota
     """The sums of what the rows of a later wave would send, before any noise."""
     form, schema = agreement.form, agreement.schema
     assert isinstance(form, WaveForm)
-    blocks = range(0, len(values), ROWS_AT_ONCE)
-    sums = np.zeros(form.width)
-    for start in blocks:
+
+    def sums_of(start: int) -> FloatArray:
         rows = slice(start, start + ROWS_AT_ONCE)
         part = Signal(signal.target, signal.answers[rows])
         columns = [_encoded(values[rows, at], one) for at, one in enumerate(schema.features)]
         v = np.column_stack(columns)[:, list(form.kept)]
-        sums += _sums(form, v, part.encoded[:, 0])
+        return _sums(form, v, part.encoded[:, 0])
+
+    # How the rows are parted depends on their number alone: so does the rounding of the sums.
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        sums = sum(pool.map(sums_of, range(0, len(values), ROWS_AT_ONCE)), np.zeros(form.width))
     return Totals(len(values), sums, agreement.fingerprint)
 
 
