@@ -26,7 +26,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from blurfit.errors import BlurfitError
-from blurfit.protocol import problems, tokens
+from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import COLLECTIONS, ONE_COLLECTION
 from blurfit.service import website
@@ -98,7 +98,7 @@ class Service:
         administration = Administration(
             self.store, self._collector, self.peer_token, self.peer_options
         )
-        peering = Peering(self.store, tokens.hashed(self.peer_token) if self.peer_token else None)
+        peering = Peering(self.store, self.peer_token)
         return [
             _route(COLLECTIONS, get=reading.collections, post=administration.open),
             _route(one, get=reading.collection),
