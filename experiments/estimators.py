@@ -105,7 +105,7 @@ def paired(seeds: int) -> list[list[Any]]:
             for epsilon, n in [(epsilon, n) for epsilon in EPSILONS for n in SIZES]:
                 common = {"epsilon": epsilon, "delta": DELTA, "bounds": (-1, 1)}
                 known = {"classes": (-1, 1)} if label else {"target_bounds": (-1, 1)}
-                kind = MomentPerturbationClassifier if label else MomentPerturbationRegressor
+                kind: Any = MomentPerturbationClassifier if label else MomentPerturbationRegressor
                 found = []
                 for seed in range(seeds):
                     generator = np.random.default_rng([seed, n, width])
