@@ -108,12 +108,16 @@ def test_the_quick_reading_errs_on_the_safe_side(census, people) -> None:
 
 def test_a_billion_contributors_cost_no_more_than_a_thousand(census, people) -> None:
     found = forecast(
-        census.schema, people, contributors=[1000, 10**9], epsilons=[1.0], draws=8, seed=2
+        census.schema, people, contributors=[1000, 10**7, 10**9], epsilons=[1.0], draws=8, seed=2
     )
-    for outlooks in found.lines().values():
-        small, large = outlooks
+    # The last noise of `input` grows with the count, by what rounds its sums (`agreement.grid`): at
+    # a billion it costs some 6e-5 of the error. It has no seed; 2e-3 is 22 of its deviations.
+    costs = {"moment": 1e-6, "input": 2e-3}
+    for (mechanism, _, _), outlooks in found.lines().items():
+        small, middle, large = outlooks
         assert small.ratio > 1.05
-        assert large.ratio == pytest.approx(1, abs=1e-6)
+        assert middle.ratio == pytest.approx(1, abs=1e-5)
+        assert large.ratio == pytest.approx(1, abs=costs[mechanism])
         assert large.without_privacy == pytest.approx(found.best, rel=1e-6)
     assert found.best < found.constant
 
