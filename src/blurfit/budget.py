@@ -65,7 +65,7 @@ class Budget:
     >>> budget = Budget(epsilon=1.0, delta=1e-6)
     >>> budget.spend(Expense("a model", mu=0.1), "replace")
     >>> round(budget.spent().epsilon, 3)
-    0.423
+    0.397
     """
 
     epsilon: float

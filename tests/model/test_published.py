@@ -8,20 +8,19 @@ import pytest
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError
+from blurfit.model.learner import published
 from blurfit.model.published import PublishedModel, software
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
-WEIGHTS = np.array([0.4, -0.2, 0.1, 0.3, 0.25])
+NAMES = ("age", "married", "sex")
+WEIGHTS = np.array([[0.25, 0.4, -0.2, 0.1, 0.3]])  # of the constant, and of each column
 
 
-def model(*, label: bool = False, approximation="taylor", weights=WEIGHTS) -> PublishedModel:
-    target = Numeric("income", 0, 200_000)
-    schema = Schema(features=FEATURES, target=target.above(37_000) if label else target)
-    agreement = Agreement.propose(
-        schema, epsilon=1, delta=1e-6, quorum=100, approximation=approximation, weight_bound=3.0
-    )
-    return PublishedModel(agreement, weights, 150, 2.5, None, software())
+def model(*, weights=WEIGHTS, count=150) -> PublishedModel:
+    schema = Schema(FEATURES, Numeric("income", 0, 200_000))
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=100)
+    return PublishedModel(agreement, "income", NAMES, weights, count, "by hand")
 
 
 def test_round_trip_is_exact(tmp_path) -> None:
@@ -55,11 +54,16 @@ def test_an_edited_file_is_refused() -> None:
     document = json.loads(model().to_json())
     for path, value in [
         (("fingerprint",), "0" * 64),
-        (("agreement", "calibration", "sigma_m"), 0.1),
+        (("agreement", "calibration", "sigma"), 0.1),
         (("format",), "something"),
         (("version",), 7),
         (("count",), 0),
         (("weights",), {"age": 1.0}),
+        (("weights",), {"income": [0.25, 0.4]}),
+        (("waves",), [{"count": 150}]),
+        (("target",), "height"),
+        (("features",), ["height"]),
+        (("link",), "logistic"),
     ]:
         edited = json.loads(json.dumps(document))
         inner = edited
@@ -73,12 +77,12 @@ def test_an_edited_file_is_refused() -> None:
 
 
 def test_weights_are_checked_and_read_only() -> None:
-    with pytest.raises(InvalidValueError, match="5 finite numbers"):
-        model(weights=np.ones(4))
+    with pytest.raises(InvalidValueError, match=r"finite numbers of shape \(1, 5\)"):
+        model(weights=np.ones((1, 4)))
     with pytest.raises(InvalidValueError, match="finite"):
-        model(weights=np.array([1, 2, 3, 4, np.nan]))
+        model(weights=np.array([[1, 2, 3, 4, np.nan]]))
     with pytest.raises(ValueError, match="read-only"):
-        model().weights[0] = 1.0
+        model().weights[0, 0] = 1.0
 
 
 def test_predicts_in_the_users_units() -> None:
@@ -87,9 +91,12 @@ def test_predicts_in_the_users_units() -> None:
     c = found.coefficients
     by_hand = [
         c.intercept + 20 * c.effects["age"] + c.effects["sex=m"],
-        c.intercept + 60 * c.effects["age"] + c.effects["married"] + c.effects["sex=f"],
+        c.intercept + 60 * c.effects["age"] + c.effects["married"],  # "f" is the reference
     ]
     np.testing.assert_allclose(found.predict(table), by_hand)
+    scores = [0.25 + 0.4 * (-0.6) + 0.2 + 0.3, 0.25 + 0.4 * 0.2 - 0.2 + 0.1]
+    np.testing.assert_allclose(found.decision_function(table), scores)
+    np.testing.assert_allclose(by_hand, 100_000 * (np.array(scores) + 1))
     with pytest.raises(InfeasibleError, match="Use predict"):
         found.predict_proba(table)
 
@@ -98,34 +105,37 @@ def test_predicts_in_the_users_units() -> None:
 def test_probabilities_are_calibrated_as_far_as_linear_ones_can_be(approximation) -> None:
     """Labels drawn with P = ½ + x·v/2: the exact minimiser of the quadratic must give P back."""
     generator = np.random.default_rng(0)
-    found = model(label=True, approximation=approximation)
+    schema = Schema(FEATURES, Numeric("income", 0, 200_000).above(37_000))
+    promise = {"epsilon": 100, "delta": 1e-6, "quorum": 1000, "weight_bound": 3.0}
+    agreement = Agreement.propose(schema, mechanism="input", approximation=approximation, **promise)
     table = {
         "age": generator.uniform(0, 100, 200_000),
         "married": generator.integers(0, 2, 200_000),
         "sex": generator.choice(["f", "m"], 200_000),
     }
-    x = found.agreement.schema.encode_features(table)
+    x = schema.encode_features(table)
     likely = 0.5 + x @ np.array([0.5, 0.3, -0.2, 0.2, 0.1]) / 2
     y = np.where(generator.random(200_000) < likely, 1.0, -1.0)
-    q, p, _ = found.agreement.loss.terms(x, y)
+    q, p, _ = agreement.loss.terms(x, y)
     best = np.linalg.lstsq(q.T @ q, p.sum(axis=0), rcond=None)[0]
-    told = model(label=True, approximation=approximation, weights=best).predict_proba(table)
+    found = published(agreement, best, 1000)
+    told = found.predict_proba(table)
     np.testing.assert_allclose(told.sum(axis=1), 1)
     assert np.abs(told[:, 1] - likely).max() < 0.02
     assert np.abs(told[:, 1] - likely).mean() < 0.005
-    decided = model(label=True, approximation=approximation, weights=best).predict(table)
-    np.testing.assert_array_equal(decided, told[:, 1] > 0.5)
+    np.testing.assert_array_equal(found.predict(table), told[:, 1] > 0.5)
 
 
 def test_no_model_below_the_quorum_and_no_odd_files() -> None:
     with pytest.raises(InvalidValueError, match="count=99 of at least the quorum 100"):
-        PublishedModel(model().agreement, WEIGHTS, 99, 0.0, None, software())
+        model(count=99)
     document = json.loads(model().to_json())
     for field, value in [
         ("fingerprint", None),
-        ("uncertainty", [1]),
-        ("uncertainty", {"covariance": [[1]], "sampling": [[1]], "bias": [1]}),
-        ("ridge", "x"),
+        ("inference", [1]),
+        ("inference", [{"covariance": [[1]], "sampling": [[1]], "bias": [1]}]),
+        ("weights", {"income": "x"}),
+        ("references", 3),
         ("agreement", None),
     ]:
         with pytest.raises(BlurfitError):
@@ -137,3 +147,5 @@ def test_no_model_below_the_quorum_and_no_odd_files() -> None:
 def test_guarantee_is_the_agreements() -> None:
     promise = model().guarantee
     assert (promise.epsilon, promise.delta, promise.releases) == (1, 1e-6, "any")
+    assert promise.proved
+    assert model().software == software()

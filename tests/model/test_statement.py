@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.promises import at_most
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_html, as_markdown, as_yaml
@@ -40,11 +41,12 @@ def test_says_what_is_promised_to_whom(mechanism, neighbours) -> None:
     found = model(mechanism=mechanism, neighbours=neighbours)
     text = words(as_markdown(found))
     local = found.agreement.calibration.local
+    assert local.epsilon <= float(at_most(local.epsilon)) < 1.001 * local.epsilon, "rounded up"
     for told in (
         "(1, 1e-06)-differentially private",
         f"neighbours: {neighbours}",
-        f"ε = {local.epsilon:.4g}",
-        f"μ = {local.mu:.4g}",
+        f"ε = {at_most(local.epsilon)}",
+        f"μ = {at_most(local.mu)}",
         "25,000 contributors",
         "20,000",
         found.fingerprint,
@@ -146,8 +148,8 @@ def test_two_databases_say_what_holds_against_whom() -> None:
     assert "**Either of the two databases alone.** Office gets a masked share" in told
     assert "ε = 0.5, δ = 1e-07, holds against each of the two as well" in told
     assert "**Office and University together.** Together they could undo the sharing" in told
-    assert f"μ = {local.mu:.4g} Gaussian" in told
-    assert f"ε = {local.epsilon:.4g} at δ" in told
+    assert f"μ = {at_most(local.mu)} Gaussian" in told
+    assert f"ε = {at_most(local.epsilon)} at δ" in told
     assert "Together they could learn a great deal from a single submission." in told
     assert "do not put their shares together" in told
     assert "if neither invents contributors: at least 20,000 of those who are counted" in told
@@ -156,3 +158,11 @@ def test_two_databases_say_what_holds_against_whom() -> None:
     assert "The database that collected" not in told
     assert "second.example" in as_yaml(model)
     assert "<strong>Either" in as_html(model)
+
+
+def test_public_rows_are_told_with_what_is_assumed_of_them() -> None:
+    digest = "0123456789abcdef" * 4
+    text = words(as_markdown(model(public_rows=digest)))
+    assert "assumed to be public, and not the contributors' own" in text
+    assert f"SHA-256 `{digest}`" in text
+    assert "public rows" not in as_markdown(model())

@@ -73,7 +73,7 @@ def calibrate(
             least quorum that works.
 
     >>> found = calibrate(1, 1e-6, dimension=14, quorum=2**21, q_bound=1, p_bound=1, weight_bound=1)
-    >>> found.sigma_b < 14, found.model.releases
+    >>> found.sigma_b < 15, found.model.releases
     (True, 1)
     """
     positive(epsilon=epsilon, alpha=alpha)

@@ -1,0 +1,78 @@
+"""Sums in one pass are what contributors would send; several models share one promise."""
+
+import numpy as np
+import pytest
+
+from blurfit import Binary, Numeric, Schema
+from blurfit.estimators import InputPerturbationClassifier, InputPerturbationRegressor
+from blurfit.estimators.by_input import clean_totals
+from blurfit.estimators.one_pass import joint_totals
+from blurfit.simulation.sampler import exact_totals
+from blurfit.theory.gaussian import mu_of
+
+COLUMNS = (Numeric("a", -1, 3), Numeric("b", 0, 10), Numeric("c", -5, 5))
+ROWS = np.random.default_rng(0).uniform(-2, 8, (3000, 3))  # some are outside of the bounds
+TARGETS = (Numeric("y", 0, 100), Binary("z"))
+ANSWERS = (
+    np.random.default_rng(1).uniform(0, 100, 3000),
+    np.random.default_rng(2).integers(0, 2, 3000),
+)
+KINDS = (InputPerturbationRegressor, InputPerturbationClassifier)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("place", [0, 1])
+def test_one_pass_is_the_sum_of_what_each_row_would_send(place: int, intercept: bool) -> None:
+    target = TARGETS[place]
+    schema = Schema(COLUMNS, target, intercept)
+    agreement = KINDS[place](epsilon=20.0).agreement_for(schema, len(ROWS))
+    encoded = np.column_stack(
+        [one.scale(answers) for one, answers in zip(TARGETS, ANSWERS, strict=True)]
+    )
+    found = clean_totals(agreement, joint_totals(ROWS, encoded, COLUMNS), len(ROWS), place)
+    records = dict(zip("abc", ROWS.T, strict=True)) | {target.name: ANSWERS[place]}
+    q, p = np.split(agreement.exact(records), 2, axis=1)
+    upper = np.triu_indices(q.shape[1])
+    expected = np.concatenate([(q.T @ q)[upper], p.sum(axis=0)])
+    assert (found.count, found.fingerprint) == (3000, agreement.fingerprint)
+    np.testing.assert_allclose(found.sums, expected, rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(
+        found.sums, exact_totals(agreement, records).sums, rtol=1e-10, atol=1e-9
+    )
+
+
+def test_models_of_several_classes_share_the_promise() -> None:
+    schema = Schema(COLUMNS, TARGETS[1])
+    estimator = InputPerturbationClassifier(
+        epsilon=30.0, delta=1e-6, local_epsilon=200.0, local_delta=1e-6
+    )
+    one, three = (estimator.agreement_for(schema, 3000, models) for models in (1, 3))
+    assert (one.epsilon, one.delta) == (30.0, 1e-6)
+    # as they are stated: rounded up in the twelfth digit
+    assert 3 * three.epsilon <= 30.0 * (1 + 1e-11)
+    assert 3 * three.delta <= 1e-6 * (1 + 1e-11)
+    assert 3 * three.calibration.kept.epsilon <= 30.0
+    local = three.calibration.local
+    assert mu_of(local.epsilon, local.delta) * np.sqrt(3) <= mu_of(200.0, 1e-6) * (1 + 1e-6)
+
+
+def test_the_ball_is_public_unless_it_is_stated() -> None:
+    schema = Schema(COLUMNS, TARGETS[0])
+    by_default = InputPerturbationRegressor(epsilon=20.0).agreement_for(schema, 3000)
+    again = InputPerturbationRegressor(epsilon=20.0).agreement_for(schema, 3000)
+    assert by_default.fingerprint == again.fingerprint  # of public terms alone
+    stated = InputPerturbationRegressor(epsilon=20.0, weight_bound=0.7)
+    setting = stated.agreement_for(schema, 3000).calibration.setting
+    assert setting.weight_bound == 0.7
+    assert by_default.calibration.setting.weight_bound != 0.7
+
+
+def test_rows_blurred_one_by_one_and_at_once_learn_alike() -> None:
+    """With hardly any noise both find the model of all rows."""
+    answers = np.clip(10 * ROWS[:, 1] - 2 * ROWS[:, 0], 0, 100)
+    common = {"epsilon": 1e4, "bounds": (-5, 10), "target_bounds": (0, 100), "weight_bound": 3.0}
+    at_once = InputPerturbationRegressor(**common).fit(ROWS, answers)
+    each = InputPerturbationRegressor(**common, per_record=True).fit(ROWS, answers)
+    spread = answers.std()
+    assert np.abs(at_once.predict(ROWS) - each.predict(ROWS)).mean() < 0.1 * spread
+    assert np.abs(at_once.predict(ROWS) - answers).mean() < 0.5 * spread

@@ -1,0 +1,80 @@
+"""Sums in one pass are what contributors would send; weights beside public rows are best."""
+
+import math
+
+import numpy as np
+import pytest
+
+from blurfit import Categorical, Numeric, Schema
+from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor
+from blurfit.estimators.base import Signal
+from blurfit.estimators.by_moment import clean_totals
+from blurfit.simulation.sampler import exact_totals
+
+COLUMNS = (Numeric("a", -1, 3), Numeric("b", 0, 10), Numeric("c", -5, 5))
+ROWS = np.random.default_rng(0).uniform(-2, 8, (300, 3))  # some are outside of the bounds
+ANSWERS = np.random.default_rng(1).uniform(0, 100, 300)
+TARGET = Numeric("y", 0, 100)
+
+
+def table(values, answers) -> dict[str, np.ndarray]:
+    return {"a": values[:, 0], "b": values[:, 1], "c": values[:, 2], "y": answers}
+
+
+def test_one_pass_is_the_sum_of_what_each_row_would_send() -> None:
+    schema = Schema(COLUMNS, TARGET)
+    agreement = MomentPerturbationRegressor().agreement_for(schema, len(ROWS))
+    found = clean_totals(agreement, ROWS, Signal(TARGET, ANSWERS))
+    expected = agreement.exact(table(ROWS, ANSWERS)).sum(axis=0)
+    assert (found.count, found.fingerprint) == (300, agreement.fingerprint)
+    np.testing.assert_allclose(found.sums, expected, rtol=1e-11, atol=1e-10)
+    np.testing.assert_allclose(
+        found.sums, exact_totals(agreement, table(ROWS, ANSWERS)).sums, rtol=1e-11, atol=1e-10
+    )
+
+
+def test_all_classes_are_columns_of_one_release() -> None:
+    target = Categorical("y", ["low", "middle", "high"])
+    places = np.random.default_rng(2).integers(0, 3, 300)
+    agreement = MomentPerturbationClassifier().agreement_for(Schema(COLUMNS, target), 300)
+    levels = np.array(target.levels)[places]
+    found = clean_totals(agreement, ROWS, Signal(target, places))
+    expected = agreement.exact(table(ROWS, levels)).sum(axis=0)
+    np.testing.assert_allclose(found.sums, expected, rtol=1e-11, atol=1e-10)
+    assert (agreement.epsilon, agreement.delta) == (1.0, 1e-6)  # no budget is split
+
+
+def test_the_targets_weight_beside_public_rows_makes_the_noise_on_its_products_least() -> None:
+    """(R² + b²)/b over b, by a plain search: least at b = R."""
+    schema = Schema(COLUMNS, TARGET)
+    estimator = MomentPerturbationRegressor(public_X=ROWS)
+    terms = estimator._weights_for_public_rows(schema, 10_000)
+    weights = terms["weights"]
+    radius = math.hypot(terms["constant"], *(weights[column.name] for column in COLUMNS))
+
+    def noise(b: float) -> float:
+        return (radius**2 + b**2) / b
+
+    grid = np.geomspace(radius / 10, 10 * radius, 4001)
+    best = grid[np.argmin([noise(b) for b in grid])]
+    assert weights["y"] == pytest.approx(radius, rel=1e-12)
+    assert weights["y"] == pytest.approx(best, rel=2e-3)
+    agreement = estimator.agreement_for(schema, 10_000)
+    assert agreement.weights.to_dict(schema) == {"(intercept)": terms["constant"]} | weights
+
+
+def test_what_leaves_is_the_release_and_every_model_follows_from_it() -> None:
+    estimator = MomentPerturbationRegressor(epsilon=50.0, bounds=(-5, 10), target_bounds=(0, 100))
+    estimator.fit(ROWS, ANSWERS)
+    again = estimator.moments_.fit()
+    assert again.to_json() == estimator.model_.to_json()
+    assert estimator.moments_.count == 300
+    assert estimator.moments_.fingerprint == estimator.agreement_.fingerprint
+
+
+def test_what_may_be_predicted_is_what_the_schema_says() -> None:
+    schema = Schema(COLUMNS, TARGET, targets=("y", "a"))
+    told = MomentPerturbationRegressor(epsilon=50.0, bounds=schema).fit(ROWS, ANSWERS)
+    assert set(told.agreement_.schema.targets) == {"y", "a"}
+    free = MomentPerturbationRegressor(epsilon=50.0, bounds=(-5, 10), target_bounds=(0, 100))
+    assert free.fit(ROWS, ANSWERS).agreement_.schema.targets == ("x0", "x1", "x2", "target")
