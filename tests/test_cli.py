@@ -20,8 +20,6 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 
 COMMAND = [sys.executable, "-c", "from blurfit.cli import main; main()"]
-# No proxy may stand between two processes of this machine.
-ENVIRONMENT = {name: v for name, v in os.environ.items() if not name.lower().endswith("_proxy")}
 IN_ORDER = [
     *("init", "calibrate", "guarantee", "agree", "serve", "open", "invite", "contribute"),
     *("status", "close", "publish", "export", "learn", "show", "fit", "predict", "statement"),
@@ -30,11 +28,16 @@ IN_ORDER = [
 BESIDES = ["next", "forecast", "audit", "reproduce", "demo"]
 
 
+def environment() -> dict[str, str]:
+    """The test's own: no proxy may stand between two processes of this machine."""
+    return {name: v for name, v in os.environ.items() if not name.lower().endswith("_proxy")}
+
+
 def blurfit(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*COMMAND, *arguments],
         cwd=folder,
-        env=ENVIRONMENT,
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,
@@ -46,7 +49,7 @@ def blurfit(*arguments: str, folder: Path | None = None) -> subprocess.Completed
 def serving(*arguments: str, folder: Path) -> Iterator[str]:
     """A command that serves, until the end of the block; where it serves is told."""
     process = subprocess.Popen(
-        [*COMMAND, *arguments], cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+        [*COMMAND, *arguments], cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None
@@ -91,7 +94,7 @@ HEAVY = "numpy", "scipy", "sklearn", "rich", "httpx2", "msgspec"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment"),
+    ("arguments", "settings"),
     [
         (["--help"], {}),
         (["--version"], {}),
@@ -106,7 +109,7 @@ HEAVY = "numpy", "scipy", "sklearn", "rich", "httpx2", "msgspec"
         (["publish", "--help"], {}),
     ],
 )
-def test_help_and_completion_wait_for_nothing(arguments, environment) -> None:
+def test_help_and_completion_wait_for_nothing(arguments, settings) -> None:
     """Seconds of imports, were a command read for its one line of help."""
     script = f"""
 import sys
@@ -119,14 +122,14 @@ finally:
 """
     result = subprocess.run(
         [sys.executable, "-c", script],
-        env=ENVIRONMENT | environment,
+        env=environment() | settings,
         capture_output=True,
         text=True,
         check=False,
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout
-    if environment:
+    if settings:
         assert "plain,publish" in result.stdout
 
 
@@ -142,7 +145,11 @@ finally:
     assert not loaded, loaded
 """
     result = subprocess.run(
-        [sys.executable, "-c", script], env=ENVIRONMENT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", script],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
 
