@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,8 @@ from rich.table import Table
 from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
 from blurfit.protocol.wire import BINARY, JSON
 from blurfit.service.app import Limits, Service
-from blurfit.store.arrivals import Arrival, Outcome
+from blurfit.store.arrivals import Group, Outcome
+from blurfit.store.collections import Collection
 
 SCHEMA = Schema(features=[Numeric(f"x{i}", 0, 1) for i in range(13)], target=Numeric("y", 0, 1))
 SERVER = {"http": "httptools", "access_log": False, "log_level": "warning"}
@@ -36,8 +37,9 @@ SERVER = {"http": "httptools", "access_log": False, "log_level": "warning"}
 
 def agreement(mechanism: Any) -> Agreement:
     """What everything here is collected under."""
+    terms: dict[str, Any] = {"weight_bound": 3.0} if mechanism == "input" else {}
     return Agreement.propose(
-        SCHEMA, epsilon=1, delta=1e-6, quorum=32768, mechanism=mechanism, weight_bound=3.0
+        SCHEMA, epsilon=1, delta=1e-6, quorum=32768, mechanism=mechanism, **terms
     )
 
 
@@ -54,13 +56,13 @@ def serve(kind: str, mechanism: str, place: str, port: int) -> None:
         store.open(agreed)
         if kind == "discard":
             # Everything but the transaction: read, take apart, screen, answer.
-            store.receive = _count_them  # type: ignore[assignment,method-assign]
+            store._keep = _count_them  # type: ignore[assignment,method-assign]
         app = Service(store, Limits(requests_per_second=0))
     uvicorn.run(app, port=port, **SERVER)  # type: ignore[arg-type]
 
 
-def _count_them(_fingerprint: str, arrivals: Sequence[Arrival]) -> list[Outcome]:
-    return [len(one.names) for one in arrivals]
+def _count_them(_collection: Collection, group: Group) -> list[Outcome]:
+    return [span.rows.stop - span.rows.start for span in group.spans]
 
 
 def plain_fastapi(agreed: Agreement, place: str) -> Any:
@@ -73,9 +75,7 @@ def plain_fastapi(agreed: Agreement, place: str) -> Any:
         version: int
         identifier: str
         fingerprint: str
-        mechanism: str
-        quadratic: list[float]
-        linear: list[float]
+        numbers: list[float]
 
     file = sqlite3.connect(place, check_same_thread=False)
     file.execute("PRAGMA journal_mode = WAL")
@@ -86,7 +86,7 @@ def plain_fastapi(agreed: Agreement, place: str) -> Any:
     @app.post("/collections/{fingerprint}/submissions")
     async def submit(fingerprint: str, message: Message) -> dict[str, int]:
         assert fingerprint == agreed.fingerprint
-        numbers = np.array(message.quadratic + message.linear)
+        numbers = np.array(message.numbers)
         with file:
             file.execute(
                 "INSERT OR IGNORE INTO submissions VALUES (?, ?)",
@@ -189,13 +189,7 @@ def requests(agreed: Agreement, count: int, at_once: int, kind: str) -> list[byt
     made = []
     for start in range(0, count, at_once):
         rows = slice(start, start + at_once)
-        part = Submissions(
-            table.identifiers[rows],
-            table.fingerprint,
-            table.mechanism,
-            table.quadratic[rows],
-            table.linear[rows],
-        )
+        part = Submissions(table.identifiers[rows], table.fingerprint, table.numbers[rows])
         message = next(iter(part)) if at_once == 1 else part
         body = message.to_bytes() if kind == BINARY else message.to_json().encode()
         made.append(
@@ -225,10 +219,11 @@ LOADS = (
 )
 
 
-def measure(folder: str, mechanism: str, rounds: int) -> Iterator[tuple[str, ...]]:
+def measure(folder: str, mechanism: str, rounds: int, fraction: float) -> Iterator[tuple[str, ...]]:
     """Rows of the table for one mechanism; servers take turns, and the best round counts."""
     agreed = agreement(mechanism)
     for load in LOADS:
+        count = int(load.count * fraction)
         best = {"durable": 0.0, "discard": 0.0}
         for _ in range(rounds):
             for kind in best:
@@ -236,11 +231,11 @@ def measure(folder: str, mechanism: str, rounds: int) -> Iterator[tuple[str, ...
                     seconds, _ = run(
                         send(
                             port,
-                            requests(agreed, load.count, load.at_once, load.kind),
+                            requests(agreed, count, load.at_once, load.kind),
                             load.connections,
                         )
                     )
-                best[kind] = max(best[kind], load.count / seconds)
+                best[kind] = max(best[kind], count / seconds)
         share = best["durable"] / best["discard"]
         yield mechanism, load.name, f"{best['durable']:,.0f}", "discard", f"{share:.2f}"
         if load.at_once == 1:
@@ -258,12 +253,13 @@ def latency(folder: str, mechanism: str, load: Load, rate: float) -> tuple[str, 
     return mechanism, words, f"p50 {middle:.1f} ms", "p99", f"{high:.1f} ms"
 
 
-def against_fastapi(folder: str, rounds: int) -> Iterator[tuple[str, ...]]:
+def against_fastapi(folder: str, rounds: int, fraction: float) -> Iterator[tuple[str, ...]]:
     """Bytes to our service against JSON to a plain one that commits each request."""
     agreed = agreement("input")
     best = {"durable": 0.0, "fastapi": 0.0}
     for _ in range(rounds):
-        for kind, media, count in (("durable", BINARY, 30_000), ("fastapi", JSON, 4000)):
+        for kind, media, most in (("durable", BINARY, 30_000), ("fastapi", JSON, 4000)):
+            count = int(most * fraction)
             with running(kind, "input", folder) as port:
                 seconds, _ = run(send(port, requests(agreed, count, 1, media), 128))
             best[kind] = max(best[kind], count / seconds)
@@ -287,7 +283,8 @@ def run(work: Any) -> Any:
 @click.command()
 @click.option("--serve", "server", nargs=4, hidden=True)
 @click.option("--rounds", default=3, show_default=True)
-def main(server: tuple[str, str, str, str] | None, rounds: int) -> None:
+@click.option("--fraction", default=1.0, show_default=True, help="Send so much of each load.")
+def main(server: tuple[str, str, str, str] | None, rounds: int, fraction: float) -> None:
     """Measure, and print a table."""
     if server:
         serve(server[0], server[1], server[2], int(server[3]))
@@ -295,9 +292,9 @@ def main(server: tuple[str, str, str, str] | None, rounds: int) -> None:
     table = Table("mechanism", "what", "submissions a second", "against", "ratio")
     with tempfile.TemporaryDirectory() as folder:
         for mechanism in ("input", "moment"):
-            for row in measure(folder, mechanism, rounds):
+            for row in measure(folder, mechanism, rounds, fraction):
                 table.add_row(*row)
-        for row in against_fastapi(folder, rounds):
+        for row in against_fastapi(folder, rounds, fraction):
             table.add_row(*row)
     Console().print(table)
 

@@ -64,7 +64,7 @@ def make_table(rows: int, columns: int) -> tuple[FloatArray, FloatArray]:
 
 def fits(X: FloatArray, y: FloatArray, rounds: int, rival: float | None) -> Iterator[Row]:
     """Each estimator, where its noise is calibrated anew and where it was before."""
-    moment = MomentPerturbationRegressor(bounds=(0, 1), target_bounds=(-20, 20))
+    moment = MomentPerturbationRegressor(bounds=(0, 1), target_bounds=(-20, 20), waves=1)
     by_input = InputPerturbationRegressor(bounds=(0, 1), target_bounds=(-20, 20))
     fresh = count(1)
 
@@ -104,7 +104,7 @@ def classifier_fits(
 ) -> Iterator[Row]:
     """The same for labels; scikit-learn and diffprivlib iterate, so two rounds must do for them."""
     labels = y > 0
-    model = MomentPerturbationClassifier(bounds=(0, 1), classes=[False, True])
+    model = MomentPerturbationClassifier(bounds=(0, 1), classes=[False, True], waves=1)
     (plain,) = best_times(partial(LogisticRegression().fit, X, labels), rounds=2)
     yield Row("scikit-learn LogisticRegression", plain, "itself", 1.0)
     others = {"scikit-learn": plain}

@@ -3,7 +3,7 @@
 `make bench`, or `python benchmarks/mathematics.py --json results.json`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,8 @@ def calibrations() -> Iterator[Row]:
     """`calibrate` with everything chosen, and a whole proposal of joint moments with its public
     weights, beside the goal of 200 ms.
     """
-    local = {"local_epsilon": 5.0, "local_delta": 1e-6}
+    local: dict[str, Any] = {"local_epsilon": 5.0, "local_delta": 1e-6}
+    chosen: Callable[[], object]
     for mechanism in ("input", "moment"):
         for size, quorum, target in (
             (14, 2**15, {}),
@@ -43,7 +44,7 @@ def calibrations() -> Iterator[Row]:
                 settings = {"dimension": size, "quorum": quorum, **target, **UNIT}
                 chosen = partial(calibrate, 1.0, 1e-6, **settings)
             else:
-                terms = {"epsilon": 1.0, "delta": 1e-6, "quorum": quorum, **target}
+                terms: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "quorum": quorum, **target}
                 chosen = partial(Agreement.propose, numbers(size), **terms)
             (seconds,) = best_times(chosen)
             what = "calibrate input, d" if mechanism == "input" else "propose moment, columns"
@@ -95,9 +96,10 @@ def sampler() -> Iterator[Row]:
     (long_way,) = best_times(blur_each)
     for mechanism in ("input", "moment"):
         for count in (2**10, 2**15, 2**21, 10**9):
-            terms = {"epsilon": 1.0, "delta": 1e-6, "quorum": count, "mechanism": mechanism}
-            terms |= {"weight_bound": 1.0} if mechanism == "input" else {}
-            agreement = Agreement.propose(numbers(d), **terms)
+            bound: dict[str, Any] = {"weight_bound": 1.0} if mechanism == "input" else {}
+            agreement = Agreement.propose(
+                numbers(d), epsilon=1.0, delta=1e-6, quorum=count, mechanism=mechanism, **bound
+            )
             products = count / d * np.eye(d + 1)  # of the constant and d columns
             draws = sampler_for(agreement, totals_of_products(agreement, count, products))
             (seconds,) = best_times(partial(draws.draw, generator), number=500)

@@ -24,15 +24,15 @@ import numpy.typing as npt
 from measure import Row, best_times, show
 from rich.console import Console
 
-from blurfit import Agreement, Numeric, Schema, Store, perturb_table
+from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
 from blurfit.contributor.bulk import blur_table
 from blurfit.files.engines import Engine
 from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads
-from blurfit.files.learn import Plan, statistics
-from blurfit.learning.statistics import Statistics
+from blurfit.files.learn import Plan, totals
+from blurfit.learning.sums import Totals
 from blurfit.messages.submission_files import Writer
-from blurfit.simulation.sampler import sampler_for
+from blurfit.simulation.sampler import exact_totals, sampler_for
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -40,7 +40,7 @@ ROWS, DIMENSION = 2**21, 14
 AT_ONCE = 2**18
 
 
-def agreement(quorum: int, d: int = DIMENSION, mechanism: str = "input") -> Agreement:
+def agreement(quorum: int, d: int = DIMENSION) -> Agreement:
     """Under which everything here is collected: d numbers in q, and d in p."""
     features = [Numeric(f"x{i}", 0, 1) for i in range(d - 1)]
     return Agreement.propose(
@@ -48,7 +48,7 @@ def agreement(quorum: int, d: int = DIMENSION, mechanism: str = "input") -> Agre
         epsilon=1,
         delta=1e-6,
         quorum=quorum,
-        mechanism=mechanism,  # type: ignore[arg-type]
+        mechanism="input",
         weight_bound=3.0,
     )
 
@@ -59,10 +59,15 @@ def people(rows: int, d: int = DIMENSION) -> dict[str, FloatArray]:
     return {name: generator.random(rows) for name in (*(f"x{i}" for i in range(d - 1)), "y")}
 
 
+def blurred(agreed: Agreement, rows: int) -> FloatArray:
+    """What so many people send, some hundred thousand at most."""
+    table = people(min(rows, AT_ONCE), agreed.schema.dimension)
+    return perturb_table(agreed, table).numbers
+
+
 def write(path: Path, agreed: Agreement, rows: int) -> Path:
     """A file of submissions: numbers repeat after some hundred thousand rows, names do not."""
-    table = perturb_table(agreed, people(min(rows, AT_ONCE), agreed.dimension))
-    numbers = np.hstack([table.quadratic, table.linear])
+    numbers = blurred(agreed, rows)
     generator = np.random.default_rng(rows)
     with Writer(path, agreed.layout) as writer:
         for start in range(0, rows, AT_ONCE):
@@ -72,9 +77,9 @@ def write(path: Path, agreed: Agreement, rows: int) -> Path:
     return path
 
 
-def learn(agreed: Agreement, path: Path, engine: Engine) -> Statistics:
+def learn(agreed: Agreement, path: Path, engine: Engine) -> Totals:
     """Check, add and tell apart everything in a file."""
-    return statistics(agreed, Plan.of(agreed, [str(path)]), engine)
+    return totals(agreed, Plan.of(agreed, [str(path)]), engine)
 
 
 def plain(path: Path, d: int) -> FloatArray:
@@ -86,11 +91,11 @@ def plain(path: Path, d: int) -> FloatArray:
     return np.asarray(sum(q.T @ q for q in numbers))
 
 
-def files(folder: Path, rounds: int) -> Iterator[Row]:
+def files(folder: Path, rounds: int, rows: int) -> Iterator[Row]:
     """Threads beside pyarrow and BLAS; a cluster beside one thread."""
-    agreed = agreement(ROWS)
-    path = write(folder / "submissions.parquet", agreed, ROWS)
-    arrow = write(folder / "submissions.arrow", agreed, ROWS)
+    agreed = agreement(rows)
+    path = write(folder / "submissions.parquet", agreed, rows)
+    arrow = write(folder / "submissions.arrow", agreed, rows)
     ours, alone, arrows, limit = best_times(
         partial(learn, agreed, path, Threads()),
         partial(learn, agreed, path, Threads(1)),
@@ -98,7 +103,7 @@ def files(folder: Path, rounds: int) -> Iterator[Row]:
         partial(plain, path, DIMENSION),
         rounds=rounds,
     )
-    what = f"statistics of {ROWS:,} × 2·{DIMENSION}"
+    what = f"statistics of {rows:,} × 2·{DIMENSION}"
     yield Row(f"{what} from Parquet", ours, "pyarrow and one product", ours / limit)
     yield Row(f"{what} from Parquet, one thread", alone, "pyarrow and one product", alone / limit)
     yield Row(f"{what} from Arrow", arrows, "the same from Parquet", arrows / ours)
@@ -157,10 +162,10 @@ def memory(folder: Path, exponents: list[int]) -> Iterator[str]:
         path.unlink()
 
 
-def publishing(folder: Path, rounds: int) -> Iterator[Row]:
+def publishing(folder: Path, rounds: int, rows: int) -> Iterator[Row]:
     """Publishing reads sums; beside reading the numbers of every submission from SQLite."""
-    agreed = agreement(ROWS)
-    place = store_full(folder / "collection.db", agreed, ROWS)
+    agreed = agreement(rows)
+    place = store_full(folder / "collection.db", agreed, rows)
     with Store(place) as store:
         reading, _, once = best_times(
             partial(read_everything, place),
@@ -168,20 +173,19 @@ def publishing(folder: Path, rounds: int) -> Iterator[Row]:
             partial(store.publish_text, agreed.fingerprint),
             rounds=rounds,
         )
-    yield Row(f"publish {ROWS:,} stored", once, "reading them all: faster by", reading / once)
+    yield Row(f"publish {rows:,} stored", once, "reading them all: faster by", reading / once)
     place.unlink()
 
 
 def store_full(place: Path, agreed: Agreement, rows: int) -> Path:
     """A store with so many submissions, which came some thousands at a time."""
-    table = perturb_table(agreed, people(min(rows, AT_ONCE), agreed.dimension))
-    numbers = np.hstack([table.quadratic, table.linear])
+    numbers = blurred(agreed, rows)
     generator = np.random.default_rng(1)
     with Store(place) as store:
         for start in range(0, rows, 2**13):
             part = numbers[start % len(numbers) :][: min(2**13, rows - start)]
             names = generator.integers(0, 256, (len(part), 16), dtype=np.uint8)
-            store.add(agreed, agreed.layout.table(names, part))
+            store.add(agreed, Submissions(names, agreed.fingerprint, part))
     return place
 
 
@@ -194,16 +198,15 @@ def read_everything(place: Path) -> int:
 def forget(place: Path) -> None:
     """As if nothing had been published, for another round."""
     with closing(sqlite3.connect(place, isolation_level=None)) as file:
-        file.execute("UPDATE collections SET state = 'collecting', model = NULL")
+        file.execute("UPDATE collections SET state = 'collecting', model = NULL, moments = NULL")
 
 
-def bulk(folder: Path) -> Iterator[Row]:
+def bulk(folder: Path, rows: int) -> Iterator[Row]:
     """A table blurred into a file, beside drawing its normals."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from randomgen import ChaCha  # type: ignore[import-untyped]
 
-    rows = 2**20
     agreed = agreement(rows)
     source = folder / "people.parquet"
     pq.write_table(pa.table(people(rows)), source)
@@ -217,23 +220,23 @@ def bulk(folder: Path) -> Iterator[Row]:
     yield Row(what, ours, "ChaCha20 normals, one core", ours / alone)
 
 
-def trial(rounds: int) -> Iterator[Row]:
+def trial(rounds: int, rows: int) -> Iterator[Row]:
     """One experiment: a draw and a model; beside noise for each record and CVXPY."""
     cp: Any = importlib.import_module("cvxpy")
 
     from blurfit import learn as solve
     from blurfit.learning.solver import minimise
+    from blurfit.model.learner import statistics_of
 
-    agreed = agreement(ROWS)
-    x, y = agreed.schema.encode(people(ROWS))
-    q, p, _ = agreed.loss.terms(x, y)
-    clean = Statistics.of_records(q, p)
+    agreed = agreement(rows)
+    table = people(rows)
+    q, p = np.hsplit(agreed.exact(table), [DIMENSION])
     calibration: Any = agreed.calibration
     generator = np.random.default_rng(0)
-    draws = sampler_for(calibration, clean)
+    draws = sampler_for(agreed, exact_totals(agreed, table))
 
     def ours() -> object:
-        sums = draws.draw(generator)
+        sums = statistics_of(agreed, draws.draw(generator))
         return minimise(sums.gram, sums.moment, ridge=calibration.ridge, weight_bound=3.0)
 
     def published() -> object:
@@ -251,7 +254,7 @@ def trial(rounds: int) -> Iterator[Row]:
     (whole,) = best_times(published, number=20, rounds=rounds)
     (rival,) = best_times(theirs, rounds=2)
     rivals = "noise for each record and CVXPY: faster by"
-    yield Row(f"one trial at {ROWS:,}: draw and solve", mine, rivals, rival / mine)
+    yield Row(f"one trial at {rows:,}: draw and solve", mine, rivals, rival / mine)
     yield Row("the same with `learn`, which verifies the agreement", whole, rivals, rival / whole)
 
 
@@ -277,29 +280,30 @@ def importing(rounds: int) -> Iterator[Row]:
 
 @click.command()
 @click.option("--rounds", default=5, show_default=True)
+@click.option("--rows", default=ROWS, show_default=True, help="Of files and stores.")
 @click.option("--only", help="One of importing, files, publishing, bulk, trial, memory.")
 @click.option("--large", is_flag=True, help="Measure memory at 2²⁵ rows too.")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Write the rows here too.")
-def main(rounds: int, only: str | None, large: bool, path: Path | None) -> None:
+def main(rounds: int, rows: int, only: str | None, large: bool, path: Path | None) -> None:
     """Measure, and print tables."""
-    rows: list[Row] = []
+    measured: list[Row] = []
     lines: list[str] = []
     with TemporaryDirectory(dir=os.environ.get("TMPDIR")) as name:
         folder = Path(name)
         parts: dict[str, Callable[[], Iterator[Row]]] = {
             "importing": partial(importing, rounds),
-            "files": partial(files, folder, rounds),
-            "publishing": partial(publishing, folder, rounds),
-            "bulk": partial(bulk, folder),
-            "trial": partial(trial, rounds),
+            "files": partial(files, folder, rounds, rows),
+            "publishing": partial(publishing, folder, rounds, rows),
+            "bulk": partial(bulk, folder, rows // 2),
+            "trial": partial(trial, rounds, rows),
         }
         for part in [parts[only]] if only in parts else parts.values() if not only else []:
             for row in part():
-                rows.append(row)
+                measured.append(row)
                 Console().print(f"{row.what}: {row.seconds:.3g} s, {row.against} {row.ratio:.3g}")
         if only in (None, "memory"):
             lines.extend(memory(folder, [21, 23, 25] if large else [20, 21, 22]))
-    show(rows, title="scale", path=path)
+    show(measured, title="scale", path=path)
     for line in lines:
         Console().print(line)
 

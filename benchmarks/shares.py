@@ -37,12 +37,11 @@ from blurfit.store.arrivals import Arrival
 
 DATABASES = [("First", "https://first.example"), ("Second", "https://second.example")]
 ROLES: tuple[Role, ...] = ("whole", "first", "second")
-WIDTH = 119
 
 
 def agreement(role: Role) -> Agreement:
     """What everything here is collected under: one database, or two."""
-    split_trust: dict[str, Any] = {"trust": "shared", "databases": DATABASES}
+    split_trust: dict[str, Any] = {"databases": DATABASES}
     return Agreement.propose(
         SCHEMA,
         epsilon=1,
@@ -50,6 +49,9 @@ def agreement(role: Role) -> Agreement:
         quorum=32768,
         **({} if role == "whole" else split_trust),
     )
+
+
+WIDTH = agreement("first").width
 
 
 def serve(role: Role, place: str, port: int) -> None:
@@ -109,12 +111,13 @@ def requests(role: Role, count: int, at_once: int) -> list[bytes]:
     ]
 
 
-def ingest(folder: str, rounds: int) -> Iterator[tuple[str, ...]]:
+def ingest(folder: str, rounds: int, fraction: float) -> Iterator[tuple[str, ...]]:
     """How many a second are on disk."""
-    for name, at_once, count, connections in (
+    for name, at_once, most, connections in (
         ("one at a time", 1, 20_000, 128),
         ("100 at a time", 100, 100_000, 32),
     ):
+        count = int(most * fraction)
         best: dict[Role, float] = dict.fromkeys(ROLES, 0.0)
         for _ in range(rounds):
             for role in ROLES:
@@ -136,15 +139,15 @@ def filled(folder: str, role: Role, count: int, left_out: int) -> tuple[Store, s
     generator, agreed = np.random.default_rng(1), agreement(role)
     store = Store(Path(folder, f"{role}-{left_out}.db"))
     store.open(agreed, role=role)
-    width = WIDTH if role == "first" else 4
+    collection = store.collection(agreed.fingerprint)
     gone = []
     for _ in range(0, count, 2**14):
         names = generator.integers(0, 256, (2**14, 16), dtype=np.uint8)
-        words = generator.integers(0, 2**64, (2**14, width), dtype=np.uint64)
-        store.receive(store.collection(agreed.fingerprint), [Arrival(names, words)])
+        words = generator.integers(0, 2**64, (2**14, collection.layout.width), dtype=np.uint64)
+        store.receive(collection, [Arrival(collection.layout.joined(names, words).data)])
         gone.append(names[: left_out * 2**14 // count])
     store.close_collection(agreed.fingerprint)
-    store.write(commitment.record, store.collection(agreed.fingerprint), np.concatenate(gone))
+    store.write(commitment.record, collection, np.concatenate(gone))
     return store, agreed.fingerprint
 
 
@@ -209,14 +212,15 @@ def sizes() -> Iterator[tuple[str, ...]]:
 @click.option("--serve", "server", nargs=3, hidden=True)
 @click.option("--rounds", default=3, show_default=True)
 @click.option("--shares", default=2**21, show_default=True, help="How many shares are summed.")
-def main(server: tuple[str, str, str] | None, rounds: int, shares: int) -> None:
+@click.option("--fraction", default=1.0, show_default=True, help="Send so much of each load.")
+def main(server: tuple[str, str, str] | None, rounds: int, shares: int, fraction: float) -> None:
     """Measure, and print a table."""
     if server:
         serve(server[0], server[1], int(server[2]))  # type: ignore[arg-type]
         return
     table = Table("what", "measured", "against", "ratio")
     with tempfile.TemporaryDirectory() as folder:
-        for row in (*sizes(), *ingest(folder, rounds), *sums(folder, rounds, shares)):
+        for row in (*sizes(), *ingest(folder, rounds, fraction), *sums(folder, rounds, shares)):
             table.add_row(*row)
     Console(width=120).print(table)
 

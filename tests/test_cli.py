@@ -27,7 +27,7 @@ IN_ORDER = [
     *("status", "close", "publish", "export", "learn", "show", "fit", "predict", "statement"),
 ]
 # Whose examples are run by tests of their own.
-BESIDES = ["forecast", "audit", "reproduce", "demo"]
+BESIDES = ["next", "forecast", "audit", "reproduce", "demo"]
 
 
 def blurfit(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:

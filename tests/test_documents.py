@@ -54,6 +54,31 @@ def test_the_first_steps_can_be_pasted_and_lead_to_the_page_about_moments(tmp_pa
     run(commands(ROOT / "docs" / "moments.md"), folder, home)
 
 
+@pytest.fixture
+def survey(tmp_path) -> Path:
+    """What `blurfit init` writes, whose people later tests divide."""
+    run([["blurfit", "init", "survey"]], tmp_path, tmp_path / "home")
+    return tmp_path / "survey"
+
+
+def test_waves_can_be_pasted(survey) -> None:
+    heading, *lines = (survey / "people.csv").read_text().splitlines()
+    for name, part in (("first", lines[:10_000]), ("second", lines[10_000:])):
+        (survey / f"{name}.csv").write_text("\n".join([heading, *part]) + "\n")
+    said = run(commands(ROOT / "docs" / "waves.md"), survey, survey.parent / "home")
+    assert "people:      20,000" in said
+
+
+def test_public_features_can_be_pasted(survey) -> None:
+    heading, *lines = (survey / "people.csv").read_text().splitlines()
+    (survey / "people.csv").write_text("\n".join([heading, *lines[:15_000]]) + "\n")
+    features = [line.rpartition(",")[0] for line in (heading, *lines[15_000:])]
+    (survey / "rows.csv").write_text("\n".join(features) + "\n")
+    said = run(commands(ROOT / "docs" / "public-features.md"), survey, survey.parent / "home")
+    assert said.startswith("5,000 public rows, worth ")
+    assert (survey / "balance.png").exists()
+
+
 def test_calibrations_can_be_pasted(tmp_path) -> None:
     said = run(commands(ROOT / "docs" / "calibrating.md"), tmp_path, tmp_path)
     assert said.startswith("Kept: epsilon = 1.29963")

@@ -52,6 +52,10 @@ COMMANDS = {
         "learn:learn",
         "Learn the one model of FILES of submissions: paths, folders, patterns or URLs.",
     ),
+    "next": (
+        "waves:next_wave",
+        "Write the agreement of a PLAN's next wave, which follows from the RELEASES so far.",
+    ),
     "show": (
         "show:show",
         "Show what is in a FILE: an agreement's promise, a model's summary, moments' correlations.",

@@ -8,9 +8,9 @@ from blurfit.errors import BlurfitError
 # Which extra of blurfit brings which package. An extra that is not here, `pip` does not know.
 EXTRAS = {
     "dask": "cluster",
-    "formulaic": "formulas",
     "distributed": "cluster",
     "dp_accounting": "rivals",
+    "formulaic": "formulas",
     "httptools": "service",
     "matplotlib": "experiments",
     "pandas": "tables",

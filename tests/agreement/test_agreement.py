@@ -157,9 +157,10 @@ def test_another_contract_is_not_the_one_that_was_expected(words, others) -> Non
 
 
 def test_noise_for_fewer_columns_or_a_smaller_loss_is_refused() -> None:
-    height = {"name": "height", "kind": "numeric", "lower": 0, "upper": 3}
+    height = AGREEMENTS["input"].to_dict()["schema"]["features"][0] | {"name": "height"}
     more = deepcopy(AGREEMENTS["input"].to_dict())
     more["schema"]["features"].append(height)
+    more["schema"]["targets"] = [*more["schema"]["targets"], "height"]
     with pytest.raises(NotCertifiedError, match="number of columns"):
         Agreement.from_dict(more).verify(allow_unproved=True)
     more = deepcopy(AGREEMENTS["moment"].to_dict())

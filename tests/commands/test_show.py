@@ -53,7 +53,7 @@ def test_anything_else_is_refused(blurfit, text: str) -> None:
     (blurfit.folder / "file.json").write_text(text, encoding="latin-1")
     refused = blurfit("show", "file.json")
     assert refused.returncode == 2
-    assert "to be an agreement, a model or moments" in " ".join(refused.stderr.split())
+    assert "to be an agreement, a plan, a model or moments" in " ".join(refused.stderr.split())
     assert "Traceback" not in refused.stderr
 
 

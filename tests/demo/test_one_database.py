@@ -9,7 +9,7 @@ def test_demo_plays_all_three_parties(capsys, tmp_path) -> None:
     for column in ("no privacy", "moment", "input", "always the mean"):
         assert column in told
     assert "Privacy statement" in told
-    assert "of it privacy" in told, "the summary of the model"
+    assert "annual_income ~ age" in told, "the summary of the model"
     assert (tmp_path / "demo.png").stat().st_size > 10_000
     model = PublishedModel.load(tmp_path / "model.json")
     assert model.count == 4000

@@ -41,6 +41,7 @@ def test_says_what_is_promised_to_whom(mechanism, neighbours) -> None:
     found = model(mechanism=mechanism, neighbours=neighbours)
     text = words(as_markdown(found))
     local = found.agreement.calibration.local
+    assert local.epsilon <= float(at_most(local.epsilon)) < 1.001 * local.epsilon, "rounded up"
     for told in (
         "(1, 1e-06)-differentially private",
         f"neighbours: {neighbours}",
@@ -157,3 +158,11 @@ def test_two_databases_say_what_holds_against_whom() -> None:
     assert "The database that collected" not in told
     assert "second.example" in as_yaml(model)
     assert "<strong>Either" in as_html(model)
+
+
+def test_public_rows_are_told_with_what_is_assumed_of_them() -> None:
+    digest = "0123456789abcdef" * 4
+    text = words(as_markdown(model(public_rows=digest)))
+    assert "assumed to be public, and not the contributors' own" in text
+    assert f"SHA-256 `{digest}`" in text
+    assert "public rows" not in as_markdown(model())

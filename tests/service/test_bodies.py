@@ -1,15 +1,21 @@
 """Bodies that are too large, too slow, or of another kind."""
 
 import asyncio
+import threading
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.messages.submissions import Submissions
 from blurfit.protocol.problems import RequestError
-from blurfit.service import bodies
+from blurfit.protocol.wire import BINARY, JSON
+from blurfit.service import bodies, submissions
 from blurfit.service.app import Limits, Service
+from blurfit.service.bodies import Budget
+from blurfit.service.submissions import JSON_BYTES, largest_body
 from support.requests import opened, refused, send
 from support.stores import PEOPLE
 
@@ -47,3 +53,93 @@ def test_a_body_that_does_not_come_is_given_up(http, agreement, monkeypatch) -> 
     for parts in (0, 1, 2):
         with pytest.raises(RequestError, match="within 0"):
             asyncio.run(bodies.read_body({}, after(parts), 100))
+
+
+def test_a_body_is_no_longer_than_the_layout_allows(http, store, agreement) -> None:
+    path = opened(http, agreement)
+    collection = store.collection(agreement.fingerprint)
+    most = largest_body(collection, {b"content-type": BINARY.encode()})
+    assert most == 16 + 10_001 * agreement.layout.size
+    refused(send(http, path, b"", **{"content-length": str(most + 1)}), 413, "too-large", str(most))
+    refused(send(http, path, b" " * (JSON_BYTES + 1), JSON), 413, "too-large", str(JSON_BYTES))
+
+
+def test_all_bodies_together_fit_a_budget() -> None:
+    """Unfinished ones count by what came of them, half of it for one address; then 503."""
+    budget = Budget(total=1000)
+
+    def coming(*parts: bytes):
+        left = [*parts]
+
+        async def receive() -> dict:
+            body = left.pop(0)
+            return {"type": "http.request", "body": body, "more_body": bool(left)}
+
+        return receive
+
+    async def read(address: str, *parts: bytes) -> bytes:
+        with budget.reserve(address) as held:
+            return await bodies.read_body({}, coming(*parts), 2000, held)
+
+    with budget.reserve("192.0.2.1") as first, budget.reserve("192.0.2.2") as second:
+        first.take(450)
+        for address in ("192.0.2.1", "::ffff:192.0.2.1"):
+            with pytest.raises(RequestError, match="at once") as refusal:
+                asyncio.run(read(address, bytes(30), bytes(30)))
+            assert (refusal.value.kind.status, refusal.value.kind.retry_after) == (503, 2)
+        second.take(450)
+        assert len(asyncio.run(read("192.0.2.3", bytes(100)))) == 100
+        with pytest.raises(RequestError, match="at once"):
+            asyncio.run(read("192.0.2.3", bytes(101)))
+    assert budget == Budget(total=1000), "all of it was given back"
+
+
+def test_beyond_the_budget_one_is_sent_away_for_a_while(store, agreement) -> None:
+    limits = Limits(requests_per_second=0, bytes_in_flight=2 * agreement.layout.size)
+    with TestClient(Service(store, limits)) as client:
+        path = opened(client, agreement)
+        answer = send(client, path, perturb_table(agreement, PEOPLE).to_bytes())
+        refused(answer, 503, "busy", "after a while")
+        assert int(answer.headers["retry-after"]) >= 1
+        for _ in range(3):
+            one = perturb(agreement, {"age": 30, "income": 20})
+            assert send(client, path, one.to_bytes()).status_code == 200
+
+
+def test_long_json_is_read_beside_the_others(http, agreement, monkeypatch) -> None:
+    path = opened(http, agreement)
+    threads = []
+    read = submissions._from_json
+    monkeypatch.setattr(
+        submissions,
+        "_from_json",
+        lambda body: (threads.append(threading.current_thread().name), read(body))[1],
+    )
+    many = perturb_table(agreement, {name: np.resize(of, 400) for name, of in PEOPLE.items()})
+    assert send(http, path, many.to_json(), JSON).json()["new"] == 400
+    assert threads[0].startswith("blurfit-reader")
+
+
+def test_a_batch_that_is_known_is_not_written_again(http, store, agreement, monkeypatch) -> None:
+    """And a batch in which something is new still is."""
+    path = opened(http, agreement)
+    many = perturb_table(agreement, {name: np.resize(of, 400) for name, of in PEOPLE.items()})
+    assert send(http, path, many.to_bytes()).json() == {"accepted": 400, "new": 400}
+    received = []
+    receive = store.receive
+    monkeypatch.setattr(store, "receive", lambda *a: (received.append(1), receive(*a))[1])
+    assert send(http, path, many.to_bytes()).json() == {"accepted": 400, "new": 0}
+    assert not received
+    more = Submissions.gather([*many, perturb(agreement, {"age": 30, "income": 20})])
+    assert send(http, path, more.to_bytes()).json() == {"accepted": 401, "new": 1}
+    assert received == [1]
+
+
+def test_rows_are_limited_and_not_requests(store, agreement) -> None:
+    with TestClient(Service(store, Limits(requests_per_second=0.001, burst=50))) as client:
+        path = opened(client, agreement)
+        many = perturb_table(agreement, {name: np.resize(of, 2000) for name, of in PEOPLE.items()})
+        assert send(client, path, many.to_bytes()).status_code == 200
+        refused(send(client, path, many.to_bytes()), 429, "too-many-requests")
+        one = perturb(agreement, {"age": 30, "income": 20})
+        assert send(client, path, one.to_bytes()).status_code == 200

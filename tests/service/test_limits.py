@@ -38,3 +38,43 @@ def test_memory_is_bounded(monkeypatch) -> None:
     clock.now = 100.0
     assert limiter.allows("late")
     assert len(limiter._buckets) == 1  # everyone else's is full again
+
+
+def test_rows_cost_as_much_as_the_requests_they_stand_for() -> None:
+    limiter = Limiter(rate=1, burst=100, clock=Clock())
+    assert limiter.allows("a")
+    assert limiter.allows_rows("a", 50)  # no more than the request
+    assert limiter.allows_rows("a", 50 * 60)
+    assert not limiter.allows_rows("a", 50 * 60)
+    assert limiter.allows_rows("b", 10**9), "a full bucket is enough for whatever is allowed"
+    assert not limiter.allows("b")
+
+
+def test_networks_of_ipv6_count_as_one() -> None:
+    limiter = Limiter(rate=1, burst=2, clock=Clock())
+    assert [limiter.allows(f"2001:db8::{n}") for n in range(3)] == [True, True, False]
+    assert limiter.allows("2001:db8:0:1::1")
+    mapped = [limiter.allows(one) for one in ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.1")]
+    assert mapped == [True, True, False]
+
+
+def test_new_addresses_are_no_dearer_when_there_are_many(monkeypatch) -> None:
+    """However many there are, each one lets go of about one other: looked at, and not timed."""
+    monkeypatch.setattr(limits, "_MOST_ADDRESSES", 1000)
+    limiter = Limiter(rate=1, burst=10, clock=Clock())
+    looks = 0
+
+    class Watched(type(limiter._buckets)):
+        def popitem(self, last=True):
+            nonlocal looks
+            looks += 1
+            return super().popitem(last)
+
+        def items(self):
+            raise AssertionError("all of them are looked at")
+
+    limiter._buckets = Watched()
+    for number in range(5000):
+        assert limiter.allows(str(number))
+    assert looks <= 2 * 5000
+    assert len(limiter._buckets) == 1000

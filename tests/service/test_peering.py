@@ -18,7 +18,6 @@ from support.sharing import TWO, counted, identifier_of, marked, new_agreement
 
 TOKEN, PEER = "the-token-of-an-administrator-here", "the-token-that-both-databases-share"
 ADMINISTRATOR = {"authorization": f"Bearer {TOKEN}"}
-OTHER = {"authorization": f"Bearer {PEER}"}
 JSON = {"content-type": "application/json"}
 NO_LIMIT = Limits(requests_per_second=0)
 
@@ -35,6 +34,11 @@ class Two:
     @property
     def path(self) -> str:
         return f"/collections/{self.agreement.fingerprint}"
+
+    @property
+    def other(self) -> dict[str, str]:
+        token = tokens.for_agreement(PEER, self.agreement.fingerprint)
+        return {"authorization": f"Bearer {token}"}
 
     def send(self, *people: int, to: tuple[int, ...] = (0, 1)) -> None:
         shared = marked(self.agreement, *people)
@@ -125,7 +129,14 @@ def test_a_role_is_needed_and_stays(two) -> None:
 
 @pytest.mark.parametrize(
     "headers",
-    [{}, ADMINISTRATOR, {"authorization": "Bearer "}, {"authorization": f"Basic {PEER}"}],
+    [
+        {},
+        ADMINISTRATOR,
+        {"authorization": "Bearer "},
+        {"authorization": f"Basic {PEER}"},
+        {"authorization": f"Bearer {PEER}"},  # the secret itself never travels
+        {"authorization": f"Bearer {tokens.for_agreement(PEER, '00' * 32)}"},
+    ],
 )
 def test_only_the_other_database_may_ask(two, headers) -> None:
     two.send(*range(5))
@@ -176,17 +187,19 @@ def test_what_the_other_asks_is_checked(two) -> None:
     path = f"{two.path}/shares"
 
     def ask(query: str, content: bytes = b"", kind: str = "application/octet-stream"):
-        headers = OTHER | {"content-type": kind}
+        headers = two.other | {"content-type": kind}
         return two.second.post(f"{path}/sum?{query}", content=content, headers=headers)
 
     digest = "0" * 64
     refused(
-        two.second.get(f"{path}/identifiers", headers=OTHER), 409, "infeasible", "blurfit close"
+        two.second.get(f"{path}/identifiers", headers=two.other), 409, "infeasible", "blurfit close"
     )
     refused(ask(f"digest={digest}&count=5"), 409, "infeasible", "blurfit close")
     two.publish(1)
-    assert len(two.second.get(f"{path}/identifiers", headers=OTHER).content) == 5 * 16
-    refused(two.second.get(f"{path}/identifiers?after=xyz", headers=OTHER), 400, "invalid", "xyz")
+    assert len(two.second.get(f"{path}/identifiers", headers=two.other).content) == 5 * 16
+    refused(
+        two.second.get(f"{path}/identifiers?after=xyz", headers=two.other), 400, "invalid", "xyz"
+    )
     refused(ask("digest=12&count=5"), 400, "invalid", "64 hexadecimal")
     refused(ask(f"digest={digest}&count=-5"), 400, "invalid", "-5")
     refused(ask(f"digest={digest}&count=5", b"x"), 400, "invalid", "cut short")
@@ -195,7 +208,7 @@ def test_what_the_other_asks_is_checked(two) -> None:
     refused(ask(f"digest={digest}&count=5", identifier_of(77)), 400, "invalid", "among the 5")
     three = b"".join(map(identifier_of, range(3)))
     refused(ask(f"digest={digest}&count=2", three), 409, "below-quorum", "there are 2")
-    headers = OTHER | JSON
+    headers = two.other | JSON
     for body in (b"", b"{}", b"[]", b'{"model": 1, "moments": ""}'):
         answer = two.second.post(f"{path}/result", content=body, headers=headers)
         refused(answer, 400, "invalid", "Expected a model")
@@ -205,7 +218,7 @@ def test_what_the_other_asks_is_checked(two) -> None:
     for one in ("identifiers", "sum?digest=" + digest + "&count=5"):
         method = "GET" if one == "identifiers" else "POST"
         kind = {"content-type": "application/octet-stream"}
-        answer = two.first.request(method, f"{path}/{one}", headers=OTHER | kind)
+        answer = two.first.request(method, f"{path}/{one}", headers=two.other | kind)
         refused(answer, 409, "infeasible", "opened as 'first'")
     assert two.publish(0).status_code == 200, "nothing of this was in the way"
 

@@ -9,11 +9,9 @@ does not know; a field is never given a new meaning, nor removed, without a new 
 """
 
 import hashlib
-import hmac
 import json
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -21,13 +19,18 @@ from typing import Any, Self
 import numpy as np
 import rfc8785
 
+from blurfit.agreement.checks import (
+    alike,
+    promised_in_all,
+    refuse_narrow_bounds,
+    refuse_unless_blurrable,
+    refuse_unless_proved,
+)
+from blurfit.agreement.contracts import form_of, input_contract, largest_scale, moment_contract
 from blurfit.agreement.databases import Database, Trust, refuse_unless_shareable, require_two
 from blurfit.agreement.grid import (
     DISCRETE_SHARE,
     LATTICE_SHARE,
-    LEAST_RATIO,
-    MOST_RATIO,
-    ROUNDING,
     Grid,
     enlarged,
 )
@@ -46,12 +49,11 @@ from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, Not
 from blurfit.messages.layout import Layout
 from blurfit.messages.shares import Part as SharePart
 from blurfit.messages.shares import ShareLayout
-from blurfit.schema.joint import joint_form, values
-from blurfit.schema.schema import Categorical, Schema
-from blurfit.theory.calibrate import calibrate
+from blurfit.schema.joint import values
+from blurfit.schema.schema import Schema
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
-from blurfit.theory.moment_calibration import MomentCalibration, calibrate_moment
+from blurfit.theory.moment_calibration import MomentCalibration
 
 FORMAT, VERSION = "blurfit-agreement", 1
 _FIELDS = {
@@ -106,9 +108,16 @@ class Agreement:
                 "schema = Schema.from_toml(path)."
             )
         chosen = Terms.of(**choices) if terms is None else terms
-        propose = _propose_input if chosen.mechanism == "input" else _propose_moment
-        found = propose(schema, chosen)
-        _refuse_unless_blurrable(found.parts)
+        contract = input_contract if chosen.mechanism == "input" else moment_contract
+        found = cls(**contract(schema, chosen))
+        refuse_unless_blurrable(found.parts)
+        return found
+
+    @classmethod
+    def propose_wave(cls, schema: Schema, terms: Terms, wave: Wave) -> "Agreement":
+        """The agreement of a wave: the first one's weights are chosen, a later one has its map."""
+        found = cls(**moment_contract(schema, terms, wave))
+        refuse_unless_blurrable(found.parts)
         return found
 
     def __repr__(self) -> str:
@@ -136,12 +145,12 @@ class Agreement:
     @property
     def epsilon(self) -> float:
         """ε of what is published, what is kept back for weights on a lattice included."""
-        return _stated(self.calibration.model.epsilon, LATTICE_SHARE[self.mechanism])
+        return promised_in_all(self.calibration.model.epsilon, LATTICE_SHARE[self.mechanism])
 
     @property
     def delta(self) -> float:
         """δ of what is published, what is kept back for discrete noise included."""
-        return _stated(self.calibration.model.delta, DISCRETE_SHARE)
+        return promised_in_all(self.calibration.model.delta, DISCRETE_SHARE)
 
     @property
     def once(self) -> str:
@@ -158,7 +167,7 @@ class Agreement:
         """How a record becomes the numbers that are sent, for `moment`."""
         if self.mechanism == "input":
             raise InfeasibleError("mechanism='input' sends q and p, and has no joint form.")
-        return _form(self.schema, self.weights, self.wave)
+        return form_of(self.schema, self.weights, self.wave)
 
     @cached_property
     def loss(self) -> SquaredLoss | LogisticLoss:
@@ -216,7 +225,7 @@ class Agreement:
         (rule="published") does not follow from its noise, so it is refused too, unless
         `allow_unproved`: for experiments, and to read what says that it is not proved.
         """
-        if fingerprint is not None and not _alike(fingerprint, self.fingerprint):
+        if fingerprint is not None and not alike(fingerprint, self.fingerprint):
             raise NotCertifiedError(
                 f"Expected an agreement with fingerprint {fingerprint}, but this one has "
                 f"{self.fingerprint}: it is not the one that you were invited to."
@@ -231,7 +240,7 @@ class Agreement:
                 "under this agreement."
             ) from error
         if isinstance(self.calibration, InputCalibration) and not allow_unproved:
-            _refuse_unless_proved(self.calibration)
+            refuse_unless_proved(self.calibration)
 
     def _verify(self) -> None:
         shared = bool(self.databases)
@@ -243,7 +252,7 @@ class Agreement:
             if self.weights is not None or self.wave is not None or self.objective is None:
                 raise NotCertifiedError("Expected an objective and no weights with 'input'.")
             self.objective.verify(self.schema)
-            self._verify_bounds(self.calibration)
+            refuse_narrow_bounds(self.schema, self.calibration, self.loss)
             self.calibration.verify(penalised=self.objective.penalised)
             size = self.schema.dimension
         else:
@@ -257,27 +266,10 @@ class Agreement:
             self.calibration.verify(enlarged(reach))
             size = self.form.size
         self.grid.verify(self.calibration, size=size, shared=shared)
-        _refuse_unless_blurrable(self.parts)
+        refuse_unless_blurrable(self.parts)
         if shared:
             require_two(self.databases)
-            refuse_unless_shareable(self.calibration, self.grid, _scale(self.form))
-
-    def _verify_bounds(self, calibration: InputCalibration) -> None:
-        setting, loss = calibration.setting, self.loss
-        if self.schema.dimension != setting.dimension:
-            raise NotCertifiedError(
-                f"Expected dimension={setting.dimension} to be {self.schema.dimension}, the "
-                "number of columns that the schema encodes."
-            )
-        for name, stated, needed in (
-            ("q_bound", setting.q_bound, loss.q_bound),
-            ("p_bound", setting.p_bound, loss.p_bound),
-        ):
-            if stated < needed * (1 + ROUNDING) * (1 - 1e-12):
-                raise NotCertifiedError(
-                    f"Expected {name}={stated!r} of at least {needed * (1 + ROUNDING)!r}, which "
-                    "records of this schema reach: the noise is calibrated for less."
-                )
+            refuse_unless_shareable(self.calibration, self.grid, largest_scale(self.form))
 
     # ---- files
 
@@ -370,7 +362,7 @@ class Agreement:
         contract = dict(document)
         stated = contract.pop("fingerprint", None)
         agreement = cls.from_dict(contract)
-        if not isinstance(stated, str) or not _alike(stated, agreement.fingerprint):
+        if not isinstance(stated, str) or not alike(stated, agreement.fingerprint):
             raise InvalidValueError(
                 f"Expected fingerprint={stated!r} to be {agreement.fingerprint!r}: the text was "
                 "changed after it was written. Ask for the agreement again."
@@ -400,148 +392,6 @@ class Agreement:
         agreement = cls.from_json(Path(path).read_bytes())
         agreement.verify(allow_unproved=allow_unproved)
         return agreement
-
-
-def propose_wave(schema: Schema, terms: Terms, wave: Wave) -> Agreement:
-    """The agreement of a wave: the first one's weights are chosen, a later one has its map."""
-    return _propose_moment(schema, terms, wave)
-
-
-def _propose_moment(schema: Schema, terms: Terms, wave: Wave | None = None) -> Agreement:
-    promise = terms.epsilon, terms.delta * (1 - DISCRETE_SHARE)
-    is_later = wave is not None and wave.chart is not None
-    weights = None if is_later else PublicWeights.chosen(schema, terms, promise)
-    form = _form(schema, weights, wave)
-    calibration = calibrate_moment(
-        *promise,
-        reach=enlarged(form.reach(terms.neighbours)),
-        quorum=terms.quorum,
-        neighbours=terms.neighbours,
-        local_epsilon=terms.local_epsilon,
-        local_delta=_local_delta(terms),
-    )
-    grid = Grid.of(calibration, size=form.size, shared=bool(terms.databases))
-    if terms.databases:
-        refuse_unless_shareable(calibration, grid, _scale(form))
-    return Agreement(
-        schema,
-        calibration,
-        grid,
-        weights=weights,
-        databases=terms.databases,
-        wave=wave,
-        public_rows=terms.public_rows,
-    )
-
-
-def _form(schema: Schema, weights: PublicWeights | None, wave: Wave | None) -> Form:
-    """The products of all columns, or what a later wave's map makes of them."""
-    if weights is not None:
-        return joint_form(schema, weights.constant, weights.columns)
-    if wave is None:
-        raise InvalidValueError("Expected weights, or a wave with a map.")
-    return wave.form(schema)
-
-
-def _scale(form: Form) -> float:
-    """How much larger than on the diagonal the noise on a number can be."""
-    return float(max(1.0, (form.counts**-0.5).max()))
-
-
-def _propose_input(schema: Schema, terms: Terms) -> Agreement:
-    if isinstance(schema.target, Categorical):
-        raise InfeasibleError(
-            f"Expected a number or a label as the target with mechanism='input', and "
-            f"{schema.target.name!r} has classes: use mechanism='moment', or one label for each."
-        )
-    if terms.databases:
-        raise InfeasibleError(
-            "Expected mechanism='moment' with two databases: only what adds can be shared."
-        )
-    objective = Objective(
-        terms.loss or ("logistic" if schema.is_label else "squared"),
-        terms.approximation,
-        float(terms.l1),
-        float(terms.l2),
-    )
-    objective.verify(schema)
-    function = objective.function(terms.weight_bound)
-    calibration = calibrate(
-        float(terms.epsilon) * (1 - LATTICE_SHARE["input"]),
-        float(terms.delta) * (1 - DISCRETE_SHARE),
-        dimension=schema.dimension,
-        quorum=terms.quorum,
-        q_bound=function.q_bound * (1 + ROUNDING),
-        p_bound=function.p_bound * (1 + ROUNDING),
-        weight_bound=terms.weight_bound,
-        rule=terms.rule,
-        neighbours=terms.neighbours,
-        split=terms.split,
-        local_epsilon=terms.local_epsilon,
-        local_delta=_local_delta(terms),
-        local_share=terms.local_share,
-        debias=terms.debias,
-    )
-    if objective.penalised:  # the bound is for the model that fits best
-        calibration = replace(calibration, excess_risk=None)
-    grid = Grid.of(calibration, size=schema.dimension)
-    return Agreement(schema, calibration, grid, objective=objective)
-
-
-def _local_delta(terms: Terms) -> float | None:
-    """The agreement's own δ for what is said of a submission, unless there is a target for it."""
-    if terms.local_delta is None and terms.local_epsilon is None:
-        return terms.delta
-    return terms.local_delta
-
-
-def _stated(kept: float, kept_back: float) -> float:
-    """What is promised in all, in twelve digits, of which the last is never rounded down."""
-    whole = kept / (1 - kept_back)
-    rounded = float(f"{whole:.12g}")
-    if rounded < whole * (1 - 4e-16):
-        rounded = float(f"{rounded + 10.0 ** (math.floor(math.log10(whole)) - 11):.12g}")
-    return rounded
-
-
-def _refuse_unless_blurrable(parts: tuple[Part, ...]) -> None:
-    """Refuse numbers or noise of more steps than can be drawn and added exactly, before any record
-    is read: whether one can be sent must not depend on its answers.
-    """
-    for part in parts:
-        if not part.bound < 2.0**51 * part.step:
-            raise InfeasibleError(
-                f"Expected numbers of fewer than 2**51 steps, and one may have "
-                f"{part.bound / part.step:.4g}: the noise is too small for numbers of this size. "
-                "Choose a smaller epsilon, or a smaller quorum."
-            )
-        ratios = part.deviations / part.step
-        if not (ratios.min() >= LEAST_RATIO and ratios.max() <= MOST_RATIO):
-            raise InfeasibleError(
-                f"Expected noise between {LEAST_RATIO:g} and {MOST_RATIO:g} steps, and got "
-                f"{ratios.min():.4g} to {ratios.max():.4g}: nobody could draw it exactly. Choose "
-                "a less extreme promise."
-            )
-
-
-def _alike(stated: str, fingerprint: str) -> bool:
-    """Whether two texts are one fingerprint; any text may be asked about."""
-    if not isinstance(stated, str):
-        raise InvalidValueError(
-            f"Expected fingerprint={stated!r} to be a text of 64 hexadecimal digits."
-        )
-    return hmac.compare_digest(stated.encode(errors="surrogatepass"), fingerprint.encode())
-
-
-def _refuse_unless_proved(calibration: InputCalibration) -> None:
-    promised, kept = calibration.model, calibration.kept
-    if not promised.proved:
-        raise NotCertifiedError(
-            f"Expected rule='certified', and got rule={calibration.rule!r}: epsilon="
-            f"{promised.epsilon:g} is what the paper states of this noise, and epsilon="
-            f"{kept.epsilon:.4g} is what is proved of it. Send nothing of real people under this "
-            "agreement; allow_unproved=True is for experiments."
-        )
 
 
 def _refuse_constant(name: str) -> float:

@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import rfc8785
 
-from blurfit.agreement.agreement import Agreement, propose_wave
+from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.databases import Database
 from blurfit.agreement.grid import DISCRETE_SHARE
 from blurfit.agreement.terms import Terms
@@ -172,7 +172,7 @@ class Plan:
         terms = Terms(**(given | later | {"quorum": self.quorums[len(follows)]}))
         wave = Wave(self.fingerprint, len(follows) + 1, follows, chart)
         wave.verify()
-        return propose_wave(self.schema, terms, wave)
+        return Agreement.propose_wave(self.schema, terms, wave)
 
     # ---- files
 

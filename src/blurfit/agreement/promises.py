@@ -13,6 +13,12 @@ _RELATION: dict[Neighbours, str] = {
 }
 
 
+PUBLIC_ROWS_ASSUMED = (
+    "The public rows are assumed to be public, and not the contributors' own: nothing is promised "
+    "to the people in them."
+)
+
+
 def at_most(value: float, digits: int = 4) -> str:
     """A bound in so many digits, never rounded down.
 

@@ -7,9 +7,18 @@ import click
 
 from blurfit.agreement.terms import TERMS
 from blurfit.commands.common import WrongError, answer, as_json, next_step, out_file
+from blurfit.commands.public import digest_of, public_option
 from blurfit.commands.terms import given, term_options
 
 NEEDED = ("epsilon", "delta", "quorum")
+
+
+def _waves(_context: object, _option: object, word: str | None) -> int | str | None:
+    if word is None or word == "auto":
+        return word
+    if not word.isdecimal() or not 1 <= int(word) <= 9:
+        raise click.BadParameter(f"expected auto or a number from 1 to 9, and got {word!r}.")
+    return int(word)
 
 
 @click.command(
@@ -18,9 +27,38 @@ NEEDED = ("epsilon", "delta", "quorum")
 )
 @click.argument("schema", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @out_file("Where the agreement is written.", default=Path("agreement.json"), show_default=True)
-@term_options(*TERMS)
+@term_options(*(name for name in TERMS if name != "public_rows"))
+@public_option(
+    "Public rows of the features (.csv, .parquet), not the contributors' own: the agreement names "
+    "the file by its SHA-256, and the target gets the weight that suits them. (moment)"
+)
+@click.option(
+    "--waves",
+    metavar="auto|N",
+    callback=_waves,
+    help="Ask people in waves, of which later ones help with what earlier ones taught: as many as "
+    "help, or N at most. Writes a plan, and the agreement of its first wave. (moment)",
+)
+@click.option("--counts", is_flag=True, help="With --waves: the target counts something.")
+@click.option(
+    "--plan",
+    "plan_file",
+    type=click.Path(dir_okay=False, path_type=Path, writable=True),
+    default=Path("plan.json"),
+    show_default=True,
+    help="Where the plan of --waves is written.",
+)
 @as_json
-def agree(schema: Path, out: Path, as_json: bool, **typed: Any) -> None:
+def agree(
+    schema: Path,
+    out: Path,
+    public: Path | None,
+    waves: Any,
+    counts: bool,
+    plan_file: Path,
+    as_json: bool,
+    **typed: Any,
+) -> None:
     """Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.
 
     SCHEMA is a TOML file with the columns and their public bounds (`blurfit init` writes one). What
@@ -29,19 +67,31 @@ def agree(schema: Path, out: Path, as_json: bool, **typed: Any) -> None:
     from rich.console import Console
 
     from blurfit.agreement.agreement import Agreement
+    from blurfit.agreement.plan import Plan as WavePlan
     from blurfit.commands.facts import agreement_facts
     from blurfit.commands.plans import read_plan
     from blurfit.commands.presentation import agreement_report, doubts
+    from blurfit.commands.waves import plan_facts, plan_in_words
 
     plan = read_plan(schema)
     if plan.agreement is not None:
         raise WrongError(f"Expected a schema (.toml), and {str(schema)!r} is an agreement already.")
     terms = plan.terms | given(typed)
+    if public is not None:
+        terms["public_rows"] = digest_of(public, plan.schema)
     if missing := [f"--{name}" for name in NEEDED if name not in terms]:
         raise WrongError(
             f"Expected {', '.join(missing)}: type it, or write it below [terms] in {schema}."
         )
-    agreement = Agreement.propose(plan.schema, **terms)
+    if waves is None:
+        if counts:
+            raise WrongError("Expected --waves with --counts.")
+        agreement, planned, told = Agreement.propose(plan.schema, **terms), {}, ""
+    else:
+        course = WavePlan.propose(plan.schema, waves=waves, counts=counts, **terms)
+        agreement, planned = course.first(), {"plan": str(plan_file), **plan_facts(course)}
+        told = f"\n{plan_in_words(course)}\nWrote {plan_file}, fingerprint {course.fingerprint}."
+        course.save(plan_file)
     agreement.save(out)
     found = doubts(agreement)
     if not as_json:
@@ -49,8 +99,8 @@ def agree(schema: Path, out: Path, as_json: bool, **typed: Any) -> None:
     for doubt in found:
         click.echo(f"Warning: {doubt}", err=True)
     answer(
-        {"agreement": str(out), **agreement_facts(agreement), "warnings": found},
-        f"Wrote {out}, fingerprint {agreement.fingerprint}.",
+        {"agreement": str(out), **planned, **agreement_facts(agreement), "warnings": found},
+        f"Wrote {out}, fingerprint {agreement.fingerprint}.{told}",
         as_json=as_json,
     )
     next_step(

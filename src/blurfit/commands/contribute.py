@@ -16,6 +16,7 @@ from blurfit.commands.common import (
     service_or_file,
     watched,
 )
+from blurfit.commands.waves import course_options, read_course
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="These are not the people of a table that was blurred before, though all answers agree.",
 )
+@course_options("Check first that the agreement follows from this plan and its --release files.")
 @as_json
 def contribute(
     agreement: Path,
@@ -55,6 +57,8 @@ def contribute(
     invitations: tuple[Path, ...],
     journal: Path | None,
     other_people: bool,
+    plan_file: Path | None,
+    releases: tuple[Path, ...],
     as_json: bool,
 ) -> None:
     """Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file (--out).
@@ -62,6 +66,7 @@ def contribute(
     Stopped in the middle, run it again: it goes on where it was, and no row is blurred twice.
     """
     agreed = load_agreement(agreement)
+    read_course(agreed, plan_file, releases)
     if agreed.databases and out is not None:
         raise WrongError(
             "Expected no --out: the agreement's trust is shared, so a record is shared between two "

@@ -25,6 +25,7 @@ def agreement_facts(agreement: "Agreement") -> dict[str, Any]:
         "bytes": agreement.layout.size,
         "local_epsilon": agreement.calibration.local.epsilon,
         "local_delta": agreement.calibration.local.delta,
+        "public_rows": agreement.public_rows,
     }
 
 

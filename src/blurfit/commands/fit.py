@@ -1,14 +1,31 @@
-"""`blurfit fit`: any linear model of a release, as often as one likes, with nothing left to ask."""
+"""`blurfit fit`: any model of a release, as often as one likes, with nothing left to ask."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from blurfit.commands.common import WrongError, answer, as_json, next_step, out_file
+from blurfit.commands.common import (
+    WrongError,
+    answer,
+    as_json,
+    next_step,
+    out_file,
+    picture_file,
+    wrote,
+)
+from blurfit.commands.public import (
+    balance_facts,
+    plot_balance,
+    public_option,
+    read_public,
+    require_agreed,
+)
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
+    from blurfit.learning.public_features import Family
+    from blurfit.model.moments import PublishedMoments
     from blurfit.model.published import PublishedModel
 
 
@@ -25,6 +42,16 @@ if TYPE_CHECKING:
 @click.option(
     "--uneven", is_flag=True, help="Allow for people who spread unevenly: wider intervals."
 )
+@public_option(
+    "Public rows of the features (.csv, .parquet), not the contributors' own: a label is then "
+    "learned by exact logistic regression."
+)
+@click.option(
+    "--family",
+    type=click.Choice(["logistic", "poisson", "linear"]),
+    help="With --public: what the target is; default: logistic for yes and no, else linear.",
+)
+@picture_file
 @out_file("Where the model is written; default: it is shown, and written nowhere.")
 @as_json
 def fit(
@@ -33,21 +60,60 @@ def fit(
     ridge: float | None,
     lasso: float | None,
     uneven: bool,
+    public: Path | None,
+    family: "Family | None",
+    picture: Path | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
     """Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
 
     FORMULA is like "income ~ age + C(region)", or "income ~ ." for all other columns; without one,
-    the agreement's target is predicted by everything else.
+    the agreement's target is predicted by everything else. --plot draws how public rows match.
     """
     from blurfit.model.moments import PublishedMoments
 
     release = PublishedMoments.load(moments)
-    model = release.fit(formula, ridge=ridge, lasso=lasso, uneven=uneven)
-    show_model(model, out, as_json=as_json)
+    if public is None:
+        if family is not None or picture is not None:
+            raise WrongError("Expected --public FILE with --family or --plot.")
+        model = release.fit(formula, ridge=ridge, lasso=lasso, uneven=uneven)
+        show_model(model, out, as_json=as_json)
+    elif ridge is not None or lasso is not None or uneven:
+        raise WrongError(
+            "Expected no --ridge, --lasso or --uneven with --public: the shrinkage there follows "
+            "from the noise, and errors from the curve."
+        )
+    else:
+        _fit_public(release, formula, public, family, picture, out, as_json=as_json)
     if out is not None:
         next_step(after_learning(out, None), quiet=as_json)
+
+
+def _fit_public(
+    release: "PublishedMoments",
+    formula: str | None,
+    public: Path,
+    family: "Family | None",
+    picture: Path | None,
+    out: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """The model by public rows, after how they were weighted to look like the contributors."""
+    from blurfit.agreement.promises import PUBLIC_ROWS_ASSUMED
+    from blurfit.model.public_fitting import fit_public
+
+    require_agreed(public, release.agreement)
+    asked = release.formula(formula, None, None)
+    rows = read_public(public, release.agreement.schema, asked.features)
+    model, balance = fit_public(release, rows, asked, family=family)
+    if picture is not None:
+        plot_balance(balance, picture)
+        wrote(picture)
+    if not as_json:
+        click.echo(f"{balance}\n\n{PUBLIC_ROWS_ASSUMED}\n")
+    show_model(model, out, as_json=as_json, public=balance_facts(balance))
 
 
 def show_model(
@@ -56,7 +122,7 @@ def show_model(
     moments: Path | None = None,
     *,
     as_json: bool,
-    **also: str,
+    **also: Any,
 ) -> None:
     """Write a model where it is wanted, and print its summary; `also` says what else there is."""
     from blurfit.commands.facts import model_facts

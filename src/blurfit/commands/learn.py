@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from blurfit.commands.common import (
+    RefusedError,
     WrongError,
     agreement_file,
     answer,
@@ -16,6 +17,7 @@ from blurfit.commands.common import (
     out_file,
     watched,
 )
+from blurfit.commands.waves import after_wave, course_options, read_course
 
 
 @click.command(
@@ -76,6 +78,7 @@ def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where the release is recorded too, besides in the folders of the files.",
 )
+@course_options("Learn a wave of this plan, together with its earlier waves (--release).")
 @as_json
 def learn(
     agreement: Path,
@@ -86,23 +89,34 @@ def learn(
     scheduler: str | None,
     workers: int | None,
     receipt: Path | None,
+    plan_file: Path | None,
+    releases: tuple[Path, ...],
     as_json: bool,
 ) -> None:
     """Learn the one model of FILES of submissions: paths, folders, patterns or URLs.
 
     The release is recorded beside the files: whoever asks again gets the same model, and a set that
-    has changed is refused.
+    has changed is refused. A wave of a plan is learned with --plan, and the --release of each wave
+    before it.
     """
     from blurfit.commands.fit import after_learning, refuse_moments_of_input, show_model
     from blurfit.files.engines.cluster import Cluster
     from blurfit.files.engines.threads import Threads
     from blurfit.files.learn import release_files
+    from blurfit.model.moments import PublishedMoments
     from blurfit.model.published import PublishedModel
+    from blurfit.model.waves import learn_plan
 
     if scheduler is not None and engine != "dask":
         raise WrongError("Expected --engine dask with --scheduler.")
     agreed = load_agreement(agreement)
     refuse_moments_of_input(agreed, moments)
+    course = read_course(agreed, plan_file, releases)
+    if course is None and agreed.wave is not None and agreed.wave.number > 1:
+        raise WrongError(
+            f"Expected --plan and --release: {agreement} is wave {agreed.wave.number} of a plan, "
+            "and is learned together with the waves before it."
+        )
     local = Threads(workers) if workers else Threads()
     with (
         nullcontext(local) if engine == "local" else Cluster(scheduler, workers) as chosen,
@@ -116,8 +130,16 @@ def learn(
             receipt=receipt,
             progress=lambda done, of: progress.update(task, completed=done, total=of),
         )
-    model = PublishedModel.from_json(release.text())
+    if course is None:
+        model = PublishedModel.from_json(release.text())
+        hint = after_learning(out, moments)
+    elif release.moments is None:
+        raise RefusedError(release.refusal or "This wave has no sums.")
+    else:
+        course = course.then(PublishedMoments.from_json(release.moments))
+        model = learn_plan(course.plan, course.releases)
+        hint = after_wave(course, plan_file, (*releases, moments or Path("MOMENTS")))
     if moments is not None and release.moments is not None:
         moments.write_text(release.moments, encoding="utf-8")
     show_model(model, out, moments, as_json=as_json)
-    next_step(after_learning(out, moments), quiet=as_json)
+    next_step(hint, quiet=as_json)

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from blurfit.agreement.promises import (
+    PUBLIC_ROWS_ASSUMED,
     at_most,
     either_in_words,
     local_in_words,
@@ -67,6 +68,8 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
         parts.append(Text(together_in_words(calibration.local)))
     else:
         parts.append(Text(_submission(calibration)))
+    if agreement.public_rows is not None:
+        parts.append(Text(f"Public rows: SHA-256 {agreement.public_rows}. {PUBLIC_ROWS_ASSUMED}"))
     return Group(*parts)
 
 

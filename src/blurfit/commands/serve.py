@@ -50,7 +50,7 @@ from blurfit.protocol import tokens
     show_default=True,
     help="For each address; 0 for no limit.",
 )
-@click.option("--body-limit", default=64, show_default=True, help="The largest body, in mebibytes.")
+@click.option("--body-limit", default=32, show_default=True, help="The largest body, in mebibytes.")
 @click.option("--tls-certificate", type=click.Path(exists=True), help="A PEM file, for HTTPS.")
 @click.option("--tls-key", type=click.Path(exists=True), help="Its private key.")
 @click.option(
@@ -132,10 +132,12 @@ def run(
     """Listen until somebody says stop."""
     import uvicorn
 
+    from blurfit.service.front import Bounds, raise_descriptor_limit
     from blurfit.service.serving import configured
 
     config = configured(
         service,
+        bounds=Bounds(connections=raise_descriptor_limit()),
         host=host,
         port=port,
         access_log=access_log,

@@ -12,11 +12,15 @@ from blurfit.commands.common import WrongError, answer, as_json, next_step
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @as_json
 def show(file: Path, as_json: bool) -> None:
-    """Show what is in a FILE: an agreement's promise, a model's summary, moments' correlations."""
+    """Show what is in a FILE: an agreement's promise, a model's summary, moments' correlations.
+
+    Of a plan of waves it shows which waves there are.
+    """
     showing = {
         "blurfit-agreement": _agreement,
         "blurfit-model": _model,
         "blurfit-moments": _moments,
+        "blurfit-plan": _plan,
     }
     try:
         kind = json.loads(file.read_bytes()).get("format")
@@ -24,8 +28,8 @@ def show(file: Path, as_json: bool) -> None:
         kind = None
     if kind not in showing:
         raise WrongError(
-            f"Expected {str(file)!r} to be an agreement, a model or moments in JSON, as blurfit "
-            "writes them."
+            f"Expected {str(file)!r} to be an agreement, a plan, a model or moments in JSON, as "
+            "blurfit writes them."
         )
     showing[kind](file, as_json)
 
@@ -66,3 +70,13 @@ def _moments(file: Path, as_json: bool) -> None:
     answer({"kind": "moments", **moments_facts(moments)}, moments_report(moments), as_json=as_json)
     target = moments.agreement.schema.target.name
     next_step(f'`blurfit fit {file} "{target} ~ ."` fits a model.', quiet=as_json)
+
+
+def _plan(file: Path, as_json: bool) -> None:
+    from blurfit.agreement.plan import Plan
+    from blurfit.commands.waves import plan_facts, plan_in_words
+
+    plan = Plan.load(file)
+    words = f"{plan_in_words(plan)}\nFingerprint {plan.fingerprint}."
+    answer({"kind": "plan", **plan_facts(plan)}, words, as_json=as_json)
+    next_step(f"`blurfit next {file} RELEASES` writes a wave's agreement.", quiet=as_json)

@@ -1,23 +1,26 @@
-"""Joint moments in one process: one release of blurred sums, and the model of its target.
+"""Joint moments in one process: releases of blurred sums, and the model of their target.
 
 The rows are summed in one pass, the sums are blurred exactly, and `PublishedMoments` is what leaves
-(`moments_`). Everything after that is post-processing. All classes of a label are columns of one
-release, so that no budget is split among them.
+(`releases_`: one, or one for each wave of a plan, `blurfit.estimators.in_waves`). Everything after
+that is post-processing. All classes of a label are columns of one release, so that no budget is
+split among them.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import DISCRETE_SHARE
+from blurfit.agreement.plan import Plan
 from blurfit.arrays import AnyArray
 from blurfit.budget import Expense, spend
 from blurfit.errors import InfeasibleError
 from blurfit.estimators.base import PerturbationEstimator, Signal, agree, blur_each, blurred
+from blurfit.estimators.in_waves import collect, later_totals, plan_for, refuse_waves
 from blurfit.estimators.one_pass import joint_totals
 from blurfit.estimators.rows import read_rows, records, refuse_unless_binary
 from blurfit.learning.public_features import Family
@@ -26,9 +29,11 @@ from blurfit.model.learner import moments_of
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel
+from blurfit.model.waves import learn_plan
 from blurfit.schema.columns import Feature
 from blurfit.schema.joint import kind_of
 from blurfit.schema.schema import Schema
+from blurfit.simulation.entropy import generator_for
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
@@ -42,19 +47,24 @@ class MomentPerturbation(PerturbationEstimator):
     mechanism = "moment"
 
     public_X: Any = None  # noqa: N815 - as scikit-learn writes tables
+    waves: int | Literal["auto"] = "auto"
 
     def agreement_for(self, schema: Schema, rows: int) -> Agreement:
-        """The contract under which a fit to so many rows of this schema blurs them."""
-        return agree(
-            schema,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            quorum=rows,
-            neighbours=self.neighbours,
-            local_epsilon=self.local_epsilon,
-            local_delta=self.local_delta,
-            **({} if self.public_X is None else self._weights_for_public_rows(schema, rows)),
-        )
+        """The contract under which a fit in one wave to so many rows of this schema blurs them."""
+        weights = {} if self.public_X is None else self._weights_for_public_rows(schema, rows)
+        return agree(schema, quorum=rows, **self._promise(), **weights)
+
+    def plan_for(self, schema: Schema, rows: int) -> Plan | None:
+        """The waves of a fit to so many rows of this schema; None where there is one."""
+        if self.public_X is not None:
+            refuse_waves(self.waves, "public_X")
+            return None
+        counts = self._family() == "poisson"
+        return plan_for(schema, rows, self.waves, counts=counts, **self._promise())
+
+    def _promise(self) -> dict[str, Any]:
+        names = ("epsilon", "delta", "neighbours", "local_epsilon", "local_delta")
+        return {name: getattr(self, name) for name in names}
 
     def _weights_for_public_rows(self, schema: Schema, rows: int) -> dict[str, Any]:
         """c, ω and the target's b = R, which make the noise on Σyx smallest.
@@ -90,7 +100,11 @@ class MomentPerturbation(PerturbationEstimator):
             public = records(rows, columns)
             self._public_count = len(rows)
         schema = Schema(columns, signal.target, targets=self._targets(signal, columns))
-        self.moments_ = replace(self._release(schema, values, columns, signal), caveat=caveat)
+        self.plan_ = self.plan_for(schema, len(values))
+        self.releases_ = self._releases(schema, values, signal, caveat)
+        self.moments_ = self.releases_[0]
+        if self.plan_ is not None:
+            return [replace(learn_plan(self.plan_, self.releases_), caveat=caveat)]
         if public is None:
             return [self.moments_.fit()]
         try:
@@ -102,24 +116,39 @@ class MomentPerturbation(PerturbationEstimator):
             ) from error
         return [model]
 
-    def _release(
-        self, schema: Schema, values: AnyArray, columns: tuple[Feature, ...], signal: Signal
-    ) -> PublishedMoments:
-        """The one thing that leaves: spent for first, then blurred."""
-        agreement = self.agreement_for(schema, len(values))
+    def _releases(
+        self, schema: Schema, values: AnyArray, signal: Signal, caveat: str | None
+    ) -> tuple[PublishedMoments, ...]:
+        """All that leaves: spent for first, and once, then blurred."""
+        random = self._seeded()
+
+        def release(agreement: Agreement, rows: AnyArray, part: Signal) -> PublishedMoments:
+            if self.per_record:
+                sent = blur_each(agreement, rows, schema.features, part)
+                totals = Totals(len(rows), sent.numbers.sum(axis=0), agreement.fingerprint)
+            else:
+                totals = blurred(agreement, clean_totals(agreement, rows, part), random)
+            return replace(moments_of(agreement, totals), caveat=caveat)
+
+        if self.plan_ is None:
+            agreement = self.agreement_for(schema, len(values))
+            self._spend(agreement, len(values))
+            return (release(agreement, values, signal),)
+        self._spend(self.plan_.first(), len(values))
+        lot = generator_for(None) if random is None else random
+        return collect(self.plan_, values, signal, lot, release)
+
+    def _spend(self, agreement: Agreement, rows: int) -> None:
+        """μ, once for all waves: everybody is in one of them (`blurfit.estimators.in_waves`)."""
         found = agreement.calibration
         assert isinstance(found, MomentCalibration)
+        # A local target may raise the noise of one wave and not of another: what none exceeds.
+        mu = found.mu if self.plan_ is None else self.plan_.mu
         # Of the thousandth of δ that is kept back for discrete noise less than a tenth is used
         # (`blurfit.agreement.grid`); half of it is counted.
         kept_back = DISCRETE_SHARE / 2 * agreement.delta
-        what = f"{type(self).__name__} of {len(values):,} rows"
-        spend(Expense(what, mu=found.mu, delta=kept_back), found.model.neighbours)
-        if self.per_record:
-            sent = blur_each(agreement, values, columns, signal)
-            totals = Totals(len(values), sent.numbers.sum(axis=0), agreement.fingerprint)
-        else:
-            totals = blurred(agreement, clean_totals(agreement, values, signal), self._seeded())
-        return moments_of(agreement, totals)
+        what = f"{type(self).__name__} of {rows:,} rows"
+        spend(Expense(what, mu=mu, delta=kept_back), found.model.neighbours)
 
     def _targets(self, signal: Signal, columns: Sequence[Feature]) -> tuple[str, ...]:
         """What may be predicted from the release: as the schema says, if there is one; else all."""
@@ -135,7 +164,8 @@ class MomentPerturbation(PerturbationEstimator):
 def clean_totals(agreement: Agreement, values: AnyArray, signal: Signal) -> Totals:
     """The sums of what the rows would send, in one pass and before any noise."""
     form = agreement.form
-    assert isinstance(form, JointForm)  # the form of a first wave, and of the only one
+    if not isinstance(form, JointForm):
+        return later_totals(agreement, values, signal)
     sums = joint_totals(values, signal.encoded, agreement.schema.features)
     scale = np.array([form.constant, *(column.weight for column in form.columns)])
     matrix = sums.matrix(len(values)) * np.outer(scale, scale)

@@ -64,9 +64,9 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
     def predict_proba(self, X: Any) -> FloatArray:
         """P(class) for each class, as `PublishedModel.predict_proba` tells it.
 
-        With public rows it is the logistic curve. Else the score is the least-squares reading of
-        E[±1], so (score + 1)/2, cut to [0, 1]; of more than two classes, each has a least-squares
-        probability, cut at 0 and divided by their sum.
+        In waves, and with public rows, it is the logistic curve. Else the score is the
+        least-squares reading of E[±1], so (score + 1)/2, cut to [0, 1]; of more than two classes,
+        each has a least-squares probability, cut at 0 and divided by their sum.
         """
         scores = self.decision_function(X)
         first = self.model_[0] if isinstance(self.model_, list) else self.model_
@@ -152,10 +152,10 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     """Classification from blurred joint moments: all classes from one release.
 
     A row is one person. Two classes are one column of ±1, more are one-hot: one release holds all
-    of them, and no budget is split. With public rows of the features two classes are learned by
-    exact logistic regression; without, by least squares. Once fitted, `summary()` is the table that
-    a statistician expects, and `moments_` the release, from which other columns and formulas are
-    fitted at no further cost. The model is shrunk by what the noise leaves uncertain; where the
+    of them, and no budget is split. In waves, or with public rows of the features, two classes are
+    learned by logistic regression; else by least squares. Once fitted, `summary()` is the table
+    that a statistician expects, and `moments_` the release, from which other columns and formulas
+    are fitted at no further cost. The model is shrunk by what the noise leaves uncertain; where the
     noise rules, that is done by sampling, which takes up to a second for each class.
 
     Args:
@@ -173,6 +173,10 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
         local_delta: its δ, to be given with `local_epsilon`.
         public_X: rows of the same features that are public, and not the contributors' own: exact
             logistic regression for two classes.
+        waves: into how many groups a lot divides the rows, each of which is asked in units that the
+            groups before it taught; "auto" takes as many as help by public facts, which may be one.
+            Each row is in one of them, so the promise is the same. More than two classes, and
+            public rows, take one.
         per_record: blur each row by itself, as its own contributor would. The same distribution,
             for more time.
         random_state: None for noise from the operating system. A seed, or a NumPy generator, is
@@ -181,12 +185,14 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     Attributes:
         classes_: the labels, in order.
         coef_: (1, d) for two classes, of a score whose sign decides: the log-odds of `classes_[1]`
-            with public rows, else E[±1]. (k, d) for more, of the probability of each.
+            in waves or with public rows, else E[±1]. (k, d) for more, of the probability of each.
         intercept_: (1,) or (k,), likewise.
         model_: the `PublishedModel`: predictions from records, standard errors, files.
-        moments_: the `PublishedMoments`: further models, correlations, files.
+        moments_: the first of `releases_`: further models, correlations, files.
+        releases_: the `PublishedMoments` of each wave, in their order.
+        plan_: the `Plan` of the waves, with which anybody can follow the releases; None for one.
         guarantee_: a `FitGuarantee`, in numbers and in words.
-        agreement_: the contract under which rows were blurred.
+        agreement_: the contract under which rows were blurred; in waves, that of the last one.
         balance_: with `public_X`, how the public rows were weighted to look like the contributors.
         n_features_in_: how many features there were.
         feature_names_in_: what they are called, where X has names.

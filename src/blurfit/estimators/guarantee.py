@@ -64,6 +64,14 @@ class FitGuarantee:
             "taken to be public. The promise is for rows that fit accepts; that it refused some (a "
             "missing value, an unknown label) is not covered.",
         ]
+        if len(first.waves) > 1:
+            *most, last = (str(wave.count) for wave in first.waves)
+            each = f"{', '.join(most)} and {last}"
+            sentences.append(
+                f"A lot that looks at no answers divided the rows into {len(first.waves)} waves of "
+                f"{each}, and each row is in one of them: the promise is for all of "
+                "`releases_` together, once, and not for each."
+            )
         if by_moment:
             sentences.append("Further models of `moments_` are free.")
         if public_rows:

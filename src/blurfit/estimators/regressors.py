@@ -1,4 +1,4 @@
-"""Linear regression by either mechanism, and counts by public rows, learned from blurred sums."""
+"""Linear regression by either mechanism, and counts by sums alone, learned from blurred sums."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -84,8 +84,12 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         local_delta: its δ, to be given with `local_epsilon`.
         public_X: rows of the same features that are public, and not the contributors' own. They
             stand for the features' own moments, so that only Σyx is read from the release.
-        family: with `public_X`: "linear", or "poisson" for counts from 0 to the target's upper
-            bound, whose logarithm is linear.
+        family: "linear", or "poisson" for counts from 0 to the target's upper bound, the logarithm
+            of whose mean is linear. It takes public rows, or waves of which the last is Newton's.
+        waves: into how many groups a lot divides the rows, each of which is asked in units that the
+            groups before it taught; "auto" takes as many as help by public facts, which may be one.
+            Each row is in one of them, so the promise is the same. Public rows take
+            one. After several, a number has no standard errors; waves=1 has them.
         per_record: blur each row by itself, as its own contributor would. The same distribution,
             for more time.
         random_state: None for noise from the operating system. A seed, or a NumPy generator, is
@@ -96,9 +100,11 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             level but the first.
         intercept_: what they start from.
         model_: the `PublishedModel`: predictions from records, standard errors, files.
-        moments_: the `PublishedMoments`: `moments_.fit("income ~ age")`, correlations, files.
+        moments_: the first of `releases_`: `moments_.fit("income ~ age")`, correlations, files.
+        releases_: the `PublishedMoments` of each wave, in their order.
+        plan_: the `Plan` of the waves, with which anybody can follow the releases; None for one.
         guarantee_: a `FitGuarantee`, in numbers and in words.
-        agreement_: the contract under which rows were blurred.
+        agreement_: the contract under which rows were blurred; in waves, that of the last one.
         balance_: with `public_X`, how the public rows were weighted to look like the contributors.
         n_features_in_: how many features there were.
         feature_names_in_: what they are called, where X has names.
@@ -121,11 +127,6 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X and their targets y; what lies outside of the bounds is clipped."""
         one_of(("linear", "poisson"), family=self.family)
-        if self.family == "poisson" and self.public_X is None:
-            raise InvalidValueError(
-                "Expected public_X with family='poisson': only with public rows of the features do "
-                "second moments give a model of counts."
-            )
         return super().fit(X, y)
 
 

@@ -111,7 +111,7 @@ def private_mean(task: Task, generator: Generator) -> FloatArray:
 
 
 OURS: dict[str, Line] = {
-    MOMENT: fitted(MomentPerturbationRegressor),
+    MOMENT: fitted(MomentPerturbationRegressor, waves=1),
     INPUT: fitted(InputPerturbationRegressor),
 }
 RIVAL_LINES: dict[str, Line] = {

@@ -25,9 +25,10 @@ variance (√3 on its standard error): Σe²(a·z)² ≤ √(Σe⁴·Σ(a·z)⁴
 three times what an even spread gives if neither residuals nor a·z have a kurtosis above 3.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -94,6 +95,29 @@ class Inference:
     r_squared: float | None
     condition: float
     uneven: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "Inference":
+        """The inverse of `to_dict`; refuses covariances of another size."""
+        arrays = {
+            name: np.array(document[name], dtype=np.float64)
+            for name in ("coefficients", "sampling", "privacy")
+        }
+        found = cls(**{**document, **arrays, "names": tuple(document["names"])})
+        size = len(found.names)
+        shapes = found.coefficients.shape, found.sampling.shape, found.privacy.shape
+        if shapes != ((size,), (size, size), (size, size)):
+            raise InvalidValueError(
+                f"Expected {size} coefficients and their covariances, and got shapes {shapes}."
+            )
+        return found
 
     @property
     def covariance(self) -> FloatArray:

@@ -23,6 +23,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
+from blurfit.model.wave_share import WaveShare
 from blurfit.schema.joint import Question, Units, columns_of, question, units, values
 from blurfit.schema.schema import Categorical, Coefficients, Numeric
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
@@ -36,18 +37,6 @@ Link = Literal["linear", "logistic", "log"]
 LINKS: tuple[Link, ...] = ("linear", "logistic", "log")
 LARGEST_LOGARITHM = 500.0  # of an expected count: whatever is asked, it is a number
 FORMAT, VERSION = "blurfit-model", 1
-
-
-@dataclass(frozen=True)
-class WaveShare:
-    """One wave of a plan: how many contributed, how many honest ones its noise needs, and what one
-    of its submissions keeps by itself.
-    """
-
-    count: int
-    quorum: int
-    local_mu: float
-    local_epsilon: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,7 +323,7 @@ class PublishedModel:
             "columns": ["(intercept)", *self.columns],
             "weights": dict(zip(self.outputs, self.weights.tolist(), strict=True)),
             "coefficients": {output: self._coefficients(output) for output in self.outputs},
-            "inference": [_plain(one) for one in self.inference],
+            "inference": [one.to_dict() for one in self.inference],
             "refusal": self.refusal,
             "agreement": self.agreement.to_document(),
         }
@@ -365,7 +354,7 @@ class PublishedModel:
                 count=document["count"],
                 method=str(document["method"]),
                 link=document["link"],
-                inference=tuple(_inference(one) for one in document["inference"]),
+                inference=tuple(Inference.from_dict(one) for one in document["inference"]),
                 refusal=document["refusal"],
                 references=dict(document["references"]),
                 software=str(document["software"]),
@@ -414,29 +403,3 @@ def _in_order(weights: Mapping[str, Any], agreement: Agreement, target: str) -> 
             f"Expected weights for each of {list(outputs)}, and got {list(weights)}."
         )
     return np.array([weights[name] for name in outputs], dtype=np.float64)
-
-
-def _plain(one: Inference) -> dict[str, Any]:
-    return {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in asdict(one).items()
-    }
-
-
-def _inference(document: Mapping[str, Any]) -> Inference:
-    arrays = {
-        name: np.array(document[name], dtype=np.float64)
-        for name in ("coefficients", "sampling", "privacy")
-    }
-    found = Inference(**{**document, **arrays, "names": tuple(document["names"])})
-    size = len(found.names)
-    if (found.coefficients.shape, found.sampling.shape, found.privacy.shape) != (
-        (size,),
-        (size, size),
-        (size, size),
-    ):
-        raise InvalidValueError(
-            f"Expected the covariances of {size} coefficients, and got {found.sampling.shape} and "
-            f"{found.privacy.shape}."
-        )
-    return found

@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
 from blurfit.agreement.promises import (
+    PUBLIC_ROWS_ASSUMED,
     at_most,
     condition_in_words,
     either_in_words,
@@ -57,7 +58,7 @@ def as_markdown(model: Published) -> str:
 - Each person contributed once.
 - {_release_assumption(model)}
 - The number of contributors is public, and did not depend on their answers.
-{_assumed_of_two(model)}
+{_assumed_of_public_rows(model)}{_assumed_of_two(model)}
 ## What is not covered
 
 - Contributors who lie to distort the model (poisoning).
@@ -228,6 +229,13 @@ def _kept_alone(local: LocalGuarantee) -> str:
 
 def _submission(model: Published) -> str:
     return "both shares together" if model.agreement.databases else "one submission"
+
+
+def _assumed_of_public_rows(model: Published) -> str:
+    digest = model.agreement.public_rows
+    if digest is None:
+        return ""
+    return f"- {PUBLIC_ROWS_ASSUMED} They are the file with\n  SHA-256 `{digest}`.\n"
 
 
 def _assumed_of_two(model: Published) -> str:

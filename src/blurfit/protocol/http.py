@@ -2,6 +2,9 @@
 
 Everything that blurfit sends may be sent twice and counts once (a submission has an identifier, an
 agreement a fingerprint, a model is published once), so whatever got no answer is simply sent again.
+
+Whoever answers is a stranger: an answer is read as it comes, up to so many bytes and so many
+seconds, and a compressed one, which may stand for far more, is refused.
 """
 
 import secrets
@@ -18,6 +21,8 @@ from blurfit.protocol.problems import as_error
 from blurfit.protocol.wire import JSON, Acknowledgement
 
 PATIENCE = 60.0  # seconds after which a service that does not answer is given up
+MOST_BYTES = 2**28  # of an answer: the moments of thousands of columns
+SECONDS_FOR_AN_ANSWER = 30.0  # from the first byte to the last, unless there is more patience
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 
 
@@ -30,6 +35,7 @@ class Exchange:
         patience: for how many seconds to go on trying.
         transport: how bytes travel; tests let the service answer in the same process.
         pause: how to wait.
+        most_bytes: how long an answer may be.
     """
 
     def __init__(
@@ -40,14 +46,17 @@ class Exchange:
         patience: float = PATIENCE,
         transport: httpx.BaseTransport | None = None,
         pause: Callable[[float], object] = time.sleep,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         if not _is_address(url):
             raise InvalidValueError(
                 f"Expected {url!r} to be the address of a service, like http://127.0.0.1:8000."
             )
         self.url = url.rstrip("/")
-        self._patience, self._pause = patience, pause
-        headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._patience, self._pause, self._most_bytes = patience, pause, most_bytes
+        headers = {"accept-encoding": "identity"}
+        if token:
+            headers["authorization"] = f"Bearer {token}"
         self._http = httpx.Client(headers=headers, timeout=30.0, transport=transport)
 
     def get(self, path: str) -> bytes:
@@ -74,12 +83,10 @@ class Exchange:
             wait = 0.0
             failure: BlurfitError
             try:
-                answer = self._http.request(
-                    method, self.url + path, content=content, headers=headers
-                )
+                answer, found = self._answer(method, path, content, headers)
                 if answer.is_success:
-                    return answer.content
-                failure = as_error(answer.content, answer.status_code)
+                    return found
+                failure = as_error(found, answer.status_code)
                 if answer.status_code not in TRY_AGAIN:
                     raise failure
                 wait = _seconds(answer.headers.get("retry-after"))
@@ -94,6 +101,29 @@ class Exchange:
                 raise failure
             self._pause(wait)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _answer(
+        self, method: str, path: str, content: bytes, headers: Mapping[str, str] | None
+    ) -> tuple[httpx.Response, bytes]:
+        """An answer and what it holds, within bounds."""
+        deadline = time.monotonic() + max(SECONDS_FOR_AN_ANSWER, self._patience)
+        parts, size = [], 0
+        with self._http.stream(method, self.url + path, content=content, headers=headers) as answer:
+            if (encoding := answer.headers.get("content-encoding", "identity")) != "identity":
+                raise ServiceError(
+                    f"Expected an answer from {self.url} as it is, and got content-encoding "
+                    f"{encoding!r}, which was not asked for."
+                )
+            for part in answer.iter_bytes():
+                parts.append(part)
+                size += len(part)
+                if size > self._most_bytes:
+                    raise ServiceError(
+                        f"Expected an answer of at most {self._most_bytes} bytes from {self.url}."
+                    )
+                if time.monotonic() > deadline:
+                    raise ServiceError(f"Expected the whole answer of {self.url} sooner.")
+        return answer, b"".join(parts)
 
     def close(self) -> None:
         """Hang up."""

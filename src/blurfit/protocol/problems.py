@@ -66,6 +66,7 @@ TOO_LARGE = Kind("too-large", 413, "The body is too large")
 WRONG_TYPE = Kind("unsupported-media-type", 415, "The body is of another kind")
 TOO_MANY = Kind("too-many-requests", 429, "Too many requests from this address", retry_after=1)
 OTHER_DATABASE = Kind("other-database", 502, "The other database did not help", retry_after=2)
+BUSY = Kind("busy", 503, "Too much comes at once", retry_after=2)
 UNAVAILABLE = Kind("unavailable", 503, "Storage is not available", retry_after=2)
 
 # Which error is which kind; the first that fits, so the particular come before the general.

@@ -33,6 +33,19 @@ def matches(token: str, expected: bytes) -> bool:
     return hmac.compare_digest(hashed(token), expected)
 
 
+def for_agreement(secret: str, fingerprint: str) -> str:
+    """What two databases that share a secret know each other by under one agreement.
+
+    HMAC-SHA256 of the fingerprint, which covers both addresses: whoever is named by an agreement
+    learns what is good under that agreement alone, and neither the secret nor anything for another.
+
+    >>> for_agreement("a secret", "00" * 32)[:8]
+    '8de48b3a'
+    """
+    message = b"blurfit peer " + fingerprint.encode()
+    return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
+
+
 def read_token(path: Path) -> str:
     """The token in a file; one that could be guessed is refused."""
     try:

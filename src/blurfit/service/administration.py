@@ -17,6 +17,7 @@ from blurfit.protocol.wire import JSON, MOST_SUBMISSIONS, Acknowledgement
 from blurfit.service.answers import as_json
 from blurfit.service.bodies import body_of
 from blurfit.service.collector import Collector
+from blurfit.service.detached import detached
 from blurfit.service.documents import Hashes
 from blurfit.service.peer import publish_remotely
 from blurfit.service.proposal import agreement_from
@@ -88,7 +89,7 @@ class Administration:
         if collection.role == "whole":
             text = await self.collector.between_commits(self.store.publish_text, fingerprint)
         elif collection.role == "first":  # the wire is slow: others write meanwhile
-            text = await run_in_threadpool(
+            text = await detached(
                 lambda: publish_remotely(
                     self.store, fingerprint, self.peer_token, **self.peer_options
                 )

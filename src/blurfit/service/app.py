@@ -26,12 +26,13 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from blurfit.errors import BlurfitError
-from blurfit.protocol import problems, tokens
+from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import COLLECTIONS, ONE_COLLECTION
 from blurfit.service import website
 from blurfit.service.administration import Administration
 from blurfit.service.answers import Refusals, with_headers
+from blurfit.service.bodies import IN_FLIGHT, Budget
 from blurfit.service.collector import LINGER, Collector
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
@@ -43,9 +44,13 @@ from blurfit.store.store import Store
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request, and one address, may ask for. A rate of 0 means no limit."""
+    """What one request, one address, and all bodies together may take. A rate of 0 means no limit.
 
-    body_bytes: int = 64 * 2**20
+    A batch counts as several requests: `blurfit.service.limits`.
+    """
+
+    body_bytes: int = 32 * 2**20
+    bytes_in_flight: int = IN_FLIGHT
     requests_per_second: float = 200.0
     burst: float = 2000.0
 
@@ -70,7 +75,13 @@ class Service:
         self._collector = Collector(self.store, self.linger)
         self._refusals = Refusals(metrics)
         self._submissions = SubmissionPath(
-            self.store, self._collector, metrics, self._refusals, self.limits.body_bytes
+            self.store,
+            self._collector,
+            metrics,
+            self._refusals,
+            self._limiter,
+            self.limits.body_bytes,
+            Budget(self.limits.bytes_in_flight),
         )
         self._router = Starlette(
             routes=self._routes(metrics),
@@ -87,7 +98,7 @@ class Service:
         administration = Administration(
             self.store, self._collector, self.peer_token, self.peer_options
         )
-        peering = Peering(self.store, tokens.hashed(self.peer_token) if self.peer_token else None)
+        peering = Peering(self.store, self.peer_token)
         return [
             _route(COLLECTIONS, get=reading.collections, post=administration.open),
             _route(one, get=reading.collection),

@@ -1,6 +1,12 @@
-"""Read what a request brings, within bounds of size, time and kind."""
+"""Read what a request brings, within bounds of size, time and kind, and all of them together within
+a bound of memory.
+"""
 
 import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from starlette.requests import Request
 from starlette.types import Receive
@@ -8,12 +14,60 @@ from starlette.types import Receive
 from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import media_type
+from blurfit.service.networks import network_of
 
 SECONDS_FOR_A_BODY = 30.0
 SMALL = 2**20  # bytes: enough for whatever is no submission
+IN_FLIGHT = 2**26  # bytes of all submissions that are being read or wait to be stored
 
 
-async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -> bytes:
+@dataclass
+class Reserve:
+    """Bytes that one request holds of a budget."""
+
+    budget: "Budget"
+    network: str
+    size: int = 0
+
+    def take(self, more: int) -> None:
+        """Hold more, or refuse."""
+        budget = self.budget
+        if (
+            budget.taken + more > budget.total
+            or budget.shares[self.network] + more > budget.total // 2
+        ):
+            raise RequestError(
+                problems.BUSY, "Too much is being read at once. Send the same again after a while."
+            )
+        self.size += more
+        budget.taken += more
+        budget.shares[self.network] += more
+
+
+@dataclass
+class Budget:
+    """How many bytes of bodies there may be in memory; one address gets half of it at most."""
+
+    total: int = IN_FLIGHT
+    taken: int = 0
+    shares: Counter[str] = field(default_factory=Counter, repr=False)
+
+    @contextmanager
+    def reserve(self, address: str) -> Iterator[Reserve]:
+        """What one request holds, until it has been answered."""
+        held = Reserve(self, network_of(address))
+        try:
+            yield held
+        finally:
+            self.taken -= held.size
+            self.shares[held.network] -= held.size
+            if self.shares[held.network] <= 0:
+                del self.shares[held.network]
+
+
+async def read_body(
+    headers: dict[bytes, bytes], receive: Receive, limit: int, held: Reserve | None = None
+) -> bytes:
     """The whole body, unless it is too large or too slow."""
     stated = headers.get(b"content-length", b"0")
     if not stated.isdigit() or int(stated) > limit:
@@ -28,6 +82,8 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -
                 size += len(parts[-1])
                 if size > limit:
                     raise _too_large(limit)
+                if held is not None:
+                    held.take(len(parts[-1]))
                 more = message.get("more_body", False)
     except TimeoutError:
         raise RequestError(

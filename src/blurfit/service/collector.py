@@ -14,6 +14,8 @@ from functools import partial
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from blurfit.errors import BlurfitError, StorageError
+from blurfit.protocol import problems
+from blurfit.protocol.problems import RequestError
 from blurfit.store.arrivals import Arrival, Outcome
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
@@ -26,6 +28,7 @@ LINGER = 0.002  # seconds that the first of a group waits for others
 GROUP_BYTES = 2**24  # a group is closed when it holds so much
 TIDY_BYTES = 2**23  # after so much has been written, the store is tidied
 WAITING_BYTES = 2**28  # beyond this much in memory, newcomers are sent away for a while
+SECONDS_TO_STORE = 20.0  # after which somebody is told that it is not known
 
 
 class Waiting(NamedTuple):
@@ -68,7 +71,14 @@ class Collector:
         self._queues.setdefault(collection, []).append(Waiting(arrival, answer))
         self._bytes += arrival.size
         self._wake.set()
-        return await answer
+        try:
+            return await asyncio.wait_for(answer, SECONDS_TO_STORE)
+        except TimeoutError:  # a database that hangs: nobody waits with it
+            raise RequestError(
+                problems.UNAVAILABLE,
+                "Whether this was stored is not known yet. Send the same again after a while; it "
+                "will be counted once.",
+            ) from None
 
     async def between_commits(
         self,

@@ -70,6 +70,8 @@ class Agreement(Struct):
     calibration: dict[str, Any]
     grid: dict[str, Any]
     databases: list[dict[str, str]]
+    public_rows: str | None  # SHA-256 of a public file, where models use one
+    wave: dict[str, Any] | None  # which of a plan it is, where there are several
 
 
 class Moments(Struct):
@@ -78,6 +80,7 @@ class Moments(Struct):
     format: Literal["blurfit-moments"]
     version: Literal[1]
     software: str
+    caveat: str | None
     fingerprint: Fingerprint
     count: Count
     deviation: float

@@ -1,9 +1,11 @@
 """The first of two databases publishes with the second: `blurfit.store.joint_publication`, step by
 step, over a wire that may break at any of them.
 
-The wire is HTTP with a token that both services were started with, and TLS where it leaves the
-machine (the agreement allows no other address). Whatever gets no answer is asked again; whoever
-drives may be killed anywhere, and be driven again.
+The wire is HTTP with a token for this agreement, which follows from a secret that both services
+were started with, and TLS where it leaves the machine (the agreement allows no other address).
+Whatever gets no answer is asked again; whoever drives may be killed anywhere, and be driven again.
+
+The other database is a stranger: what it answers has a bound in bytes, in pages and in seconds.
 """
 
 from typing import Any, Protocol, Self
@@ -19,6 +21,7 @@ from blurfit.errors import (
     NotCertifiedError,
     ServiceError,
 )
+from blurfit.protocol import tokens
 from blurfit.protocol.http import PATIENCE, Exchange
 from blurfit.protocol.wire import OCTETS, path_of
 from blurfit.service.documents import Published, Sums
@@ -28,6 +31,8 @@ from blurfit.store.joint_publication import Result
 from blurfit.store.store import Store
 
 IDENTIFIERS_AT_ONCE = 2**18
+MOST_PAGES = 64  # of identifiers: 2²⁴ of them
+_BYTES_FOR_A_NUMBER = 32  # of a sum, in JSON
 _SECONDS_AT_MOST = 15.0  # an administrator waits for the answer, and may ask again
 
 
@@ -84,20 +89,33 @@ class RemotePeer:
         **options: Any,
     ) -> None:
         url = agreement.databases[1].url
+        sums = 2**12 + _BYTES_FOR_A_NUMBER * agreement.width
         self._exchange = Exchange(
-            url, token=token, patience=patience, transport=transport, **options
+            url,
+            token=tokens.for_agreement(token, agreement.fingerprint),
+            patience=patience,
+            transport=transport,
+            most_bytes=max(2**20, 16 * IDENTIFIERS_AT_ONCE, sums),
+            **options,
         )
         self._path = f"{path_of(agreement.fingerprint)}/shares"
 
     def identifiers(self) -> ByteArray:
         """Everyone whose share it has, in order."""
-        parts, after = [], ""
-        while True:
-            part = self._exchange.get(f"{self._path}/identifiers?after={after}")
+        parts, after = [], b""
+        for _ in range(MOST_PAGES):
+            part = self._exchange.get(f"{self._path}/identifiers?after={after.hex()}")
             parts.append(commitment.as_identifiers(part))
             if len(parts[-1]) < IDENTIFIERS_AT_ONCE:
                 return np.concatenate(parts)
-            after = parts[-1][-1].tobytes().hex()
+            before, after = after, parts[-1][-1].tobytes()
+            if after <= before:
+                raise ServiceError(f"Expected identifiers in order from {self._exchange.url}.")
+        raise ServiceError(
+            f"Expected at most {MOST_PAGES * IDENTIFIERS_AT_ONCE:,} identifiers from "
+            f"{self._exchange.url}, and there are more: somebody has sent it shares that are not "
+            "here."
+        )
 
     def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
         """Σ mask over the set that is left without these, which it commits to."""

@@ -1,4 +1,4 @@
-"""What a database answers to the other one, over HTTP, to whoever has the token that both share.
+"""What a database answers to the other one, over HTTP, to whoever knows the secret that both share.
 
 | request | what |
 | --- | --- |
@@ -6,12 +6,12 @@
 | POST …/shares/sum?digest=&count= | Σ mask over the set without those in the body; one set, ever |
 | POST …/shares/result | the model and the moments, to be stored and served |
 
-The service keeps a hash of the token, and compares in constant time.
+What is sent is no secret but what follows from it for one agreement
+(`blurfit.protocol.tokens.for_agreement`); it is compared in constant time.
 """
 
-import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -35,10 +35,10 @@ _MOST_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class Peering:
-    """The answers of a second database; `token_hash` is None where nobody may ask."""
+    """The answers of a second database; `secret` is None where nobody may ask."""
 
     store: Store
-    token_hash: bytes | None
+    secret: str | None = field(repr=False)
 
     async def identifiers(self, request: Request) -> Response:
         """The identifiers here, in order, after a given one."""
@@ -92,16 +92,17 @@ class Peering:
 
     def _admit(self, request: Request) -> str:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        known = self.token_hash
+        fingerprint = fingerprint_in(request)
         # Something is compared in any case, so that one cannot tell by time whether there is one.
-        right = tokens.matches(token, known or hashlib.sha256(b"").digest())
-        if scheme.lower() != "bearer" or known is None or not right:
+        expected = tokens.for_agreement(self.secret or tokens.new_token(), fingerprint)
+        right = tokens.matches(token, tokens.hashed(expected))
+        if scheme.lower() != "bearer" or self.secret is None or not right:
             raise RequestError(
                 problems.UNAUTHORISED,
                 "This is for the agreement's other database. Start both services with "
                 "`blurfit serve --peer-token-file`, and the same token.",
             )
-        return fingerprint_in(request)
+        return fingerprint
 
 
 def _hexadecimal(request: Request, name: str, lengths: tuple[int, ...]) -> bytes:

@@ -10,16 +10,21 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from blurfit.service.front import Bounds, Gate
+from blurfit.service.networks import proxies_in
 
-def configured(app: ASGIApp, **options: Any) -> uvicorn.Config:
-    """How a service is served; options are uvicorn's."""
+
+def configured(app: ASGIApp, *, bounds: Bounds | None = None, **options: Any) -> uvicorn.Config:
+    """How a service is served, and within which bounds; options are uvicorn's."""
+    gate = Gate(bounds or Bounds(), proxies_in(options.get("forwarded_allow_ips") or ""))
     defaults: dict[str, Any] = {
-        "http": "httptools",
+        "http": gate.protocol,
+        "ws": "none",
         "lifespan": "on",
         "log_level": "warning",
         "access_log": False,
         "server_header": False,
-        "timeout_graceful_shutdown": 10,
+        "timeout_graceful_shutdown": 5,
     }
     return uvicorn.Config(app, **defaults | options)
 

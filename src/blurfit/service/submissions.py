@@ -1,9 +1,14 @@
 """Take submissions, one or many, as JSON or as bytes, and answer once they are on disk.
 
-They are what there is most of, so they take a short way past the router.
+They are what there is most of, so they take a short way past the router. How long a body may be
+follows from the agreement, and how much may come from an address counts submissions. A batch that
+is known already is found out beside the thread that writes, so whoever repeats one keeps nobody
+waiting.
 """
 
-from dataclasses import dataclass
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
@@ -24,13 +29,18 @@ from blurfit.protocol.wire import (
 )
 from blurfit.service import cors
 from blurfit.service.answers import Refusals, send_answer
-from blurfit.service.bodies import read_body
+from blurfit.service.bodies import Budget, Reserve, read_body
 from blurfit.service.collector import Collector
+from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
-from blurfit.store.arrivals import Arrival
+from blurfit.store.arrivals import Arrival, all_known
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
+JSON_BYTES = 4 * 2**20  # of a body; numbers take thirty times as much while they are read
+_READ_AT_ONCE = 2**14  # a body in JSON up to here is read before others get their turn
+_BATCH_HEAD_BYTES = 16
+_A_BATCH = 64  # from here on it is worth a look whether all of it is known
 _BEFORE, _AFTER = len(COLLECTIONS) + 1, len(SUBMISSIONS)
 
 
@@ -47,7 +57,14 @@ class SubmissionPath:
     collector: Collector
     metrics: Metrics
     refusals: Refusals
+    limiter: Limiter
     body_bytes: int
+    budget: Budget = field(default_factory=Budget)
+    # One at a time, so that not everyone's numbers are in memory at once.
+    _reader: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="blurfit-reader"),
+        repr=False,
+    )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -57,7 +74,9 @@ class SubmissionPath:
         if origin is not None and crosses:
             send = cors.admitting(send, origin)
         if scope["method"] == "POST":
-            await self._take(fingerprint, dict(scope["headers"]), receive, send)
+            address = client[0] if (client := scope.get("client")) else ""
+            with self.budget.reserve(address) as held:
+                await self._take(fingerprint, dict(scope["headers"]), receive, send, held, address)
         elif scope["method"] == "OPTIONS" and crosses:
             await cors.answer_preflight(send)
         else:
@@ -78,25 +97,69 @@ class SubmissionPath:
         return await run_in_threadpool(self.store.collection, fingerprint)
 
     async def _take(
-        self, fingerprint: str, headers: dict[bytes, bytes], receive: Receive, send: Send
+        self,
+        fingerprint: str,
+        headers: dict[bytes, bytes],
+        receive: Receive,
+        send: Send,
+        held: Reserve,
+        address: str,
     ) -> None:
         try:
             collection = await self._collection(fingerprint)
-            body = await read_body(headers, receive, self.body_bytes)
-            arrival = Arrival(_rows(collection, headers, body), _invitations(headers))
+            limit = min(self.body_bytes, largest_body(collection, headers))
+            body = await read_body(headers, receive, limit, held)
+            rows = await self._rows(collection, headers, body)
+            arrival = Arrival(rows, _invitations(headers))
             count = arrival.size // collection.layout.size
-            new = await self.collector.submit(collection, arrival)
+            self._refuse_unless_allowed(address, count)
+            if count >= _A_BATCH and await self._is_known(collection, arrival):
+                new = 0
+            else:
+                new = await self.collector.submit(collection, arrival)
         except (BlurfitError, RequestError) as error:
             await self.refusals.send(send, error)
             return
         self.metrics.accepted(count, new)
         await send_answer(send, 200, JSON, b'{"accepted":%d,"new":%d}' % (count, new))
 
+    def _refuse_unless_allowed(self, address: str, count: int) -> None:
+        if not self.limiter.allows_rows(address, count):
+            raise RequestError(
+                problems.TOO_MANY,
+                f"Wait some seconds and send the same {count} again; they will be counted once.",
+            )
+
+    async def _rows(
+        self, collection: Collection, headers: dict[bytes, bytes], body: bytes
+    ) -> bytes | memoryview:
+        """The messages that a body holds; JSON that takes long is read beside the others."""
+        if len(body) <= _READ_AT_ONCE or _kind(headers) != JSON:
+            return _rows(collection, headers, body)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._reader, _rows, collection, headers, body)
+
+    async def _is_known(self, collection: Collection, arrival: Arrival) -> bool:
+        """Whether every row of a batch came before: then there is nothing to write."""
+        return await run_in_threadpool(self.store.read, all_known, collection, arrival)
+
+
+def largest_body(collection: Collection, headers: dict[bytes, bytes]) -> int:
+    """How many bytes an honest body may have: as many rows as may come at once, and no more."""
+    one = collection.layout.size
+    if _kind(headers) == JSON:  # at most 25 characters for the 8 bytes of a number
+        return max(JSON_BYTES, 4 * one)
+    return _BATCH_HEAD_BYTES + (MOST_SUBMISSIONS + 1) * one  # one too many is told in better words
+
+
+def _kind(headers: dict[bytes, bytes]) -> str:
+    return media_type(headers.get(b"content-type", b"").decode("latin-1"))
+
 
 def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> bytes | memoryview:
     """The messages that a body holds, one behind the other."""
     layout = collection.layout
-    kind = media_type(headers.get(b"content-type", b"").decode("latin-1"))
+    kind = _kind(headers)
     if kind == BINARY:
         if layout.fits(body):  # by far the most frequent
             return body

@@ -7,6 +7,10 @@ checks them and need not read the numbers again.
 Where people come one at a time the blocks would be as many as the people. So whenever there are
 many small ones they are put together into one, in one transaction that removes exactly what it
 read. Two services that try it at once get different blocks, because a row can be removed only once.
+
+Within a block rows are in the order of their identifiers, which are random: nothing there tells who
+came before whom. The blocks of an hour still follow each other, and the small ones of a collection
+that is open are put together when it closes.
 """
 
 import hashlib
@@ -141,6 +145,8 @@ def _write(
     numbers: Numbers,
 ) -> int:
     """Rows as blocks; how many of these are small is returned."""
+    order = np.argsort(np.ascontiguousarray(identifiers).view("S16").ravel(), kind="stable")
+    identifiers, numbers = identifiers[order], np.ascontiguousarray(numbers[order])
     size = collection.block_rows
     starts = range(0, len(identifiers), size)
     written = []

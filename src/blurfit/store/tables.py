@@ -135,6 +135,7 @@ def _create_tables(connection: Connection) -> None:
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
     ("create the tables", _create_tables),
 )
+_SECONDS_TO_CONNECT, _SECONDS_FOR_A_LOCK, _SECONDS_FOR_A_STATEMENT = 5, 5, 60
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
 
 
@@ -164,7 +165,14 @@ def connect(place: str | Path) -> Engine:
     try:
         if url.get_backend_name() == "sqlite":
             return _sqlite(url)
-        engine = sa.create_engine(url, pool_pre_ping=True, pool_size=4, max_overflow=28)
+        engine = sa.create_engine(
+            url,
+            pool_pre_ping=True,
+            pool_size=4,
+            max_overflow=28,
+            pool_timeout=_SECONDS_TO_CONNECT,
+            connect_args=_patience(url),
+        )
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         raise InvalidValueError(
             f"Expected a driver for {url.get_backend_name()!r}: {error}. For PostgreSQL run "
@@ -172,6 +180,25 @@ def connect(place: str | Path) -> Engine:
         ) from error
     event.listen(engine, "connect", _durable_postgresql)
     return engine
+
+
+def _patience(url: URL) -> dict[str, Any]:
+    """How long PostgreSQL is waited for, where its URL does not say.
+
+    A server that hangs, a line that is cut and a lock that somebody holds are then errors within
+    seconds. Nothing that is done here takes a minute in one statement.
+    """
+    wanted = {
+        "connect_timeout": _SECONDS_TO_CONNECT,
+        "tcp_user_timeout": 1000 * _SECONDS_TO_CONNECT,
+        "keepalives_idle": _SECONDS_TO_CONNECT,
+        "keepalives_interval": 1,
+        "keepalives_count": 3,
+        "options": f"-c lock_timeout={_SECONDS_FOR_A_LOCK}s "
+        f"-c statement_timeout={_SECONDS_FOR_A_STATEMENT}s "
+        f"-c idle_in_transaction_session_timeout={_SECONDS_FOR_A_STATEMENT}s",
+    }
+    return {name: value for name, value in wanted.items() if name not in url.query}
 
 
 def insert_if_absent(connection: Connection, table: sa.Table) -> Any:

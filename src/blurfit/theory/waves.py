@@ -76,6 +76,7 @@ STAGES: tuple[StageKind, ...] = ("joint", "residual", "newton")
 
 ENOUGH_FOR_TWO = 3.0  # ψ from which a second wave helps
 ENOUGH_FOR_MEANS = 100.0  # nμ, from which a first part of the people can teach a whitening
+FEWEST = 10  # people who can be divided at all
 ENOUGH_FOR_NEWTON = 30.0  # ψ from which the exact curve is worth its noise,
 ENOUGH_FOR_CURVE = 1400.0  # if nμ is at least this
 ENOUGH_FOR_COUNTS = 200.0  # ψ for counts, whose noise is sized for the largest count
@@ -185,7 +186,7 @@ def choose_plan(
     least = ENOUGH_FOR_COUNTS if task == "count" else ENOUGH_FOR_NEWTON
     curve = task != "number" and psi >= least and reach >= ENOUGH_FOR_CURVE
     if waves is None:
-        enough = psi >= ENOUGH_FOR_TWO and reach >= ENOUGH_FOR_MEANS
+        enough = psi >= ENOUGH_FOR_TWO and reach >= ENOUGH_FOR_MEANS and count >= FEWEST
         plain = coefficients <= FEW[task] and (task != "number" or psi >= ENOUGH_FOR_ONE)
         waves = 1 if plain or not enough else 3 if curve else 2
     whole(waves=waves)

@@ -1,0 +1,116 @@
+"""From terms to the parts of a contract: weights or objective, calibrated noise, and its grid.
+
+Everything is a function of public facts: the schema, the terms, and for a later wave the map that
+follows from published releases. `Agreement.propose` puts the parts together; `Agreement.verify`
+computes them again.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from blurfit.agreement.databases import refuse_unless_shareable
+from blurfit.agreement.grid import (
+    DISCRETE_SHARE,
+    LATTICE_SHARE,
+    ROUNDING,
+    Grid,
+    enlarged,
+)
+from blurfit.agreement.numbers import Form, Objective, PublicWeights
+from blurfit.agreement.terms import Terms
+from blurfit.agreement.wave import Wave
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.schema.joint import joint_form
+from blurfit.schema.schema import Categorical, Schema
+from blurfit.theory.calibrate import calibrate
+from blurfit.theory.moment_calibration import calibrate_moment
+
+
+def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> dict[str, Any]:
+    """Public weights or a later wave's map, the noise for how far records reach, and its grid."""
+    promise = terms.epsilon, terms.delta * (1 - DISCRETE_SHARE)
+    is_later = wave is not None and wave.chart is not None
+    weights = None if is_later else PublicWeights.chosen(schema, terms, promise)
+    form = form_of(schema, weights, wave)
+    calibration = calibrate_moment(
+        *promise,
+        reach=enlarged(form.reach(terms.neighbours)),
+        quorum=terms.quorum,
+        neighbours=terms.neighbours,
+        local_epsilon=terms.local_epsilon,
+        local_delta=_local_delta(terms),
+    )
+    grid = Grid.of(calibration, size=form.size, shared=bool(terms.databases))
+    if terms.databases:
+        refuse_unless_shareable(calibration, grid, largest_scale(form))
+    return {
+        "schema": schema,
+        "calibration": calibration,
+        "grid": grid,
+        "weights": weights,
+        "databases": terms.databases,
+        "wave": wave,
+        "public_rows": terms.public_rows,
+    }
+
+
+def form_of(schema: Schema, weights: PublicWeights | None, wave: Wave | None) -> Form:
+    """The products of all columns, or what a later wave's map makes of them."""
+    if weights is not None:
+        return joint_form(schema, weights.constant, weights.columns)
+    if wave is None:
+        raise InvalidValueError("Expected weights, or a wave with a map.")
+    return wave.form(schema)
+
+
+def largest_scale(form: Form) -> float:
+    """How much larger than on the diagonal the noise on a number can be."""
+    return float(max(1.0, (form.counts**-0.5).max()))
+
+
+def input_contract(schema: Schema, terms: Terms) -> dict[str, Any]:
+    """The objective of the one model, the noise that the theorem asks for, and its grid."""
+    if isinstance(schema.target, Categorical):
+        raise InfeasibleError(
+            f"Expected a number or a label as the target with mechanism='input', and "
+            f"{schema.target.name!r} has classes: use mechanism='moment', or one label for each."
+        )
+    if terms.databases:
+        raise InfeasibleError(
+            "Expected mechanism='moment' with two databases: only what adds can be shared."
+        )
+    objective = Objective(
+        terms.loss or ("logistic" if schema.is_label else "squared"),
+        terms.approximation,
+        float(terms.l1),
+        float(terms.l2),
+    )
+    objective.verify(schema)
+    function = objective.function(terms.weight_bound)
+    calibration = calibrate(
+        float(terms.epsilon) * (1 - LATTICE_SHARE["input"]),
+        float(terms.delta) * (1 - DISCRETE_SHARE),
+        dimension=schema.dimension,
+        quorum=terms.quorum,
+        q_bound=function.q_bound * (1 + ROUNDING),
+        p_bound=function.p_bound * (1 + ROUNDING),
+        weight_bound=terms.weight_bound,
+        rule=terms.rule,
+        neighbours=terms.neighbours,
+        split=terms.split,
+        local_epsilon=terms.local_epsilon,
+        local_delta=_local_delta(terms),
+        local_share=terms.local_share,
+        debias=terms.debias,
+    )
+    if objective.penalised:  # the bound is for the model that fits best
+        calibration = replace(calibration, excess_risk=None)
+    grid = Grid.of(calibration, size=schema.dimension)
+    return {"schema": schema, "calibration": calibration, "grid": grid, "objective": objective}
+
+
+def _local_delta(terms: Terms) -> float | None:
+    """The agreement's own δ for what is said of a submission, unless there is a target for it."""
+    if terms.local_delta is None and terms.local_epsilon is None:
+        return terms.delta
+    return terms.local_delta

@@ -1,0 +1,112 @@
+"""Public rows on the command line: which file they are in, and how they were made to match."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from blurfit.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.learning.balancing import Balance
+    from blurfit.schema.schema import Schema
+
+_KINDS = (".csv", ".parquet")
+
+
+def public_option(help_text: str) -> Callable[[Any], Any]:
+    """A file of public rows."""
+    return click.option(
+        "--public",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help=help_text,
+    )
+
+
+def digest_of(path: Path, schema: "Schema") -> str:
+    """SHA-256 of a file of public rows, once every feature of all rows has been read."""
+    from blurfit.schema.table_files import TableFile
+
+    names = tuple(feature.name for feature in schema.features)
+    read_public(path, schema, names)
+    return TableFile(path, schema, only=names).digest()
+
+
+def read_public(path: Path, schema: "Schema", names: "Sequence[str]") -> dict[str, list[Any]]:
+    """Some columns of a file of public rows; refuses what the schema refuses, with its row."""
+    from blurfit.schema.joint import values
+    from blurfit.schema.table_files import TableFile
+
+    if path.suffix.lower() not in _KINDS:
+        raise InvalidValueError(
+            f"Expected --public {str(path)!r} to be a file of public rows, .csv or .parquet."
+        )
+    file = TableFile(path, schema, only=tuple(names))
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    rows = 0
+    for part in file.chunks():
+        with file.located(rows):
+            rows += len(values(schema, part, names))
+        for name in names:
+            found = part[name]
+            columns[name] += found.to_pylist() if hasattr(found, "to_pylist") else found
+    if not rows:
+        raise InvalidValueError(f"Expected at least one public row in {str(path)!r}.")
+    return columns
+
+
+def require_agreed(path: Path, agreement: "Agreement") -> None:
+    """Refuse another file than the one that the agreement names, if it names one."""
+    from blurfit.schema.table_files import TableFile
+
+    agreed = agreement.public_rows
+    if agreed is None:
+        return
+    found = TableFile(path, agreement.schema, only=()).digest()
+    if found != agreed:
+        raise InvalidValueError(
+            f"Expected --public {str(path)!r} to be the file of public rows that was agreed on, "
+            f"with SHA-256 {agreed}, and its own is {found}. Fetch the agreed file again."
+        )
+
+
+def balance_facts(balance: "Balance") -> dict[str, Any]:
+    """How public rows were weighted, for scripts."""
+    means = zip(balance.before, balance.after, balance.wanted, strict=True)
+    return {
+        "rows": len(balance.weights),
+        "effective_rows": balance.effective_rows,
+        "largest_weight": balance.largest_ratio,
+        "columns": {
+            name: {"public": float(b), "matched": float(a), "contributors": float(w)}
+            for name, (b, a, w) in zip(balance.names, means, strict=True)
+        },
+    }
+
+
+def plot_balance(balance: "Balance", path: Path) -> None:
+    """Each column's mean: the public rows' before and after, beside the contributors'."""
+    from blurfit.optional import optional
+
+    optional("matplotlib")
+    from matplotlib.figure import Figure
+
+    height = 1.5 + 0.3 * len(balance.names)
+    axis = (figure := Figure(figsize=(7, height), layout="constrained")).subplots()
+    places = range(len(balance.names))
+    axis.hlines(places, balance.before, balance.after, color="lightgrey", zorder=0)
+    axis.scatter(balance.before, places, facecolors="none", edgecolors="tab:grey", label="public")
+    axis.scatter(balance.after, places, color="tab:blue", label="public, matched")
+    axis.scatter(balance.wanted, places, color="tab:red", marker="|", s=150, label="contributors")
+    axis.set_yticks(places, balance.names)
+    axis.invert_yaxis()
+    axis.set_xlabel("mean, on the scale of the public bounds")
+    axis.set_title(
+        f"{len(balance.weights):,} public rows, worth {balance.effective_rows:,.0f}", fontsize=10
+    )
+    axis.legend(fontsize=8)
+    figure.savefig(path, dpi=100)

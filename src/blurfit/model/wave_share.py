@@ -1,0 +1,15 @@
+"""What each wave of a plan has to do with the model that was learnt from all of them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class WaveShare:
+    """One wave of a plan: how many contributed, how many honest ones its noise needs, and what one
+    of its submissions keeps by itself.
+    """
+
+    count: int
+    quorum: int
+    local_mu: float
+    local_epsilon: float

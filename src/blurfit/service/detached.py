@@ -1,0 +1,41 @@
+"""Work that waits for somebody else, and that a service which stops does not wait for.
+
+A thread of a pool is joined when the process ends, so one that hangs on another machine's answer
+would keep it from ending. A thread of this kind is not; so it may do only what can be broken off
+anywhere, as publishing together can (`blurfit.store.joint_publication`).
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+_Found = TypeVar("_Found")
+
+
+async def detached(work: Callable[[], _Found]) -> _Found:
+    """What some work comes to, done in a thread of its own that ends with the process."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[_Found] = loop.create_future()
+
+    def give(found: _Found | None, error: BaseException | None) -> None:
+        if answer.done():  # nobody waits any more
+            return
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(found)  # type: ignore[arg-type]
+
+    def run() -> None:
+        found, error = None, None
+        try:
+            found = work()
+        except BaseException as problem:  # whatever it is, it is for whoever waits
+            error = problem
+        try:
+            loop.call_soon_threadsafe(give, found, error)
+        except RuntimeError:  # the loop has ended, and so has the service
+            return
+
+    threading.Thread(target=run, name="blurfit-detached", daemon=True).start()
+    return await answer

@@ -1,0 +1,35 @@
+"""A model of waves states what each of them needs, and the weakest submission."""
+
+import numpy as np
+import pytest
+from support.joint_release import SCHEMA
+
+from blurfit import Agreement, PublishedModel
+from blurfit.errors import InvalidValueError
+from blurfit.model.wave_share import WaveShare
+
+AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=200)
+
+
+def model(*waves: WaveShare) -> PublishedModel:
+    names = tuple(one.name for one in SCHEMA.features)
+    return PublishedModel(
+        AGREEMENT, "income", names, np.zeros((1, 7)), 1000, "by hand", waves=waves
+    )
+
+
+def test_the_weakest_wave_speaks_for_a_submission() -> None:
+    found = model(WaveShare(400, 300, 9.0, 80.0), WaveShare(600, 500, 4.0, 20.0))
+    assert found.quorum_in_words == "300 in wave 1 and 500 in wave 2"
+    assert (found.local.mu, found.local.epsilon) == (9.0, 80.0)
+    assert PublishedModel.from_json(found.to_json()).waves == found.waves
+
+
+def test_one_wave_is_the_agreements_own() -> None:
+    assert model().quorum_in_words == "200"
+    assert model().local == AGREEMENT.calibration.local
+
+
+def test_waves_add_up() -> None:
+    with pytest.raises(InvalidValueError, match="to sum to count=1000"):
+        model(WaveShare(400, 300, 9.0, 80.0))

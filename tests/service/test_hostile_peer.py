@@ -1,0 +1,170 @@
+"""Another database that answers without end, compressed, dripping, or not at all."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import httpx2 as httpx
+import numpy as np
+import pytest
+
+from blurfit import ServiceError
+from blurfit.protocol import http, tokens
+from blurfit.protocol.http import Exchange
+from blurfit.service import peer as module
+from blurfit.service.peer import RemotePeer
+from support.serving import Serving
+from support.sharing import new_agreement, propose
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+SECRET = "the-secret-that-both-databases-share"
+
+
+@contextmanager
+def answering(say: Callable[[socket.socket], None]) -> Iterator[str]:
+    """The address of somebody who says this to whoever asks."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        stopped = threading.Event()
+
+        def one(connection: socket.socket) -> None:
+            with connection:
+                try:
+                    connection.recv(2**16)
+                    say(connection)
+                except OSError:  # they have hung up on us
+                    pass
+
+        def run() -> None:
+            while not stopped.is_set():
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                threading.Thread(target=one, args=(connection,), daemon=True).start()
+
+        threading.Thread(target=run, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        stopped.set()
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def drip(connection: socket.socket) -> None:
+    for _ in range(600):
+        connection.sendall(b"x")
+        time.sleep(0.05)
+
+
+def test_an_answer_without_end_is_cut() -> None:
+    sent = 0
+
+    def flood(connection: socket.socket) -> None:
+        nonlocal sent
+        connection.sendall(HEAD + b"\r\n")
+        for _ in range(1000):  # 62 MiB
+            sent += connection.send(bytes(2**16))
+
+    with (
+        answering(flood) as url,
+        Exchange(url, patience=0.0, most_bytes=2**20) as exchange,
+        pytest.raises(ServiceError, match="at most 1048576 bytes"),
+    ):
+        exchange.get("/")
+    assert sent < 32 * 2**20
+
+
+def test_a_compressed_answer_is_refused() -> None:
+    def compressed(connection: socket.socket) -> None:
+        connection.sendall(HEAD + b"content-encoding: gzip\r\ncontent-length: 5\r\n\r\nxxxxx")
+
+    with (
+        answering(compressed) as url,
+        Exchange(url, patience=0.0) as exchange,
+        pytest.raises(ServiceError, match="content-encoding 'gzip'"),
+    ):
+        exchange.get("/")
+
+
+def test_a_dripping_answer_is_given_up(monkeypatch) -> None:
+    monkeypatch.setattr(http, "SECONDS_FOR_AN_ANSWER", 0.2)
+
+    def slow(connection: socket.socket) -> None:
+        connection.sendall(HEAD + b"content-length: 600\r\n\r\n")
+        drip(connection)
+
+    began = time.monotonic()
+    with (
+        answering(slow) as url,
+        Exchange(url, patience=0.0) as exchange,
+        pytest.raises(ServiceError, match="sooner"),
+    ):
+        exchange.get("/")
+    assert time.monotonic() - began < 10  # of 30 s
+
+
+def test_pages_without_end_are_given_up(monkeypatch) -> None:
+    monkeypatch.setattr(module, "IDENTIFIERS_AT_ONCE", 2)
+    monkeypatch.setattr(module, "MOST_PAGES", 5)
+    asked: list[str] = []
+
+    def page(request: httpx.Request) -> httpx.Response:
+        asked.append(request.headers["authorization"])
+        numbers = 2 * len(asked) + np.arange(2)
+        return httpx.Response(200, content=b"".join(int(n).to_bytes(16, "big") for n in numbers))
+
+    agreement = new_agreement()
+    with RemotePeer(agreement, SECRET, transport=httpx.MockTransport(page)) as peer:
+        with pytest.raises(ServiceError, match="at most 10 identifiers"):
+            peer.identifiers()
+        assert len(asked) == 5
+        token = tokens.for_agreement(SECRET, agreement.fingerprint)
+        assert set(asked) == {f"Bearer {token}"}, "good under this agreement alone"
+    again = httpx.MockTransport(lambda _request: httpx.Response(200, content=bytes(32)))
+    with (
+        RemotePeer(agreement, SECRET, transport=again) as peer,
+        pytest.raises(ServiceError, match="in order"),
+    ):
+        peer.identifiers()
+
+
+@pytest.mark.parametrize("start", [b"", HEAD + b"a: ", HEAD + b"content-length: 600\r\n\r\n"])
+def test_a_service_ends_whatever_the_other_does(start, tmp_path) -> None:
+    """Seen before: not ended 45 s after SIGTERM, because an answer dripped."""
+
+    def hang(connection: socket.socket) -> None:
+        connection.sendall(start)
+        asked.set()
+        if start:
+            drip(connection)
+        else:
+            time.sleep(30)
+
+    asked = threading.Event()
+    (tmp_path / "peer.txt").write_text(SECRET)
+    with answering(hang) as url:
+        two = (("Office", "http://127.0.0.1:8001"), ("University", url))
+        agreement = propose(two, epsilon=300)
+        more = ("--peer-token-file", str(tmp_path / "peer.txt"))
+        service = Serving(f"sqlite:///{tmp_path / 'collection.db'}", tmp_path, more)
+        service.start()
+        try:
+            opened = service.post(
+                "/collections?role=first&invited=false", content=agreement.to_json()
+            )
+            assert opened.status_code == 201, opened.text
+            path = f"{service.url}/collections/{agreement.fingerprint}"
+
+            def publish() -> None:
+                with suppress(httpx.TransportError):
+                    httpx.post(f"{path}/publish", headers=service.headers, timeout=60)
+
+            threading.Thread(target=publish, daemon=True).start()
+            assert asked.wait(20)
+            assert service.process is not None
+            service.process.terminate()
+            began = time.monotonic()
+            assert service.process.wait(25) is not None
+            assert time.monotonic() - began < 10
+        finally:
+            service.stop()
