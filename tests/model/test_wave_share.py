@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from support.joint_release import SCHEMA
 
 from blurfit import Agreement, PublishedModel
 from blurfit.errors import InvalidValueError
 from blurfit.model.wave_share import WaveShare
+from support.joint_release import SCHEMA
 
 AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=200)
 

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import DISCRETE_SHARE
@@ -93,7 +94,7 @@ def refuse_waves(waves: Any, why: str) -> None:
         )
 
 
-def divide(plan: Plan, generator: np.random.Generator) -> list[IntArray]:
+def divide(plan: Plan, generator: Generator) -> list[IntArray]:
     """The rows of each wave, by their numbers: a random order, cut where each quorum is full."""
     ends = np.cumsum(plan.quorums)[:-1]
     return [np.sort(part) for part in np.split(generator.permutation(plan.terms.quorum), ends)]
@@ -103,7 +104,7 @@ def collect(
     plan: Plan,
     values: AnyArray,
     signal: Signal,
-    generator: np.random.Generator,
+    generator: Generator,
     release: Release,
 ) -> tuple[PublishedMoments, ...]:
     """Every wave's release: each agreement follows from the plan and the releases before it."""
