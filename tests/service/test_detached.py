@@ -1,0 +1,61 @@
+"""Work of which a service that stops does not wait for the end."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from blurfit.service.detached import detached
+
+
+def test_the_answer_and_the_error_come_back() -> None:
+    assert asyncio.run(detached(lambda: 6 * 7)) == 42
+
+    def fails() -> None:
+        raise LookupError("not there")
+
+    with pytest.raises(LookupError, match="not there"):
+        asyncio.run(detached(fails))
+
+
+def test_it_runs_beside_the_loop() -> None:
+    """The loop goes on while the work waits for it."""
+
+    async def both() -> str:
+        gate = threading.Event()
+        waiting = asyncio.ensure_future(detached(lambda: gate.wait(30)))
+        await asyncio.sleep(0)
+        gate.set()
+        return f"opened: {await waiting}"
+
+    assert asyncio.run(both()) == "opened: True"
+
+
+def test_whoever_gives_up_is_not_answered() -> None:
+    async def gives_up() -> None:
+        gate = threading.Event()
+        waiting = asyncio.ensure_future(detached(lambda: gate.wait(30)))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        gate.set()
+        await asyncio.sleep(0.01)
+
+    asyncio.run(gives_up())
+
+
+def test_a_process_ends_though_the_work_does_not() -> None:
+    script = """
+import asyncio, threading
+from blurfit.service.detached import detached
+
+async def main():
+    asyncio.ensure_future(detached(threading.Event().wait))
+    await asyncio.sleep(0.1)
+
+asyncio.run(main())
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0
