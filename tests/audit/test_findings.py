@@ -12,7 +12,7 @@ from blurfit.audit import releases
 from blurfit.audit.examination import examine
 from blurfit.audit.findings import audit, audit_agreement, number_of_attacks
 from blurfit.audit.pairs import collection_pairs, submission_pairs
-from blurfit.estimators import MomentPerturbationRegressor
+from blurfit.estimators import InputPerturbationRegressor
 from blurfit.theory.gaussian import epsilon_of
 from support.broken import louder
 
@@ -153,11 +153,12 @@ def neighbouring_tables() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarr
     return (X, y), (X, other)
 
 
+@pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
 def test_an_estimator_is_audited_through_its_public_interface() -> None:
     first, second = neighbouring_tables()
 
     def private(table, generator: np.random.Generator):
-        model = MomentPerturbationRegressor(
+        model = InputPerturbationRegressor(
             epsilon=1.0,
             delta=1e-5,
             bounds=(-1, 1),

@@ -141,7 +141,7 @@ def agreements(survey) -> list[Agreement]:
         options = [
             local,
             {"epsilon": 1e-5},
-            {"delta": 1e-300},
+            {"delta": 1e-30},
             {"constant": 5.0},
             {"databases": DATABASES},
             {"databases": DATABASES, "neighbours": "zero-out", "quorum": 70_000},

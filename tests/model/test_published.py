@@ -9,8 +9,9 @@ from blurfit import InfeasibleError, InvalidValueError
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError
 from blurfit.model.learner import published
-from blurfit.model.published import PublishedModel, software
+from blurfit.model.published import PublishedModel
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
+from blurfit.version import software
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
 NAMES = ("age", "married", "sex")

@@ -29,12 +29,13 @@ from blurfit.model.fitting import Path as CoefficientPath
 from blurfit.model.fitting import fit, path
 from blurfit.model.formula import Formula, parsed
 from blurfit.model.public_fitting import fit_public
-from blurfit.model.published import PublishedModel, software
+from blurfit.model.published import PublishedModel
 from blurfit.schema.joint import questions
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 from blurfit.validate import whole
+from blurfit.version import software
 
 FORMAT, VERSION = "blurfit-moments", 1
 

@@ -28,7 +28,7 @@ from blurfit.schema.joint import Question, Units, columns_of, question, units, v
 from blurfit.schema.schema import Categorical, Coefficients, Numeric
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 from blurfit.validate import inside_unit_interval, one_of, whole
-from blurfit.version import __version__
+from blurfit.version import software
 
 if TYPE_CHECKING:
     from blurfit.model.summary import Summary
@@ -69,7 +69,7 @@ class PublishedModel:
     inference: tuple[Inference, ...] = ()
     refusal: str | None = None
     references: Mapping[str, str] = field(default_factory=dict)
-    software: str = field(default_factory=lambda: software())
+    software: str = field(default_factory=software)
     caveat: str | None = None
     waves: tuple[WaveShare, ...] = ()
 
@@ -387,19 +387,3 @@ class PublishedModel:
     def load(cls, path: str | Path) -> "PublishedModel":
         """Read a model from a file."""
         return cls.from_json(Path(path).read_bytes())
-
-
-def software() -> str:
-    """The name and version that a model is stamped with."""
-    return f"blurfit {__version__}"
-
-
-def _in_order(weights: Mapping[str, Any], agreement: Agreement, target: str) -> FloatArray:
-    """The rows in the order of the classes: a file has them by name, in any order."""
-    aim = question(agreement.schema, target)
-    outputs = aim.levels if isinstance(aim, Categorical) else (target,)
-    if set(weights) != set(outputs):
-        raise InvalidValueError(
-            f"Expected weights for each of {list(outputs)}, and got {list(weights)}."
-        )
-    return np.array([weights[name] for name in outputs], dtype=np.float64)
