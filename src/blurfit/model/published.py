@@ -387,3 +387,14 @@ class PublishedModel:
     def load(cls, path: str | Path) -> "PublishedModel":
         """Read a model from a file."""
         return cls.from_json(Path(path).read_bytes())
+
+
+def _in_order(weights: Mapping[str, Any], agreement: Agreement, target: str) -> FloatArray:
+    """The rows in the order of the classes: a file has them by name, in any order."""
+    aim = question(agreement.schema, target)
+    outputs = aim.levels if isinstance(aim, Categorical) else (target,)
+    if set(weights) != set(outputs):
+        raise InvalidValueError(
+            f"Expected weights for each of {list(outputs)}, and got {list(weights)}."
+        )
+    return np.array([weights[name] for name in outputs], dtype=np.float64)

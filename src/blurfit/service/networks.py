@@ -29,8 +29,8 @@ def network_of(address: str) -> str:
 
 
 def proxies_in(text: str) -> frozenset[str]:
-    """What the addresses of trusted proxies, separated by commas, are counted as: for an IPv6 one its
-    /64, which its operator has to herself.
+    """What the addresses of trusted proxies, separated by commas, are counted as: for an IPv6 one
+    its /64, which its operator has to herself.
 
     >>> sorted(proxies_in("10.0.0.1, 2001:db8::1"))
     ['10.0.0.1', '2001:db8::/64']
