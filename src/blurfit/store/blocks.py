@@ -9,8 +9,8 @@ many small ones they are put together into one, in one transaction that removes 
 read. Two services that try it at once get different blocks, because a row can be removed only once.
 
 Within a block rows are in the order of their identifiers, which are random: nothing there tells who
-came before whom. The blocks of an hour still follow each other, and the small ones of a collection
-that is open are put together when it closes.
+came before whom. Blocks still follow each other, and so do the last few small ones, which have not
+been put together.
 """
 
 import hashlib

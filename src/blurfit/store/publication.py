@@ -30,13 +30,11 @@ from blurfit.store.tables import collections
 def close(connection: Connection, collection: Collection) -> None:
     """Close a collection, if it is not: nothing more is accepted, and nothing is published yet."""
     c = collections.c
-    closed = connection.execute(
+    connection.execute(
         sa.update(collections)
         .where((c.key == collection.key) & (c.state == "collecting"))
         .values(state="closed")
     )
-    if closed.rowcount:
-        blocks.put_together(connection, collection)  # and forget who came before whom
 
 
 def publish(connection: Connection, collection: Collection) -> Release:
@@ -55,7 +53,6 @@ def publish(connection: Connection, collection: Collection) -> Release:
             "that file (`blurfit learn`). Another one from here could be of other people, and the "
             "two would give away whom they differ in."
         )
-    blocks.put_together(connection, collection)
     return record(
         connection,
         collection,
