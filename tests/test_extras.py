@@ -75,7 +75,8 @@ def test_what_contributors_and_users_type(tmp_path: Path) -> None:
     rows = [f"{row % 101},{row}" for row in range(300)]
     (tmp_path / "people.csv").write_text("\n".join(["age,income", *rows]))
     for line in (
-        "calibrate --epsilon 1 --delta 1e-6 --dimension 2 --quorum 300 --q-bound 1 --p-bound 1",
+        "calibrate --mechanism input --epsilon 1 --delta 1e-6 --dimension 2 --quorum 300 "
+        "--q-bound 1 --p-bound 1 --weight-bound 2",
         "agree schema.toml --epsilon 1 --delta 1e-6 --quorum 300 --out agreement.json",
         "forecast agreement.json --contributors 300 --draws 4",
     ):
