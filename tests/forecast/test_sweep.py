@@ -111,7 +111,7 @@ def test_a_billion_contributors_cost_no_more_than_a_thousand(census, people) -> 
         census.schema, people, contributors=[1000, 10**7, 10**9], epsilons=[1.0], draws=8, seed=2
     )
     # The last noise of `input` grows with the count, by what rounds its sums (`agreement.grid`): at
-    # a billion it costs some 6e-5 of the error. It has no seed; 2e-3 is 22 of its deviations.
+    # a billion it costs some 6e-5 of the error. It has no seed; 2e-3 is about 22 of its scales.
     costs = {"moment": 1e-6, "input": 2e-3}
     for (mechanism, _, _), outlooks in found.lines().items():
         small, middle, large = outlooks

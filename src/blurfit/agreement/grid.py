@@ -10,10 +10,10 @@ multiples. That has to be paid for:
   g more, and the matrix by up to g·k in the Frobenius norm, k its size. The step is such that this
   is at most half of ξΔ; the other half is far more than what floating point adds to the products.
   Noise is calibrated for a reach of (1 + ξ)Δ (`enlarged`).
-* *Discrete noise.* The sum of n discrete Gaussians of deviation s on a grid of step g ≤ s/2¹⁰
+* *Discrete noise.* The sum of n discrete Gaussians of deviation s on a grid of step g ≤ s/2⁹
   differs from one of deviation s√n by less than e^{−10⁶} (Canonne, Kamath and Steinke 2020; Poisson
   summation), and that one from a rounded continuous Gaussian by a factor of 1 ± (g/s)²x²/(24n) at x
-  deviations: less than 10⁻⁴ where δ ≥ 10⁻³⁰⁰. Rounding is post-processing. A thousandth of δ is
+  deviations: less than 10⁻⁴ where δ ≥ 10⁻³⁰. Rounding is post-processing. A thousandth of δ is
   kept back for it. (A tenth of that pays for what the database refuses by its size, see
   `blurfit.learning.admission`.)
 * *What stands between the records and the weights* (`input`). There the theorem is about the exact

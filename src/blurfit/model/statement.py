@@ -182,7 +182,7 @@ def _mechanism(model: Published) -> str:
     calibration = model.agreement.calibration
     if isinstance(calibration, InputCalibration):
         return f"input perturbation, {calibration.rule}"
-    return "moment perturbation, an exact Gaussian mechanism"
+    return "moment perturbation, a Gaussian mechanism with discrete noise"
 
 
 def _promise(model: Published) -> str:

@@ -80,7 +80,7 @@ def collect_in_waves(
         target: A number in [−1, 1], a label ±1, or a count.
         kinds: Of the features: "numeric", "sign", or how many levels.
         plan: The task and its waves, from `blurfit.theory.waves.choose_plan`.
-        mu: μ; every person keeps μ-GDP in all.
+        mu: μ; every person whose columns lie in [−1, 1] keeps μ-GDP in all.
         generator: Where noise and assignment are drawn from.
         neighbours: What one person may change.
         count_bound: The largest count; larger ones are put onto it.

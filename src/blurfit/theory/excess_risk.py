@@ -124,8 +124,7 @@ def input_excess_risk(setting: Setting, noise: Scales, failure: float = FORECAST
     * with Q = VΣWᵀ, ‖UᵀQ‖ = ‖GΣ‖ for the d × d Gaussian G = UᵀV, of mean at most
       σ_u/√n·(‖Σ‖√d + ‖Σ‖_F) and ‖Σ‖-Lipschitz in G. (Chevet 1978. For unit vectors x, y compare
       yᵀGΣx with ‖Σ‖·g·y + h·Σx: E of the squared differences is larger for the latter by
-      2(1 − y·y')(‖Σ‖² − Σx·Σx') ≥ 0, and Sudakov–Fernique does the rest. Vershynin's Theorem 8.7.1
-      of 2018 is for sub-Gaussian entries, with a constant that is not 1.) Both norms are at most
+      2(1 − y·y')(‖Σ‖² − Σx·Σx') ≥ 0, and Sudakov–Fernique does the rest.) Both norms are at most
       √n·R_q, because ‖Q‖_F² = Σ‖q‖²: ‖UᵀQ‖ ≤ σ_u·R_q·(√d + 1 + t).
 
     `calibrate(split=None)` minimises this number: it reads public facts only.
