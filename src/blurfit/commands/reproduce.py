@@ -43,8 +43,8 @@ class ExperimentName(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="The ACS file or its folder, Adult's file, or an IPUMS extract; default: BLURFIT_DATA, else "
-    "a generated population.",
+    help="The ACS file or its folder, Adult's file, or an IPUMS extract; default: BLURFIT_DATA, "
+    "else a generated population.",
 )
 @click.option("--rows", type=int, help="Of the generated population; default: 2,162,688.")
 @click.option("--seed", default=0, show_default=True, help="Of everything that is random.")

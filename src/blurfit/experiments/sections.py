@@ -79,8 +79,9 @@ def agreement(found: Mapping[str, Means]) -> str:
     close = _yes(max(rivals) < 1.05 * min(rivals))
     worse = _yes(value("fig1a", OUTPUT, small) > max(rivals))
     meet = _yes(objective_gap < 0.001)
-    return f"""- *Input approaches no privacy as n grows*: {approaches} for linear regression. At {at}
-  its RMSE is {ratios["fig1a"]:.4f} (ε = 0.1) and {ratios["fig1b"]:.4f} (ε = 1) times the non-private one.
+    return f"""- *Input approaches no privacy as n grows*: {approaches} for linear regression. Its
+  RMSE at {at} is {ratios["fig1a"]:.4f} (ε = 0.1) and {ratios["fig1b"]:.4f} (ε = 1) times the
+  non-private one.
 - *Input is close to objective perturbation even for small n*: {close} as published. At {low}
   and ε = 0.1 the RMSE of input is {value("fig1a", PUBLISHED_INPUT, small):.4f} as published and
   {value("fig1a", INPUT, small):.4f} certified, that of objective perturbation
@@ -124,11 +125,11 @@ def _risk(results: Sequence[Row]) -> str:
     return (
         "J(w) − J(ŵ) of least squares on the training rows, ŵ in the ball ‖w‖ ≤ √14, "
         f"{_trials(found)} trials, public defaults. Table 1 of the paper claims O(1/n) for "
-        "objective perturbation and input, and for gradient descent that times log n: a slope of −1. The slopes are "
-        "fitted from n = 2¹³ on. Steeper than −1 is possible: the bound is for the worst of data, "
-        "and noise of fixed size on a growing, well-determined quadratic costs O(1/n²). Gradient "
-        "descent is flatter at ε = 1: its 512 steps end before the minimum, whatever n is.\n\n"
-        + table(header, rows)
+        "objective perturbation and input, and for gradient descent that times log n: a slope of "
+        "−1. The slopes are fitted from n = 2¹³ on. Steeper than −1 is possible: the bound is for "
+        "the worst of data, and noise of fixed size on a growing, well-determined quadratic costs "
+        "O(1/n²). Gradient descent is flatter at ε = 1: its 512 steps end before the minimum, "
+        "whatever n is.\n\n" + table(header, rows)
     )
 
 
