@@ -163,21 +163,26 @@ def leads(
     return found
 
 
+def closest(cell: Sequence[Lead]) -> Lead:
+    """The rival that does best there; one that is ahead beyond chance comes before all others."""
+    behind = [lead for lead in cell if lead.verdict == "behind"]
+    return min(behind or cell, key=lambda lead: lead.by)
+
+
 def standings(line: str, rows: Sequence[Row]) -> str:
     """Each cell with whichever rival comes closest, and whether we are ahead of it."""
-    found = leads(line, PRIVATE_RIVALS, rows)
     lines = []
-    for key, cell in found.items():
-        worst = min(cell, key=lambda lead: lead.by)
+    for key, cell in leads(line, PRIVATE_RIVALS, rows).items():
+        rival = closest(cell)
         lines.append(
             [
                 key.variant,
                 f"{key.epsilon:g}",
                 power(key.n),
-                worst.rival,
-                f"{worst.by:+.4f} ± {worst.error:.4f}",
-                f"{worst.trials}",
-                worst.verdict if worst.verdict != "behind" else "**behind**",
+                rival.rival,
+                f"{rival.by:+.4f} ± {rival.error:.4f}",
+                f"{rival.trials}",
+                rival.verdict if rival.verdict != "behind" else "**behind**",
             ]
         )
     return table(["problem", "ε", "n", "closest rival", "lead", "trials", "verdict"], lines)
@@ -185,21 +190,18 @@ def standings(line: str, rows: Sequence[Row]) -> str:
 
 def verdict(line: str, rows: Sequence[Row]) -> str:
     """In a sentence: in how many cells we are ahead of every rival, even, or behind one."""
-    found = leads(line, PRIVATE_RIVALS, rows)
-    words = {key: {lead.verdict for lead in cell} for key, cell in found.items()}
-    behind = [key for key, seen in words.items() if "behind" in seen]
-    even = [key for key, seen in words.items() if "even" in seen and key not in behind]
+    found = {key: closest(cell) for key, cell in leads(line, PRIVATE_RIVALS, rows).items()}
+    words = [lead.verdict for lead in found.values()]
     text = (
-        f"**{line}** is ahead of every rival in {len(words) - len(behind) - len(even)} of "
-        f"{len(words)} cells, even with the best in {len(even)}"
+        f"**{line}** is ahead of every rival in {words.count('ahead')} of {len(words)} cells, even "
+        f"with the best of them in {words.count('even')}"
     )
-    if not behind:
-        return f"{text}, and behind nobody in any."
     places = "; ".join(
         f"{lead.rival} ({key.variant}, ε = {key.epsilon:g}, n = {power(key.n)}) by "
         f"{-lead.by:.4f} ± {lead.error:.4f}"
-        for key in behind
-        for lead in found[key]
+        for key, lead in found.items()
         if lead.verdict == "behind"
     )
-    return f"{text}, and behind in {len(behind)}: {places}."
+    if not places:
+        return f"{text}, and behind none in any."
+    return f"{text}, and behind in {words.count('behind')}: {places}."
