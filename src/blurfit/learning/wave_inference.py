@@ -21,9 +21,10 @@ the curve is wrong: Σg²xxᵀ is not released. To second order E[Â⁻¹] = A�
 third derivative. |h'| ≤ h for logistic and Poisson loss, so by Cauchy–Schwarz the scores that are
 left have at most a spread of √3/2·d², d the spread of the change x·θ (taken for Gaussian); h' has
 two signs for labels, and a quarter of d² is taken. **(d²/4)²** is therefore added, shared among all
-directions; d² is that of the step less what its own error adds. The estimate is **refused** where d is above one
-half: then another wave is needed. It is refused, too, where noise rules Â: λ_min ≤ 0, or
-κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3, as for one wave (`blurfit.learning.inference`).
+directions; d² is that of the step less what its own error adds.
+
+The estimate is **refused** where d is above one half: then another wave is needed. It is refused,
+too, where noise rules Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3.
 """
 
 import math
