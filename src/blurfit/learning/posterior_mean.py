@@ -31,6 +31,7 @@ from blurfit.learning.linear_bayes import Shrunk, linear_bayes
 
 _CHAINS, _WARM, _KEPT, _STEPS = 8, 60, 80, 12
 _SHARE = 0.35
+_ROOT_SHARE = np.sqrt(_SHARE)
 _ACCEPTED = 0.8
 
 
@@ -95,7 +96,12 @@ class _Moments:
             [np.full(p + 1, 0.6), np.full(p, 0.5), np.ones(p), [1.0], [0.5]]
         )
         self.degrees = self.freedom - np.arange(p)
+        self.root = np.sqrt(self.freedom)
+        self.both = np.outer(self.weights, self.weights)
         self.lower = np.tril_indices(p, -1)
+        # where L's entries below its diagonal stand in matrices of p and of p + 1 columns, unrolled
+        self.within = self.lower[0] * p + self.lower[1]
+        self.places = self.lower[0] * (p + 1) + self.lower[1]
         ends = np.cumsum([0, p + 1, p, p, 1, 1, p, len(self.lower[0])])
         self.size = int(ends[-1])
         parts = [slice(int(a), int(b)) for a, b in pairwise(ends)]
@@ -128,15 +134,18 @@ class _Moments:
         )
 
     def moments(self, x: FloatArray) -> tuple[FloatArray, ...]:
-        """T and what it was made of, for each chain."""
+        """T and what it was made of, for each chain: Q, β, the means, D/√ν and β/h."""
         p, chains = self.p, len(x)
         mean = x[:, self.mean]
+        # D/√ν, by which the rows of L are multiplied, and β_j/h_j = τ√0.35/D_j
+        scales = np.exp(x[:, self.log_scale]) / self.root
+        rates = np.exp(x[:, self.log_rate] - x[:, self.log_scale]) * _ROOT_SHARE
         factor = np.zeros((chains, p + 1, p + 1))
-        each = np.arange(p)
-        factor[:, each, each] = np.exp(x[:, self.log_diagonal])
-        factor[:, self.lower[0], self.lower[1]] = x[:, self.below]
-        factor[:, :p] *= self._scales(x)[:, :, None]
-        beta = self._rates(x) * x[:, self.h]
+        entries = factor.reshape(chains, -1)
+        entries[:, : p * (p + 1) : p + 2] = np.exp(x[:, self.log_diagonal])
+        entries[:, self.places] = x[:, self.below]
+        factor[:, :p] *= scales[:, :, None]
+        beta = rates * x[:, self.h]
         factor[:, p, :p] = np.einsum("cj,cjk->ck", beta, factor[:, :p, :p])
         factor[:, p, p:] = np.exp(x[:, self.log_left])
         total = np.empty((chains, p + 2, p + 2))
@@ -144,26 +153,26 @@ class _Moments:
         total[:, 0, 1:] = total[:, 1:, 0] = mean
         total[:, 1:, 1:] = factor @ factor.transpose(0, 2, 1)
         total[:, 1:, 1:] += mean[:, :, None] * mean[:, None, :]
-        return total, factor, beta, mean
+        return total, factor, beta, mean, scales, rates
 
     def energy(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """−log density and its gradient, for each chain: T = QQᵀ + mean·meanᵀ, differentiated by
         the rules of the matrix product.
         """
-        p = self.p
-        total, factor, beta, mean = self.moments(x)
-        both = np.outer(self.weights, self.weights)
-        gap = total * both - self.seen
+        p, add = self.p, np.add.reduce
+        total, factor, beta, mean, scales, rates = self.moments(x)
+        gap = total * self.both - self.seen
         gap[:, 0, 0] = 0.0
         standard = (x[:, self.prior] - self.centre) / self.spread
-        squares = np.exp(2 * x[:, self.log_diagonal])
+        log_diagonal, below = x[:, self.log_diagonal], x[:, self.below]
+        squares = np.exp(2 * log_diagonal)
         value = (
-            self.precision / 2 * np.sum(gap**2, axis=(1, 2))
-            + np.sum(standard**2, axis=1) / 2
-            + np.sum(squares / 2 - self.degrees * x[:, self.log_diagonal], axis=1)
-            + np.sum(x[:, self.below] ** 2, axis=1) / 2
+            self.precision / 2 * add(gap**2, axis=(1, 2))
+            + add(standard**2, axis=1) / 2
+            + add(squares / 2 - self.degrees * log_diagonal, axis=1)
+            + add(below**2, axis=1) / 2
         )
-        push = self.precision * gap * both
+        push = self.precision * gap * self.both
         on_factor = 2 * push[:, 1:, 1:] @ factor
         features, of_target = factor[:, :p, :p], on_factor[:, p, :p]
         on_features = on_factor[:, :p, :p] + beta[:, :, None] * of_target[:, None, :]
@@ -173,24 +182,15 @@ class _Moments:
         slope[:, self.prior] = standard / self.spread
         slope[:, self.mean] += 2 * push[:, 0, 1:]
         slope[:, self.mean] += 2 * np.einsum("cjk,ck->cj", push[:, 1:, 1:], mean)
-        slope[:, self.log_scale] += on_logs.sum(axis=2) - on_beta * beta
-        slope[:, self.h] += on_beta * self._rates(x)
-        slope[:, self.log_rate] += np.sum(on_beta * beta, axis=1, keepdims=True)
+        slope[:, self.log_scale] += add(on_logs, axis=2) - on_beta * beta
+        slope[:, self.h] += on_beta * rates
+        slope[:, self.log_rate] += add(on_beta * beta, axis=1, keepdims=True)
         slope[:, self.log_left] += on_factor[:, p, p:] * factor[:, p, p:]
         slope[:, self.log_diagonal] = squares - self.degrees
-        slope[:, self.log_diagonal] += np.diagonal(on_logs, axis1=1, axis2=2)
-        on_lower = on_features * self._scales(x)[:, :, None]
-        slope[:, self.below] = x[:, self.below] + on_lower[:, self.lower[0], self.lower[1]]
+        slope[:, self.log_diagonal] += on_logs.reshape(len(x), -1)[:, :: p + 1]
+        on_lower = (on_features * scales[:, :, None]).reshape(len(x), -1)
+        slope[:, self.below] = below + on_lower[:, self.within]
         return value, slope
-
-    def _scales(self, x: FloatArray) -> FloatArray:
-        """D/√ν, by which the rows of L are multiplied."""
-        return np.asarray(np.exp(x[:, self.log_scale]) / np.sqrt(self.freedom))
-
-    def _rates(self, x: FloatArray) -> FloatArray:
-        """β_j/h_j = τ√0.35/D_j."""
-        logs = x[:, self.log_rate] - x[:, self.log_scale]
-        return np.asarray(np.exp(logs) * np.sqrt(_SHARE))
 
 
 def _sample(law: _Moments, start: FloatArray, generator: np.random.Generator) -> FloatArray:
