@@ -1,15 +1,21 @@
 """Later waves in the page: the map and its noise are Python's, and no map makes it more lenient."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from blurfit import Agreement, BlurfitError
+from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
 from blurfit.agreement.wave import Wave, kept_columns
+from blurfit.learning.waves import rounded
+from blurfit.model.moments import PublishedMoments
+from blurfit.model.waves import follows
 from blurfit.schema.schema import Schema
 from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap, Whitening
 from blurfit.theory.newton import LogisticNewton, PoissonNewton, logistic_sensitivity
@@ -196,7 +202,7 @@ def test_forged_waves_are_refused_by_both(run, agreements) -> None:
 @pytest.mark.statistical
 def test_noise_of_a_newton_wave_is_larger_on_its_slopes(run, agreements) -> None:
     """2,000 times the same record: mean and deviation of each number, 10⁻⁶ for a false alarm."""
-    agreement = replace(agreements["label 3"])
+    agreement = agreements["label 3"]
     record = records(agreement.schema, 1)[0]
     body = """
         const agreement = JSON.parse(given.agreement);
@@ -210,3 +216,86 @@ def test_noise_of_a_newton_wave_is_larger_on_its_slopes(run, agreements) -> None
     assert np.abs(found.mean(axis=0)).max() < 5.5 / math.sqrt(2000)
     assert np.abs(found.var(axis=0) - 1).max() < 5.5 * math.sqrt(2 / 2000)
     assert part.deviations[-1] == pytest.approx(4.96 * part.deviations[0])
+
+
+FOLLOWS = """
+    return Promise.all(given.map(async ({ plan: text, releases, agreement }) => {
+      try {
+        const wave = JSON.parse(agreement);
+        await verify.verify(wave, wave.fingerprint);
+        await plan.follows(JSON.parse(text), releases, wave);
+        return "follows";
+      } catch (error) { return error instanceof verify.NotCertified ? "refused" : error.stack; }
+    }));"""
+
+
+def given_to(chosen: Plan, before: Sequence[PublishedMoments], agreement: Agreement) -> dict:
+    texts = [one.to_json() for one in before]
+    return {"plan": chosen.to_json(), "releases": texts, "agreement": agreement.to_json()}
+
+
+def planned(task: str) -> tuple[Plan, tuple[PublishedMoments, ...]]:
+    chosen = plan(task, waves="auto" if task == "number" else 3, quorum=60_000)
+    return chosen, releases(chosen)
+
+
+@pytest.mark.parametrize("task", list(TARGETS))
+def test_the_page_computes_the_map_again_to_the_last_bit(run, task) -> None:
+    """Every number of every map, from the plan and the releases' own texts."""
+    chosen, found = planned(task)
+    body = """
+        const agreement = JSON.parse(given.agreement);
+        await verify.verify(agreement, agreement.fingerprint);
+        const chosen = JSON.parse(given.plan);
+        const taught = await plan.follows(chosen, given.releases, agreement);
+        const { kind, quorum } = chosen.waves[taught.length];
+        return learn.nextMap(taught.at(-1).belief, kind, quorum, given.mu);"""
+    for place in range(1, len(chosen)):
+        agreement = found[place].agreement
+        given = given_to(chosen, found[:place], agreement) | {"mu": chosen.mu}
+        assert run("verify plan learn", body, given) == agreement.wave.chart.to_dict()
+
+
+def test_a_wave_that_does_not_follow_is_refused(run) -> None:
+    """By the page as by `follows`: another map, release, order, quorum or promise."""
+    chosen, found = planned("label")
+    first, second, third = found
+    agreement = third.agreement
+    chart = agreement.wave.chart
+    white = chart.whitening
+    nudged = replace(white, mean=rounded(white.mean * (1 + 1e-6)))
+    hidden = replace(white, mean=white.mean * (1 + 2.0**-40))  # bits in which something is written
+    lesser = second.agreement.wave.chart
+    forged = [
+        chosen.agreement(agreement.wave.follows, replace(chart, whitening=nudged)),
+        chosen.agreement(agreement.wave.follows, replace(chart, whitening=hidden)),
+        chosen.agreement(agreement.wave.follows, replace(chart, constant=0.25)),
+        chosen.agreement(agreement.wave.follows[::-1], chart),
+        chosen.agreement(agreement.wave.follows, replace(lesser, radius=2.0)),
+        Agreement.propose_wave(
+            chosen.schema,
+            msgspec.structs.replace(chosen.terms, quorum=chosen.quorums[2] - 1),
+            agreement.wave,
+        ),
+        Agreement.propose_wave(
+            chosen.schema,
+            msgspec.structs.replace(chosen.terms, quorum=chosen.quorums[2], epsilon=2.0),
+            agreement.wave,
+        ),
+    ]
+    given = [given_to(chosen, (first, second), agreement)]
+    for one in forged:
+        with pytest.raises(BlurfitError):
+            follows(chosen, [first, second], one)
+        given.append(given_to(chosen, (first, second), one))
+    given += [
+        given_to(chosen, (first,), agreement),
+        given_to(chosen, (first, first), agreement),
+        given_to(chosen, (), agreement),
+        given_to(plan("label", waves=3, quorum=50_000), (first, second), agreement),
+    ]
+    changed = given_to(chosen, (first, second), agreement)
+    changed["releases"][1] = changed["releases"][1].replace('"count": ', '"count": 1')
+    given.append(changed)
+    verdicts = run("verify plan", FOLLOWS, given)
+    assert verdicts == ["follows"] + ["refused"] * (len(given) - 1)
