@@ -4,13 +4,13 @@ import re
 
 import numpy as np
 import pytest
+from blurfit.store.advance import advance, learn_model
 from playwright.sync_api import Page, expect
 
 from blurfit import Submission
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.perturb import perturb_table
 from blurfit.store import plans
-from blurfit.store.advance import advance
 
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
 ARRIVED = "Your blurred numbers have arrived"
@@ -128,3 +128,27 @@ def test_what_came_too_late_is_never_blurred_again(visit, service, begin, fill_i
     expect(page.get_by_text("Your wave closed before your numbers arrived.")).to_be_visible()
     second = service.store.read(plans.current, plan.fingerprint)
     assert service.count(second) == 0
+
+
+def test_the_collection_and_the_model_tell_of_the_waves(visit, service, begin) -> None:
+    plan, come = begin
+    come()
+    visitor = visit()
+    page = visitor.go(f"/collections/{plan.fingerprint}")
+    expect(page.get_by_text("Wave 2, collecting now")).to_be_visible()
+    come()
+    page = visitor.go(f"/collections/{plan.first().fingerprint}")
+    page.get_by_role("link", name="The wave that collects now").click()
+    expect(page.get_by_text("Wave 3, collecting now")).to_be_visible()
+    come()
+    learn_model(service.store, plan.fingerprint)
+    expect(page.get_by_role("link", name="See the model")).to_be_visible()
+    page.get_by_role("link", name="See the model").click()
+    first, second, third = plan.quorums
+    words = f"They were asked in 3 waves, of {first}, {second} and {third} people."
+    expect(page.get_by_text(words)).to_be_visible()
+    expect(page.get_by_role("link", name="Blurred sums of all waves")).to_be_visible()
+    page = visitor.go("/")
+    cards = page.get_by_role("article").filter(has_text=plan.schema.target.name)
+    expect(cards).to_have_count(1)  # the newest wave, for the plan
+    expect(cards).to_contain_text("Published, wave 3")

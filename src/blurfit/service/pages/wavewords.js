@@ -44,6 +44,12 @@ export function taughtInWords({ task, isLine, coefficients, mean, scale, countBo
   );
 }
 
+/** “In 3 waves, of 12, 18 and 30 people.” */
+export function wavesOfModel(waves) {
+  const counts = waves.map(({ count }) => number(count));
+  return `They were asked in ${waves.length} waves, of ${counts.slice(0, -1).join(", ")} and ${counts.at(-1)} people.`;
+}
+
 /** Why nobody is asked a second time. */
 export const ONCE = {
   title: "You have taken part already.",
@@ -69,4 +75,5 @@ export const LATE = {
     "blurred copies together would tell more about you than was promised. Thank you all the same.",
 };
 
+export const HELD = "The plan is held: this wave goes on collecting, and no wave is published for now.";
 export const ENDED = "All waves are over, and nothing more is collected.";

@@ -210,10 +210,16 @@ export function errorInWords(agreement) {
   );
 }
 
+/** What the noise of a later wave does, of which no single average tells. */
+const LATER_NOISE =
+  "In a later wave the noise is sized for how unusual an answer is, and for how far off the last model " +
+  "was, instead of for everything that could be answered. So it drowns far less of what is to be learned.";
+
 /** How blurred the averages over a quorum are, from which the model is made. */
 export function noiseInWords(agreement) {
   const { calibration, schema, weights } = agreement;
   const quorum = quorumOf(agreement);
+  if (calibration.mechanism === "moment" && weights === null) return LATER_NOISE;
   const people = `At the quorum of ${number(quorum)} people, the noise`;
   const more = "Twice the quorum halves it.";
   if (calibration.mechanism === "input") {
