@@ -1,10 +1,18 @@
 // /collections/{fingerprint}: how far it is, what was agreed, what may be expected.
 
-import { alarm, ask, definitions, fingerprintHere, h, place, progress, show } from "./page.js";
+import {
+  agreementAt,
+  alarm,
+  ask,
+  definitions,
+  fingerprintHere,
+  h,
+  place,
+  progress,
+  show,
+} from "./page.js";
 import { arrivalsPlot } from "./plots.js";
 import { verify } from "./verify.js";
-import { agreementAt, courseOf, waveList } from "./waves.js";
-import { HELD } from "./wavewords.js";
 import {
   agreementInWords,
   errorInWords,
@@ -21,6 +29,7 @@ const STATES = {
   published: "Published",
 };
 let fingerprint = fingerprintHere(); // of a collection, or of a plan
+let waves = null; // waves.js, where there is a plan
 
 start().catch((error) => {
   place("loading").hidden = true;
@@ -31,7 +40,8 @@ async function start() {
   const agreement = await agreementAt(fingerprint);
   if (agreement.wave?.plan === fingerprint) fingerprint = agreement.fingerprint;
   const mu = await verify(agreement, fingerprint);
-  const course = await courseOf(agreement);
+  if (agreement.wave) waves = await import("./waves.js");
+  const course = agreement.wave ? await waves.courseOf(agreement) : null;
   document.title = `Collection: ${targetInWords(agreement.schema)}`;
   place("title").textContent = `Learning about ${targetInWords(agreement.schema)}`;
   place("loading").hidden = true;
@@ -74,7 +84,7 @@ async function update(agreement, course) {
     course ? ask(`/plans/${agreement.wave.plan}`) : null,
   ]);
   if (course) {
-    const list = waveList(agreement, { ...course, status: plan });
+    const list = waves.waveList(agreement, { ...course, status: plan });
     show("waves", h("h2", {}, "Waves"), list, planAction(agreement, plan));
   }
   const { count, quorum, state, invited } = status;
@@ -100,10 +110,10 @@ async function update(agreement, course) {
 }
 
 /** From a wave that is over to the plan's model, or to the wave that collects. */
-function planAction({ fingerprint: own }, { waves, model, state, reason }) {
-  const now = waves.find((one) => one.state === "collecting")?.fingerprint;
+function planAction({ fingerprint: own }, { waves: all, model, state, reason }) {
+  const now = all.find((one) => one.state === "collecting")?.fingerprint;
   return [
-    state === "held" ? h("p", { class: "hint" }, HELD) : null,
+    state === "held" ? h("p", { class: "hint" }, waves.HELD) : null,
     state === "ended" && reason ? h("p", { class: "hint" }, reason) : null,
     h(
       "div",

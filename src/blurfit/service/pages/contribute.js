@@ -3,6 +3,7 @@
 import { beliefs } from "./beliefs.js";
 import { answers, field, goTo } from "./fields.js";
 import {
+  agreementAt,
   alarm,
   ask,
   definitions,
@@ -20,8 +21,6 @@ import { questionsOf } from "./schema.js";
 import { share } from "./shares.js";
 import { toBytes } from "./submission.js";
 import { verify } from "./verify.js";
-import { agreementAt, courseOf, waveAfter, waveList } from "./waves.js";
-import { ENDED, LATE, MOVED, ONCE } from "./wavewords.js";
 import {
   agreementInWords,
   countInWords,
@@ -40,7 +39,8 @@ import {
 const here = fingerprintHere(); // of an agreement, or of a plan
 let fingerprint = here; // of the agreement that is answered for
 let agreement;
-let course = null; // of a plan's wave
+let waves = null; // waves.js, where there is a plan
+let course = null;
 let mu;
 let blurred = null; // {key, bytes, sent, record}: drawn once for the same answers
 
@@ -58,7 +58,10 @@ async function start() {
   if (isPlan) fingerprint = found.fingerprint;
   const status = await ask(`/collections/${fingerprint}`);
   mu = await verify(found, fingerprint);
-  course = await courseOf(found);
+  if (found.wave) {
+    waves = await import("./waves.js");
+    course = await waves.courseOf(found);
+  }
   agreement = found;
   const { schema } = agreement;
   document.title = `Contribute: ${targetInWords(schema)}`;
@@ -73,13 +76,13 @@ async function start() {
   if (waiting) return waiting;
   const before = course && outbox.tookPart(agreement.wave.plan);
   if (before) {
-    const receipt = h("a", { class: "button", href: `/c/${before}` }, ONCE.receipt);
-    return say(ONCE.title, ONCE.text, receipt);
+    const receipt = h("a", { class: "button", href: `/c/${before}` }, waves.ONCE.receipt);
+    return say(waves.ONCE.title, waves.ONCE.text, receipt);
   }
   if (status.state !== "collecting" && course) {
-    const next = await waveAfter(agreement);
+    const next = await waves.waveAfter(agreement);
     if (next) return location.replace(`/c/${next}${location.hash}`);
-    return say(ENDED);
+    return say(waves.ENDED);
   }
   if (status.state !== "collecting") {
     show(
@@ -130,7 +133,7 @@ function checks(status) {
         `Its noise was computed again on this device: it keeps ε = ${number(epsilon)}, δ = ${number(delta)}.`,
       ),
     ),
-    course ? waveList(agreement, course) : null,
+    course ? waves.waveList(agreement, course) : null,
     progress(status.count, status.quorum, countInWords(status)),
   ];
 }
@@ -268,7 +271,7 @@ function invitation() {
 async function keepAndSend(buttons) {
   for (const button of buttons) button.disabled = true; // a second click finds nothing to do
   try {
-    if (course && (await waveAfter(agreement)) !== fingerprint) return await moveOn(blurred.record);
+    if (course && (await waves.waveAfter(agreement)) !== fingerprint) return await moveOn(blurred.record);
     const plan = agreement.wave?.plan ?? null;
     await outbox.keep(fingerprint, blurred.bytes, invitation(), await shares(), plan);
   } catch (error) {
@@ -285,11 +288,11 @@ async function keepAndSend(buttons) {
 /** The wave closed before anything left: blur the same answers for the one that collects now. */
 async function moveOn(record) {
   const found = await agreementAt(agreement.wave.plan);
-  [mu, course] = [await verify(found, found.fingerprint), await courseOf(found)];
+  [mu, course] = [await verify(found, found.fingerprint), await waves.courseOf(found)];
   [agreement, fingerprint, blurred] = [found, found.fingerprint, null];
   show("checks", ...checks(await ask(`/collections/${fingerprint}`)));
   show("agreement", definitions(agreementInWords(agreement, mu)));
-  say(MOVED.title, MOVED.text);
+  say(waves.MOVED.title, waves.MOVED.text);
   preview(record);
 }
 
@@ -325,7 +328,7 @@ function tell({ attempt, waiting, wait }) {
 }
 
 function refused({ problem }) {
-  if (problem.type?.endsWith("wave-closed")) return say(LATE.title, LATE.text);
+  if (problem.type?.endsWith("wave-closed")) return late();
   show(
     "outcome",
     h(
@@ -341,6 +344,12 @@ function refused({ problem }) {
       ),
     ),
   );
+}
+
+async function late() {
+  const { LATE } = await import("./wavewords.js"); // maybe before the agreement is there
+  say(LATE.title, LATE.text);
+  place("outcome").hidden = true;
 }
 
 async function tryAgain() {

@@ -18,7 +18,6 @@ import {
 import { qualityOf } from "./quality.js";
 import { isLabel } from "./schema.js";
 import { verify } from "./verify.js";
-import { wavesOfModel } from "./wavewords.js";
 import { number, probability, targetInWords, withError } from "./words.js";
 
 const fingerprint = fingerprintHere();
@@ -45,7 +44,9 @@ async function start() {
   place("title").textContent = `A model of ${targetInWords(schema)}`;
   place("lead").textContent =
     `Learned from ${number(model.count)} people, who blurred their answers before they sent them.` +
-    (model.waves?.length > 1 ? ` ${wavesOfModel(model.waves)}` : "");
+    (model.waves?.length > 1
+      ? ` ${(await import("./wavewords.js")).wavesOfModel(model.waves)}`
+      : "");
   place("loading").hidden = true;
   await check(model);
   show("effects", outputsOf(model).flatMap((output) => learned(model, output)));
