@@ -16,7 +16,8 @@ export const whichWave = ({ wave }, plan) => `Wave ${wave.number} of ${plan.wave
 export function checkedInWords({ wave }, plan) {
   if (wave.number === 1)
     return `${whichWave({ wave }, plan)}: it is the plan’s own, and nobody is asked twice.`;
-  const before = wave.number === 2 ? "wave 1" : `waves 1 to ${wave.number - 1}`;
+  const last = wave.number - 1;
+  const before = last === 1 ? "wave 1" : last === 2 ? "waves 1 and 2" : `waves 1 to ${last}`;
   return (
     `${whichWave({ wave }, plan)}. How your answers become numbers follows from what ${before} published: ` +
     "that was computed again on this device. The noise would keep the promise even if it did not."

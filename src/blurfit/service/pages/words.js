@@ -131,9 +131,16 @@ function publicRows({ public_rows: digest }) {
 }
 
 /** Blurred sums can be asked more than one question, and people should know which. */
-function releasesInWords({ schema, calibration }) {
+function releasesInWords({ schema, calibration, wave }) {
   if (calibration.model.releases !== "any") return "one model, once";
   const others = schema.targets.filter((name) => name !== schema.target.name);
+  if (wave !== null) {
+    const first = others.length ? ` From the first wave’s sums anyone may also predict ${others.join(", ")}.` : "";
+    return (
+      "the blurred sums of each wave, once, and models computed from them." +
+      `${first} Each person is in one wave, whose noise keeps the promise for all of it together.`
+    );
+  }
   const more = others.length
     ? ` From the same sums anyone may also predict ${others.join(", ")} by the other answers.`
     : "";
@@ -183,7 +190,10 @@ export function certifiedRisk({ calibration, objective }) {
  * square larger by √(2r) at most, in units of half the target's range.
  */
 export function errorInWords(agreement) {
-  const { schema, objective } = agreement;
+  const { schema, objective, wave } = agreement;
+  if (wave !== null) {
+    return "The model is made from all waves together, and published with standard errors where they are known.";
+  }
   if (objective === null) {
     return (
       "Standard errors, intervals and the share of the spread that the model explains are published " +
