@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ServiceError,
         StorageError,
         UnknownCollectionError,
+        WaveClosedError,
     )
     from blurfit.messages.submissions import Submission, Submissions
     from blurfit.model.learner import learn
@@ -77,6 +78,7 @@ __all__ = [
     "Submissions",
     "Terms",
     "UnknownCollectionError",
+    "WaveClosedError",
     "calibrate",
     "calibrate_moment",
     "guarantee",
@@ -110,6 +112,7 @@ _HOMES = {
         "ServiceError",
         "StorageError",
         "UnknownCollectionError",
+        "WaveClosedError",
     ),
     "blurfit.model.published": ("PublishedModel",),
     "blurfit.theory.input_calibration": ("InputCalibration",),
