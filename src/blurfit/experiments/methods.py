@@ -66,7 +66,7 @@ def agreement(
     """The contract of input or moment perturbation with an estimator's own defaults."""
     schema = population.label_schema if label else population.schema
     given: dict[str, Any] = {"epsilon": promise.epsilon, "delta": promise.delta, "quorum": n}
-    if line != MOMENT:
+    if line not in (MOMENT, WAVES):
         facts = PublicFacts(schema.dimension, n, promise.epsilon, promise.delta, label=label)
         given |= {"mechanism": "input", "weight_bound": facts.ball()}
         given |= {"rule": "published"} if line == PUBLISHED_INPUT else {"split": DEFAULT_SPLIT}

@@ -125,17 +125,21 @@ class Comparison:
     epsilons: tuple[float, ...]
     most_trials: int
     from_rows: bool
+    most_large_trials: int = 10  # at n of 2¹⁷, where a rival takes hundreds of whole gradients
 
     def cells(self, population: Population, trials: int) -> list[str]:
         """problem:ε:n:trials; a population with a label alone has no linear problem."""
         problems = ("logistic",) if population.schema.is_label else ("linear", "logistic")
         return [
-            f"{problem}:{epsilon}:{n}:{min(trials, self.most_trials)}"
+            f"{problem}:{epsilon}:{n}:{min(trials, self._most(n))}"
             for problem in problems
             for epsilon in self.epsilons
             for n in self.quorums
             if n <= 0.75 * len(population)
         ]
+
+    def _most(self, n: int) -> int:
+        return self.most_trials if n < 2**17 else self.most_large_trials
 
     def compute(
         self,
@@ -204,5 +208,6 @@ UTILITY = Comparison(
     (0.1, 1.0),
     most_trials=100,
     from_rows=False,
+    most_large_trials=40,
 )
 assert {CONSTANT, INPUT, MOMENT, WAVES} < set(LINES)
