@@ -178,9 +178,7 @@ class _Moments:
         found[:, self.log_left] += push[:, p, p : p + 1] * factor[:, p, p : p + 1]
         on_lower = on_features * scales[:, :, None]
         each = np.arange(p)
-        found[:, self.log_diagonal] = (
-            diagonal * (diagonal + on_lower[:, each, each]) - self.degrees
-        )
+        found[:, self.log_diagonal] = diagonal * (diagonal + on_lower[:, each, each]) - self.degrees
         found[:, self.below] += on_lower[:, self.lower[0], self.lower[1]]
         return np.asarray(found)
 
