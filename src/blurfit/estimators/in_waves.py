@@ -29,6 +29,7 @@ from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import AnyArray, FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.base import Signal
+from blurfit.estimators.one_pass import encoded
 from blurfit.learning.sums import Totals
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.waves import Course
@@ -123,7 +124,7 @@ def later_totals(agreement: Agreement, values: AnyArray, signal: Signal) -> Tota
     def sums_of(start: int) -> FloatArray:
         rows = slice(start, start + ROWS_AT_ONCE)
         part = Signal(signal.target, signal.answers[rows])
-        columns = [_encoded(values[rows, at], one) for at, one in enumerate(schema.features)]
+        columns = [encoded(values[rows, at], one) for at, one in enumerate(schema.features)]
         v = np.column_stack(columns)[:, list(form.kept)]
         return _sums(form, v, part.encoded[:, 0])
 
@@ -144,10 +145,3 @@ def _sums(form: WaveForm, v: FloatArray, target: FloatArray) -> FloatArray:
         target = (target + 1) / 2 * chart.loss.count_bound
     matrix, linear = chart.sums(v, target)
     return np.concatenate([matrix[np.triu_indices(len(matrix))], linear])
-
-
-def _encoded(column: AnyArray, feature: Any) -> FloatArray:
-    """A column of a table as `read_rows` makes it: of a categorical, the places of levels."""
-    if isinstance(feature, Categorical):
-        return np.eye(len(feature.levels))[column.astype(np.intp)]
-    return np.asarray(feature.scale(column))[:, None]

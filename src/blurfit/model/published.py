@@ -24,6 +24,7 @@ from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
 from blurfit.model.wave_share import WaveShare
+from blurfit.schema.columns import affines
 from blurfit.schema.joint import Question, Units, columns_of, question, units, values
 from blurfit.schema.schema import Categorical, Coefficients, Numeric
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
@@ -237,14 +238,13 @@ class PublishedModel:
         v = np.atleast_2d(values(schema, records, self.features))
         names = self.units_of(self.outputs[0]).names[1:]
         affine = {
-            column: (2.0, -1.0) if not hasattr(one, "affine") else one.affine
+            column: pair
             for one in (question(schema, name) for name in self.features)
-            for column in columns_of(one)
+            for column, pair in zip(columns_of(one), affines(one), strict=True)
         }
-        parts = [
-            (v[:, self.columns.index(name)] - affine[name][1]) / affine[name][0] for name in names
-        ]
-        return np.column_stack(parts)
+        where = [self.columns.index(name) for name in names]
+        slope, constant = np.array([affine[name] for name in names]).T
+        return np.asarray((v[:, where] - constant) / slope)
 
     # ---- predictions
 
