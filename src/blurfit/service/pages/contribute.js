@@ -20,6 +20,8 @@ import { questionsOf } from "./schema.js";
 import { share } from "./shares.js";
 import { toBytes } from "./submission.js";
 import { verify } from "./verify.js";
+import { agreementAt, courseOf, waveAfter, waveList } from "./waves.js";
+import { ENDED, LATE, MOVED, ONCE } from "./wavewords.js";
 import {
   agreementInWords,
   countInWords,
@@ -35,8 +37,10 @@ import {
   targetInWords,
 } from "./words.js";
 
-const fingerprint = fingerprintHere();
+const here = fingerprintHere(); // of an agreement, or of a plan
+let fingerprint = here; // of the agreement that is answered for
 let agreement;
+let course = null; // of a plan's wave
 let mu;
 let blurred = null; // {key, bytes, sent, record}: drawn once for the same answers
 
@@ -46,13 +50,15 @@ start().catch((error) => {
 });
 
 async function start() {
+  fingerprint = outbox.tookPart(here) ?? here;
   // what was blurred before goes out whatever else can be had
   const waiting = outbox.kept(fingerprint) ? resume() : null;
-  const [found, status] = await Promise.all([
-    ask(`/collections/${fingerprint}/agreement`),
-    ask(`/collections/${fingerprint}`),
-  ]);
+  const found = await agreementAt(fingerprint);
+  const isPlan = found.wave?.plan === fingerprint;
+  if (isPlan) fingerprint = found.fingerprint;
+  const status = await ask(`/collections/${fingerprint}`);
   mu = await verify(found, fingerprint);
+  course = await courseOf(found);
   agreement = found;
   const { schema } = agreement;
   document.title = `Contribute: ${targetInWords(schema)}`;
@@ -65,6 +71,16 @@ async function start() {
   show("agreement", definitions(agreementInWords(agreement, mu)));
   place("terms").hidden = false;
   if (waiting) return waiting;
+  const before = course && outbox.tookPart(agreement.wave.plan);
+  if (before) {
+    const receipt = h("a", { class: "button", href: `/c/${before}` }, ONCE.receipt);
+    return say(ONCE.title, ONCE.text, receipt);
+  }
+  if (status.state !== "collecting" && course) {
+    const next = await waveAfter(agreement);
+    if (next) return location.replace(`/c/${next}${location.hash}`);
+    return say(ENDED);
+  }
   if (status.state !== "collecting") {
     show(
       "message",
@@ -92,6 +108,10 @@ async function start() {
   form();
 }
 
+function say(title, text = "", ...further) {
+  show("message", h("div", { class: "note" }, h("strong", {}, title), h("p", {}, text), further));
+}
+
 function closedWords({ state }) {
   if (state !== "published") return h("p", {}, "Nothing more is accepted.");
   return h("p", {}, "Its ", h("a", { href: `/m/${fingerprint}` }, "model has been published"), ".");
@@ -110,6 +130,7 @@ function checks(status) {
         `Its noise was computed again on this device: it keeps ε = ${number(epsilon)}, δ = ${number(delta)}.`,
       ),
     ),
+    course ? waveList(agreement, course) : null,
     progress(status.count, status.quorum, countInWords(status)),
   ];
 }
@@ -247,7 +268,9 @@ function invitation() {
 async function keepAndSend(buttons) {
   for (const button of buttons) button.disabled = true; // a second click finds nothing to do
   try {
-    await outbox.keep(fingerprint, blurred.bytes, invitation(), await shares());
+    if (course && (await waveAfter(agreement)) !== fingerprint) return await moveOn(blurred.record);
+    const plan = agreement.wave?.plan ?? null;
+    await outbox.keep(fingerprint, blurred.bytes, invitation(), await shares(), plan);
   } catch (error) {
     for (const button of buttons) button.disabled = false;
     show("message", alarm("Nothing was sent", error.message));
@@ -257,6 +280,17 @@ async function keepAndSend(buttons) {
   place("answers").replaceChildren();
   place("preview").replaceChildren();
   await resume();
+}
+
+/** The wave closed before anything left: blur the same answers for the one that collects now. */
+async function moveOn(record) {
+  const found = await agreementAt(agreement.wave.plan);
+  [mu, course] = [await verify(found, found.fingerprint), await courseOf(found)];
+  [agreement, fingerprint, blurred] = [found, found.fingerprint, null];
+  show("checks", ...checks(await ask(`/collections/${fingerprint}`)));
+  show("agreement", definitions(agreementInWords(agreement, mu)));
+  say(MOVED.title, MOVED.text);
+  preview(record);
 }
 
 /** What each of two databases gets, and where it is; nothing if there is one. */
@@ -291,6 +325,7 @@ function tell({ attempt, waiting, wait }) {
 }
 
 function refused({ problem }) {
+  if (problem.type?.endsWith("wave-closed")) return say(LATE.title, LATE.text);
   show(
     "outcome",
     h(

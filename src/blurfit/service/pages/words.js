@@ -2,8 +2,8 @@
 // `blurfit.agreement.promises` and the statement of a model.
 
 import { logDelta } from "./gaussian.js";
+import { widthOf } from "./forms.js";
 import { LATTICE_SHARE } from "./grid.js";
-import { widthOf } from "./joint.js";
 import { INTERCEPT, isLabel } from "./schema.js";
 
 const YARDSTICK = Math.log(1e-6);
