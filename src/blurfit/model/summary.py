@@ -12,6 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from blurfit.learning.inference import Estimate
+from blurfit.schema.titles import title_of, titles
 
 if TYPE_CHECKING:
     from blurfit.model.published import PublishedModel
@@ -69,7 +70,7 @@ class Summary:
         if model.caveat:
             notes.append(f"Caution: {model.caveat}")
         return cls(
-            title=f"{model.target} ~ {' + '.join(model.features)}",
+            title=_title(model),
             sections=tuple(_section(model, output, confidence) for output in model.outputs),
             facts=facts,
             notes=tuple(notes),
@@ -123,18 +124,30 @@ class Summary:
         return self.to_html()
 
 
+def _title(model: "PublishedModel") -> str:
+    """The formula, by the names that fit it; with the survey's title, where it has one."""
+    formula = f"{model.target} ~ {' + '.join(model.features)}"
+    title = model.agreement.schema.about.title
+    return formula if title is None else f"{title}: {formula}"
+
+
 def _section(model: "PublishedModel", output: str, confidence: float) -> Section:
-    title = f"{model.target} = {output}" if len(model.outputs) > 1 else ""
+    title, called = "", titles(model.agreement.schema)
+    if len(model.outputs) > 1:
+        title = f"{title_of(model.aim)} = {model.aim.wording.label(output)}"
     found = model.coefficients_of(output)
     predicting = {"(intercept)": found.intercept, **found.effects}
     if not model.inference:
-        plain = tuple((name, number(value)) for name, value in predicting.items())
+        plain = tuple((called.get(name, name), number(value)) for name, value in predicting.items())
         return Section(title, ("", "for prediction"), plain, ())
     inference = model.inference[model.outputs.index(output)]
     level = f"{100 * confidence:g} %"
     head = ("", "coefficient", "std. error", "of it privacy", f"{level} interval", "p")
     rows = tuple(
-        (*_cells(one), number(predicting[one.name], one.standard_error))
+        (
+            *_cells(one, called.get(one.name, one.name)),
+            number(predicting[one.name], one.standard_error),
+        )
         for one in inference.estimates(confidence)
     )
     facts: list[tuple[str, str]] = []
@@ -146,10 +159,10 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
     return Section(title, (*head, "for prediction"), rows, tuple(facts))
 
 
-def _cells(one: Estimate) -> tuple[str, ...]:
+def _cells(one: Estimate, name: str) -> tuple[str, ...]:
     error = one.standard_error
     return (
-        one.name,
+        name,
         number(one.value, error),
         number(error),
         number(one.privacy_error),
