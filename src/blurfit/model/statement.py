@@ -6,7 +6,6 @@ from it.
 """
 
 import math
-import re
 from typing import Any
 
 import yaml
@@ -22,6 +21,7 @@ from blurfit.agreement.promises import (
     relation_in_words,
     together_in_words,
 )
+from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.schema.joint import questions
@@ -162,8 +162,8 @@ def _name(model: Published) -> str:
 def _subject(model: Published) -> str:
     """What is published, with its names as Markdown takes them."""
     if isinstance(model, PublishedModel):
-        return f"A {'classifier' if model.is_label else 'model'} of **{_plain(model.target)}**"
-    names = (_plain(one.name) for one in questions(model.agreement.schema))
+        return f"A {'classifier' if model.is_label else 'model'} of **{plain(model.target)}**"
+    names = (plain(one.name) for one in questions(model.agreement.schema))
     return f"Blurred sums of all products of two of **{', '.join(names)}**"
 
 
@@ -173,8 +173,8 @@ def _columns(model: Published) -> str:
     if agreement.weights is None:
         return ""
     weights = agreement.weights.to_dict(agreement.schema)
-    listed = ", ".join(f"{_plain(name)} {weight:.4g}" for name, weight in weights.items())
-    targets = ", ".join(_plain(name) for name in agreement.schema.targets)
+    listed = ", ".join(f"{plain(name)} {weight:.4g}" for name, weight in weights.items())
+    targets = ", ".join(plain(name) for name in agreement.schema.targets)
     return f"| public weights | {listed} |\n| may be predicted | {targets} |\n"
 
 
@@ -206,7 +206,7 @@ def _databases(model: Published) -> str:
     """What is promised against whoever collected."""
     agreement, local = model.agreement, model.local
     if agreement.databases:
-        first, second = names = [_plain(one.name) for one in agreement.databases]
+        first, second = names = [plain(one.name) for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
         return (
             f"**Either of the two databases alone.** {either_in_words(names, *promise)}\n\n"
@@ -306,11 +306,6 @@ def _releases(promise: ModelGuarantee) -> str:
         "From the one final collection may be published: the blurred sums (the moments), and any "
         "number of models that are made from them, by anyone."
     )
-
-
-def _plain(name: str) -> str:
-    """A name that somebody chose, as one line in which Markdown finds nothing to interpret."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(name.split()))
 
 
 def _release_assumption(model: Published) -> str:
