@@ -118,7 +118,7 @@ def statement(file: Path, kind: str, as_json: bool) -> None:
 
 def _published(file: Path) -> "Published":
     """The model, or the moments, in a file."""
-    from blurfit.model import moments
+    from blurfit.model.moments import PublishedMoments
     from blurfit.model.published import PublishedModel
 
     text = file.read_bytes()
@@ -126,8 +126,8 @@ def _published(file: Path) -> "Published":
         kind = json.loads(text).get("format")
     except (ValueError, AttributeError):
         kind = None
-    if kind == moments.FORMAT:
-        return moments.PublishedMoments.from_json(text)
+    if kind == PublishedMoments.FORMAT:
+        return PublishedMoments.from_json(text)
     return PublishedModel.from_json(text)
 
 

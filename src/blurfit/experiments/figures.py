@@ -17,13 +17,18 @@ from blurfit.experiments.methods import (
     CONSTANT,
     FROM_MINIMISERS,
     FROM_SUMS,
+    LINES,
+    MOMENT,
     TUNED,
+    WAVES,
     Promise,
     agreement,
     constant,
     from_sums,
+    in_waves,
     minimised,
     perturbed,
+    plan,
     squared_risk,
 )
 from blurfit.experiments.trials import Row
@@ -72,7 +77,7 @@ class PaperFigure:
         n, first, last = map(int, cell.split(":"))
         rows = []
         for trial in range(first, last):
-            asked: list[tuple[str, float | None]] = [(line, None) for line in (CONSTANT, *TUNED)]
+            asked: list[tuple[str, float | None]] = [(line, None) for line in LINES]
             asked += [(line, ridges[line]) for line in TUNED]
             values = self.scores(population, population.window(n, trial), asked, trial)
             rows += [
@@ -93,6 +98,13 @@ class PaperFigure:
         risk = population.training_risk(window) if self.label else squared_risk(sums)
         problems, weights = {}, np.zeros((len(asked), len(sums.moment)))
         for k, (line, ridge) in enumerate(asked):
+            if line == WAVES:
+                chosen = plan(population, self.promise, window.count, label=self.label)
+                if len(chosen) > 1:
+                    generator = self._generator(population, window, trial, line)
+                    weights[k] = in_waves(chosen, population, window, generator, label=self.label)
+                    continue
+                line = MOMENT  # one wave is moment itself, with its own noise
             generator = self._generator(population, window, trial, line)
             if line == CONSTANT:
                 weights[k] = constant(population, sums, label=self.label)

@@ -131,7 +131,7 @@ def units(
     """
     chosen = dict(references or {})
     aim = question(schema, target)
-    slope, constant = (1.0, 0.0) if log_odds else _affine(aim)
+    slope, constant = (1.0, 0.0) if log_odds else affine_of(aim)
     if isinstance(aim, Categorical) and level not in aim.levels:
         raise InvalidValueError(f"Expected level={level!r} to be one of {listed(aim.levels)}.")
     names, rows, moved = ["(intercept)"], [], []
@@ -139,7 +139,7 @@ def units(
     for name in features:
         one = question(schema, name)
         width = len(columns_of(one))
-        a, b = _affine(one)
+        a, b = affine_of(one)
         if isinstance(one, Categorical):
             reference = chosen.pop(name, one.levels[0])
             if reference not in one.levels:
@@ -174,6 +174,6 @@ def units(
     return Units(tuple(names), matrix / slope, offset, slope)
 
 
-def _affine(one: Question) -> tuple[float, float]:
+def affine_of(one: Question) -> tuple[float, float]:
     """a and b of v = a·x + b; a label's x is 0 or 1, a level's too."""
     return (2.0, -1.0) if isinstance(one, Label) else one.affine
