@@ -1,4 +1,4 @@
-"""An agreement's promise as a picture: how well anyone could tell one record from another.
+"""An agreement for a notebook: a table of its promises, and a picture of them.
 
 Somebody who knows everything but one answer tests two hypotheses about it. With a chance of α to be
 wrong where the first is true, they are right where the second is with at most
@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtr, ndtri  # type: ignore[import-untyped]
 
+from blurfit.agreement.promises import at_most
 from blurfit.arrays import FloatArray
+from blurfit.notebook import html_table
 from blurfit.optional import optional
+from blurfit.schema.joint import questions
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -38,6 +41,26 @@ def submission_power(alpha: FloatArray, mu: float) -> FloatArray:
     return found
 
 
+def as_html(agreement: "Agreement") -> str:
+    """What is asked, sent and promised, as a table for a notebook."""
+    local, model = agreement.calibration.local, agreement.calibration.model
+    proved = "" if model.proved else " (NOT proved)"
+    rows = [
+        ("asked", ", ".join(one.name for one in questions(agreement.schema))),
+        ("sent", f"{agreement.width:,} blurred numbers a person, once ({agreement.mechanism})"),
+        ("what is published", f"ε = {agreement.epsilon:g}, δ = {agreement.delta:g}{proved}"),
+        ("needs", f"{agreement.quorum:,} honest contributors"),
+        (_seen(agreement), f"μ ≤ {at_most(local.mu)}, ε ≤ {at_most(local.epsilon)}"),
+        ("fingerprint", agreement.fingerprint),
+    ]
+    return html_table(["agreement", ""], rows)
+
+
+def _seen(agreement: "Agreement") -> str:
+    """Who sees a whole submission."""
+    return "one submission" if agreement.trust == "one" else "both databases together"
+
+
 def plot(agreement: "Agreement", ax: Any = None) -> Any:
     """Draw both curves into `ax`, or into a figure of its own; the axes are returned."""
     if ax is None:
@@ -45,7 +68,7 @@ def plot(agreement: "Agreement", ax: Any = None) -> Any:
     alpha = np.linspace(0, 1, 501)
     local, proved = agreement.calibration.local, agreement.calibration.model.proved
     readers = readers_power(alpha, agreement.epsilon, agreement.delta)
-    seen = "one submission" if agreement.trust == "one" else "both databases together"
+    seen = _seen(agreement)
     ax.plot(alpha, alpha, color="grey", linestyle=":", label="guessing")
     ax.plot(alpha, submission_power(alpha, local.mu), label=f"{seen}, μ ≤ {local.mu:.3g}")
     label = f"what is published, ε = {agreement.epsilon:g}, δ = {agreement.delta:g}"

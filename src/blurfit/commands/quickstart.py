@@ -21,7 +21,9 @@ import click
     show_default=True,
     help="How long that takes.",
 )
-@click.option("--browser/--no-browser", default=True, help="Whether to open the pages in a browser.")
+@click.option(
+    "--browser/--no-browser", default=True, help="Whether to open the pages in a browser."
+)
 def quickstart(people: int, seconds: float, browser: bool) -> None:
     """Start a running example on this machine: watch it fill, take part, read the model.
 

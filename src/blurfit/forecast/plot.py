@@ -14,7 +14,9 @@ def plot(found: Forecast) -> Any:
     lines = found.lines()
     mechanisms = list(dict.fromkeys(mechanism for mechanism, _, _ in lines))
     size = (6 * len(mechanisms), 4.5)
-    figure, axes = plt.subplots(1, len(mechanisms), figsize=size, sharey=True, squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(
+        1, len(mechanisms), figsize=size, sharey=True, squeeze=False, layout="constrained"
+    )
     for (mechanism, epsilon, local), outlooks in lines.items():
         axis = axes[0, mechanisms.index(mechanism)]
         known = [one for one in outlooks if math.isfinite(one.error)]

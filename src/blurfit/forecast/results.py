@@ -118,7 +118,9 @@ class Forecast:
             ]
             for one in self.outlooks
         ]
-        title = f"{self.population}; without privacy {self.best:,.4g}, constant {self.constant:,.4g}"
+        title = (
+            f"{self.population}; without privacy {self.best:,.4g}, constant {self.constant:,.4g}"
+        )
         return html_table(head, rows, title)
 
     def to_dict(self) -> dict[str, Any]:

@@ -87,4 +87,3 @@ def _feature(model: PublishedModel, name: str) -> str:
     else:
         takes = "yes or no (1 or 0)"
     return f"| {plain(name)} | {takes} |"
-

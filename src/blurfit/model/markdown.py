@@ -5,6 +5,7 @@ import re
 # All of ASCII's punctuation, but for what stands in numbers; a point in a word could make a link.
 _MARKS = re.compile(r"[!-+/:-@\[-`{-~]|(?<=[^\W\d])\.")
 
+
 def plain(text: str) -> str:
     r"""Text as one line in which Markdown finds nothing to interpret.
 
