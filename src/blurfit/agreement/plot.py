@@ -3,8 +3,10 @@
 Somebody who knows everything but one answer tests two hypotheses about it. With a chance of α to be
 wrong where the first is true, they are right where the second is with at most
 
-    readers of what is published    min(1, e^ε·α + δ, 1 − e^{−ε}(1 − δ − α))   (Kairouz, Oh, Viswanath 2015)
-    whoever sees one submission     Φ(Φ⁻¹(α) + μ)                              (Dong, Roth, Su 2022).
+    readers of what is published    min(1, e^ε·α + δ, 1 − e^{−ε}(1 − δ − α))
+    whoever sees one submission     Φ(Φ⁻¹(α) + μ)
+
+(Kairouz, Oh, Viswanath 2015; Dong, Roth, Su 2022).
 
 The diagonal is guessing. The nearer a curve is to it, the less can be told.
 """

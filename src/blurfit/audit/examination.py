@@ -71,7 +71,7 @@ class Finding:
 
 
 class Findings(list[Finding]):
-    """What several attacks found: a list that a notebook shows as a table, and that can be drawn."""
+    """What several attacks found: a list that a notebook shows as a table."""
 
     def plot(self, ax: Any = None) -> Any:
         """Audited over promised ε, a bar for each attack; the axes are returned."""

@@ -74,8 +74,8 @@ def predict(
     type=click.Choice(["markdown", "html", "yaml", "card"]),
     default="markdown",
     show_default=True,
-    help="Markdown is rendered on a terminal; yaml is for OpenDP's registry of deployments, card for "
-    "a model hub.",
+    help="Markdown is rendered on a terminal; yaml is for OpenDP's registry of deployments, card "
+    "for a model hub.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON for scripts.")
 def statement(file: Path, kind: str, as_json: bool) -> None:

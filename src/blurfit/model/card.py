@@ -30,8 +30,8 @@ def as_card(model: PublishedModel) -> str:
 
 # {plain(model.target)} by {plain(", ".join(model.features))}
 
-A {"linear" if model.link == "linear" else model.link} model of **{plain(model.target)}**, learned by
-{model.software} from {model.count:,} people who blurred their own records. Nobody collected the records.
+A {model.link} model of **{plain(model.target)}**, learned by {model.software} from
+{model.count:,} people who blurred their own records. Nobody collected the records.
 
 ## Use
 
@@ -46,8 +46,8 @@ model.predict(records)  # a table or a DataFrame with the columns below
 | --- | --- |
 {features}
 
-The model describes the people who took part. Whether they are like those that you ask about is not known to it, and
-what causes what it does not say.
+The model describes the people who took part. It does not know whether they are like those that you
+ask about, and it does not say what causes what.
 
 ## What it found
 
@@ -55,8 +55,8 @@ what causes what it does not say.
 {statement}
 ## Not known here
 
-Who was asked and who answered, what the model is meant for, and how well it predicts on people who took no part:
-whoever publishes it should add them.
+Who was asked and who answered, what the model is meant for, and how well it predicts on people who
+took no part: whoever publishes it should add them.
 """
 
 
