@@ -32,7 +32,7 @@ from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import COLLECTIONS, ONE_COLLECTION, ONE_PLAN, PLANS
 from blurfit.service import website
 from blurfit.service.administration import Administration
-from blurfit.service.advancing import Advancing
+from blurfit.service.advancing import LOOK_EVERY, Advancing
 from blurfit.service.answers import Refusals, with_headers
 from blurfit.service.bodies import IN_FLIGHT, Budget
 from blurfit.service.collector import LINGER, Collector
@@ -69,6 +69,7 @@ class Service:
     store: Store
     limits: Limits = field(default_factory=Limits)
     linger: float = LINGER
+    look_every: float = LOOK_EVERY
     peer_token: str | None = field(default=None, repr=False)
     peer_options: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -76,7 +77,7 @@ class Service:
         metrics = Metrics()
         self._limiter = Limiter(self.limits.requests_per_second, self.limits.burst)
         self._collector = Collector(self.store, self.linger)
-        self._advancing = Advancing(self.store, self._collector)
+        self._advancing = Advancing(self.store, self._collector, self.look_every)
         self._refusals = Refusals(metrics)
         self._submissions = SubmissionPath(
             self.store,
