@@ -115,8 +115,8 @@ class Population:
 
     @classmethod
     def load(cls, data: Path | None, *, rows: int | None = None, seed: int = 0) -> "Population":
-        """ACS where its file is (in `data`, or in BLURFIT_DATA), Adult or an IPUMS extract if `data`
-        is that file, and the generated population where there is none.
+        """ACS where its file is (in `data`, or in BLURFIT_DATA), Adult or an IPUMS extract if
+        `data` is that file, and the generated population where there is none.
         """
         if data is not None and data.is_file() and data.name == adult.FILENAME:
             return cls.of(load_adult(data), seed)
