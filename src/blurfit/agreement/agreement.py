@@ -120,6 +120,17 @@ class Agreement(Fingerprinted):
             f"delta={self.delta:g}, quorum={self.quorum:,}>"
         )
 
+    def _repr_html_(self) -> str:
+        from blurfit.agreement.plot import as_html
+
+        return as_html(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """How well one answer could be told from another: see `blurfit.agreement.plot`."""
+        from blurfit.agreement.plot import plot
+
+        return plot(self, ax)
+
     @property
     def mechanism(self) -> Mechanism:
         """What is blurred: "moment" (products of all columns) or "input" (q and p)."""

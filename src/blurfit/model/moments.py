@@ -72,6 +72,17 @@ class PublishedMoments(PublishedFile):
         names = ", ".join(one.name for one in questions(self.agreement.schema))
         return f"<PublishedMoments of {names}; count={self.count:,}>"
 
+    def _repr_html_(self) -> str:
+        promise = self.guarantee
+        head = f"{self.count:,} people, ε = {promise.epsilon:g}, δ = {promise.delta:g}"
+        return f"<p>{head}</p>{self.correlations()._repr_html_()}"
+
+    def plot(self, ax: Any = None) -> Any:
+        """The correlations of all columns, by matplotlib: see `blurfit.model.plot`."""
+        from blurfit.model.plot import plot_moments
+
+        return plot_moments(self, ax)
+
     @property
     def mark(self) -> str:
         """SHA-256 of the release's own text: what a later wave says that it follows."""

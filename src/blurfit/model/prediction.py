@@ -15,8 +15,8 @@ import numpy as np
 
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError
-from blurfit.schema.columns import Categorical, Numeric
-from blurfit.schema.joint import Question, affine_of, columns_of, question, values
+from blurfit.schema.columns import Categorical, Numeric, affines
+from blurfit.schema.joint import Question, columns_of, question, values
 from blurfit.schema.schema import Schema
 
 Link = Literal["linear", "logistic", "log"]
@@ -64,9 +64,9 @@ def in_own_units(
     """The encoded columns called `names`, back in the user's units, (n, k): levels as 0 and 1."""
     v = np.atleast_2d(values(schema, records, tuple(features)))
     affine = {
-        column: affine_of(one)
+        column: pair
         for one in (question(schema, name) for name in features)
-        for column in columns_of(one)
+        for column, pair in zip(columns_of(one), affines(one), strict=True)
     }
     places = list(affine)
     parts = [(v[:, places.index(name)] - affine[name][1]) / affine[name][0] for name in names]

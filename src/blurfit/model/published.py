@@ -27,6 +27,7 @@ from blurfit.validate import inside_unit_interval, one_of
 from blurfit.version import software
 
 if TYPE_CHECKING:
+    from blurfit.model.results import Results
     from blurfit.model.summary import Summary
 
 
@@ -209,6 +210,19 @@ class PublishedModel(PublishedFile):
         from blurfit.model.summary import Summary
 
         return Summary.of(self, confidence)
+
+    def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
+        """The coefficients with their intervals, by matplotlib: see `blurfit.model.plot`."""
+        from blurfit.model.plot import plot_model
+
+        return plot_model(self, ax, output=output, confidence=confidence)
+
+    def results(self, output: str | None = None) -> "Results":
+        """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
+        from blurfit.model.results import Results
+
+        self._inference(output)  # refused where there are no standard errors
+        return Results(self, self.outputs[0] if output is None else output)
 
     def _inference(self, output: str | None) -> Inference:
         if not self.inference:
