@@ -130,9 +130,9 @@ const PREVIEW = "preview";
 function begin() {
   const warning = again(agreement);
   if (warning) show("message", warning);
-  ({ typed, blurred } = drafts.load(fingerprint));
-  const columns = questionsOf(agreement.schema);
-  form = survey(columns, typed, {
+  const draft = drafts.load(fingerprint);
+  ({ typed, blurred } = draft);
+  form = survey(questionsOf(agreement.schema), draft, {
     finish: (record) => {
       blur(record);
       turn(PREVIEW);

@@ -2,8 +2,8 @@
 // Nothing that was typed is changed without a word: a number outside its bounds is asked about, and
 // nothing but typing and choosing changes an answer. Long lists of levels can be searched.
 
-import { t } from "./language.js";
-import { asTyped, number, parseNumber } from "./numerals.js";
+import { locale, t } from "./language.js";
+import { asTyped, parseNumber } from "./numerals.js";
 import { h } from "./page.js";
 import { AnswerError, isLabel } from "./schema.js";
 import { answerOf, attributes, boundsOf, inWords, measured, questionOf } from "./texts.js";
@@ -130,8 +130,8 @@ function box(column, id, described) {
   });
   input.addEventListener("input", () => {
     const value = parseNumber(input.value);
-    const isPlain = !Number.isFinite(value) || String(value) === input.value.trim();
-    reading.textContent = isPlain ? "" : t("reading", { value: number(value, 15) });
+    const isPlain = !Number.isFinite(value) || asTyped(value) === input.value.trim();
+    reading.textContent = isPlain ? "" : t("reading", { value: asTyped(value) });
   });
   if (!column.optional) return [hint, input, reading];
   const silent = h("input", { type: "checkbox", id: `${id}-unsaid`, autocomplete: "off" });
@@ -156,8 +156,8 @@ function standing(holder) {
   return found?.value ?? "";
 }
 
-/** Put back what was kept. */
-export function putBack(form, columns, kept) {
+/** Put back what was kept; numbers that were typed in another language, as this one writes them. */
+export function putBack(form, columns, kept, before = locale) {
   for (const column of columns) {
     const [holder, text] = [holderOf(form, column), kept[column.name]];
     if (text === undefined || text === "") continue;
@@ -171,7 +171,8 @@ export function putBack(form, columns, kept) {
     if (radios.length) for (const one of radios) one.checked = one.value === text;
     else {
       const input = holder.querySelector("select, [type=text]");
-      input.value = text;
+      const value = input.matches("select") || before === locale ? Number.NaN : parseNumber(text, before);
+      input.value = Number.isNaN(value) ? text : asTyped(value);
       input.dispatchEvent(new Event("input"));
     }
   }

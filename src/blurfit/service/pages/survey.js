@@ -18,11 +18,11 @@ export function sectionsOf(columns) {
 }
 
 /**
- * A form in #answers. `finish` gets the record when all is answered, `changed` what stands in it,
+ * A form in #answers, with what a draft kept. `finish` gets the record when all is answered, `changed` what stands in it,
  * `turn` the page that is to be shown; `clear` forgets everything.
  * Returns {turnTo, pages}.
  */
-export function survey(columns, kept, { finish, changed, turn, clear }) {
+export function survey(columns, { typed: kept, written }, { finish, changed, turn, clear }) {
   const sections = sectionsOf(columns);
   const pages = sections.map(({ section, columns: asked }, place) =>
     h(
@@ -85,7 +85,7 @@ export function survey(columns, kept, { finish, changed, turn, clear }) {
   for (const kind of ["input", "change"]) {
     form.addEventListener(kind, () => changed(typed(form, columns)));
   }
-  putBack(form, columns, kept);
+  putBack(form, columns, kept, written);
   return { turnTo, pages, record: () => answers(form, columns) };
 }
 
