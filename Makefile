@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
 
-.PHONY: help setup chromium demo test coverage check format docs bench figures errata clean
+.PHONY: help setup chromium demo test coverage check format docs bench figures gallery package errata clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -72,6 +72,12 @@ figures: $(DEVELOPMENT)  ## Run the paper's experiments and ours into build/figu
 	$(BIN)/python experiments/calibration.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/blurfit reproduce --page docs/experiments.md
+
+gallery: $(DEVELOPMENT)  ## Run the notebooks of docs/gallery, and keep what they show
+	$(BIN)/jupyter-execute --inplace docs/gallery/*.ipynb
+
+package: $(DEVELOPMENT)  ## Build wheel and sdist, and try them outside the clone on every Python found
+	$(BIN)/python release/check.py
 
 errata: $(DEVELOPMENT)  ## Compute the numbers of docs/errata.md again
 	$(BIN)/python experiments/errata.py

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ServiceError,
         StorageError,
         UnknownCollectionError,
+        WaveClosedError,
     )
     from blurfit.messages.submissions import Submission, Submissions
     from blurfit.model.learner import learn
@@ -79,6 +80,7 @@ __all__ = [
     "Submissions",
     "Terms",
     "UnknownCollectionError",
+    "WaveClosedError",
     "Wording",
     "calibrate",
     "calibrate_moment",
@@ -114,6 +116,7 @@ _HOMES = {
         "ServiceError",
         "StorageError",
         "UnknownCollectionError",
+        "WaveClosedError",
     ),
     "blurfit.model.published": ("PublishedModel",),
     "blurfit.theory.input_calibration": ("InputCalibration",),

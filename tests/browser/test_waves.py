@@ -1,5 +1,6 @@
 """Later waves in the page: the map and its noise are Python's, and no map makes it more lenient."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from blurfit.agreement.terms import Terms
 from blurfit.agreement.wave import Wave, kept_columns
 from blurfit.learning.waves import rounded
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.waves import follows
+from blurfit.model.waves import follows, learn_plan
 from blurfit.schema.schema import Schema
 from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap, Whitening
 from blurfit.theory.newton import LogisticNewton, PoissonNewton, logistic_sensitivity
@@ -299,3 +300,25 @@ def test_a_wave_that_does_not_follow_is_refused(run) -> None:
     given.append(changed)
     verdicts = run("verify plan", FOLLOWS, given)
     assert verdicts == ["follows"] + ["refused"] * (len(given) - 1)
+
+
+@pytest.mark.parametrize("task", list(TARGETS))
+def test_models_of_waves_predict_as_python_does(run, task) -> None:
+    chosen, found = planned(task)
+    model = learn_plan(chosen, found)
+    given = records(chosen.schema, 20)
+    body = """
+        const model = JSON.parse(given.model);
+        return given.records.map((one) => published.predict(model, one));"""
+    answers = run("published", body, {"model": model.to_json(), "records": given})
+    for record, answer in zip(given, answers, strict=True):
+        ((what, value),) = answer.items()
+        expected = model.predict_proba(record)[1] if what == "likely" else model.predict(record)
+        assert value == pytest.approx(float(expected), rel=1e-9)
+    assert {"number": "number", "label": "likely", "count": "number"}[task] == what
+    words = run(
+        "quality",
+        "return quality.qualityOf(...given);",
+        [json.loads(model.to_json()), model.target],
+    )
+    assert words is None  # nothing is said of a share that is not known

@@ -8,6 +8,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
+from blurfit.contributor.perturb import perturb_table
 from blurfit.model.learner import moments_of
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.waves import next_agreement
@@ -83,3 +84,8 @@ def written(path: Any, table: dict[str, np.ndarray], names: Sequence[str]) -> An
     lines = [",".join(names), *(",".join(map(str, row)) for row in zip(*(table[n] for n in names)))]  # noqa: B905
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def fill(store: Any, agreement: Agreement, start: int, stop: int) -> None:
+    """Some of sixty people contribute to a wave."""
+    store.add(agreement, perturb_table(agreement, rows(people(60, 4), start, stop)))

@@ -193,6 +193,7 @@ def _in_words(state: dict[str, Any]) -> str:
     who = "those who are invited" if state["invited"] else "anyone"
     return {
         "collecting": f"Collecting from {who}: {state['count']:,} have contributed, {needed}.",
+        "paused": f"Paused with {state['count']:,} contributions, {needed}.",
         "closed": f"Closed with {state['count']:,} contributions; nothing is published.",
         "published": f"Published, from {state['count']:,} contributions.",
     }[state["state"]]

@@ -6,7 +6,6 @@ from it.
 """
 
 import math
-import re
 from typing import Any
 
 import yaml
@@ -23,6 +22,7 @@ from blurfit.agreement.promises import (
     relation_in_words,
     together_in_words,
 )
+from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.schema.joint import questions
@@ -167,8 +167,8 @@ def _subject(model: Published) -> str:
     """What is published, with its names as Markdown takes them."""
     if isinstance(model, PublishedModel):
         kind = "classifier" if model.is_label else "model"
-        return f"A {kind} of **{_plain(title_of(model.aim))}**"
-    names = (_plain(title_of(one)) for one in questions(model.agreement.schema))
+        return f"A {kind} of **{plain(title_of(model.aim))}**"
+    names = (plain(title_of(one)) for one in questions(model.agreement.schema))
     return f"Blurred sums of all products of two of **{', '.join(names)}**"
 
 
@@ -181,7 +181,7 @@ def _asked_by(model: Published) -> str:
         ("Asked by", about.organiser),
         ("Contact", about.contact),
     )
-    lines = [f"- {what}: {_plain(str(text))}" for what, text in known if text is not None]
+    lines = [f"- {what}: {plain(str(text))}" for what, text in known if text is not None]
     return "\n\n" + "\n".join(lines) if lines else ""
 
 
@@ -193,9 +193,9 @@ def _columns(model: Published) -> str:
     weights = agreement.weights.to_dict(agreement.schema)
     called = {one.name: title_of(one) for one in questions(agreement.schema)}
     listed = ", ".join(
-        f"{_plain(called.get(name, name))} {weight:.4g}" for name, weight in weights.items()
+        f"{plain(called.get(name, name))} {weight:.4g}" for name, weight in weights.items()
     )
-    targets = ", ".join(_plain(called[name]) for name in agreement.schema.targets)
+    targets = ", ".join(plain(called[name]) for name in agreement.schema.targets)
     return f"| public weights | {listed} |\n| may be predicted | {targets} |\n"
 
 
@@ -227,7 +227,7 @@ def _databases(model: Published) -> str:
     """What is promised against whoever collected."""
     agreement, local = model.agreement, model.local
     if agreement.databases:
-        first, second = names = [_plain(one.name) for one in agreement.databases]
+        first, second = names = [plain(one.name) for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
         return (
             f"**Either of the two databases alone.** {either_in_words(names, *promise)}\n\n"
@@ -329,11 +329,6 @@ def _releases(promise: ModelGuarantee) -> str:
         "From the one final collection may be published: the blurred sums (the moments), and any "
         "number of models that are made from them, by anyone."
     )
-
-
-def _plain(name: str) -> str:
-    """A name that somebody chose, as one line in which Markdown finds nothing to interpret."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(name.split()))
 
 
 def _release_assumption(model: Published) -> str:

@@ -12,6 +12,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from blurfit.learning.inference import Estimate
+from blurfit.model.markdown import plain
+from blurfit.notebook import html_table
 from blurfit.schema.titles import title_of, titles
 
 if TYPE_CHECKING:
@@ -90,13 +92,13 @@ class Summary:
 
     def to_markdown(self) -> str:
         """As Markdown tables, with whatever a name could do to them escaped."""
-        lines = [f"### {_plain(self.title)}", ""]
+        lines = [f"### {plain(self.title)}", ""]
         for section in self.sections:
             if section.title:
-                lines += [f"**{_plain(section.title)}**", ""]
+                lines += [f"**{plain(section.title)}**", ""]
             lines.append("| " + " | ".join(section.head) + " |")
             lines.append("| --- |" + " ---: |" * (len(section.head) - 1))
-            lines += ["| " + " | ".join(map(_plain, row)) + " |" for row in section.rows]
+            lines += ["| " + " | ".join(map(plain, row)) + " |" for row in section.rows]
             lines += ["", *(f"- {name}: {value}" for name, value in section.facts), ""]
         lines += [f"- {name}: {value}" for name, value in self.facts]
         lines += ["", *self.notes] if self.notes else []
@@ -106,14 +108,7 @@ class Summary:
         """As a fragment of HTML without scripts, styles or outside addresses."""
         parts = [f"<h4>{escape(self.title)}</h4>"]
         for section in self.sections:
-            head = "".join(f"<th>{escape(cell)}</th>" for cell in section.head)
-            body = "".join(
-                "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-                for row in section.rows
-            )
-            caption = f"<caption>{escape(section.title)}</caption>" if section.title else ""
-            parts.append(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>")
-            parts.append("</table>")
+            parts.append(html_table(section.head, section.rows, section.title))
             parts += [f"<p>{escape(name)}: {escape(value)}</p>" for name, value in section.facts]
         facts = "".join(f"<li>{escape(name)}: {escape(value)}</li>" for name, value in self.facts)
         parts.append(f"<ul>{facts}</ul>")
@@ -207,9 +202,3 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         for row in rows
     ]
     return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown takes as it is."""
-    escaped = "".join(f"\\{c}" if c in "\\`*_{}[]()#+!|<>" else c for c in text)
-    return " ".join(escaped.split())

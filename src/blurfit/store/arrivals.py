@@ -32,7 +32,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.arrays import ByteArray
-from blurfit.errors import BlurfitError, ClosedError, NotInvitedError
+from blurfit.errors import (
+    BlurfitError,
+    ClosedError,
+    NotInvitedError,
+    PausedError,
+    WaveClosedError,
+)
 from blurfit.store import blocks
 from blurfit.store.collections import Collection, Numbers
 from blurfit.store.tables import collections, invitations
@@ -128,7 +134,7 @@ def receive_one_by_one(
     connection: Connection, collection: Collection, group: Group
 ) -> tuple[list[Outcome], int]:
     """What becomes of each arrival, and how many small blocks were written."""
-    is_open = _state(connection, collection) == "collecting"
+    state = _state(connection, collection)
     while True:
         trial = connection.begin_nested()
         known = _known(connection, collection, group.identifiers)
@@ -138,7 +144,7 @@ def receive_one_by_one(
             try:
                 new = _new(group, span, known)
                 if new:
-                    _refuse_unless_welcome(connection, collection, span, len(new), is_open=is_open)
+                    _refuse_unless_welcome(connection, collection, span, len(new), state)
                     accepted += new.values()
                     known |= new.keys()
                 outcomes.append(len(new))
@@ -188,8 +194,21 @@ def _new(group: Group, span: Span, known: set[bytes]) -> dict[bytes, int]:
 
 
 def _refuse_unless_welcome(
-    connection: Connection, collection: Collection, span: Span, needed: int, *, is_open: bool
+    connection: Connection, collection: Collection, span: Span, needed: int, state: str | None
 ) -> None:
+    if state == "paused":
+        raise PausedError(
+            "The collection takes nothing for a while, and nothing was kept. Send the same again "
+            "later: it will be counted once."
+        )
+    is_open = state == "collecting"
+    if not is_open and collection.agreement.wave is not None:
+        wave = collection.agreement.wave
+        raise WaveClosedError(
+            f"Wave {wave.number} has closed, and what comes late is left out: its sums were "
+            f"published. Nothing was kept. The plan {wave.plan} tells whether another wave "
+            "collects; a record that was sent for this one may not be blurred again for it."
+        )
     if not is_open:
         raise ClosedError(
             "The collection is closed: a later submission could be told from what it would change. "
@@ -197,7 +216,7 @@ def _refuse_unless_welcome(
         )
     if not collection.invited:
         return
-    here = invitations.c.collection == collection.key
+    here = invitations.c.collection == collection.guests
     given = list(dict.fromkeys(span.invitations))
     good = connection.scalars(
         sa.select(invitations.c.hash).where(here & invitations.c.hash.in_(given)).with_for_update()

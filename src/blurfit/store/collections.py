@@ -3,6 +3,7 @@ transaction.
 """
 
 import re
+import time
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +22,7 @@ from blurfit.messages.shares import PART_OF, Role, ShareLayout
 from blurfit.store import tables
 
 Numbers = AnyArray  # float64, or uint64 for shares
-State = Literal["collecting", "closed", "published"]
+State = Literal["collecting", "paused", "closed", "published"]
 
 LARGEST = 4096  # rows of a block
 _FINGERPRINT = re.compile("[0-9a-f]{64}")
@@ -29,7 +30,11 @@ _FINGERPRINT = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """What never changes about a collection."""
+    """What never changes about a collection.
+
+    `guests` is the key under which its invitations are kept: its own, or that of its plan's first
+    wave, so that an invitation is one to the plan and can be used up in any wave, once.
+    """
 
     key: int
     agreement: Agreement
@@ -38,18 +43,26 @@ class Collection:
     invited: bool
     role: Role
     layout: Layout
+    guests: int
 
     @classmethod
     def of(
-        cls, key: int, agreement: Agreement, *, invited: bool, role: Role = "whole"
+        cls,
+        key: int,
+        agreement: Agreement,
+        *,
+        invited: bool,
+        role: Role = "whole",
+        guests: int | None = None,
     ) -> "Collection":
         """The collection of an agreement, with what follows from it worked out once."""
+        guests = key if guests is None else guests
         if role != "whole":
             layout = agreement.share_layout(PART_OF[role])
-            return cls(key, agreement, None, LARGEST, invited, role, layout)
+            return cls(key, agreement, None, LARGEST, invited, role, layout, guests)
         screen = Screen.of(agreement)
         exact_rows = rows_that_add_exactly(agreement, screen.largest_steps())
-        return cls(key, agreement, screen, exact_rows, invited, role, agreement.layout)
+        return cls(key, agreement, screen, exact_rows, invited, role, agreement.layout, guests)
 
     @property
     def fingerprint(self) -> str:
@@ -83,6 +96,7 @@ def begin(connection: Connection, agreement: Agreement, *, invited: bool) -> tup
         "agreement": agreement.to_json(),
         "invited": invited,
         "state": "collecting",
+        "opened": int(time.time() // 3600),
     }
     insert = tables.insert_if_absent(connection, tables.collections)
     new = connection.scalar(insert.values(values).returning(c.key)) is not None
@@ -97,13 +111,18 @@ def begin(connection: Connection, agreement: Agreement, *, invited: bool) -> tup
     return key, new
 
 
+def is_fingerprint(text: str) -> bool:
+    """Whether a text may be the name of anything: 64 hexadecimal digits."""
+    return _FINGERPRINT.fullmatch(text) is not None
+
+
 def find(connection: Connection, fingerprint: str) -> Collection:
     """The collection under a fingerprint, if there is one."""
     c, role = tables.collections.c, tables.sharing.c.role
     shared = tables.sharing.c.collection == c.key
     query = sa.select(c.key, c.agreement, c.invited, role).outerjoin(tables.sharing, shared)
     row = None
-    if _FINGERPRINT.fullmatch(fingerprint):  # others are no text that every database takes
+    if is_fingerprint(fingerprint):  # others are no text that every database takes
         row = connection.execute(query.where(c.fingerprint == fingerprint)).first()
     if row is None:
         raise UnknownCollectionError(
@@ -111,7 +130,23 @@ def find(connection: Connection, fingerprint: str) -> Collection:
             "that you were invited to, and has the collection been opened?"
         )
     agreement = Agreement.from_json(row.agreement)
-    return Collection.of(row.key, agreement, invited=row.invited, role=row.role or "whole")
+    return Collection.of(
+        row.key,
+        agreement,
+        invited=row.invited,
+        role=row.role or "whole",
+        guests=_first_of_plan(connection, agreement),
+    )
+
+
+def _first_of_plan(connection: Connection, agreement: Agreement) -> int | None:
+    """The key of the first wave of the plan that was begun here, if it is one of a plan."""
+    if agreement.wave is None:
+        return None
+    w = tables.waves.c
+    query = sa.select(w.collection).where((w.plan == agreement.wave.plan) & (w.number == 1))
+    found: int | None = connection.scalar(query)
+    return found
 
 
 def fingerprints(connection: Connection) -> list[str]:
@@ -120,8 +155,8 @@ def fingerprints(connection: Connection) -> list[str]:
     return list(connection.scalars(sa.select(c.fingerprint).order_by(c.key)))
 
 
-def state(connection: Connection, collection: Collection) -> State:
-    """How far a collection is."""
+def state(connection: Connection, collection: Collection) -> tuple[State, int | None]:
+    """How far a collection is, and in which hour since 1970 it was opened."""
     c = tables.collections.c
-    found: State = connection.scalars(sa.select(c.state).where(c.key == collection.key)).one()
-    return found
+    row = connection.execute(sa.select(c.state, c.opened).where(c.key == collection.key)).one()
+    return row.state, row.opened

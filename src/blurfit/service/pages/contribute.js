@@ -6,7 +6,17 @@ import * as ledger from "./ledger.js";
 import { number } from "./numerals.js";
 import * as outbox from "./outbox.js";
 import { receipt, refused, tell } from "./outcome.js";
-import { alarm, ask, definitions, fingerprintHere, h, place, progress, show } from "./page.js";
+import {
+  agreementAt,
+  alarm,
+  ask,
+  definitions,
+  fingerprintHere,
+  h,
+  place,
+  progress,
+  show,
+} from "./page.js";
 import { perturb } from "./perturb.js";
 import { showPreview } from "./preview.js";
 import { questionsOf } from "./schema.js";
@@ -17,14 +27,13 @@ import { survey } from "./survey.js";
 import { attributes, inWords } from "./texts.js";
 import { languageChoice, truth } from "./truth.js";
 import { verify } from "./verify.js";
-import { agreementAt, courseOf, waveAfter, waveList } from "./waves.js";
-import { ENDED, LATE, MOVED, ONCE } from "./wavewords.js";
 import { agreementInWords, countInWords, isShared, promiseOf, targetInWords } from "./words.js";
 
 const here = fingerprintHere(); // of an agreement, or of a plan
 let fingerprint = here; // of the agreement that is answered for
 let agreement;
-let course = null; // of a plan's wave
+let waves = null; // waves.js, where there is a plan
+let course = null;
 let mu;
 let blurred = null; // {key, record, sent}: drawn once for the same answers
 let typed = {}; // what stands in the form
@@ -45,7 +54,10 @@ async function start() {
   if (isPlan) fingerprint = found.fingerprint;
   const status = await ask(`/collections/${fingerprint}`);
   mu = await verify(found, fingerprint);
-  course = await courseOf(found);
+  if (found.wave) {
+    waves = await import("./waves.js");
+    course = await waves.courseOf(found);
+  }
   agreement = found;
   const { schema } = agreement;
   entitle(schema);
@@ -60,13 +72,13 @@ async function start() {
   }
   const before = course && outbox.tookPart(agreement.wave.plan);
   if (before) {
-    const receipt = h("a", { class: "button", href: `/c/${before}` }, ONCE.receipt);
-    return say(ONCE.title, ONCE.text, receipt);
+    const receipt = h("a", { class: "button", href: `/c/${before}` }, waves.ONCE.receipt);
+    return say(waves.ONCE.title, waves.ONCE.text, receipt);
   }
   if (status.state !== "collecting" && course) {
-    const next = await waveAfter(agreement);
+    const next = await waves.waveAfter(agreement);
     if (next) return location.replace(`/c/${next}${location.hash}`);
-    return say(ENDED);
+    return say(waves.ENDED);
   }
   if (status.state !== "collecting") return say(t("closed"), ...closedWords(status));
   // nobody answers in vain
@@ -118,7 +130,7 @@ function checks(status) {
       h("li", {}, t("checked.link")),
       h("li", {}, t("checked.noise", { epsilon: number(epsilon), delta: number(delta) })),
     ),
-    course ? waveList(agreement, course) : null,
+    course ? waves.waveList(agreement, course) : null,
     progress(status.count, status.quorum, countInWords(status)),
   ];
 }
@@ -195,7 +207,7 @@ function invitation() {
 async function keepAndSend(buttons) {
   for (const button of buttons) button.disabled = true; // a second click finds nothing to do
   try {
-    if (course && (await waveAfter(agreement)) !== fingerprint) return await moveOn(blurred.record);
+    if (course && (await waves.waveAfter(agreement)) !== fingerprint) return await moveOn(blurred.record);
     const plan = agreement.wave?.plan ?? null;
     const bytes = toBytes(fingerprint, blurred.sent);
     await outbox.keep(fingerprint, bytes, invitation(), await shares(), plan);
@@ -216,13 +228,13 @@ async function keepAndSend(buttons) {
 /** The wave closed before anything left: blur the same answers for the one that collects now. */
 async function moveOn(record) {
   const found = await agreementAt(agreement.wave.plan);
-  [mu, course] = [await verify(found, found.fingerprint), await courseOf(found)];
+  [mu, course] = [await verify(found, found.fingerprint), await waves.courseOf(found)];
   drafts.erase(fingerprint);
   [agreement, fingerprint, blurred] = [found, found.fingerprint, null];
   show("truth", truth(agreement, mu));
   show("checks", ...checks(await ask(`/collections/${fingerprint}`)));
   show("agreement", definitions(agreementInWords(agreement, mu)));
-  say(MOVED.title, MOVED.text);
+  say(waves.MOVED.title, waves.MOVED.text);
   blur(record);
   preview();
 }
@@ -248,8 +260,14 @@ async function resume() {
 }
 
 function refuse(record) {
-  if (record.problem.type?.endsWith("wave-closed")) return say(LATE.title, LATE.text);
+  if (record.problem.type?.endsWith("wave-closed")) return late();
   refused(record, { tryAgain, startAnew });
+}
+
+async function late() {
+  const { LATE } = await import("./wavewords.js"); // maybe before the agreement is there
+  say(LATE.title, LATE.text);
+  place("outcome").hidden = true;
 }
 
 async function tryAgain() {

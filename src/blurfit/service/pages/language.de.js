@@ -223,6 +223,16 @@ export default {
   "late.text":
     "Sie zählen nicht, und nichts wurde behalten. Für die nächste Welle werden sie nicht noch einmal verwischt: Zwei verwischte Kopien zusammen würden mehr über Sie verraten, als versprochen wurde. Trotzdem vielen Dank.",
   "waves.ended": "Alle Wellen sind vorbei, und es wird nichts mehr gesammelt.",
+  "wave.beforeTwo":
+    "den Wellen 1 und 2",
+  "waves.held":
+    "Der Plan ruht: Diese Welle sammelt weiter, und vorerst wird keine Welle veröffentlicht.",
+  "waves.model":
+    "Gefragt wurde in {all} Wellen mit {counts} und {last} Personen.",
+  "releases.waves":
+    "die verwischten Summen jeder Welle, einmal, und Modelle daraus.{more} Jede Person ist in einer Welle, deren Rauschen das Versprechen für alles zusammen hält.",
+  "releases.first":
+    " Aus den Summen der ersten Welle darf jeder auch {others} vorhersagen.",
   // refusals of the service
   "problem.not-invited": "Sie brauchen eine Einladung",
   "problem.closed": "Die Sammlung ist geschlossen",

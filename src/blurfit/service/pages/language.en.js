@@ -220,6 +220,16 @@ export default {
   "late.text":
     "They are not counted, and nothing was kept. They will not be blurred again for the next wave: two blurred copies together would tell more about you than was promised. Thank you all the same.",
   "waves.ended": "All waves are over, and nothing more is collected.",
+  "wave.beforeTwo":
+    "waves 1 and 2",
+  "waves.held":
+    "The plan is held: this wave goes on collecting, and no wave is published for now.",
+  "waves.model":
+    "They were asked in {all} waves, of {counts} and {last} people.",
+  "releases.waves":
+    "the blurred sums of each wave, once, and models computed from them.{more} Each person is in one wave, whose noise keeps the promise for all of it together.",
+  "releases.first":
+    " From the first wave’s sums anyone may also predict {others}.",
   // refusals of the service
   "problem.not-invited": "An invitation is needed",
   "problem.closed": "The collection is closed",

@@ -86,6 +86,20 @@ async function answerTo(path, { method = "GET", body, token } = {}) {
   return { text, content };
 }
 
+/** The agreement that an address means: its own, or that of the plan's wave that collects now. */
+export async function agreementAt(name) {
+  try {
+    return await ask(`/collections/${name}/agreement`);
+  } catch (error) {
+    if (!(error instanceof ServiceProblem) || !error.type.endsWith("unknown-collection")) throw error;
+    const found = await ask(`/plans/${name}/agreement`).catch((other) => {
+      throw other.type.endsWith("closed") ? other : error;
+    });
+    if (found.wave?.plan !== name) throw error;
+    return found;
+  }
+}
+
 /** A message that screen readers speak at once. */
 export function alarm(title, text) {
   return h("div", { class: "note bad", role: "alert" }, h("strong", {}, title), h("p", {}, text));

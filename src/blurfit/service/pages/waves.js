@@ -1,26 +1,13 @@
 // Where a plan of waves is: the wave that collects, what earlier ones published, and that the one
 // follows from the other.
 
-import { ServiceProblem, ask, askText, h } from "./page.js";
+import { ask, askText, h } from "./page.js";
 import { checkedInWords, waveInWords } from "./wavewords.js";
 
-/** The agreement that an address means: its own, or that of the plan's wave that collects now. */
-export async function agreementAt(name) {
-  try {
-    return await ask(`/collections/${name}/agreement`);
-  } catch (error) {
-    if (!(error instanceof ServiceProblem) || !error.type.endsWith("unknown-collection")) throw error;
-    const found = await ask(`/plans/${name}/agreement`).catch((other) => {
-      throw other.type.endsWith("closed") ? other : error;
-    });
-    if (found.wave?.plan !== name) throw error;
-    return found;
-  }
-}
+export { ENDED, HELD, LATE, MOVED, ONCE } from "./wavewords.js";
 
-/** {plan, status, taught} of a wave, checked to follow; null for what is no wave. */
+/** {plan, status, taught} of a wave, checked to follow. */
 export async function courseOf(agreement) {
-  if (agreement.wave === null) return null;
   const address = `/plans/${agreement.wave.plan}`;
   const [plan, status, { follows }] = await Promise.all([
     ask(`${address}/plan`),
@@ -34,9 +21,8 @@ export async function courseOf(agreement) {
   return { plan, status, taught: await follows(plan, texts, agreement) };
 }
 
-/** The wave that collects now, if it is another than this one's; null if all are over. */
-export async function waveAfter({ wave, fingerprint }) {
-  if (wave === null) return fingerprint;
+/** The wave that collects now; null if all are over. */
+export async function waveAfter({ wave }) {
   const { waves } = await ask(`/plans/${wave.plan}`);
   return waves.find(({ state }) => state === "collecting")?.fingerprint ?? null;
 }

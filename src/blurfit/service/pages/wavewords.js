@@ -12,7 +12,8 @@ export function checkedInWords({ wave }, plan) {
   const which = whichWave({ wave }, plan);
   if (wave.number === 1) return t("wave.first", { which });
   const last = wave.number - 1;
-  return t("wave.later", { which, before: t(last === 1 ? "wave.before" : "wave.befores", { last }) });
+  const name = last === 1 ? "wave.before" : last === 2 ? "wave.beforeTwo" : "wave.befores";
+  return t("wave.later", { which, before: t(name, { last }) });
 }
 
 /** One line about each wave: how far it is, and what it taught. */
@@ -37,6 +38,13 @@ export function taughtInWords({ task, isLine, coefficients, mean, scale, countBo
   });
 }
 
+/** “In 3 waves, of 12, 18 and 30 people.” */
+export function wavesOfModel(waves) {
+  const counts = waves.map(({ count }) => number(count));
+  const last = counts.at(-1);
+  return t("waves.model", { all: waves.length, counts: counts.slice(0, -1).join(", "), last });
+}
+
 /** Why nobody is asked a second time. */
 export const ONCE = {
   title: t("once.title"),
@@ -50,4 +58,5 @@ export const MOVED = { title: t("moved.title"), text: t("moved.text") };
 /** A submission that came too late, and has left the device. */
 export const LATE = { title: t("late.title"), text: t("late.text") };
 
+export const HELD = t("waves.held");
 export const ENDED = t("waves.ended");

@@ -130,13 +130,15 @@ function publicRows({ public_rows: digest }) {
 }
 
 /** Blurred sums can be asked more than one question, and people should know which. */
-function releasesInWords({ schema, calibration }) {
+function releasesInWords({ schema, calibration, wave }) {
   if (calibration.model.releases !== "any") return t("releases.one");
   const others = questionsOf(schema).filter(
     ({ name }) => schema.targets.includes(name) && name !== schema.target.name,
   );
   const named = others.map(titleOf).join(", ");
-  return t("releases.any", { more: named ? t("releases.more", { others: named }) : "" });
+  const [all, further] =
+    wave === null ? ["releases.any", "releases.more"] : ["releases.waves", "releases.first"];
+  return t(all, { more: named ? t(further, { others: named }) : "" });
 }
 
 /** What is promised against whoever collects: one database, or two that share each submission. */
@@ -188,7 +190,10 @@ export function certifiedRisk({ calibration, objective }) {
  * square larger by √(2r) at most, in units of half the target's range.
  */
 export function errorInWords(agreement) {
-  const { schema, objective } = agreement;
+  const { schema, objective, wave } = agreement;
+  if (wave !== null) {
+    return "The model is made from all waves together, and published with standard errors where they are known.";
+  }
   if (objective === null) {
     return (
       "Standard errors, intervals and the share of the spread that the model explains are published " +
@@ -215,10 +220,16 @@ export function errorInWords(agreement) {
   );
 }
 
+/** What the noise of a later wave does, of which no single average tells. */
+const LATER_NOISE =
+  "In a later wave the noise is sized for how unusual an answer is, and for how far off the last model " +
+  "was, instead of for everything that could be answered. So it drowns far less of what is to be learned.";
+
 /** How blurred the averages over a quorum are, from which the model is made. */
 export function noiseInWords(agreement) {
   const { calibration, schema, weights } = agreement;
   const quorum = quorumOf(agreement);
+  if (calibration.mechanism === "moment" && weights === null) return LATER_NOISE;
   const people = `At the quorum of ${number(quorum)} people, the noise`;
   const more = "Twice the quorum halves it.";
   if (calibration.mechanism === "input") {
