@@ -52,6 +52,14 @@ COMMANDS = {
         "learn:export",
         "Write the submissions of a closed collection to a file, for `blurfit learn`.",
     ),
+    "backup": (
+        "backup:backup",
+        "Copy a store while it collects, as of one moment, and check the copy.",
+    ),
+    "restore": (
+        "backup:restore",
+        "Make a store of a backup FILE, in which nothing can be published a second time.",
+    ),
     "learn": (
         "learn:learn",
         "Learn the one model of FILES of submissions: paths, folders, patterns or URLs.",

@@ -168,7 +168,7 @@ def connect(place: str | Path) -> Engine:
 
     `place` is a path, a URL (sqlite:///collection.db, postgresql://user@host/name), or ":memory:".
     """
-    url = _url(place)
+    url = url_of(place)
     try:
         if url.get_backend_name() == "sqlite":
             return _sqlite(url)
@@ -214,7 +214,7 @@ def insert_if_absent(connection: Connection, table: sa.Table) -> Any:
     return dialect.insert(table).on_conflict_do_nothing()
 
 
-def _url(place: str | Path) -> URL:
+def url_of(place: str | Path) -> URL:
     text = str(place)
     if "://" not in text:
         return URL.create("sqlite", database=text)
@@ -231,6 +231,13 @@ def _url(place: str | Path) -> URL:
             f"got one for {backend!r}."
         )
     return url.set(drivername="sqlite" if backend == "sqlite" else "postgresql+psycopg")
+
+
+def file_of(place: str | Path) -> Path | None:
+    """The file of an SQLite store; None of one in memory, and of PostgreSQL."""
+    url = url_of(place)
+    named = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
+    return Path(str(url.database)).absolute() if named else None
 
 
 def _sqlite(url: URL) -> Engine:
