@@ -149,9 +149,7 @@ def test_a_service_ends_whatever_the_other_does(start, tmp_path) -> None:
         service = Serving(f"sqlite:///{tmp_path / 'collection.db'}", tmp_path, more)
         service.start()
         try:
-            opened = service.post(
-                "/collections?role=first&invited=false", content=agreement.to_json()
-            )
+            opened = service.post("/collections?role=first", content=agreement.to_json())
             assert opened.status_code == 201, opened.text
             path = f"{service.url}/collections/{agreement.fingerprint}"
 

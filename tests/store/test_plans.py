@@ -100,7 +100,7 @@ def test_two_who_advance_at_once_open_one_wave(store) -> None:
 
 
 def test_invitations_belong_to_the_plan(store) -> None:
-    first = store.write(plans.begin, PLAN, invited=True)
+    first = store.write(plans.begin, PLAN)
     tokens = [bytes([number]) * 32 for number in range(FIRST + 2)]
     store.invite(first.fingerprint, tokens)
     sent = perturb_table(first, rows(EVERYONE, 0, FIRST))

@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 import rfc8785
 
+from blurfit.agreement import outline
 from blurfit.agreement.checks import (
     alike,
     promised_in_all,
@@ -42,7 +43,14 @@ from blurfit.agreement.numbers import (
     input_parts,
     moment_parts,
 )
-from blurfit.agreement.terms import Mechanism, Terms, require_delta, require_digest
+from blurfit.agreement.terms import (
+    ADMISSIONS,
+    Admission,
+    Mechanism,
+    Terms,
+    require_delta,
+    require_digest,
+)
 from blurfit.agreement.wave import Wave
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
@@ -54,21 +62,7 @@ from blurfit.schema.schema import Schema
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moment_calibration import MomentCalibration
-
-FORMAT, VERSION = "blurfit-agreement", 1
-_FIELDS = {
-    "format",
-    "version",
-    "schema",
-    "mechanism",
-    "weights",
-    "objective",
-    "calibration",
-    "grid",
-    "databases",
-    "wave",
-    "public_rows",
-}
+from blurfit.validate import one_of
 
 
 @dataclass(frozen=True)
@@ -84,6 +78,8 @@ class Agreement:
     `wave` is its place in a plan, if there is one: a later wave has a map instead of weights.
     `public_rows` is the SHA-256 of a public file of rows with the same features, if models are to
     be read beside one; they are assumed to be public, and not to be the contributors' own.
+    `admission` says who may take part, on which the promise depends
+    (`blurfit.agreement.conditions`).
     """
 
     schema: Schema
@@ -94,6 +90,7 @@ class Agreement:
     databases: tuple[Database, ...] = ()
     wave: Wave | None = None
     public_rows: str | None = None
+    admission: Admission = "invited"
 
     @classmethod
     def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":
@@ -245,6 +242,7 @@ class Agreement:
     def _verify(self) -> None:
         shared = bool(self.databases)
         require_digest(self.public_rows)
+        one_of(ADMISSIONS, admission=self.admission)
         require_delta(self.delta)
         if self.wave is not None:
             self.wave.verify()
@@ -276,8 +274,8 @@ class Agreement:
     def to_dict(self) -> dict[str, Any]:
         """The contract as plain values, without its fingerprint."""
         return {
-            "format": FORMAT,
-            "version": VERSION,
+            "format": outline.FORMAT,
+            "version": outline.VERSION,
             "schema": self.schema.to_dict(),
             "mechanism": self.mechanism,
             "weights": None if self.weights is None else self.weights.to_dict(self.schema),
@@ -287,24 +285,13 @@ class Agreement:
             "databases": [asdict(one) for one in self.databases],
             "wave": None if self.wave is None else self.wave.to_dict(),
             "public_rows": self.public_rows,
+            **outline.written(vars(self)),
         }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "Agreement":
         """The inverse of `to_dict`. Nothing is trusted: call `verify`."""
-        if not isinstance(document, Mapping):
-            raise InvalidValueError("Expected an agreement: an object with named fields.")
-        stated = document.get("format"), repr(document.get("version"))
-        if stated != (FORMAT, repr(VERSION)):
-            raise InvalidValueError(
-                f"Expected format={FORMAT!r}, version={VERSION}, and got "
-                f"format={document.get('format')!r}, version={document.get('version')!r}. "
-                "Is this an agreement, and of this version of blurfit?"
-            )
-        if set(document) != _FIELDS:
-            raise InvalidValueError(
-                f"Expected the fields {sorted(_FIELDS)}, and got {sorted(document)}."
-            )
+        outline.refuse_unless_outlined(document)
         try:
             agreement = cls._read(document)
             # only plain, finite values have a fingerprint, and one fingerprint has one text
@@ -337,6 +324,7 @@ class Agreement:
             databases=tuple(Database(**one) for one in document["databases"]),
             wave=None if wave is None else Wave.from_dict(wave),
             public_rows=document["public_rows"],
+            **outline.read(document),
         )
         if found.mechanism != document["mechanism"]:
             raise InvalidValueError(

@@ -26,6 +26,7 @@ from typing import Any, Literal
 
 import rfc8785
 
+from blurfit.agreement import outline
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.databases import Database
 from blurfit.agreement.grid import DISCRETE_SHARE
@@ -51,8 +52,17 @@ _TERMS = (
     "databases",
     "constant",
     "weights",
+    "admission",
 )
-_FIELDS = {"format", "version", "rule", "schema", "task", "waves", *_TERMS}
+_FIELDS = {
+    "format",
+    "version",
+    "rule",
+    "schema",
+    "task",
+    "waves",
+    *_TERMS,
+} - outline.LEFT_OUT.keys()
 
 
 @dataclass(frozen=True)
@@ -178,7 +188,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values, without its fingerprint."""
-        terms = {name: getattr(self.terms, name) for name in _TERMS}
+        terms = {name: getattr(self.terms, name) for name in _TERMS if name in _FIELDS}
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -191,6 +201,7 @@ class Plan:
             ],
             **terms,
             "databases": [asdict(one) for one in self.terms.databases],
+            **outline.written({name: getattr(self.terms, name) for name in outline.LEFT_OUT}),
         }
 
     @classmethod
@@ -202,13 +213,14 @@ class Plan:
                 f"Expected format={FORMAT!r}, version={VERSION}, rule={RULE}, and got "
                 f"{', '.join(stated)}. Is this a plan, and of this version of blurfit?"
             )
-        if set(document) != _FIELDS:
+        if not _FIELDS <= set(document) <= _FIELDS | outline.LEFT_OUT.keys():
             raise InvalidValueError(
                 f"Expected the fields {sorted(_FIELDS)}, and got {sorted(document)}."
             )
         try:
             databases = [Database(**one) for one in document["databases"]]
-            terms = Terms.of(**{name: document[name] for name in _TERMS} | {"databases": databases})
+            given = {name: document[name] for name in _TERMS if name in _FIELDS}
+            terms = Terms.of(**given | outline.read(document) | {"databases": databases})
             plan = cls(
                 Schema.from_dict(document["schema"]),
                 terms,

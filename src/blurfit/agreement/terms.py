@@ -32,6 +32,8 @@ from blurfit.validate import (
 
 Mechanism = Literal["moment", "input"]
 MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
+Admission = Literal["invited", "anyone"]
+ADMISSIONS: tuple[Admission, ...] = ("invited", "anyone")
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
 LEAST_DELTA = 1e-30
@@ -66,6 +68,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         tuple[Database, ...],
         Meta(description="Two databases, of which neither sees a submission."),
     ] = ()
+    admission: Annotated[
+        Admission,
+        Meta(
+            description="Who may take part: those who are invited, or anyone; then nobody can "
+            "tell how many of the submissions are honest people's, whom the promise needs."
+        ),
+    ] = "invited"
     public_rows: Annotated[
         str | None,
         Meta(
@@ -113,6 +122,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         require_delta(self.delta)
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(NEIGHBOURS, neighbours=self.neighbours)
+        one_of(ADMISSIONS, admission=self.admission)
         one_of(RULES, rule=self.rule)
         one_of(APPROXIMATIONS, approximation=self.approximation)
         nonnegative(l1=self.l1, l2=self.l2)

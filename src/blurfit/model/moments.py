@@ -10,11 +10,9 @@ not be combined with is other sums over almost the same people: one agreement ha
 """
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.correlations import Components, Correlations, components, correlations
 from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.public_features import Family
+from blurfit.model.document import PublishedDocument
 from blurfit.model.fitting import Path as CoefficientPath
 from blurfit.model.fitting import fit, path
 from blurfit.model.formula import Formula, parsed
@@ -41,7 +40,7 @@ FORMAT, VERSION = "blurfit-moments", 1
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedMoments:
+class PublishedMoments(PublishedDocument):
     """Count, blurred sums and agreement: a public file, with the promise that it keeps.
 
     `sums` are the numbers that contributors sent, added up, in the order of `agreement.form`.
@@ -87,11 +86,6 @@ class PublishedMoments:
     def mark(self) -> str:
         """SHA-256 of the release's own text: what a later wave says that it follows."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
-
-    @property
-    def quorum_in_words(self) -> str:
-        """How many honest people the promise needs."""
-        return f"{self.agreement.quorum:,}"
 
     @property
     def local(self) -> LocalGuarantee:
@@ -215,6 +209,8 @@ class PublishedMoments:
             "software": self.software,
             "caveat": self.caveat,
             "fingerprint": self.fingerprint,
+            "admission": self.admission,
+            "condition": self.condition,
             "count": self.count,
             "deviation": self.deviation,
             "products": list(self.agreement.form.names),
@@ -247,25 +243,3 @@ class PublishedMoments:
             raise InvalidValueError(
                 f"Expected moments as blurfit writes them: {error!r}."
             ) from error
-
-    def to_json(self) -> str:
-        """The release as a file; the same release gives the same bytes."""
-        return json.dumps(self.to_dict(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "PublishedMoments":
-        """Read what `to_json` wrote."""
-        try:
-            document = json.loads(text)
-        except ValueError as error:
-            raise InvalidValueError(f"Expected moments in JSON: {error}.") from error
-        return cls.from_dict(document)
-
-    def save(self, path: str | Path) -> None:
-        """Write the release to a file."""
-        Path(path).write_text(self.to_json(), encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: str | Path) -> "PublishedMoments":
-        """Read a release from a file."""
-        return cls.from_json(Path(path).read_bytes())

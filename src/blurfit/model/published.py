@@ -10,11 +10,9 @@ encoded columns of the features (`blurfit.schema.joint`), for the encoded target
                                to be e^score if the link is log.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,6 +21,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
+from blurfit.model.document import PublishedDocument
 from blurfit.model.wave_share import WaveShare
 from blurfit.schema.joint import Question, Units, columns_of, question, units, values
 from blurfit.schema.schema import Categorical, Coefficients, Numeric
@@ -40,7 +39,7 @@ FORMAT, VERSION = "blurfit-model", 1
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedModel:
+class PublishedModel(PublishedDocument):
     """A model, once and for all: its weights on the encoded columns, and everything about them.
 
     Attributes:
@@ -141,7 +140,7 @@ class PublishedModel:
     def quorum_in_words(self) -> str:
         """How many honest people the promise needs: in each wave, where there are several."""
         if not self.waves:
-            return f"{self.agreement.quorum:,}"
+            return super().quorum_in_words
         each = [f"{one.quorum:,} in wave {place}" for place, one in enumerate(self.waves, start=1)]
         return " and ".join(each)
 
@@ -313,6 +312,8 @@ class PublishedModel:
             "software": self.software,
             "caveat": self.caveat,
             "fingerprint": self.fingerprint,
+            "admission": self.admission,
+            "condition": self.condition,
             "count": self.count,
             "waves": [asdict(one) for one in self.waves],
             "target": self.target,
@@ -365,28 +366,6 @@ class PublishedModel:
             if isinstance(error, InvalidValueError):
                 raise
             raise InvalidValueError(f"Expected a model as blurfit writes it: {error!r}.") from error
-
-    def to_json(self) -> str:
-        """The model as a file; the same model gives the same bytes."""
-        return json.dumps(self.to_dict(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "PublishedModel":
-        """Read what `to_json` wrote."""
-        try:
-            document = json.loads(text)
-        except ValueError as error:
-            raise InvalidValueError(f"Expected a model in JSON: {error}.") from error
-        return cls.from_dict(document)
-
-    def save(self, path: str | Path) -> None:
-        """Write the model to a file."""
-        Path(path).write_text(self.to_json(), encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: str | Path) -> "PublishedModel":
-        """Read a model from a file."""
-        return cls.from_json(Path(path).read_bytes())
 
 
 def _in_order(weights: Mapping[str, Any], agreement: Agreement, target: str) -> FloatArray:

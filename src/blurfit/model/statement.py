@@ -38,7 +38,7 @@ def as_markdown(model: Published) -> str:
     return f"""\
 # Privacy statement
 
-{_subject(model)}, from {model.count:,} contributors (at least
+{_subject(model)}, from {_counted(model)} (at least
 {model.quorum_in_words} were required).
 
 ## What is protected, and from whom
@@ -46,6 +46,7 @@ def as_markdown(model: Published) -> str:
 **Everyone who reads it.** {_promise(model)}
 
 {_meaning(promise) if promise.proved else ""}
+{model.condition}
 
 {_databases(model)}
 
@@ -53,11 +54,9 @@ def as_markdown(model: Published) -> str:
 {_waves(model)}
 ## What is assumed
 
-- At least {model.quorum_in_words} of the contributors were honest: they added the noise agreed on,
-  and do not tell it to anyone.
-- Each person contributed once.
+- {_premise(model)}
 - {_release_assumption(model)}
-- The number of contributors is public, and did not depend on their answers.
+- The number of submissions is public, and did not depend on their answers.
 {_assumed_of_public_rows(model)}{_assumed_of_two(model)}
 ## What is not covered
 
@@ -75,6 +74,7 @@ def as_markdown(model: Published) -> str:
 | neighbours | {promise.neighbours} |
 | {_submission(model)} | {_kept_alone(local)} |
 | quorum, count | {model.quorum_in_words}, {model.count:,} |
+| admission | {model.admission} |
 | agreement | `{model.fingerprint}` |
 | software | {model.software} |
 """
@@ -106,7 +106,8 @@ def _registry_entry(model: Published) -> dict[str, Any]:
                 "data_product_type": "Machine learning model"
                 if isinstance(model, PublishedModel)
                 else "Summary statistics",
-                "description": f"From {model.count} contributors who blurred their own records.",
+                "description": f"From {_counted(model)}, each blurred before it was sent. "
+                f"Admission: {model.admission}. {model.condition}",
             },
             "dp_flavor": {
                 "name": "Approximate DP",
@@ -114,7 +115,7 @@ def _registry_entry(model: Published) -> dict[str, Any]:
                 "bound_on_input_distance": 1,
                 "output_measure": "approximate max-divergence",
                 "bound_on_output_distance": parameters,
-                "unprotected_quantities": "the number of contributors",
+                "unprotected_quantities": "the number of submissions",
             },
             "privacy_loss": {
                 "privacy_unit": "person-level",
@@ -151,6 +152,31 @@ def _registry_entry(model: Published) -> dict[str, Any]:
             },
         },
     }
+
+
+def _counted(model: Published) -> str:
+    """How many there are, and of what."""
+    return (
+        f"{model.count:,} people"
+        if model.admission == "invited"
+        else f"{model.count:,} submissions"
+    )
+
+
+def _premise(model: Published) -> str:
+    """The honest people without whom the promise does not hold."""
+    least = model.quorum_in_words
+    if model.admission == "invited":
+        return (
+            f"At least {least} of the contributors were honest: they added the noise agreed on,\n"
+            "  and do not tell it to anyone. Each person contributed once. Invitations are there\n"
+            "  for both: that each went to one real person is the organiser's word."
+        )
+    return (
+        f"At least {least} of the submissions were honest people's, each her only one, with the\n"
+        "  noise agreed on, which they do not tell anyone. **The collection was open to anyone:\n"
+        "  nobody can check this.**"
+    )
 
 
 def _name(model: Published) -> str:

@@ -93,8 +93,7 @@ def _administration() -> dict[str, Any]:
     status, model = _reference("Status"), _answer(_OBJECT, "The model; again, the same.")
     opened = _answer(status, "It was open.") | _answer(status, "It is open now.", "201")
     how = [
-        _query("invited", {"enum": ["true", "false"]}, "Whether submissions need an invitation."),
-        _query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is."),
+        _query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is.")
     ]
     found = {
         "/invitations": _operation(

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray, ByteArray
-from blurfit.errors import ConflictError, UnknownCollectionError
+from blurfit.errors import UnknownCollectionError
 from blurfit.learning.admission import Screen
 from blurfit.learning.sums import block_sums, rows_that_add_exactly
 from blurfit.messages.layout import Layout
@@ -35,26 +35,28 @@ class Collection:
     agreement: Agreement
     screen: Screen | None  # of shares nothing can be told
     exact_rows: int
-    invited: bool
     role: Role
     layout: Layout
 
     @classmethod
-    def of(
-        cls, key: int, agreement: Agreement, *, invited: bool, role: Role = "whole"
-    ) -> "Collection":
+    def of(cls, key: int, agreement: Agreement, *, role: Role = "whole") -> "Collection":
         """The collection of an agreement, with what follows from it worked out once."""
         if role != "whole":
             layout = agreement.share_layout(PART_OF[role])
-            return cls(key, agreement, None, LARGEST, invited, role, layout)
+            return cls(key, agreement, None, LARGEST, role, layout)
         screen = Screen.of(agreement)
         exact_rows = rows_that_add_exactly(agreement, screen.largest_steps())
-        return cls(key, agreement, screen, exact_rows, invited, role, agreement.layout)
+        return cls(key, agreement, screen, exact_rows, role, agreement.layout)
 
     @property
     def fingerprint(self) -> str:
         """The agreement's."""
         return self.agreement.fingerprint
+
+    @property
+    def invited(self) -> bool:
+        """Whether each submission needs an invitation, as the agreement says."""
+        return self.agreement.admission == "invited"
 
     def numbers(self, rows: ByteArray) -> Numbers:
         """What some rows hold: blurred numbers, or the words of shares."""
@@ -75,25 +77,17 @@ class Collection:
         return min(LARGEST, self.exact_rows) if self.exact_rows > 1 else LARGEST
 
 
-def begin(connection: Connection, agreement: Agreement, *, invited: bool) -> tuple[int, bool]:
+def begin(connection: Connection, agreement: Agreement) -> tuple[int, bool]:
     """The key of an agreement's collection, and whether it is new."""
     c = tables.collections.c
     values = {
         "fingerprint": agreement.fingerprint,
         "agreement": agreement.to_json(),
-        "invited": invited,
         "state": "collecting",
     }
     insert = tables.insert_if_absent(connection, tables.collections)
     new = connection.scalar(insert.values(values).returning(c.key)) is not None
-    key, before = connection.execute(
-        sa.select(c.key, c.invited).where(c.fingerprint == agreement.fingerprint)
-    ).one()
-    if before != invited:
-        raise ConflictError(
-            f"Expected invited={invited} to be {before}, as when the collection was opened: that "
-            "cannot be changed afterwards."
-        )
+    key = connection.scalars(sa.select(c.key).where(c.fingerprint == agreement.fingerprint)).one()
     return key, new
 
 
@@ -101,7 +95,7 @@ def find(connection: Connection, fingerprint: str) -> Collection:
     """The collection under a fingerprint, if there is one."""
     c, role = tables.collections.c, tables.sharing.c.role
     shared = tables.sharing.c.collection == c.key
-    query = sa.select(c.key, c.agreement, c.invited, role).outerjoin(tables.sharing, shared)
+    query = sa.select(c.key, c.agreement, role).outerjoin(tables.sharing, shared)
     row = None
     if _FINGERPRINT.fullmatch(fingerprint):  # others are no text that every database takes
         row = connection.execute(query.where(c.fingerprint == fingerprint)).first()
@@ -111,7 +105,7 @@ def find(connection: Connection, fingerprint: str) -> Collection:
             "that you were invited to, and has the collection been opened?"
         )
     agreement = Agreement.from_json(row.agreement)
-    return Collection.of(row.key, agreement, invited=row.invited, role=row.role or "whole")
+    return Collection.of(row.key, agreement, role=row.role or "whole")
 
 
 def fingerprints(connection: Connection) -> list[str]:

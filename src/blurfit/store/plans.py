@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.errors import ConflictError, InfeasibleError, UnknownCollectionError
+from blurfit.errors import InfeasibleError, UnknownCollectionError
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.waves import Course
 from blurfit.store import collections, publication, tables
@@ -25,7 +25,7 @@ from blurfit.store import collections, publication, tables
 _plans, _waves = tables.plans.c, tables.waves.c
 
 
-def begin(connection: Connection, plan: Plan, *, invited: bool = False) -> Agreement:
+def begin(connection: Connection, plan: Plan) -> Agreement:
     """Keep a plan, and open its first wave; to begin it again changes nothing."""
     if plan.terms.databases:
         raise InfeasibleError(
@@ -33,13 +33,11 @@ def begin(connection: Connection, plan: Plan, *, invited: bool = False) -> Agree
             "publish it together."
         )
     insert = tables.insert_if_absent(connection, tables.plans)
-    row = {"fingerprint": plan.fingerprint, "document": plan.to_json(), "invited": invited}
+    row = {"fingerprint": plan.fingerprint, "document": plan.to_json()}
     connection.execute(insert.values(row))
-    _, before = _held(connection, plan.fingerprint)
-    if before != invited:
-        raise ConflictError(f"Expected invited={invited} to be {before}, as when it was begun.")
+    _held(connection, plan.fingerprint)
     if not _agreements(connection, plan.fingerprint):
-        _open(connection, plan.first(), invited=invited)
+        _open(connection, plan.first())
     return _agreements(connection, plan.fingerprint)[-1]
 
 
@@ -65,7 +63,7 @@ def advance(connection: Connection, fingerprint: str) -> Agreement | None:
 
     Raises BelowQuorumError, and changes nothing, while too few have come.
     """
-    plan, invited = _held(connection, fingerprint)
+    plan = _held(connection, fingerprint)
     before = _agreements(connection, fingerprint)
     published = releases(connection, fingerprint)
     if len(published) == len(plan):
@@ -79,29 +77,29 @@ def advance(connection: Connection, fingerprint: str) -> Agreement | None:
     if len(course.releases) == len(plan):
         return None
     following = course.next_agreement()
-    key = _open(connection, following, invited=invited)
+    key = _open(connection, following)
     here = tables.invitations.c.collection
     connection.execute(sa.update(tables.invitations).where(here == now.key).values(collection=key))
     return following
 
 
-def _open(connection: Connection, agreement: Agreement, *, invited: bool) -> int:
+def _open(connection: Connection, agreement: Agreement) -> int:
     agreement.verify()
     wave = agreement.wave
     assert wave is not None
-    key, _ = collections.begin(connection, agreement, invited=invited)
+    key, _ = collections.begin(connection, agreement)
     row = {"plan": wave.plan, "number": wave.number, "collection": key}
     connection.execute(sa.insert(tables.waves).values(row))
     return key
 
 
-def _held(connection: Connection, fingerprint: str) -> tuple[Plan, bool]:
-    """The plan, whose row is held until the transaction ends, and whether it needs invitations."""
-    query = sa.select(_plans.document, _plans.invited).where(_plans.fingerprint == fingerprint)
+def _held(connection: Connection, fingerprint: str) -> Plan:
+    """The plan, whose row is held until the transaction ends."""
+    query = sa.select(_plans.document).where(_plans.fingerprint == fingerprint)
     row = connection.execute(query.with_for_update()).first()
     if row is None:
         raise UnknownCollectionError(f"No plan with fingerprint={fingerprint!r} was begun here.")
-    return Plan.from_json(row.document), bool(row.invited)
+    return Plan.from_json(row.document)
 
 
 def _agreements(connection: Connection, fingerprint: str) -> list[Agreement]:

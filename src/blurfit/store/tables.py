@@ -56,7 +56,6 @@ collections = sa.Table(
     sa.Column("key", _Key, primary_key=True),
     sa.Column("fingerprint", sa.Text, nullable=False, unique=True),
     sa.Column("agreement", sa.Text, nullable=False),
-    sa.Column("invited", sa.Boolean, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("model", sa.Text),
     sa.Column("moments", sa.Text),  # the sums that a `moment` model is from
@@ -113,7 +112,6 @@ plans = sa.Table(
     metadata,
     sa.Column("fingerprint", sa.Text, primary_key=True),
     sa.Column("document", sa.Text, nullable=False),
-    sa.Column("invited", sa.Boolean, nullable=False),
 )
 waves = sa.Table(
     "waves",

@@ -25,11 +25,13 @@ import {
   countInWords,
   conditionInWords,
   eitherInWords,
+  isOpenToAnyone,
   isShared,
   localInWords,
   modelInShort,
   modelInWords,
   number,
+  premiseInWords,
   promiseOf,
   quorumOf,
   targetInWords,
@@ -59,8 +61,8 @@ async function start() {
   place("title").textContent = `Help to learn about ${targetInWords(schema)}`;
   place("lead").textContent =
     `Your answers are blurred on this device before anything is sent. From at least ` +
-    `${number(quorumOf(agreement))} people’s blurred numbers a model is made that gives away ` +
-    `${modelInShort(agreement)} about any one of them.`;
+    `${number(quorumOf(agreement))} ${isOpenToAnyone(agreement) ? "submissions" : "people’s blurred numbers"} ` +
+    `a model is made that gives away ${modelInShort(agreement)} about any one of them.`;
   show("checks", ...checks(status));
   show("agreement", definitions(agreementInWords(agreement, mu)));
   place("terms").hidden = false;
@@ -110,8 +112,19 @@ function checks(status) {
         `Its noise was computed again on this device: it keeps ε = ${number(epsilon)}, δ = ${number(delta)}.`,
       ),
     ),
+    isOpenToAnyone(agreement) ? openToAnyone() : null,
     progress(status.count, status.quorum, countInWords(status)),
   ];
+}
+
+/** Said before anything is asked. */
+function openToAnyone() {
+  return h(
+    "div",
+    { class: "note some", id: "open-to-anyone" },
+    h("strong", {}, "This collection is open to anyone."),
+    h("p", {}, premiseInWords(agreement)),
+  );
 }
 
 // ---- answering
@@ -198,6 +211,8 @@ function preview(record) {
         {},
         h("strong", {}, `The published model could tell ${modelInShort(agreement)} about you. `),
         modelInWords(agreement),
+        " ",
+        premiseInWords(agreement),
       ),
     ),
     h(

@@ -37,13 +37,14 @@ async function cards(statuses) {
   return statuses.map((status, i) => card(status, agreements[i]));
 }
 
-function card({ fingerprint, state, count, quorum }, { schema }) {
+function card(status, { schema }) {
+  const { fingerprint, state, count, quorum } = status;
   return h(
     "article",
     { class: "card" },
     h("p", { class: `state ${state}` }, STATES[state]),
     h("h2", {}, h("a", { href: `/collections/${fingerprint}` }, targetInWords(schema))),
     h("p", { class: "hint" }, `from ${schema.features.map(({ name }) => name).join(", ")}`),
-    progress(count, quorum, countInWords({ count, quorum })),
+    progress(count, quorum, countInWords(status)),
   );
 }

@@ -18,7 +18,15 @@ import {
 import { qualityOf } from "./quality.js";
 import { isLabel } from "./schema.js";
 import { verify } from "./verify.js";
-import { number, probability, targetInWords, withError } from "./words.js";
+import {
+  countedIn,
+  isOpenToAnyone,
+  number,
+  premiseInWords,
+  probability,
+  targetInWords,
+  withError,
+} from "./words.js";
 
 const fingerprint = fingerprintHere();
 
@@ -34,7 +42,8 @@ async function start() {
   document.title = `Model of ${targetInWords(schema)}`;
   place("title").textContent = `A model of ${targetInWords(schema)}`;
   place("lead").textContent =
-    `Learned from ${number(model.count)} people, who blurred their answers before they sent them.`;
+    `Learned from ${number(model.count)} ${countedIn(agreement)}, blurred before they were sent. ` +
+    (isOpenToAnyone(agreement) ? premiseInWords(agreement) : "");
   place("loading").hidden = true;
   await check(model);
   show("effects", outputsOf(model).flatMap((output) => learned(model, output)));

@@ -34,6 +34,28 @@ export const isShared = ({ databases }) => databases.length > 0;
 /** The least number of honest contributors, below which nothing is published. */
 export const quorumOf = ({ calibration }) => calibration.quorum ?? calibration.setting.quorum;
 
+/** Whether anyone may send submissions, as often as they like; else each needs an invitation. */
+export const isOpenToAnyone = ({ admission }) => admission === "anyone";
+
+/** What is counted: people who were invited, or submissions of nobody knows whom. */
+export const countedIn = (agreement) => (isOpenToAnyone(agreement) ? "submissions" : "people");
+
+/** What the promise to the model’s readers needs: mirrors `blurfit.agreement.conditions`. */
+export function premiseInWords(agreement) {
+  const least = number(quorumOf(agreement));
+  if (!isOpenToAnyone(agreement)) {
+    return (
+      `This needs honest people, at least ${least} of those who were invited: they added the noise ` +
+      "agreed on, and tell it to nobody."
+    );
+  }
+  return (
+    "Anyone may take part, as often as they like, so nobody can tell how many of the submissions are " +
+    `honest people's. For one honest person this needs others who are honest too, ${least} with her, and ` +
+    "nobody can check that: one sender with enough submissions of known noise voids it."
+  );
+}
+
 /** What one of two databases learns. */
 export function eitherInWords(agreement) {
   const [first, second] = agreement.databases;
@@ -84,9 +106,10 @@ export function modelInWords(agreement) {
 }
 
 /** How many there are, and how many there must be. */
-export function countInWords({ count, quorum }) {
-  if (count < quorum) return `${number(count)} of at least ${number(quorum)} people`;
-  return `${number(count)} people; at least ${number(quorum)} are needed`;
+export function countInWords({ count, quorum, invited }) {
+  const what = invited ? "people" : "submissions";
+  if (count < quorum) return `${number(count)} of at least ${number(quorum)} ${what}`;
+  return `${number(count)} ${what}; at least ${number(quorum)} are needed`;
 }
 
 /** “income”, or “income above 37,000”. */
@@ -101,11 +124,15 @@ export function agreementInWords(agreement, mu) {
   return [
     ["What is learned", learnedInWords(schema)],
     ["From what", schema.features.map(describeColumn).join("; ")],
-    ["Nothing is published", `below ${number(quorumOf(agreement))} contributors`],
+    ["Who may take part", isOpenToAnyone(agreement) ? "anyone" : "those who are invited"],
+    [
+      "Nothing is published",
+      `below ${number(quorumOf(agreement))} ${isOpenToAnyone(agreement) ? "submissions" : "contributors"}`,
+    ],
     ["Each sends", `${number(widthOf(agreement))} blurred numbers, once`],
     [
       "Promise to everyone in what is published",
-      `ε = ${number(epsilon)}, δ = ${number(delta)}`,
+      `ε = ${number(epsilon)}, δ = ${number(delta)}. ${premiseInWords(agreement)}`,
     ],
     ...againstDatabases(agreement, mu),
     ["What may be published", releasesInWords(agreement)],
