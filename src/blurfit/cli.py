@@ -17,6 +17,10 @@ COMMANDS = {
         "init:init",
         "Write an example survey into a FOLDER: a schema to change, and people to try it with.",
     ),
+    "quickstart": (
+        "quickstart:quickstart",
+        "Start a running example on this machine: watch it fill, take part, read the model.",
+    ),
     "calibrate": (
         "calibrate:calibrate",
         "Turn a promise (ε, δ) and public bounds into noise scales.",

@@ -1,37 +1,16 @@
 """How pages look and load: pictures for people, accessibility, size, policy, keyboard."""
 
-from pathlib import Path
-
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from blurfit import Agreement, perturb_table
+from support.looks import look_at
 
-SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 LOOKS = [(width, scheme) for width in (320, 1280) for scheme in ("light", "dark")]
-SERIOUS = {"serious", "critical"}
 
 
 def settle(page: Page) -> None:
     page.wait_for_load_state("networkidle")
-
-
-def look_at(page: Page, name: str, width: int, scheme: str) -> None:
-    """Keep a picture, and refuse serious accessibility problems and sideways scrolling."""
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.evaluate("scrollTo(0, 0)")
-    page.screenshot(path=SCREENSHOTS / f"{name}-{width}-{scheme}.png", full_page=True)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    if (width, scheme) not in ((320, "light"), (1280, "dark")):
-        return  # these two have both colours and both widths
-    found = Axe().run(page).response["violations"]
-    problems = [
-        (one["id"], [node["html"][:200] for node in one["nodes"]])
-        for one in found
-        if one["impact"] in SERIOUS
-    ]
-    assert problems == []
 
 
 @pytest.fixture(scope="module")

@@ -35,11 +35,6 @@ def test_all_lines_are_there_and_no_privacy_is_best_or_nearly(people, monkeypatc
         assert small.compute(people, cell, {}) == rows
 
 
-def test_more_linear_trials_than_logistic_ones(people) -> None:
-    uneven = Comparison("u", (128,), (1.0,), 2, from_rows=False, most_linear_trials=4)
-    assert uneven.cells(people, 10) == ["linear:1.0:128:4", "logistic:1.0:128:2"]
-
-
 @pytest.mark.parametrize("label", [False, True])
 def test_weights_have_the_populations_dimension(people, label) -> None:
     window, promise = people.window(256, 0), Promise(1.0, 0.01)

@@ -108,3 +108,26 @@ def test_families_fit_their_targets() -> None:
         fit_with_public_rows(release, v, "poisson")
     with pytest.raises(InvalidValueError, match="public rows of shape"):
         fit_with_public_rows(release, v[:, :1], "logistic")
+
+
+@pytest.mark.parametrize("deviation", [3.0, 30.0])
+def test_errors_of_a_number_follow_its_own_residuals(deviation) -> None:
+    """Residuals have variance 0.01, a hundredth of the largest: intervals must not be for that."""
+    columns = (*COLUMNS[:2], JointColumn("y", 0.7))
+    truth, draws, inside, sampling = np.array([0.1, 0.3, 0.2]), 80, 0, []
+    for seed in range(draws):
+        generator = np.random.default_rng(seed)
+        v = features(4000, generator)
+        y = truth[0] + v @ truth[1:] + generator.normal(0, 0.1, len(v))
+        found = fit_with_public_rows(
+            sums(v, y, deviation, generator, columns).submodel("y"),
+            features(5000, generator),
+            "linear",
+            match=False,
+        )
+        error = np.sqrt(np.diag(found.sampling + found.privacy))
+        inside += (np.abs(found.unshrunk - truth) <= 1.96 * error).sum()
+        sampling.append(found.sampling[1, 1])
+    assert inside / (3 * draws) == pytest.approx(0.95, abs=0.035)
+    # Var(v·y)/n and the same for public rows: of the order 0.1²/n·3, where y's bounds would say 3/n.
+    assert np.median(sampling) < 0.6 / 4000

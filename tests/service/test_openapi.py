@@ -19,10 +19,12 @@ from schemathesis.specs.openapi.checks import (
 from starlette.testclient import TestClient
 
 from blurfit import Agreement, Numeric, Schema, perturb_table
+from blurfit.agreement.plan import Plan
 from blurfit.protocol import tokens
 from blurfit.service.app import Limits, Service
 from blurfit.service.openapi import document
 from blurfit.service.serving import in_a_thread
+from blurfit.store import plans
 from blurfit.store.store import Store
 
 TOKEN = "a-token-that-is-long-enough-for-tests"
@@ -32,6 +34,7 @@ AGREEMENTS = [
     for admission in ("anyone", "invited")
 ]
 AGREEMENTS.append(Agreement.propose(SCHEMA, epsilon=3, delta=1e-6, quorum=3))
+PLAN = Plan.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=6, waves=2)
 CHECKS = (
     not_a_server_error,
     status_code_conformance,
@@ -57,6 +60,7 @@ def address(tmp_path_factory):
         people = {c: np.arange(9.0) for c in ("age", "income")}
         store.add(AGREEMENTS[2], perturb_table(AGREEMENTS[2], people))
         store.publish(AGREEMENTS[2])
+        store.write(plans.begin, PLAN)
         app = Service(store, Limits(requests_per_second=0), linger=0.0)
         with in_a_thread(app, log_level="critical") as url:
             yield url
@@ -72,8 +76,9 @@ def test_answers_are_those_of_the_document(case, address) -> None:
     # Most random fingerprints are unknown: let half of the requests reach a collection.
     chance = zlib.crc32(repr((case.body, case.query, case.headers)).encode())
     if "fingerprint" in case.path_parameters and chance % 2:
-        place = chance // 2 % len(AGREEMENTS)
-        case.path_parameters["fingerprint"] = AGREEMENTS[place].fingerprint
+        known = [PLAN] if case.path.startswith("/plans") else [*AGREEMENTS, PLAN.first()]
+        place = chance // 2 % len(known)
+        case.path_parameters["fingerprint"] = known[place].fingerprint
     headers = {} if chance % 5 == 0 else {"authorization": f"Bearer {TOKEN}"}
     case.call_and_validate(base_url=address, headers=headers, checks=CHECKS)
 

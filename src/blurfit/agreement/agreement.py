@@ -8,33 +8,24 @@ contributor need not trust the database that sent the agreement.
 does not know; a field is never given a new meaning, nor removed, without a new version.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import rfc8785
 
 from blurfit.agreement import outline
 from blurfit.agreement.checks import (
-    alike,
     promised_in_all,
-    refuse_narrow_bounds,
     refuse_unless_blurrable,
     refuse_unless_proved,
 )
-from blurfit.agreement.contracts import form_of, input_contract, largest_scale, moment_contract
-from blurfit.agreement.databases import Database, Trust, refuse_unless_shareable, require_two
-from blurfit.agreement.grid import (
-    DISCRETE_SHARE,
-    LATTICE_SHARE,
-    Grid,
-    enlarged,
-)
+from blurfit.agreement.contracts import form_of, input_contract, moment_contract
+from blurfit.agreement.databases import Database, Trust
+from blurfit.agreement.fingerprinted import Fingerprinted, alike
+from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, Grid
 from blurfit.agreement.numbers import (
     Form,
     Objective,
@@ -43,14 +34,8 @@ from blurfit.agreement.numbers import (
     input_parts,
     moment_parts,
 )
-from blurfit.agreement.terms import (
-    ADMISSIONS,
-    Admission,
-    Mechanism,
-    Terms,
-    require_delta,
-    require_digest,
-)
+from blurfit.agreement.terms import Admission, Mechanism, Terms
+from blurfit.agreement.verification import compute_again
 from blurfit.agreement.wave import Wave
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
@@ -62,11 +47,10 @@ from blurfit.schema.schema import Schema
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moment_calibration import MomentCalibration
-from blurfit.validate import one_of
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(Fingerprinted):
     """Who asks for what, how it is blurred, and what is promised.
 
     The promise to the people in what is published is `calibration.model`, the one about a single
@@ -81,6 +65,23 @@ class Agreement:
     `admission` says who may take part, on which the promise depends
     (`blurfit.agreement.conditions`).
     """
+
+    CALLED = "an agreement"
+    STATED: ClassVar = {"format": "blurfit-agreement", "version": 1}
+    FIELDS = frozenset(
+        {
+            "schema",
+            "mechanism",
+            "weights",
+            "objective",
+            "calibration",
+            "grid",
+            "databases",
+            "wave",
+            "public_rows",
+        }
+    )
+    OPTIONAL = outline.OPTIONAL
 
     schema: Schema
     calibration: InputCalibration | MomentCalibration
@@ -123,6 +124,17 @@ class Agreement:
             f"{len(self.schema.features)} columns, {self.mechanism}, epsilon={self.epsilon:g}, "
             f"delta={self.delta:g}, quorum={self.quorum:,}>"
         )
+
+    def _repr_html_(self) -> str:
+        from blurfit.agreement.plot import as_html
+
+        return as_html(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """How well one answer could be told from another: see `blurfit.agreement.plot`."""
+        from blurfit.agreement.plot import plot
+
+        return plot(self, ax)
 
     @property
     def mechanism(self) -> Mechanism:
@@ -172,11 +184,6 @@ class Agreement:
         if self.objective is None or not isinstance(self.calibration, InputCalibration):
             raise InfeasibleError("mechanism='moment' has no loss: models are chosen afterwards.")
         return self.objective.function(self.calibration.setting.weight_bound)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
-        return hashlib.sha256(rfc8785.dumps(self.to_dict())).hexdigest()
 
     # ---- what is sent
 
@@ -228,7 +235,7 @@ class Agreement:
                 f"{self.fingerprint}: it is not the one that you were invited to."
             )
         try:
-            self._verify()
+            compute_again(self)
         except BlurfitError:
             raise
         except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
@@ -239,43 +246,12 @@ class Agreement:
         if isinstance(self.calibration, InputCalibration) and not allow_unproved:
             refuse_unless_proved(self.calibration)
 
-    def _verify(self) -> None:
-        shared = bool(self.databases)
-        require_digest(self.public_rows)
-        one_of(ADMISSIONS, admission=self.admission)
-        require_delta(self.delta)
-        if self.wave is not None:
-            self.wave.verify()
-        if isinstance(self.calibration, InputCalibration):
-            if self.weights is not None or self.wave is not None or self.objective is None:
-                raise NotCertifiedError("Expected an objective and no weights with 'input'.")
-            self.objective.verify(self.schema)
-            refuse_narrow_bounds(self.schema, self.calibration, self.loss)
-            self.calibration.verify(penalised=self.objective.penalised)
-            size = self.schema.dimension
-        else:
-            if self.objective is not None or (self.weights is None) != self.is_later_wave:
-                raise NotCertifiedError(
-                    "Expected weights and no objective with 'moment', or a later wave's map."
-                )
-            if self.weights is not None:
-                self.weights.verify()
-            reach = self.form.reach(self.calibration.model.neighbours)
-            self.calibration.verify(enlarged(reach))
-            size = self.form.size
-        self.grid.verify(self.calibration, size=size, shared=shared)
-        refuse_unless_blurrable(self.parts)
-        if shared:
-            require_two(self.databases)
-            refuse_unless_shareable(self.calibration, self.grid, largest_scale(self.form))
-
     # ---- files
 
     def to_dict(self) -> dict[str, Any]:
         """The contract as plain values, without its fingerprint."""
         return {
-            "format": outline.FORMAT,
-            "version": outline.VERSION,
+            **self.STATED,
             "schema": self.schema.to_dict(),
             "mechanism": self.mechanism,
             "weights": None if self.weights is None else self.weights.to_dict(self.schema),
@@ -285,28 +261,8 @@ class Agreement:
             "databases": [asdict(one) for one in self.databases],
             "wave": None if self.wave is None else self.wave.to_dict(),
             "public_rows": self.public_rows,
-            **outline.written(vars(self)),
+            **outline.written(self),
         }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Agreement":
-        """The inverse of `to_dict`. Nothing is trusted: call `verify`."""
-        outline.refuse_unless_outlined(document)
-        try:
-            agreement = cls._read(document)
-            # only plain, finite values have a fingerprint, and one fingerprint has one text
-            if rfc8785.dumps(agreement.to_dict()) != rfc8785.dumps(dict(document)):
-                raise InvalidValueError(
-                    "Expected an agreement as blurfit writes it, and this one says the same in "
-                    "other values: readers could take them for something else."
-                )
-        except BlurfitError:
-            raise
-        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InvalidValueError(
-                f"Expected an agreement as blurfit writes it: {error!r}."
-            ) from error
-        return agreement
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Self:
@@ -333,54 +289,9 @@ class Agreement:
             )
         return found
 
-    def to_document(self) -> dict[str, Any]:
-        """The contract as plain values, with its fingerprint: for what carries an agreement.
-
-        The values are those of the canonical text, where 10.0 is 10: so whatever carries the
-        agreement has the same bytes, whether it was made here or read from a file.
-        """
-        canonical: dict[str, Any] = json.loads(rfc8785.dumps(self.to_dict()))
-        return canonical | {"fingerprint": self.fingerprint}
-
-    @classmethod
-    def from_document(cls, document: Any) -> "Agreement":
-        """The inverse of `to_document`; refuses a contract whose fingerprint is not its own."""
-        if not isinstance(document, dict):
-            raise InvalidValueError("Expected an agreement in JSON: an object with named fields.")
-        contract = dict(document)
-        stated = contract.pop("fingerprint", None)
-        agreement = cls.from_dict(contract)
-        if not isinstance(stated, str) or not alike(stated, agreement.fingerprint):
-            raise InvalidValueError(
-                f"Expected fingerprint={stated!r} to be {agreement.fingerprint!r}: the text was "
-                "changed after it was written. Ask for the agreement again."
-            )
-        return agreement
-
-    def to_json(self) -> str:
-        """The file that is handed round: the contract and its fingerprint, canonical."""
-        return rfc8785.dumps(self.to_document()).decode()
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "Agreement":
-        """Read what `to_json` wrote; refuses a text whose fingerprint is not its own."""
-        try:
-            document = json.loads(text, parse_constant=_refuse_constant)
-        except (RecursionError, ValueError) as error:
-            raise InvalidValueError(f"Expected an agreement in JSON: {error}.") from error
-        return cls.from_document(document)
-
-    def save(self, path: str | Path) -> None:
-        """Write the agreement to a file."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
-
     @classmethod
     def load(cls, path: str | Path, *, allow_unproved: bool = False) -> "Agreement":
         """Read an agreement from a file, and verify it."""
         agreement = cls.from_json(Path(path).read_bytes())
         agreement.verify(allow_unproved=allow_unproved)
         return agreement
-
-
-def _refuse_constant(name: str) -> float:
-    raise InvalidValueError(f"Expected finite numbers, and got {name}.")

@@ -195,6 +195,11 @@ def _defaults(*names: str) -> dict[str, Any]:
     return {name: found[name] for name in names}
 
 
+def later_terms() -> dict[str, Any]:
+    """Terms that JSON leaves out where they have their default (`blurfit.agreement.outline`)."""
+    return _defaults("admission")
+
+
 MOMENT_TERMS = _defaults("constant", "weights", "public_rows")
 INPUT_TERMS = _defaults(
     "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"

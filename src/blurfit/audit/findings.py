@@ -22,7 +22,7 @@ import numpy.typing as npt
 from blurfit.agreement.agreement import Agreement
 from blurfit.audit import CONFIDENCE, TRIALS, releases
 from blurfit.audit.attacks import Score, along
-from blurfit.audit.examination import Finding, examine
+from blurfit.audit.examination import Finding, Findings, examine
 from blurfit.audit.pairs import Pair, collection_pairs, exact_mu, submission_pairs
 from blurfit.audit.releases import Crowd, nobody, noise_scales
 from blurfit.progress import Progress, silent
@@ -93,7 +93,7 @@ def audit_agreement(
     confidence: float = CONFIDENCE,
     seed: int = 0,
     progress: Progress = silent,
-) -> list[Finding]:
+) -> Findings:
     """Attack a submission, the sums (where they may be published) and the model, in turn.
 
     Args:
@@ -104,7 +104,7 @@ def audit_agreement(
         seed: for the honest crowd, where it is drawn at once. Contributors take no seed.
         progress: is called with a name before each attack.
     """
-    found = []
+    found = Findings()
     for attack in _attacks(agreement, trials, np.random.default_rng(seed)):
         progress(f"{attack.view}: {attack.pair.name}")
         found.append(attack.carried_out(confidence))

@@ -162,6 +162,9 @@ def _answers(form: JointForm, block: list[int], record: FloatArray) -> FloatArra
     """The record with every answer to one question, a row for each."""
     if form.columns[block[0]].kind == "level":
         answers = np.eye(len(block))[:2]  # further levels are as far as the second
+    elif len(block) > 1:  # a number that need not be said
+        said = np.column_stack([_BETWEEN, np.zeros(len(_BETWEEN))])
+        answers = np.vstack([said, [0.0, 1.0]])
     elif form.columns[block[0]].kind == "sign":
         answers = np.array([[1.0], [-1.0]])
     else:
@@ -177,13 +180,15 @@ def _starts(form: JointForm, blocks: list[list[int]], first: FloatArray) -> Iter
     """
     opposite = first.copy()
     for block in blocks:
-        opposite[block] = _answers(form, block, first)[0 if len(block) == 1 else -1, block]
+        has_levels = form.columns[block[0]].kind == "level"
+        opposite[block] = _answers(form, block, first)[-1 if has_levels else 0, block]
         if form.columns[block[0]].kind == "sign":
             opposite[block] = -1.0
     yield opposite
     near, product = first.copy(), form.radius**2
     for block in sorted(blocks, key=lambda block: -form.columns[block[0]].weight):
-        turned = product - form.columns[block[0]].weight ** 2 * (2 if len(block) == 1 else 1)
+        has_levels = form.columns[block[0]].kind == "level"
+        turned = product - form.columns[block[0]].weight ** 2 * (1 if has_levels else 2)
         if abs(turned + form.constant**2) < abs(product + form.constant**2):
             near[block], product = opposite[block], turned
     yield near

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
-from blurfit.commands.common import load_agreement, picture_file, wrote
+from blurfit.commands.common import load_agreement, picture_file, save_picture
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
     from blurfit.audit.estimators import Range, Tables
-    from blurfit.audit.examination import Finding
+    from blurfit.audit.examination import Findings
 
 AGREEMENT, ESTIMATOR = "agreement", "estimator"
 
@@ -79,7 +79,7 @@ def audit_command(
     from rich.console import Console
 
     from blurfit.audit.estimators import Range, audit_estimator, load_estimator
-    from blurfit.commands.audit_report import plot, report
+    from blurfit.commands.audit_report import report
 
     if (file is None) == (where is None):
         raise click.UsageError("Give the FILE of an agreement, or --of module:Estimator.")
@@ -96,8 +96,7 @@ def audit_command(
         )
     subject = AGREEMENT if where is None else ESTIMATOR
     if picture is not None:
-        plot(findings, picture)
-        wrote(picture)
+        save_picture(findings.plot, picture)
     if as_json:
         click.echo(json.dumps([one.to_dict() for one in findings], indent=2))
     else:
@@ -106,7 +105,7 @@ def audit_command(
         raise SystemExit(1)
 
 
-def _attack(agreement: "Agreement", trials: int, confidence: float, seed: int) -> "list[Finding]":
+def _attack(agreement: "Agreement", trials: int, confidence: float, seed: int) -> "Findings":
     from rich.console import Console
     from rich.progress import Progress
 

@@ -153,6 +153,16 @@ def wrote(path: Path) -> None:
     click.echo(f"Wrote {path}.", err=True)
 
 
+def save_picture(draw: Callable[[], Any], path: Path) -> None:
+    """Write what `draw` draws, axes or a figure, without a screen, and say where."""
+    from blurfit.optional import optional
+
+    optional("matplotlib").use("Agg")
+    drawn = draw()
+    getattr(drawn, "figure", drawn).savefig(path, dpi=130)
+    wrote(path)
+
+
 def out_file(help_text: str, **options: Any) -> Callable[[Any], Any]:
     """Where something is written."""
     return click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blurfit.agreement.terms import MECHANISMS, Mechanism
-from blurfit.commands.common import picture_file, wrote
+from blurfit.commands.common import picture_file, save_picture
 from blurfit.commands.plans import Plan, Range, read_plan, read_table
 from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
@@ -82,7 +82,7 @@ def forecast_command(
     from rich.console import Console
     from rich.progress import Progress
 
-    from blurfit.commands.forecast_report import plot, report
+    from blurfit.commands.forecast_report import report
     from blurfit.forecast.sweep import whole_numbers
 
     plan = read_plan(file)
@@ -97,8 +97,7 @@ def forecast_command(
             found = _sweep(plan, population, asked | common, progress)
             advice = _advice(plan, population, found, asked, seed, progress) if advising else []
     if picture is not None:
-        plot(found, picture)
-        wrote(picture)
+        save_picture(found.plot, picture)
     if as_json:
         document = found.to_dict() | {"advice": [asdict(one) for one in advice]}
         click.echo(json.dumps(document, indent=2))

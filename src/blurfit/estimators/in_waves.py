@@ -29,14 +29,13 @@ from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import AnyArray, FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.base import Signal
+from blurfit.estimators.one_pass import encoded
 from blurfit.learning.sums import Totals
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.waves import Course
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.maps import ResidualMap
-from blurfit.theory.newton import PoissonNewton
 from blurfit.theory.wave_form import WaveForm
 from blurfit.theory.waves import Task, choose_plan
 from blurfit.validate import inside_unit_interval, positive, whole
@@ -123,31 +122,10 @@ def later_totals(agreement: Agreement, values: AnyArray, signal: Signal) -> Tota
     def sums_of(start: int) -> FloatArray:
         rows = slice(start, start + ROWS_AT_ONCE)
         part = Signal(signal.target, signal.answers[rows])
-        columns = [_encoded(values[rows, at], one) for at, one in enumerate(schema.features)]
-        v = np.column_stack(columns)[:, list(form.kept)]
-        return _sums(form, v, part.encoded[:, 0])
+        columns = [encoded(values[rows, at], one) for at, one in enumerate(schema.features)]
+        return form.sums(np.column_stack([*columns, part.encoded[:, 0]]))
 
     # How the rows are parted depends on their number alone: so does the rounding of the sums.
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         sums = sum(pool.map(sums_of, range(0, len(values), ROWS_AT_ONCE)), np.zeros(form.width))
     return Totals(len(values), sums, agreement.fingerprint)
-
-
-def _sums(form: WaveForm, v: FloatArray, target: FloatArray) -> FloatArray:
-    """Σ of `WaveForm.products`, as products of matrices."""
-    chart = form.chart
-    if isinstance(chart, ResidualMap):
-        z = chart.vectors(v, target)
-        matrix = z.T @ z
-        return np.asarray(matrix[np.triu_indices(len(matrix))][1:])  # but c², which is known
-    if isinstance(chart.loss, PoissonNewton):
-        target = (target + 1) / 2 * chart.loss.count_bound
-    matrix, linear = chart.sums(v, target)
-    return np.concatenate([matrix[np.triu_indices(len(matrix))], linear])
-
-
-def _encoded(column: AnyArray, feature: Any) -> FloatArray:
-    """A column of a table as `read_rows` makes it: of a categorical, the places of levels."""
-    if isinstance(feature, Categorical):
-        return np.eye(len(feature.levels))[column.astype(np.intp)]
-    return np.asarray(feature.scale(column))[:, None]

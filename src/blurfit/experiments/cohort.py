@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.baselines.risk import LogisticRisk, minimiser
-from blurfit.datasets import Census, load_acs, load_ipums, make_census
+from blurfit.datasets import Census, adult, load_acs, load_adult, load_ipums, make_census
 from blurfit.datasets.acs import FILENAME
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.learning.statistics import Statistics
@@ -115,9 +115,11 @@ class Population:
 
     @classmethod
     def load(cls, data: Path | None, *, rows: int | None = None, seed: int = 0) -> "Population":
-        """ACS where its file is (in `data`, or in BLURFIT_DATA), an IPUMS extract if `data` is
-        another file, and the generated population where there is neither.
+        """ACS where its file is (in `data`, or in BLURFIT_DATA), Adult or an IPUMS extract if `data`
+        is that file, and the generated population where there is none.
         """
+        if data is not None and data.is_file() and data.name == adult.FILENAME:
+            return cls.of(load_adult(data), seed)
         if data is not None and data.is_file() and data.name != FILENAME:
             return cls.of(load_ipums(data), seed)
         if data is not None and not data.exists():
@@ -166,6 +168,13 @@ class Population:
     def training_risk(self, window: Window) -> LogisticRisk:
         """The logistic losses of the window's rows, to be minimised from the optimum of all."""
         return LogisticRisk(self._rows(window.start, window.count), start=self.optimum)
+
+    def training_values(self, window: Window, *, label: bool) -> FloatArray:
+        """The columns v of the window's rows, in [−1, 1], and y, or the label, last."""
+        places = (window.start + np.arange(window.count)) % self._blocked
+        found = self.x[places] / self.intercept
+        found[:, -1] = (self.label if label else self.y)[places]
+        return found
 
     def accuracies(self, window: Window, weights: FloatArray) -> FloatArray:
         """The share of test labels that each row of weights gets right."""

@@ -12,18 +12,24 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from blurfit.agreement.plan import Plan
 from blurfit.experiments.cohort import Population, Window
 from blurfit.experiments.methods import (
     CONSTANT,
     FROM_MINIMISERS,
     FROM_SUMS,
+    LINES,
+    MOMENT,
     TUNED,
+    WAVES,
     Promise,
     agreement,
     constant,
     from_sums,
+    in_waves,
     minimised,
     perturbed,
+    plan,
     squared_risk,
 )
 from blurfit.experiments.trials import Row
@@ -72,7 +78,7 @@ class PaperFigure:
         n, first, last = map(int, cell.split(":"))
         rows = []
         for trial in range(first, last):
-            asked: list[tuple[str, float | None]] = [(line, None) for line in (CONSTANT, *TUNED)]
+            asked: list[tuple[str, float | None]] = [(line, None) for line in LINES]
             asked += [(line, ridges[line]) for line in TUNED]
             values = self.scores(population, population.window(n, trial), asked, trial)
             rows += [
@@ -92,12 +98,17 @@ class PaperFigure:
         asked, sums = list(asked), population.training_sums(window)
         risk = population.training_risk(window) if self.label else squared_risk(sums)
         problems, weights = {}, np.zeros((len(asked), len(sums.moment)))
+        waves, one_wave = self._plan(population, window), (MOMENT, None)
         for k, (line, ridge) in enumerate(asked):
             generator = self._generator(population, window, trial, line)
             if line == CONSTANT:
                 weights[k] = constant(population, sums, label=self.label)
             elif line in FROM_MINIMISERS:
                 problems[k] = perturbed(line, risk, self.promise, ridge, generator)
+            elif line == WAVES and len(waves) > 1:
+                weights[k] = in_waves(waves, population, window, generator, label=self.label)
+            elif line == WAVES and one_wave in asked:  # moment itself, with its own noise
+                weights[k] = weights[asked.index(one_wave)]
             else:
                 contract = agreement(line, population, self.promise, window.count, label=self.label)
                 weights[k] = from_sums(contract, sums, ridge, generator, label=self.label)
@@ -106,6 +117,9 @@ class PaperFigure:
             return [float(value) for value in population.accuracies(window, weights)]
         tested = population.test_sums(window)
         return [tested.rmse(one) for one in weights]
+
+    def _plan(self, population: Population, window: Window) -> Plan:
+        return plan(population, self.promise, window.count, label=self.label)
 
     def _tune(self, population: Population) -> list[Row]:
         """The best ridge of each line, on average over a few trials at the largest n."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
 from blurfit.baselines import (
     ObjectivePerturbationClassifier,
     ObjectivePerturbationRegressor,
@@ -22,9 +23,10 @@ from blurfit.baselines.normals import exponential_in_norm, gaussian
 from blurfit.baselines.output import forecast_ridge, into_ball, sensitivity
 from blurfit.baselines.risk import LogisticRisk, SquaredRisk
 from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
-from blurfit.experiments.cohort import Population, WindowSums
+from blurfit.experiments.cohort import Population, Window, WindowSums
 from blurfit.model.learner import moments_of
 from blurfit.simulation.entropy import Generator
+from blurfit.simulation.plan import fit_in_waves
 from blurfit.simulation.sampler import sampler_for, totals_of_products
 from blurfit.simulation.weights import weights_of
 
@@ -34,9 +36,10 @@ NO_PRIVACY, CONSTANT = "no privacy", "constant"
 OUTPUT, OBJECTIVE = "output (Laplace)", "objective (Gaussian, published)"
 CERTIFIED_OBJECTIVE = "objective (Gaussian, certified)"
 PUBLISHED_INPUT, INPUT, MOMENT = "input (published)", "input (certified)", "moment"
+WAVES = "waves"
 FROM_MINIMISERS = (NO_PRIVACY, OUTPUT, OBJECTIVE, CERTIFIED_OBJECTIVE)
 FROM_SUMS = (PUBLISHED_INPUT, INPUT, MOMENT)
-LINES = (CONSTANT, *FROM_MINIMISERS, *FROM_SUMS)
+LINES = (CONSTANT, *FROM_MINIMISERS, *FROM_SUMS, WAVES)
 TUNED = (*FROM_MINIMISERS, *FROM_SUMS)
 
 
@@ -63,7 +66,7 @@ def agreement(
     """The contract of input or moment perturbation with an estimator's own defaults."""
     schema = population.label_schema if label else population.schema
     given: dict[str, Any] = {"epsilon": promise.epsilon, "delta": promise.delta, "quorum": n}
-    if line != MOMENT:
+    if line not in (MOMENT, WAVES):
         facts = PublicFacts(schema.dimension, n, promise.epsilon, promise.delta, label=label)
         given |= {"mechanism": "input", "weight_bound": facts.ball()}
         given |= {"rule": "published"} if line == PUBLISHED_INPUT else {"split": DEFAULT_SPLIT}
@@ -93,6 +96,24 @@ def from_sums(
         objective = replace(contract.objective, l2=contract.objective.l2 + ridge)
         (weights,) = weights_of(replace(contract, objective=objective), drawn)
     return np.append(weights[1:], weights[0]) / sums.scale
+
+
+def plan(population: Population, promise: Promise, n: int, *, label: bool) -> Plan:
+    """As many waves as help by public facts, which may be one."""
+    schema = population.label_schema if label else population.schema
+    return _planned(schema, epsilon=promise.epsilon, delta=promise.delta, quorum=n)
+
+
+_planned = lru_cache(maxsize=64)(Plan.propose)
+
+
+def in_waves(
+    chosen: Plan, population: Population, window: Window, generator: Generator, *, label: bool
+) -> FloatArray:
+    """Go through the waves of a plan: weights of x, for the score or the log-odds."""
+    values = population.training_values(window, label=label)
+    (weights,) = fit_in_waves(chosen, values, generator).model.weights
+    return np.append(weights[1:], weights[0]) / population.intercept
 
 
 def constant(population: Population, sums: WindowSums, *, label: bool) -> FloatArray:

@@ -18,6 +18,7 @@ from blurfit.experiments.methods import (
     OBJECTIVE,
     OUTPUT,
     PUBLISHED_INPUT,
+    WAVES,
 )
 from blurfit.experiments.rivals import (
     ADASSP,
@@ -49,6 +50,7 @@ STYLES: dict[str, dict[str, Any]] = {
     INPUT: {"color": "tab:blue", "linewidth": 2},
     PUBLISHED_INPUT: {"color": "tab:blue", "linestyle": "--"},
     MOMENT: {"color": "tab:red", "linewidth": 2},
+    WAVES: {"color": "tab:cyan", "linewidth": 2.5},
 }
 
 

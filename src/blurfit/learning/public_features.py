@@ -15,12 +15,19 @@ w ~ N(w₀, P) and t = ∇Â(w) + error of covariance V, Gauss–Newton's fixed 
 
     w ← w₀ + PH(HPH + V)⁻¹(t − ∇Â(w) + H(w − w₀)),     H = ∇²Â(w),
 
-is the most probable w. V has three parts: the privacy noise of t, who happened to take part
-(H/N for a canonical model), and who happens to be in the public rows (`Balance.spread`). The
+is the most probable w. V has three parts: the privacy noise of t; how contributors' answers differ
+from their mean at their features, φH/N; and how their features differ from the weighted public
+rows, by who takes part in either and by the noise of matching (`Balance.spread`). The
 prior says that the features move the linear predictor with variance s², in equal parts; s² is
 averaged over a grid by how probable it makes t.
 
 **Errors.** Without the prior w errs by H⁻¹(error of t), so its covariance is H⁻¹VH⁻¹.
+
+**How far answers lie from the model** decides who happened to take part: that part of V is φH/N,
+φ = Var(y | x)/A''. It is 2 for labels ±1 and 1 for counts, by the model. For a number it is the
+residual variance, and the release has Σy²: with r(w) = E[y²] − 2t·w + wᵀHw, and w = H⁻¹t from a t of
+noise variances ν, E[r] = φ − tr(H⁻¹diag(ν)), so φ is r + tr(H⁻¹diag(ν)); at least half a deviation
+of what the noise adds to it, and at most the variance of y. For shrinkage it is the latter.
 """
 
 from collections.abc import Callable
@@ -33,6 +40,7 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.learning.balancing import Balance, balance, unweighted
 from blurfit.learning.joint_sums import Submodel
+from blurfit.learning.linear_bayes import target_variance
 from blurfit.validate import one_of
 
 Family = Literal["logistic", "poisson", "linear"]
@@ -63,6 +71,8 @@ CURVES: dict[Family, Curve] = {
     "poisson": Curve(np.exp, np.exp),
     "linear": Curve(lambda eta: eta, np.ones_like),
 }
+# Var(y | x)/A'' where the model tells it: labels are ±1, and their A' is tanh(η/2).
+DISPERSION: dict[Family, float] = {"logistic": 2.0, "poisson": 1.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +124,10 @@ def fit_with_public_rows(
     q = found.weights
     design = np.column_stack([np.ones(len(rows)), rows])
     moment, noise = _target_moment(sums, top if family == "poisson" else None)
-    problem = _Problem(design, found, moment, CURVES[family], sums.count)
+    dispersion = target_variance(sums) / sums.target.weight**2
+    problem = _Problem(
+        design, found, moment, CURVES[family], sums.count, DISPERSION.get(family, dispersion)
+    )
     start, prior = _prior(design, q, moment, family)
     logs, means, spreads = [], [], []
     w = start
@@ -130,7 +143,7 @@ def fit_with_public_rows(
         coefficients=w,
         spread=float(chance @ np.array(spreads)),
         balance=found,
-        **_unshrunk(problem, noise, w),
+        **_unshrunk(problem, noise, w, sums if family == "linear" else None),
     )
 
 
@@ -141,6 +154,7 @@ class _Problem:
     moment: FloatArray
     curve: Curve
     count: int
+    dispersion: float  # Var(y | x)/A''
 
     def gradient(self, w: FloatArray) -> FloatArray:
         """∇Â(w)."""
@@ -155,12 +169,8 @@ class _Problem:
         terms = self.design * mean[:, None]
         gradient = self.rows.weights @ terms
         hessian = (self.design * (self.rows.weights * slope)[:, None]).T @ self.design
-        spread = hessian * self._dispersion() / self.count + self.rows.spread(terms)
+        spread = hessian * self.dispersion / self.count + self.rows.spread(terms, self.count)
         return gradient, hessian, spread
-
-    def _dispersion(self) -> float:
-        """Var(y | x)/A'': 2 for labels of ±1, whose A' is tanh(η/2), else 1."""
-        return 2.0 if self.curve is CURVES["logistic"] else 1.0
 
 
 def _target_moment(sums: Submodel, top: float | None) -> tuple[FloatArray, FloatArray]:
@@ -233,7 +243,20 @@ def _most_probable(
     return w, log
 
 
-def _unshrunk(problem: _Problem, noise: FloatArray, w: FloatArray) -> dict[str, FloatArray | None]:
+def _residual_variance(
+    sums: Submodel, problem: _Problem, noise: FloatArray, w: FloatArray, hessian: FloatArray
+) -> float:
+    """φ of a number, from the release's Σy²: between its noise and the variance of y."""
+    scale = sums.count * sums.target.weight**2
+    seen = sums.square / scale - 2 * float(problem.moment @ w) + float(w @ hessian @ w)
+    seen += float(np.trace(np.linalg.solve(hessian, np.diag(noise))))
+    unsure = np.sqrt(sums.noise.variance[-1, -1] / scale**2 + 4 * float(noise @ w**2))
+    return float(np.clip(seen, min(unsure / 2, problem.dispersion), problem.dispersion))
+
+
+def _unshrunk(
+    problem: _Problem, noise: FloatArray, w: FloatArray, sums: Submodel | None
+) -> dict[str, FloatArray | None]:
     """The solution of ∇Â(w) = t and its covariance, where Newton finds one."""
     nothing: dict[str, FloatArray | None] = {"unshrunk": None, "sampling": None, "privacy": None}
     for _ in range(_STEPS):
@@ -250,6 +273,9 @@ def _unshrunk(problem: _Problem, noise: FloatArray, w: FloatArray) -> dict[str, 
             break
     else:
         return nothing
+    if sums is not None:
+        known = _residual_variance(sums, problem, noise, w, hessian)
+        spread += hessian * (known - problem.dispersion) / problem.count
     inverse = np.linalg.inv(hessian)
     return {
         "unshrunk": w,

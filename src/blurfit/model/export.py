@@ -19,7 +19,7 @@ from sklearn.preprocessing import (  # type: ignore[import-untyped]
     OneHotEncoder,
 )
 
-from blurfit.errors import BlurfitError
+from blurfit.errors import BlurfitError, InfeasibleError
 from blurfit.schema.joint import question
 from blurfit.schema.schema import Categorical, Numeric
 
@@ -71,7 +71,13 @@ def to_onnx(model: "PublishedModel") -> bytes:
 
 
 def _features(model: "PublishedModel") -> list[Any]:
-    return [question(model.agreement.schema, name) for name in model.features]
+    features: list[Any] = [question(model.agreement.schema, name) for name in model.features]
+    if unsaid := [feature.name for feature in features if getattr(feature, "optional", False)]:
+        raise InfeasibleError(
+            f"Expected features that everybody answers, and {', '.join(unsaid)} may be left "
+            "unsaid, which these formats have no column for: predict with blurfit itself."
+        )
+    return features
 
 
 def _scaler(feature: Any) -> Any:

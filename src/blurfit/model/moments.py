@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,29 +23,29 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.correlations import Components, Correlations, components, correlations
 from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.public_features import Family
-from blurfit.model.document import PublishedDocument
 from blurfit.model.fitting import Path as CoefficientPath
 from blurfit.model.fitting import fit, path
 from blurfit.model.formula import Formula, parsed
 from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel
+from blurfit.model.published_file import PublishedFile
 from blurfit.schema.joint import questions
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
-from blurfit.validate import whole
 from blurfit.version import software
-
-FORMAT, VERSION = "blurfit-moments", 1
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedMoments(PublishedDocument):
+class PublishedMoments(PublishedFile):
     """Count, blurred sums and agreement: a public file, with the promise that it keeps.
 
     `sums` are the numbers that contributors sent, added up, in the order of `agreement.form`.
     `caveat` says why the promise does not hold, where it does not: every model of it says so too.
     """
+
+    CALLED = "a release of moments"
+    FORMAT = "blurfit-moments"
 
     agreement: Agreement
     count: int
@@ -54,17 +54,12 @@ class PublishedMoments(PublishedDocument):
     caveat: str | None = None
 
     def __post_init__(self) -> None:
-        whole(count=self.count)
         if self.agreement.mechanism != "moment":
             raise InvalidValueError(
                 "Expected an agreement with mechanism='moment': the sums of 'input' are never "
                 "shown, because its promise is for one model alone."
             )
-        if self.count < self.agreement.quorum:
-            raise InvalidValueError(
-                f"Expected count={self.count} of at least the quorum {self.agreement.quorum}: "
-                "below it the noise is too small to protect anyone."
-            )
+        self._require_quorum()
         sums = np.array(self.sums, dtype=np.float64)
         if sums.shape != (self.agreement.form.width,) or not np.isfinite(sums).all():
             raise InvalidValueError(
@@ -77,10 +72,16 @@ class PublishedMoments(PublishedDocument):
         names = ", ".join(one.name for one in questions(self.agreement.schema))
         return f"<PublishedMoments of {names}; count={self.count:,}>"
 
-    @property
-    def fingerprint(self) -> str:
-        """Of the agreement that the sums were collected under."""
-        return self.agreement.fingerprint
+    def _repr_html_(self) -> str:
+        promise = self.guarantee
+        head = f"{self.count:,} people, ε = {promise.epsilon:g}, δ = {promise.delta:g}"
+        return f"<p>{head}</p>{self.correlations()._repr_html_()}"
+
+    def plot(self, ax: Any = None) -> Any:
+        """The correlations of all columns, by matplotlib: see `blurfit.model.plot`."""
+        from blurfit.model.plot import plot_moments
+
+        return plot_moments(self, ax)
 
     @property
     def mark(self) -> str:
@@ -201,45 +202,21 @@ class PublishedMoments(PublishedDocument):
 
     # ---- files
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, the agreement included, as plain values."""
+    def _contents(self) -> dict[str, Any]:
         return {
-            "format": FORMAT,
-            "version": VERSION,
-            "software": self.software,
-            "caveat": self.caveat,
-            "fingerprint": self.fingerprint,
-            "admission": self.admission,
-            "condition": self.condition,
-            "count": self.count,
             "deviation": self.deviation,
             "products": list(self.agreement.form.names),
             "sums": self.sums.tolist(),
-            "agreement": self.agreement.to_document(),
         }
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "PublishedMoments":
-        """The inverse of `to_dict`; the agreement inside is verified."""
-        if not isinstance(document, dict):
-            raise InvalidValueError("Expected moments in JSON: an object with named fields.")
-        if document.get("format") != FORMAT or document.get("version") != VERSION:
-            raise InvalidValueError(
-                f"Expected format={FORMAT!r}, version={VERSION}, and got "
-                f"format={document.get('format')!r}, version={document.get('version')!r}. "
-                "Are these moments, and of this version of blurfit?"
-            )
-        try:
-            agreement = Agreement.from_document(document["agreement"])
-            agreement.verify(str(document["fingerprint"]))
-            return cls(
-                agreement=agreement,
-                count=document["count"],
-                sums=np.array(document["sums"], dtype=np.float64),
-                software=str(document["software"]),
-                caveat=document["caveat"],
-            )
-        except (AttributeError, KeyError, TypeError) as error:
-            raise InvalidValueError(
-                f"Expected moments as blurfit writes them: {error!r}."
-            ) from error
+    def _read(cls, document: Mapping[str, Any]) -> Self:
+        agreement = Agreement.from_document(document["agreement"])
+        agreement.verify(str(document["fingerprint"]))
+        return cls(
+            agreement=agreement,
+            count=document["count"],
+            sums=np.array(document["sums"], dtype=np.float64),
+            software=str(document["software"]),
+            caveat=document["caveat"],
+        )

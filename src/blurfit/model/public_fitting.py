@@ -17,7 +17,8 @@ from blurfit.learning.inference import Inference
 from blurfit.learning.public_features import Family, PublicFit, fit_with_public_rows
 from blurfit.model.fitting import in_units, told_apart
 from blurfit.model.formula import Formula
-from blurfit.model.published import Link, PublishedModel
+from blurfit.model.prediction import Link
+from blurfit.model.published import PublishedModel
 from blurfit.schema.joint import Question, columns_of, question, units, values
 from blurfit.schema.schema import Categorical, Numeric
 

@@ -2,18 +2,14 @@
 
 A published model carries its agreement, so whoever has the file can predict from raw records and
 can compute again what was promised to whom. Its weights are those of (1, v), where v are the
-encoded columns of the features (`blurfit.schema.joint`), for the encoded target:
-
-    score = w₀ + Σ wⱼvⱼ        a number is (score − b)/a in its own units;
-                               a label has probability (score + 1)/2, or 1/(1 + e^(−score)) if the
-                               link is logistic; a class has probability score; a count is expected
-                               to be e^score if the link is log.
+encoded columns of the features (`blurfit.schema.joint`), for the encoded target; how a score
+becomes a number, a label or a class is in `blurfit.model.prediction`.
 """
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -21,25 +17,22 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
-from blurfit.model.document import PublishedDocument
+from blurfit.model.prediction import LINKS, Link, in_own_units, predicted, probabilities
+from blurfit.model.published_file import PublishedFile
 from blurfit.model.wave_share import WaveShare
 from blurfit.schema.joint import Question, Units, columns_of, question, units, values
 from blurfit.schema.schema import Categorical, Coefficients, Numeric
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
-from blurfit.validate import inside_unit_interval, one_of, whole
+from blurfit.validate import inside_unit_interval, one_of
 from blurfit.version import software
 
 if TYPE_CHECKING:
+    from blurfit.model.results import Results
     from blurfit.model.summary import Summary
-
-Link = Literal["linear", "logistic", "log"]
-LINKS: tuple[Link, ...] = ("linear", "logistic", "log")
-LARGEST_LOGARITHM = 500.0  # of an expected count: whatever is asked, it is a number
-FORMAT, VERSION = "blurfit-model", 1
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedModel(PublishedDocument):
+class PublishedModel(PublishedFile):
     """A model, once and for all: its weights on the encoded columns, and everything about them.
 
     Attributes:
@@ -58,6 +51,9 @@ class PublishedModel(PublishedDocument):
         waves: who contributed in each wave of a plan; each of them in one wave alone.
     """
 
+    CALLED = "a model"
+    FORMAT = "blurfit-model"
+
     agreement: Agreement
     target: str
     features: tuple[str, ...]
@@ -73,7 +69,7 @@ class PublishedModel(PublishedDocument):
     waves: tuple[WaveShare, ...] = ()
 
     def __post_init__(self) -> None:
-        whole(count=self.count)
+        self._require_quorum()
         one_of(LINKS, link=self.link)
         if {"logistic": not self.is_label, "log": not isinstance(self.aim, Numeric)}.get(self.link):
             raise InvalidValueError(
@@ -81,11 +77,6 @@ class PublishedModel(PublishedDocument):
             )
         if self.waves and sum(one.count for one in self.waves) != self.count:
             raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
-        if self.count < self.agreement.quorum:
-            raise InvalidValueError(
-                f"Expected count={self.count} of at least the quorum {self.agreement.quorum}: no "
-                "model is published below it."
-            )
         weights = np.array(self.weights, dtype=np.float64)
         expected = (len(self.outputs), 1 + len(self.columns))
         if weights.shape != expected or not np.isfinite(weights).all():
@@ -109,11 +100,6 @@ class PublishedModel(PublishedDocument):
 
     def _repr_html_(self) -> str:
         return self.summary().to_html()
-
-    @property
-    def fingerprint(self) -> str:
-        """Of the agreement that the model was learned under."""
-        return self.agreement.fingerprint
 
     @property
     def aim(self) -> Question:
@@ -213,7 +199,9 @@ class PublishedModel(PublishedDocument):
             raise InfeasibleError(
                 f"Intervals are for numbers; {self.target!r} has probabilities. Use predict_proba."
             )
-        inference, rows = self._inference(None), np.atleast_2d(self._user_values(records))
+        names = self.units_of(self.target).names[1:]
+        rows = in_own_units(self.agreement.schema, self.features, names, records)
+        inference = self._inference(None)
         found = [inference.prediction(row, confidence) for row in rows]
         return np.array([(one.lower, one.upper) for one in found])
 
@@ -223,6 +211,19 @@ class PublishedModel(PublishedDocument):
 
         return Summary.of(self, confidence)
 
+    def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
+        """The coefficients with their intervals, by matplotlib: see `blurfit.model.plot`."""
+        from blurfit.model.plot import plot_model
+
+        return plot_model(self, ax, output=output, confidence=confidence)
+
+    def results(self, output: str | None = None) -> "Results":
+        """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
+        from blurfit.model.results import Results
+
+        self._inference(output)  # refused where there are no standard errors
+        return Results(self, self.outputs[0] if output is None else output)
+
     def _inference(self, output: str | None) -> Inference:
         if not self.inference:
             raise InfeasibleError(self.refusal or "This model has no standard errors.")
@@ -230,36 +231,13 @@ class PublishedModel(PublishedDocument):
         one_of(self.outputs, output=name)
         return self.inference[self.outputs.index(name)]
 
-    def _user_values(self, records: Any) -> FloatArray:
-        """The features in the user's units, in the order of the coefficients: levels as 0 and 1."""
-        schema = self.agreement.schema
-        v = np.atleast_2d(values(schema, records, self.features))
-        names = self.units_of(self.outputs[0]).names[1:]
-        affine = {
-            column: (2.0, -1.0) if not hasattr(one, "affine") else one.affine
-            for one in (question(schema, name) for name in self.features)
-            for column in columns_of(one)
-        }
-        parts = [
-            (v[:, self.columns.index(name)] - affine[name][1]) / affine[name][0] for name in names
-        ]
-        return np.column_stack(parts)
-
     # ---- predictions
 
     def predict(self, records: Any) -> AnyArray:
         """A number's prediction in its own units, whether a label is likely, or the likeliest
         class.
         """
-        score = self.decision_function(records)
-        if isinstance(self.aim, Categorical):
-            return np.asarray(np.array(self.aim.levels, dtype=object)[score.argmax(axis=-1)])
-        if self.is_label:
-            return np.asarray(score > 0)
-        if self.link == "log":
-            return np.exp(np.clip(score, -LARGEST_LOGARITHM, LARGEST_LOGARITHM))
-        slope, constant = self.aim.affine  # type: ignore[union-attr]
-        return np.asarray((score - constant) / slope)
+        return predicted(self.aim, self.link, self.decision_function(records))
 
     def decision_function(self, records: Any) -> FloatArray:
         """w₀ + w·v on the encoded records: for a label its sign decides, for classes the largest
@@ -270,25 +248,8 @@ class PublishedModel(PublishedDocument):
         return np.asarray(found if len(self.outputs) > 1 else found[..., 0])
 
     def predict_proba(self, records: Any) -> FloatArray:
-        """P(label is false), P(label is true); or of each class.
-
-        With the linear link the score is the least-squares reading of E[±1], so (score + 1)/2, cut
-        to [0, 1], is as calibrated as a linear function can be. Classes are cut at 0 and divided by
-        their sum.
-        """
-        score = self.decision_function(records)
-        if isinstance(self.aim, Categorical):
-            positive = np.maximum(score, 1e-12)
-            return np.asarray(positive / positive.sum(axis=-1, keepdims=True))
-        if not self.is_label:
-            raise InfeasibleError(
-                "Probabilities are for labels; this model predicts a number. Use predict."
-            )
-        if self.link == "logistic":
-            likely = 0.5 * (1 + np.tanh(score / 2))
-        else:
-            likely = np.clip((score + 1) / 2, 0.0, 1.0)
-        return np.stack([1 - likely, likely], axis=-1)
+        """P(label is false), P(label is true); or of each class."""
+        return probabilities(self.aim, self.link, self.decision_function(records))
 
     # ---- files
 
@@ -304,17 +265,8 @@ class PublishedModel(PublishedDocument):
 
         return to_onnx(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, the agreement included, as plain values."""
+    def _contents(self) -> dict[str, Any]:
         return {
-            "format": FORMAT,
-            "version": VERSION,
-            "software": self.software,
-            "caveat": self.caveat,
-            "fingerprint": self.fingerprint,
-            "admission": self.admission,
-            "condition": self.condition,
-            "count": self.count,
             "waves": [asdict(one) for one in self.waves],
             "target": self.target,
             "features": list(self.features),
@@ -326,7 +278,6 @@ class PublishedModel(PublishedDocument):
             "coefficients": {output: self._coefficients(output) for output in self.outputs},
             "inference": [one.to_dict() for one in self.inference],
             "refusal": self.refusal,
-            "agreement": self.agreement.to_document(),
         }
 
     def _coefficients(self, output: str) -> dict[str, float]:
@@ -334,38 +285,24 @@ class PublishedModel(PublishedDocument):
         return {"(intercept)": found.intercept, **found.effects}
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "PublishedModel":
-        """The inverse of `to_dict`; the agreement inside is verified."""
-        if not isinstance(document, dict):
-            raise InvalidValueError("Expected a model in JSON: an object with named fields.")
-        if document.get("format") != FORMAT or document.get("version") != VERSION:
-            raise InvalidValueError(
-                f"Expected format={FORMAT!r}, version={VERSION}, and got "
-                f"format={document.get('format')!r}, version={document.get('version')!r}. "
-                "Is this a model, and of this version of blurfit?"
-            )
-        try:
-            agreement = Agreement.from_document(document["agreement"])
-            agreement.verify(str(document["fingerprint"]), allow_unproved=True)
-            return cls(
-                agreement=agreement,
-                target=document["target"],
-                features=tuple(document["features"]),
-                weights=_in_order(document["weights"], agreement, document["target"]),
-                count=document["count"],
-                method=str(document["method"]),
-                link=document["link"],
-                inference=tuple(Inference.from_dict(one) for one in document["inference"]),
-                refusal=document["refusal"],
-                references=dict(document["references"]),
-                software=str(document["software"]),
-                caveat=document["caveat"],
-                waves=tuple(WaveShare(**one) for one in document["waves"]),
-            )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InvalidValueError):
-                raise
-            raise InvalidValueError(f"Expected a model as blurfit writes it: {error!r}.") from error
+    def _read(cls, document: Mapping[str, Any]) -> Self:
+        agreement = Agreement.from_document(document["agreement"])
+        agreement.verify(str(document["fingerprint"]), allow_unproved=True)
+        return cls(
+            agreement=agreement,
+            target=document["target"],
+            features=tuple(document["features"]),
+            weights=_in_order(document["weights"], agreement, document["target"]),
+            count=document["count"],
+            method=str(document["method"]),
+            link=document["link"],
+            inference=tuple(Inference.from_dict(one) for one in document["inference"]),
+            refusal=document["refusal"],
+            references=dict(document["references"]),
+            software=str(document["software"]),
+            caveat=document["caveat"],
+            waves=tuple(WaveShare(**one) for one in document["waves"]),
+        )
 
 
 def _in_order(weights: Mapping[str, Any], agreement: Agreement, target: str) -> FloatArray:

@@ -6,26 +6,30 @@ from it.
 """
 
 import math
-import re
 from typing import Any
 
 import yaml
 from markdown_it import MarkdownIt
 
+from blurfit.agreement.conditions import counted_in_words
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
 from blurfit.agreement.promises import (
     PUBLIC_ROWS_ASSUMED,
     at_most,
     condition_in_words,
     either_in_words,
+    guesses_in_words,
     local_in_words,
     relation_in_words,
     together_in_words,
 )
+from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.schema.joint import questions
+from blurfit.schema.titles import title_of
 from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 
 Published = PublishedModel | PublishedMoments
@@ -38,14 +42,14 @@ def as_markdown(model: Published) -> str:
     return f"""\
 # Privacy statement
 
-{_subject(model)}, from {_counted(model)} (at least
-{model.quorum_in_words} were required).
+{_subject(model)}, from {counted_in_words(model.admission, model.count)} (at least
+{model.quorum_in_words} were required).{_asked_by(model)}
 
 ## What is protected, and from whom
 
 **Everyone who reads it.** {_promise(model)}
 
-{_meaning(promise) if promise.proved else ""}
+{_meaning(promise, model) if promise.proved else ""}
 {model.condition}
 
 {_databases(model)}
@@ -94,20 +98,20 @@ def as_yaml(model: Published) -> str:
 def _registry_entry(model: Published) -> dict[str, Any]:
     agreement, promise = model.agreement, model.guarantee
     local = model.local
-    proved = _proved(model)
+    proved, about = _proved(model), agreement.schema.about
     parameters = {"epsilon": proved.epsilon, "delta": proved.delta}
     return {
         "status": "Draft",
         "deployment": {
             "product": {
                 "name": _name(model),
-                "data_curators": [],
-                "intended_use": "",
+                "data_curators": [str(about.organiser)] if about.organiser else [],
+                "intended_use": str(about.purpose or ""),
                 "data_product_type": "Machine learning model"
                 if isinstance(model, PublishedModel)
                 else "Summary statistics",
-                "description": f"From {_counted(model)}, each blurred before it was sent. "
-                f"Admission: {model.admission}. {model.condition}",
+                "description": f"From {counted_in_words(model.admission, model.count)}, blurred "
+                f"before they were sent. Admission: {model.admission}. {model.condition}",
             },
             "dp_flavor": {
                 "name": "Approximate DP",
@@ -154,15 +158,6 @@ def _registry_entry(model: Published) -> dict[str, Any]:
     }
 
 
-def _counted(model: Published) -> str:
-    """How many there are, and of what."""
-    return (
-        f"{model.count:,} people"
-        if model.admission == "invited"
-        else f"{model.count:,} submissions"
-    )
-
-
 def _premise(model: Published) -> str:
     """The honest people without whom the promise does not hold."""
     least = model.quorum_in_words
@@ -181,16 +176,31 @@ def _premise(model: Published) -> str:
 
 def _name(model: Published) -> str:
     if isinstance(model, PublishedModel):
-        return f"{'Classifier' if model.is_label else 'Model'} of {model.target}"
-    return f"Blurred moments of {', '.join(one.name for one in questions(model.agreement.schema))}"
+        return f"{'Classifier' if model.is_label else 'Model'} of {title_of(model.aim)}"
+    names = ", ".join(title_of(one) for one in questions(model.agreement.schema))
+    return f"Blurred moments of {names}"
 
 
 def _subject(model: Published) -> str:
     """What is published, with its names as Markdown takes them."""
     if isinstance(model, PublishedModel):
-        return f"A {'classifier' if model.is_label else 'model'} of **{_plain(model.target)}**"
-    names = (_plain(one.name) for one in questions(model.agreement.schema))
+        kind = "classifier" if model.is_label else "model"
+        return f"A {kind} of **{plain(title_of(model.aim))}**"
+    names = (plain(title_of(one)) for one in questions(model.agreement.schema))
     return f"Blurred sums of all products of two of **{', '.join(names)}**"
+
+
+def _asked_by(model: Published) -> str:
+    """Who asked, and what for, as far as the schema says."""
+    about = model.agreement.schema.about
+    known = (
+        ("Survey", about.title),
+        ("Purpose", about.purpose),
+        ("Asked by", about.organiser),
+        ("Contact", about.contact),
+    )
+    lines = [f"- {what}: {plain(str(text))}" for what, text in known if text is not None]
+    return "\n\n" + "\n".join(lines) if lines else ""
 
 
 def _columns(model: Published) -> str:
@@ -199,8 +209,11 @@ def _columns(model: Published) -> str:
     if agreement.weights is None:
         return ""
     weights = agreement.weights.to_dict(agreement.schema)
-    listed = ", ".join(f"{_plain(name)} {weight:.4g}" for name, weight in weights.items())
-    targets = ", ".join(_plain(name) for name in agreement.schema.targets)
+    called = {one.name: title_of(one) for one in questions(agreement.schema)}
+    listed = ", ".join(
+        f"{plain(called.get(name, name))} {weight:.4g}" for name, weight in weights.items()
+    )
+    targets = ", ".join(plain(called[name]) for name in agreement.schema.targets)
     return f"| public weights | {listed} |\n| may be predicted | {targets} |\n"
 
 
@@ -232,7 +245,7 @@ def _databases(model: Published) -> str:
     """What is promised against whoever collected."""
     agreement, local = model.agreement, model.local
     if agreement.databases:
-        first, second = names = [_plain(one.name) for one in agreement.databases]
+        first, second = names = [plain(one.name) for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
         return (
             f"**Either of the two databases alone.** {either_in_words(names, *promise)}\n\n"
@@ -299,14 +312,16 @@ def _proved(model: Published) -> ModelGuarantee:
     return ModelGuarantee(epsilon, delta, promise.neighbours, promise.releases)
 
 
-def _meaning(promise: ModelGuarantee) -> str:
-    """What (ε, δ) says, and no more: P(event) ≤ e^ε·P'(event) + δ."""
+def _meaning(promise: ModelGuarantee, model: Published) -> str:
+    """What (ε, δ) says, and no more: P(event) ≤ e^ε·P'(event) + δ; and how well one can guess."""
     if promise.epsilon > 20:
         return "An ε as large as this gives no useful bound on what an attacker could infer."
+    calibration = model.agreement.calibration
+    mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
     return (
         f"Should {relation_in_words(promise.neighbours)}, whatever anyone concludes from it "
         f"would be at most {math.exp(promise.epsilon):.3g} times as likely as before, plus a "
-        f"probability of {promise.delta:g}."
+        f"probability of {promise.delta:g}. {guesses_in_words(promise, mu, 'it')}"
     )
 
 
@@ -332,11 +347,6 @@ def _releases(promise: ModelGuarantee) -> str:
         "From the one final collection may be published: the blurred sums (the moments), and any "
         "number of models that are made from them, by anyone."
     )
-
-
-def _plain(name: str) -> str:
-    """A name that somebody chose, as one line in which Markdown finds nothing to interpret."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(name.split()))
 
 
 def _release_assumption(model: Published) -> str:

@@ -22,6 +22,7 @@ from blurfit.errors import (
     ServiceError,
     StorageError,
     UnknownCollectionError,
+    WaveClosedError,
 )
 
 _TYPE = "urn:blurfit:problem:"
@@ -60,6 +61,7 @@ NOT_ALLOWED = Kind("method-not-allowed", 405, "This cannot be done here")
 TOO_SLOW = Kind("too-slow", 408, "The body did not arrive in time")
 CONFLICT = Kind("conflict", 409, "This contradicts what is there already")
 CLOSED = Kind("closed", 409, "The collection is closed")
+WAVE_CLOSED = Kind("wave-closed", 409, "This wave of the plan has closed")
 BELOW_QUORUM = Kind("below-quorum", 409, "Too few contributors")
 INFEASIBLE = Kind("infeasible", 409, "This is not possible as things stand")
 TOO_LARGE = Kind("too-large", 413, "The body is too large")
@@ -75,6 +77,7 @@ KINDS: tuple[tuple[type[BlurfitError], Kind], ...] = (
     (NotPublishedError, NOT_PUBLISHED),
     (NotInvitedError, NOT_INVITED),
     (ConflictError, CONFLICT),
+    (WaveClosedError, WAVE_CLOSED),
     (ClosedError, CLOSED),
     (BelowQuorumError, BELOW_QUORUM),
     (InvalidValueError, INVALID),

@@ -37,17 +37,23 @@ class Administration:
 
     async def propose(self, request: Request) -> Response:
         """The agreement that a schema and a promise would give; nothing is kept."""
-        await self._admit(request)  # calibrating takes time that others need
+        await admit(self.store, request)  # calibrating takes time that others need
         body = await body_of(request, JSON)
         agreement = await run_in_threadpool(agreement_from, body)
         return Response(agreement.to_json(), media_type=JSON)
 
     async def open(self, request: Request) -> Response:
         """Start collecting under an agreement."""
-        await self._admit(request)
+        await admit(self.store, request)
         role = _role(request)
         body = await body_of(request, JSON)
         agreement = await run_in_threadpool(Agreement.from_json, body)
+        if agreement.wave is not None:
+            raise InvalidValueError(
+                f"Expected an agreement that stands alone, and this is wave "
+                f"{agreement.wave.number} of the plan {agreement.wave.plan}: open the plan "
+                "(POST /plans), and its waves open themselves."
+            )
 
         def open_collection() -> tuple[bool, Status]:
             is_new = self.store.open(agreement, role=role)
@@ -58,22 +64,15 @@ class Administration:
 
     async def invite(self, request: Request) -> Response:
         """Keep the hashes of one-time invitations."""
-        await self._admit(request)
+        await admit(self.store, request)
         body = await body_of(request, JSON)
-        try:
-            given = msgspec.json.decode(body, type=Hashes).hashes
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            raise InvalidValueError(
-                f'Expected {{"hashes": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each SHA-256 in '
-                f"hexadecimal digits: {error}."
-            ) from error
-        hashes = [bytes.fromhex(one) for one in given]
+        hashes = hashes_in(body)
         new = await run_in_threadpool(self.store.invite, fingerprint_in(request), hashes)
         return as_json(Acknowledgement(len(hashes), new))
 
     async def close(self, request: Request) -> Response:
         """Stop collecting."""
-        await self._admit(request)
+        await admit(self.store, request)
         fingerprint = fingerprint_in(request)
         return as_json(
             await self.collector.between_commits(self.store.close_collection, fingerprint)
@@ -81,7 +80,7 @@ class Administration:
 
     async def publish(self, request: Request) -> Response:
         """Close the collection, learn its model and publish it, once."""
-        await self._admit(request)
+        await admit(self.store, request)
         fingerprint = fingerprint_in(request)
         collection = await run_in_threadpool(self.store.collection, fingerprint)
         text: str | None
@@ -105,15 +104,29 @@ class Administration:
                 )
         return Response(text, media_type=JSON)
 
-    async def _admit(self, request: Request) -> None:
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        expected = await run_in_threadpool(self.store.administrator)
-        if scheme.lower() != "bearer" or not expected or not tokens.matches(token, expected):
-            raise RequestError(
-                problems.UNAUTHORISED,
-                "Send the token that `blurfit serve` printed at its first start: "
-                "Authorization: Bearer …",
-            )
+
+async def admit(store: Store, request: Request) -> None:
+    """Refuse whoever does not send the administrator's token."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    expected = await run_in_threadpool(store.administrator)
+    if scheme.lower() != "bearer" or not expected or not tokens.matches(token, expected):
+        raise RequestError(
+            problems.UNAUTHORISED,
+            "Send the token that `blurfit serve` printed at its first start: "
+            "Authorization: Bearer …",
+        )
+
+
+def hashes_in(body: bytes) -> list[bytes]:
+    """The hashes of invitations that a body holds."""
+    try:
+        given = msgspec.json.decode(body, type=Hashes).hashes
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise InvalidValueError(
+            f'Expected {{"hashes": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each SHA-256 in '
+            f"hexadecimal digits: {error}."
+        ) from error
+    return [bytes.fromhex(one) for one in given]
 
 
 def _role(request: Request) -> Role:

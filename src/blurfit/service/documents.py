@@ -11,7 +11,8 @@ from msgspec import Meta, Struct, json
 from blurfit.agreement.terms import Admission, Mechanism
 from blurfit.protocol.problems import Problem
 from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement
-from blurfit.service.proposal import Proposal
+from blurfit.service.proposal import PlanProposal, Proposal
+from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Status
 
 Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
@@ -75,6 +76,21 @@ class Agreement(Struct):
     admission: Admission = "invited"  # left out where it is that
 
 
+class Plan(Struct):
+    """What everyone agreed on, where people are asked in waves: `blurfit.agreement.plan`."""
+
+    format: Literal["blurfit-plan"]
+    version: Literal[1]
+    rule: Literal[1]  # of how a map follows from releases
+    fingerprint: Fingerprint
+    schema: dict[str, Any]
+    task: Literal["number", "label", "count"]
+    waves: list[dict[str, Any]]  # kind and quorum of each
+    epsilon: float
+    delta: float
+    quorum: Count  # of all waves together
+
+
 class Moments(Struct):
     """The blurred sums: `blurfit.model.moments`."""
 
@@ -93,8 +109,8 @@ class Moments(Struct):
 
 
 _ALL = (
-    *(Acknowledgement, Agreement, Hashes, Hour, Moments, Problem, Proposal, Published, Status),
-    *(Submission, Sums),
+    *(Acknowledgement, Agreement, Hashes, Hour, Moments, Plan, PlanProposal, PlanStatus, Problem),
+    *(Proposal, Published, Status, Submission, Sums),
 )
 
 

@@ -19,6 +19,7 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.waves import Course, learn_plan
 from blurfit.simulation.sampler import sampler_for
+from blurfit.theory.wave_form import WaveForm
 
 ROWS_AT_ONCE = 8192  # few enough for the cache
 
@@ -62,6 +63,8 @@ def fit_in_waves(plan: Plan, values: FloatArray, generator: np.random.Generator)
 
 
 def _sums(agreement: Agreement, values: FloatArray, rows: IntArray) -> FloatArray:
+    form = agreement.form
     parts = np.array_split(rows, max(1, len(rows) // ROWS_AT_ONCE))
-    sums = [agreement.form.products(values[part]).sum(axis=0) for part in parts]
-    return np.asarray(np.sum(sums, axis=0))
+    if isinstance(form, WaveForm):
+        return np.asarray(np.sum([form.sums(values[part]) for part in parts], axis=0))
+    return np.asarray(np.sum([form.products(values[part]).sum(axis=0) for part in parts], axis=0))

@@ -32,7 +32,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.arrays import ByteArray
-from blurfit.errors import BlurfitError, ClosedError, NotInvitedError
+from blurfit.errors import BlurfitError, ClosedError, NotInvitedError, WaveClosedError
 from blurfit.store import blocks
 from blurfit.store.collections import Collection, Numbers
 from blurfit.store.tables import collections, invitations
@@ -192,6 +192,13 @@ def _new(group: Group, span: Span, known: set[bytes]) -> dict[bytes, int]:
 def _refuse_unless_welcome(
     connection: Connection, collection: Collection, span: Span, needed: int, *, is_open: bool
 ) -> None:
+    if not is_open and collection.agreement.wave is not None:
+        wave = collection.agreement.wave
+        raise WaveClosedError(
+            f"Wave {wave.number} has closed, and what comes late is left out: its sums were "
+            f"published. Nothing was kept. The plan {wave.plan} tells whether another wave "
+            "collects; a record that was sent for this one may not be blurred again for it."
+        )
     if not is_open:
         raise ClosedError(
             "The collection is closed: a later submission could be told from what it would change. "
@@ -199,7 +206,7 @@ def _refuse_unless_welcome(
         )
     if span.vouched or not collection.invited:
         return
-    here = invitations.c.collection == collection.key
+    here = invitations.c.collection == collection.guests
     given = list(dict.fromkeys(span.invitations))
     good = connection.scalars(
         sa.select(invitations.c.hash).where(here & invitations.c.hash.in_(given)).with_for_update()

@@ -29,7 +29,11 @@ _FINGERPRINT = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """What never changes about a collection."""
+    """What never changes about a collection.
+
+    `guests` is the key under which its invitations are kept: its own, or that of its plan's first
+    wave, so that an invitation is one to the plan and can be used up in any wave, once.
+    """
 
     key: int
     agreement: Agreement
@@ -37,16 +41,25 @@ class Collection:
     exact_rows: int
     role: Role
     layout: Layout
+    guests: int
 
     @classmethod
-    def of(cls, key: int, agreement: Agreement, *, role: Role = "whole") -> "Collection":
+    def of(
+        cls,
+        key: int,
+        agreement: Agreement,
+        *,
+        role: Role = "whole",
+        guests: int | None = None,
+    ) -> "Collection":
         """The collection of an agreement, with what follows from it worked out once."""
+        guests = key if guests is None else guests
         if role != "whole":
             layout = agreement.share_layout(PART_OF[role])
-            return cls(key, agreement, None, LARGEST, role, layout)
+            return cls(key, agreement, None, LARGEST, role, layout, guests)
         screen = Screen.of(agreement)
         exact_rows = rows_that_add_exactly(agreement, screen.largest_steps())
-        return cls(key, agreement, screen, exact_rows, role, agreement.layout)
+        return cls(key, agreement, screen, exact_rows, role, agreement.layout, guests)
 
     @property
     def fingerprint(self) -> str:
@@ -91,13 +104,18 @@ def begin(connection: Connection, agreement: Agreement) -> tuple[int, bool]:
     return key, new
 
 
+def is_fingerprint(text: str) -> bool:
+    """Whether a text may be the name of anything: 64 hexadecimal digits."""
+    return _FINGERPRINT.fullmatch(text) is not None
+
+
 def find(connection: Connection, fingerprint: str) -> Collection:
     """The collection under a fingerprint, if there is one."""
     c, role = tables.collections.c, tables.sharing.c.role
     shared = tables.sharing.c.collection == c.key
     query = sa.select(c.key, c.agreement, role).outerjoin(tables.sharing, shared)
     row = None
-    if _FINGERPRINT.fullmatch(fingerprint):  # others are no text that every database takes
+    if is_fingerprint(fingerprint):  # others are no text that every database takes
         row = connection.execute(query.where(c.fingerprint == fingerprint)).first()
     if row is None:
         raise UnknownCollectionError(
@@ -105,7 +123,22 @@ def find(connection: Connection, fingerprint: str) -> Collection:
             "that you were invited to, and has the collection been opened?"
         )
     agreement = Agreement.from_json(row.agreement)
-    return Collection.of(row.key, agreement, role=row.role or "whole")
+    return Collection.of(
+        row.key,
+        agreement,
+        role=row.role or "whole",
+        guests=_first_of_plan(connection, agreement),
+    )
+
+
+def _first_of_plan(connection: Connection, agreement: Agreement) -> int | None:
+    """The key of the first wave of the plan that was begun here, if it is one of a plan."""
+    if agreement.wave is None:
+        return None
+    w = tables.waves.c
+    query = sa.select(w.collection).where((w.plan == agreement.wave.plan) & (w.number == 1))
+    found: int | None = connection.scalar(query)
+    return found
 
 
 def fingerprints(connection: Connection) -> list[str]:

@@ -22,10 +22,10 @@ def invite(connection: Connection, collection: Collection, hashes: Iterable[byte
     i, wanted = invitations.c, list(dict.fromkeys(hashes))
     known = set(
         connection.scalars(
-            sa.select(i.hash).where((i.collection == collection.key) & i.hash.in_(wanted))
+            sa.select(i.hash).where((i.collection == collection.guests) & i.hash.in_(wanted))
         )
     )
-    new = [{"collection": collection.key, "hash": one} for one in wanted if one not in known]
+    new = [{"collection": collection.guests, "hash": one} for one in wanted if one not in known]
     if new:
         connection.execute(insert_if_absent(connection, invitations), new)
     return len(new)
@@ -33,7 +33,7 @@ def invite(connection: Connection, collection: Collection, hashes: Iterable[byte
 
 def unused(connection: Connection, collection: Collection) -> int:
     """How many invitations nobody has used yet."""
-    query = sa.select(sa.func.count()).where(invitations.c.collection == collection.key)
+    query = sa.select(sa.func.count()).where(invitations.c.collection == collection.guests)
     return int(connection.scalar(query) or 0)
 
 

@@ -10,7 +10,7 @@ durable.
 | `blocks` | submissions as they came, some hundreds in a row, with their sums and a checksum |
 | `invitations` | hashes of those that nobody has used; using one removes it |
 | `sharing` | which of two databases this is for a collection, and the set that both sum over |
-| `plans`, `waves` | plans of waves, and which collection is which wave of them |
+| `plans`, `waves` | plans of waves, how far they are, and which collection is which wave |
 
 `identifiers` and `blocks` are apart because they are asked for apart: an identifier on every
 arrival, numbers hardly ever. The sums of a block let a model be learned without reading its numbers
@@ -112,6 +112,10 @@ plans = sa.Table(
     metadata,
     sa.Column("fingerprint", sa.Text, primary_key=True),
     sa.Column("document", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text),  # why it ended before its last wave, or has no model
+    sa.Column("learned", sa.Boolean, nullable=False),  # there is a model, or there will be none
+    sa.CheckConstraint("state IN ('collecting', 'held', 'ended')", name="known_plan_state"),
 )
 waves = sa.Table(
     "waves",

@@ -142,6 +142,17 @@ class WaveForm:
         matrix = h[..., None] * (u[..., rows] * u[..., columns])
         return np.concatenate([matrix, -g[..., None] * u], axis=-1)
 
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Σ of `products` over rows, as products of matrices: for whoever has all rows at hand."""
+        features, target = values[:, list(self.kept)], values[:, -1]
+        if isinstance(self.chart, ResidualMap):
+            z = self.chart.vectors(features, target)
+            return np.asarray((z.T @ z)[self._upper])
+        if isinstance(self.chart.loss, PoissonNewton):
+            target = (target + 1) / 2 * self.chart.loss.count_bound
+        matrix, linear = self.chart.sums(features, target)
+        return np.concatenate([matrix[self._upper], linear])
+
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Σzzᵀ, or ΣM, from the sums of what was sent by `count` people."""
         rows, columns = self._upper

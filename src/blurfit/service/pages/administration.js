@@ -3,10 +3,10 @@
 // never part of an address.
 
 import { sha256 } from "./canonical.js";
+import { widthOf } from "./forms.js";
 import { alarm, ask, definitions, download, h, place, progress, show } from "./page.js";
 import { box, columnOf, list, question, targetQuestion } from "./questions.js";
 import { verify } from "./verify.js";
-import { widthOf } from "./joint.js";
 import {
   countInWords,
   certifiedRisk,

@@ -7,7 +7,8 @@
 // alike beforehand, is ∝ exp(−½Σ((sent − would be)/deviation)²). An illustration of one draw; the
 // promise is the ε of the agreement.
 
-import { exactly, partsOf } from "./perturb.js";
+import { partsOf } from "./parts.js";
+import { exactly } from "./perturb.js";
 import { isLabel, questionsOf, unscale } from "./schema.js";
 
 const POINTS = 121;

@@ -41,6 +41,11 @@ export function agree(name, stated, follows) {
   demand(finite(stated) && close, name, stated, `${follows}, which follows from the noise`);
 }
 
+/** A SHA-256 in hexadecimal digits. */
+export function isDigest(text) {
+  return typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
+}
+
 /** A word that UTF-8 can write down. */
 export function isWord(text) {
   return typeof text === "string" && text !== "" && !/\p{Surrogate}/u.test(text);

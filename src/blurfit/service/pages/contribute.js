@@ -3,6 +3,7 @@
 import { beliefs } from "./beliefs.js";
 import { answers, field, goTo } from "./fields.js";
 import {
+  agreementAt,
   alarm,
   ask,
   definitions,
@@ -25,20 +26,21 @@ import {
   countInWords,
   conditionInWords,
   eitherInWords,
-  isOpenToAnyone,
   isShared,
   localInWords,
   modelInShort,
   modelInWords,
   number,
-  premiseInWords,
   promiseOf,
   quorumOf,
   targetInWords,
 } from "./words.js";
 
-const fingerprint = fingerprintHere();
+const here = fingerprintHere(); // of an agreement, or of a plan
+let fingerprint = here; // of the agreement that is answered for
 let agreement;
+let waves = null; // waves.js, where there is a plan
+let course = null;
 let mu;
 let blurred = null; // {key, bytes, sent, record}: drawn once for the same answers
 
@@ -48,25 +50,40 @@ start().catch((error) => {
 });
 
 async function start() {
+  fingerprint = outbox.tookPart(here) ?? here;
   // what was blurred before goes out whatever else can be had
   const waiting = outbox.kept(fingerprint) ? resume() : null;
-  const [found, status] = await Promise.all([
-    ask(`/collections/${fingerprint}/agreement`),
-    ask(`/collections/${fingerprint}`),
-  ]);
+  const found = await agreementAt(fingerprint);
+  const isPlan = found.wave?.plan === fingerprint;
+  if (isPlan) fingerprint = found.fingerprint;
+  const status = await ask(`/collections/${fingerprint}`);
   mu = await verify(found, fingerprint);
+  if (found.wave) {
+    waves = await import("./waves.js");
+    course = await waves.courseOf(found);
+  }
   agreement = found;
   const { schema } = agreement;
   document.title = `Contribute: ${targetInWords(schema)}`;
   place("title").textContent = `Help to learn about ${targetInWords(schema)}`;
   place("lead").textContent =
     `Your answers are blurred on this device before anything is sent. From at least ` +
-    `${number(quorumOf(agreement))} ${isOpenToAnyone(agreement) ? "submissions" : "people’s blurred numbers"} ` +
-    `a model is made that gives away ${modelInShort(agreement)} about any one of them.`;
+    `${number(quorumOf(agreement))} people’s blurred numbers a model is made that gives away ` +
+    `${modelInShort(agreement)} about any one of them.`;
   show("checks", ...checks(status));
   show("agreement", definitions(agreementInWords(agreement, mu)));
   place("terms").hidden = false;
   if (waiting) return waiting;
+  const before = course && outbox.tookPart(agreement.wave.plan);
+  if (before) {
+    const receipt = h("a", { class: "button", href: `/c/${before}` }, waves.ONCE.receipt);
+    return say(waves.ONCE.title, waves.ONCE.text, receipt);
+  }
+  if (status.state !== "collecting" && course) {
+    const next = await waves.waveAfter(agreement);
+    if (next) return location.replace(`/c/${next}${location.hash}`);
+    return say(waves.ENDED);
+  }
   if (status.state !== "collecting") {
     show(
       "message",
@@ -94,6 +111,10 @@ async function start() {
   form();
 }
 
+function say(title, text = "", ...further) {
+  show("message", h("div", { class: "note" }, h("strong", {}, title), h("p", {}, text), further));
+}
+
 function closedWords({ state }) {
   if (state !== "published") return h("p", {}, "Nothing more is accepted.");
   return h("p", {}, "Its ", h("a", { href: `/m/${fingerprint}` }, "model has been published"), ".");
@@ -113,18 +134,9 @@ function checks(status) {
       ),
     ),
     isOpenToAnyone(agreement) ? openToAnyone() : null,
+    course ? waves.waveList(agreement, course) : null,
     progress(status.count, status.quorum, countInWords(status)),
   ];
-}
-
-/** Said before anything is asked. */
-function openToAnyone() {
-  return h(
-    "div",
-    { class: "note some", id: "open-to-anyone" },
-    h("strong", {}, "This collection is open to anyone."),
-    h("p", {}, premiseInWords(agreement)),
-  );
 }
 
 // ---- answering
@@ -211,8 +223,6 @@ function preview(record) {
         {},
         h("strong", {}, `The published model could tell ${modelInShort(agreement)} about you. `),
         modelInWords(agreement),
-        " ",
-        premiseInWords(agreement),
       ),
     ),
     h(
@@ -262,7 +272,9 @@ function invitation() {
 async function keepAndSend(buttons) {
   for (const button of buttons) button.disabled = true; // a second click finds nothing to do
   try {
-    await outbox.keep(fingerprint, blurred.bytes, invitation(), await shares());
+    if (course && (await waves.waveAfter(agreement)) !== fingerprint) return await moveOn(blurred.record);
+    const plan = agreement.wave?.plan ?? null;
+    await outbox.keep(fingerprint, blurred.bytes, invitation(), await shares(), plan);
   } catch (error) {
     for (const button of buttons) button.disabled = false;
     show("message", alarm("Nothing was sent", error.message));
@@ -272,6 +284,17 @@ async function keepAndSend(buttons) {
   place("answers").replaceChildren();
   place("preview").replaceChildren();
   await resume();
+}
+
+/** The wave closed before anything left: blur the same answers for the one that collects now. */
+async function moveOn(record) {
+  const found = await agreementAt(agreement.wave.plan);
+  [mu, course] = [await verify(found, found.fingerprint), await waves.courseOf(found)];
+  [agreement, fingerprint, blurred] = [found, found.fingerprint, null];
+  show("checks", ...checks(await ask(`/collections/${fingerprint}`)));
+  show("agreement", definitions(agreementInWords(agreement, mu)));
+  say(waves.MOVED.title, waves.MOVED.text);
+  preview(record);
 }
 
 /** What each of two databases gets, and where it is; nothing if there is one. */
@@ -306,6 +329,7 @@ function tell({ attempt, waiting, wait }) {
 }
 
 function refused({ problem }) {
+  if (problem.type?.endsWith("wave-closed")) return late();
   show(
     "outcome",
     h(
@@ -321,6 +345,12 @@ function refused({ problem }) {
       ),
     ),
   );
+}
+
+async function late() {
+  const { LATE } = await import("./wavewords.js"); // maybe before the agreement is there
+  say(LATE.title, LATE.text);
+  place("outcome").hidden = true;
 }
 
 async function tryAgain() {

@@ -21,7 +21,16 @@ const NO_STORAGE =
   "This browser does not let the page keep anything, so a reload could blur and send your answers a " +
   "second time. Allow site data, or leave private browsing; then try again.";
 
+const TWICE =
+  "This browser has sent its blurred numbers in another wave already: each person is asked once.";
+
 const keyOf = (fingerprint) => `blurfit:submission:${fingerprint}`;
+const onceKey = (plan) => `blurfit:plan:${plan}`;
+
+/** The wave of a plan for which this browser has sent something, if any: each person sends once. */
+export function tookPart(plan) {
+  return storage().getItem(onceKey(plan));
+}
 
 /** What is kept for an agreement, if anything. */
 export function kept(fingerprint) {
@@ -30,13 +39,17 @@ export function kept(fingerprint) {
 }
 
 /** Keep the bytes, unless some are kept already (by another tab, say): then those stand. `further`
- * are {origin, name, bytes} for each database, if there are two. */
-export async function keep(fingerprint, bytes, invitation, further = []) {
-  return alone(fingerprint, async () => {
+ * are {origin, name, bytes} for each database, if there are two; `plan` is what a wave belongs to:
+ * it is noted first, so that no other wave is ever sent to from here. */
+export async function keep(fingerprint, bytes, invitation, further = [], plan = null) {
+  return alone(plan ?? fingerprint, async () => {
     const before = kept(fingerprint);
     if (before) return before;
+    if (plan !== null && (tookPart(plan) ?? fingerprint) !== fingerprint) throw new Error(TWICE);
+    if (plan !== null) note(onceKey(plan), fingerprint);
     const record = {
       fingerprint,
+      plan,
       identifier: identifierOf(bytes),
       digest: await sha256(further.length ? joined(further) : bytes),
       body: asText(bytes),
@@ -57,6 +70,8 @@ export async function keep(fingerprint, bytes, invitation, further = []) {
 
 /** Only when another person uses this device, or after the receipt was saved. */
 export function forget(fingerprint) {
+  const plan = kept(fingerprint)?.plan;
+  if (plan) storage().removeItem(onceKey(plan));
   storage().removeItem(keyOf(fingerprint));
 }
 
@@ -149,12 +164,16 @@ async function attemptToSend({ fingerprint, body, invitation, origin = "" }) {
 }
 
 function store(record) {
+  note(keyOf(record.fingerprint), JSON.stringify(record));
+  return record;
+}
+
+function note(key, text) {
   try {
-    storage().setItem(keyOf(record.fingerprint), JSON.stringify(record));
+    storage().setItem(key, text);
   } catch {
     throw new Error(NO_STORAGE);
   }
-  return record;
 }
 
 function storage() {

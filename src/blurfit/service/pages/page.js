@@ -47,7 +47,16 @@ export class ServiceProblem extends Error {
 }
 
 /** JSON from the service, or its problem as an error. */
-export async function ask(path, { method = "GET", body, token } = {}) {
+export async function ask(path, options) {
+  return (await answerTo(path, options)).content;
+}
+
+/** The very text of an answer in JSON. */
+export async function askText(path, options) {
+  return (await answerTo(path, options)).text;
+}
+
+async function answerTo(path, { method = "GET", body, token } = {}) {
   const headers = { accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
   if (token) headers.authorization = `Bearer ${token}`;
@@ -72,7 +81,21 @@ export async function ask(path, { method = "GET", body, token } = {}) {
     });
   }
   if (!response.ok) throw new ServiceProblem(content);
-  return content;
+  return { text, content };
+}
+
+/** The agreement that an address means: its own, or that of the plan's wave that collects now. */
+export async function agreementAt(name) {
+  try {
+    return await ask(`/collections/${name}/agreement`);
+  } catch (error) {
+    if (!(error instanceof ServiceProblem) || !error.type.endsWith("unknown-collection")) throw error;
+    const found = await ask(`/plans/${name}/agreement`).catch((other) => {
+      throw other.type.endsWith("closed") ? other : error;
+    });
+    if (found.wave?.plan !== name) throw error;
+    return found;
+  }
 }
 
 /** A message that screen readers speak at once. */

@@ -2,7 +2,7 @@
 // that leave, before and after.
 
 import { likelyRange } from "./beliefs.js";
-import { formOf } from "./joint.js";
+import { formOf } from "./forms.js";
 import { h, svg } from "./page.js";
 import { number } from "./words.js";
 

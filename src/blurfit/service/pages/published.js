@@ -36,6 +36,7 @@ export function predict(model, record) {
     return { classes: outputs.map((name, i) => ({ name, likely: above[i] / total })) };
   }
   const [score] = scores;
+  if (model.link === "log") return { number: Math.exp(Math.max(-500, Math.min(500, score))) };
   if (!isLabel(aim)) {
     const [slope, constant] = affine(aim);
     return { number: (score - constant) / slope };
@@ -47,7 +48,8 @@ export function predict(model, record) {
 /** [lower, upper] for one more person with these answers, or null where no errors are known. */
 export function predictionInterval(model, record) {
   const inference = inferenceOf(model, model.target);
-  if (!inference || aimOf(model).kind !== "numeric" || isLabel(aimOf(model))) return null;
+  if (!inference || inference.residual_variance === null) return null;
+  if (aimOf(model).kind !== "numeric" || isLabel(aimOf(model))) return null;
   const answers = new Map(
     featuresOf(model).flatMap((feature) => {
       const [slope, constant] = affine(feature);

@@ -2,8 +2,8 @@
 // `blurfit.agreement.promises` and the statement of a model.
 
 import { logDelta } from "./gaussian.js";
+import { widthOf } from "./forms.js";
 import { LATTICE_SHARE } from "./grid.js";
-import { widthOf } from "./joint.js";
 import { INTERCEPT, isLabel } from "./schema.js";
 
 const YARDSTICK = Math.log(1e-6);
@@ -158,9 +158,16 @@ function publicRows({ public_rows: digest }) {
 }
 
 /** Blurred sums can be asked more than one question, and people should know which. */
-function releasesInWords({ schema, calibration }) {
+function releasesInWords({ schema, calibration, wave }) {
   if (calibration.model.releases !== "any") return "one model, once";
   const others = schema.targets.filter((name) => name !== schema.target.name);
+  if (wave !== null) {
+    const first = others.length ? ` From the first wave’s sums anyone may also predict ${others.join(", ")}.` : "";
+    return (
+      "the blurred sums of each wave, once, and models computed from them." +
+      `${first} Each person is in one wave, whose noise keeps the promise for all of it together.`
+    );
+  }
   const more = others.length
     ? ` From the same sums anyone may also predict ${others.join(", ")} by the other answers.`
     : "";
@@ -210,7 +217,10 @@ export function certifiedRisk({ calibration, objective }) {
  * square larger by √(2r) at most, in units of half the target's range.
  */
 export function errorInWords(agreement) {
-  const { schema, objective } = agreement;
+  const { schema, objective, wave } = agreement;
+  if (wave !== null) {
+    return "The model is made from all waves together, and published with standard errors where they are known.";
+  }
   if (objective === null) {
     return (
       "Standard errors, intervals and the share of the spread that the model explains are published " +
@@ -237,10 +247,16 @@ export function errorInWords(agreement) {
   );
 }
 
+/** What the noise of a later wave does, of which no single average tells. */
+const LATER_NOISE =
+  "In a later wave the noise is sized for how unusual an answer is, and for how far off the last model " +
+  "was, instead of for everything that could be answered. So it drowns far less of what is to be learned.";
+
 /** How blurred the averages over a quorum are, from which the model is made. */
 export function noiseInWords(agreement) {
   const { calibration, schema, weights } = agreement;
   const quorum = quorumOf(agreement);
+  if (calibration.mechanism === "moment" && weights === null) return LATER_NOISE;
   const people = `At the quorum of ${number(quorum)} people, the noise`;
   const more = "Twice the quorum halves it.";
   if (calibration.mechanism === "input") {

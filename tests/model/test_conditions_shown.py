@@ -46,6 +46,6 @@ def test_a_summary_counts_submissions_where_people_cannot_be_counted() -> None:
 
 
 def test_what_is_no_json_is_refused_by_name() -> None:
-    with pytest.raises(InvalidValueError, match="PublishedModel"):
+    with pytest.raises(InvalidValueError, match="a model in JSON"):
         PublishedModel.from_json("{")
     assert isinstance(propose(), Agreement)
