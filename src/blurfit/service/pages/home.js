@@ -39,7 +39,8 @@ async function cards(statuses) {
   return statuses.map((status, i) => card(status, agreements[i]));
 }
 
-function card({ fingerprint, state, count, quorum }, { schema, wave }) {
+function card(status, { schema, wave }) {
+  const { fingerprint, state, count, quorum } = status;
   if (wave !== null && plans.has(wave.plan)) return null;
   if (wave !== null) plans.add(wave.plan);
   return h(
