@@ -139,7 +139,12 @@ function checks(status) {
       h("li", {}, t("checked.noise", { epsilon: number(epsilon), delta: number(delta) })),
     ),
     isOpenToAnyone(agreement)
-      ? h("div", { class: "note some" }, h("strong", {}, t("openToAnyone"), " "), premiseInWords(agreement))
+      ? h(
+          "div",
+          { class: "note some", id: "open-to-anyone" },
+          h("strong", {}, t("openToAnyone"), " "),
+          premiseInWords(agreement),
+        )
       : null,
     course ? waves.waveList(agreement, course) : null,
     progress(status.count, status.quorum, countInWords(status)),
