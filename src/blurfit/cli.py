@@ -38,7 +38,7 @@ COMMANDS = {
     "open": ("administer:open_collection", "Start collecting under an AGREEMENT."),
     "invite": (
         "administer:invite",
-        "Make one-time invitations for a collection that was opened with --invited.",
+        "Make one-time invitations for a collection, one for each person.",
     ),
     "contribute": (
         "contribute:contribute",

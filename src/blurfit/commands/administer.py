@@ -40,12 +40,6 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
 @service
 @administrator
 @click.option(
-    "--invited/--anyone",
-    default=None,
-    help="Whether each submission needs an invitation; with two databases it does by default, "
-    "with one it does not.",
-)
-@click.option(
     "--as",
     "role",
     type=click.Choice(FIRST_OR_SECOND),
@@ -57,18 +51,25 @@ def open_collection(
     url: str,
     patience: float,
     token_file: Path,
-    invited: bool | None,
     role: "Role | None",
     as_json: bool,
 ) -> None:
-    """Start collecting under an AGREEMENT."""
+    """Start collecting under an AGREEMENT.
+
+    Each submission needs an invitation, unless the agreement says that anyone may take part
+    (`blurfit agree --anyone`).
+    """
+    from blurfit.agreement.conditions import premise_in_words
+
     agreed = load_agreement(agreement)
     with _database(url, patience, token_file) as database:
-        state = database.open(agreed, invited=invited, role=role or "whole")
+        state = database.open(agreed, role=role or "whole")
     page = page_of(url, "c", agreed.fingerprint)
     sentence = f"{_in_words(state)} The page for contributors: {page}"
     if agreed.databases:
         sentence += f"\n{_WITH_INVITATIONS if state['invited'] else _WITHOUT_INVITATIONS}"
+    elif not state["invited"]:
+        sentence += f"\n{premise_in_words(agreed)}"
     answer(state | {"page": page}, sentence, as_json=as_json)
     if state["invited"]:
         step = f"`blurfit invite {agreement} --links …` writes a link for each person."
@@ -80,7 +81,7 @@ def open_collection(
 
 
 @click.command(
-    epilog=f"Example: blurfit invite {_AS_ADMINISTRATOR} --count 1000 --out invitations.txt"
+    epilog=f"Example: blurfit invite {_AS_ADMINISTRATOR} --count 20000 --out invitations.txt"
 )
 @agreement_file
 @service
@@ -99,7 +100,7 @@ def invite(
     links: bool,
     as_json: bool,
 ) -> None:
-    """Make one-time invitations for a collection that was opened with --invited.
+    """Make one-time invitations for a collection, one for each person.
 
     With --links each line is a link that somebody can open: the invitation stands behind #, which
     browsers never send.
@@ -190,9 +191,13 @@ def _database(url: str, patience: float, token_file: Path) -> Any:
 def _in_words(state: dict[str, Any]) -> str:
     missing = state["quorum"] - state["count"]
     needed = f"{missing:,} more are needed" if missing > 0 else "the quorum is reached"
-    who = "those who are invited" if state["invited"] else "anyone"
+    if not state["invited"]:
+        came = f"Collecting from anyone: {state['count']:,} submissions have come, {needed}."
+    else:
+        who = "those who are invited"
+        came = f"Collecting from {who}: {state['count']:,} have contributed, {needed}."
     return {
-        "collecting": f"Collecting from {who}: {state['count']:,} have contributed, {needed}.",
+        "collecting": came,
         "paused": f"Paused with {state['count']:,} contributions, {needed}.",
         "closed": f"Closed with {state['count']:,} contributions; nothing is published.",
         "published": f"Published, from {state['count']:,} contributions.",

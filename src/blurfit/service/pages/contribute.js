@@ -27,7 +27,15 @@ import { survey } from "./survey.js";
 import { attributes, inWords } from "./texts.js";
 import { languageChoice, truth } from "./truth.js";
 import { verify } from "./verify.js";
-import { agreementInWords, countInWords, isShared, promiseOf, targetInWords } from "./words.js";
+import {
+  agreementInWords,
+  countInWords,
+  isOpenToAnyone,
+  isShared,
+  premiseInWords,
+  promiseOf,
+  targetInWords,
+} from "./words.js";
 
 const here = fingerprintHere(); // of an agreement, or of a plan
 let fingerprint = here; // of the agreement that is answered for
@@ -130,6 +138,14 @@ function checks(status) {
       h("li", {}, t("checked.link")),
       h("li", {}, t("checked.noise", { epsilon: number(epsilon), delta: number(delta) })),
     ),
+    isOpenToAnyone(agreement)
+      ? h(
+          "div",
+          { class: "note some", id: "open-to-anyone" },
+          h("strong", {}, t("openToAnyone"), " "),
+          premiseInWords(agreement),
+        )
+      : null,
     course ? waves.waveList(agreement, course) : null,
     progress(status.count, status.quorum, countInWords(status)),
   ];

@@ -27,6 +27,8 @@ import { verifyAbout, verifyWording } from "./wording.js";
 
 export { NotCertified };
 
+/** Fields that came later: left out where they have their default, and never written out then. */
+const LEFT_OUT = { admission: ["anyone"] };
 const FIELDS = {
   agreement: [
     "format",
@@ -78,7 +80,11 @@ const LARGEST_NAME = 100;
 /** Refuse (throw NotCertified) unless this is the agreement meant, and its noise keeps what it
  * promises. Returns the submission's μ, as computed here. */
 export async function verify(agreement, expectedFingerprint) {
-  exactly(agreement, FIELDS.agreement, "agreement");
+  exactly(agreement, FIELDS.agreement, "agreement", Object.keys(LEFT_OUT));
+  for (const [name, choices] of Object.entries(LEFT_OUT)) {
+    const isFine = !(name in agreement) || choices.includes(agreement[name]);
+    demand(isFine, name, agreement[name], `left out, or ${choices.join(" or ")}`);
+  }
   const own = await fingerprintOf(agreement);
   if (own !== expectedFingerprint || agreement.fingerprint !== expectedFingerprint) {
     throw new NotCertified(

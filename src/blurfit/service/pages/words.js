@@ -28,6 +28,19 @@ export const isShared = ({ databases }) => databases.length > 0;
 /** The least number of honest contributors, below which nothing is published. */
 export const quorumOf = ({ calibration }) => calibration.quorum ?? calibration.setting.quorum;
 
+/** Whether anyone may send submissions, as often as they like; else each needs an invitation. */
+export const isOpenToAnyone = ({ admission }) => admission === "anyone";
+
+/** What is counted: people who were invited, or submissions of nobody knows whom. */
+export const countedIn = (agreement) =>
+  t(isOpenToAnyone(agreement) ? "submissions" : "people");
+
+/** What the promise to the model’s readers needs: mirrors `blurfit.agreement.conditions`. */
+export function premiseInWords(agreement) {
+  const words = isOpenToAnyone(agreement) ? "premise.anyone" : "premise.invited";
+  return t(words, { least: number(quorumOf(agreement)) });
+}
+
 /** What one of two databases learns. */
 export function eitherInWords(agreement) {
   const [first, second] = agreement.databases.map(({ name }) => name);
@@ -90,8 +103,8 @@ export function guessOfDatabase(mu) {
 }
 
 /** How many there are, and how many there must be. */
-export function countInWords({ count, quorum }) {
-  const values = { count: number(count), quorum: number(quorum) };
+export function countInWords({ count, quorum, invited }) {
+  const values = { count: number(count), quorum: number(quorum), what: t(invited ? "people" : "submissions") };
   return t(count < quorum ? "countBelow" : "count", values);
 }
 
@@ -108,9 +121,13 @@ export function agreementInWords(agreement, mu) {
   return [
     [t("fact.learned"), learnedInWords(schema)],
     [t("fact.from"), schema.features.map(describeColumn).join("; ")],
-    [t("fact.quorum"), t("fact.quorum.words", { quorum: number(quorumOf(agreement)) })],
+    [t("fact.admission"), t(isOpenToAnyone(agreement) ? "admission.anyone" : "admission.invited")],
+    [
+      t("fact.quorum"),
+      t("fact.quorum.words", { quorum: number(quorumOf(agreement)), what: countedIn(agreement) }),
+    ],
     [t("fact.sends"), t("fact.sends.words", { count: number(widthOf(agreement)) })],
-    [t("fact.promise"), `ε = ${number(epsilon)}, δ = ${number(delta)}`],
+    [t("fact.promise"), `ε = ${number(epsilon)}, δ = ${number(delta)}. ${premiseInWords(agreement)}`],
     ...againstDatabases(agreement, mu),
     [t("fact.published"), releasesInWords(agreement)],
     ...publicRows(agreement),
