@@ -193,8 +193,12 @@ def _leave_log(part: Path) -> None:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    if not path.is_file() or path.open("rb").read(len(_SIGNATURE)) != _SIGNATURE:
-        raise InvalidValueError(f"Expected {str(path)!r} to be a store in SQLite.")
+    refusal = InvalidValueError(f"Expected {str(path)!r} to be a store in SQLite.")
+    if not path.is_file():
+        raise refusal
+    with path.open("rb") as stream:
+        if stream.read(len(_SIGNATURE)) != _SIGNATURE:
+            raise refusal
     return sqlite3.connect(path, timeout=30)
 
 
