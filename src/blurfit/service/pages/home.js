@@ -49,6 +49,6 @@ function card(status, { schema, wave }) {
     h("p", { class: `state ${state}` }, STATES[state], wave === null ? "" : `, wave ${wave.number}`),
     h("h2", {}, h("a", { href: `/collections/${fingerprint}` }, targetInWords(schema))),
     h("p", { class: "hint" }, `from ${schema.features.map(({ name }) => name).join(", ")}`),
-    progress(count, quorum, countInWords({ count, quorum, invited })),
+    progress(count, quorum, countInWords(status)),
   );
 }
