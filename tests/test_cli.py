@@ -18,6 +18,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.commands import init
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
+from support import processes
 
 COMMAND = [sys.executable, "-c", "from blurfit.cli import main; main()"]
 IN_ORDER = [
@@ -33,10 +34,10 @@ def environment() -> dict[str, str]:
     return {name: v for name, v in os.environ.items() if not name.lower().endswith("_proxy")}
 
 
-def blurfit(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+def blurfit(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """In a process that imports what it needs itself."""
     return subprocess.run(
         [*COMMAND, *arguments],
-        cwd=folder,
         env=environment(),
         capture_output=True,
         text=True,
@@ -172,10 +173,10 @@ def test_help_shows_the_example() -> None:
 
 
 def test_the_examples_of_forecast_and_audit_work_in_the_example(tmp_path) -> None:
-    assert blurfit(*example("init"), folder=tmp_path).returncode == 0
+    assert processes.run(example("init"), folder=tmp_path).returncode == 0
     folder = tmp_path / "survey"
     for name in ("agree", "forecast", "audit"):
-        result = blurfit(*example(name), folder=folder)
+        result = processes.run(example(name), folder=folder, environment=environment())
         assert result.returncode == 0, result.stderr
         assert result.stdout
 
@@ -197,7 +198,8 @@ def test_the_examples_work_one_after_the_other(tmp_path) -> None:
 
     def run(arguments: list[str], url: str = "") -> str:
         typed = [word.replace("http://127.0.0.1:8000", url) for word in arguments]
-        result = blurfit(*typed, folder=folder if folder.exists() else tmp_path)
+        where = folder if folder.exists() else tmp_path
+        result = processes.run(typed, folder=where, environment=environment())
         assert result.returncode == 0, f"{typed}: {result.stderr}"
         assert result.stdout
         return result.stdout

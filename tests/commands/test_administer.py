@@ -2,6 +2,7 @@
 
 import json
 import stat
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -58,6 +59,7 @@ def test_a_collection_from_open_to_publish(
         "count": 0,
         "quorum": 20,
         "invited": False,
+        "opened": ANY,
     }
     assert json.loads(again.stdout) == state | {"page": page}
     send(service, agreed, 19)

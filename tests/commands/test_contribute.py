@@ -111,7 +111,6 @@ def test_a_run_that_is_killed_goes_on_where_it_was(blurfit, collection, database
             time.sleep(0.01)
     finally:
         process.kill()
-        process.communicate()
     assert 0 < database.status(collection)["count"] < rows
     result = blurfit(*sending)
     assert result.returncode == 0, result.stderr

@@ -68,7 +68,7 @@ def address(tmp_path_factory):
 
 @API.parametrize()
 @settings(
-    max_examples=80,
+    max_examples=25,  # beside the explicit ones, which cover each operation's parameters
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
@@ -144,7 +144,7 @@ def test_damaged_messages_are_refused_and_garbage_is_never_stored() -> None:
         store.open(ONE)
         with TestClient(Service(store, Limits(requests_per_second=0), linger=0.0)) as http:
 
-            @settings(max_examples=2500, suppress_health_check=list(HealthCheck))
+            @settings(max_examples=800, suppress_health_check=list(HealthCheck))
             @given(damaged())
             def send(message: tuple[str, bytes]) -> None:
                 kind, body = message
@@ -162,4 +162,4 @@ def test_damaged_messages_are_refused_and_garbage_is_never_stored() -> None:
         screen = store.collection(ONE.fingerprint).screen
         for part in store.submissions(ONE.fingerprint):
             assert screen.passes(part.numbers).all()
-        assert ANSWERS[400] > 1000, ANSWERS
+        assert ANSWERS[400] > 320, ANSWERS

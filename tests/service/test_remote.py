@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from unittest.mock import ANY
 
 import httpx2 as httpx
 import numpy as np
@@ -87,6 +88,7 @@ def test_a_collection_from_its_opening_to_its_model(database, store) -> None:
         "count": 0,
         "quorum": 20,
         "invited": False,
+        "opened": ANY,
     }
     assert database.open(AGREEMENT) == state
     assert database.open(AGREEMENT) == state  # again, nothing changes

@@ -198,6 +198,7 @@ def _in_words(state: dict[str, Any]) -> str:
         came = f"Collecting from {who}: {state['count']:,} have contributed, {needed}."
     return {
         "collecting": came,
+        "paused": f"Paused with {state['count']:,} contributions, {needed}.",
         "closed": f"Closed with {state['count']:,} contributions; nothing is published.",
         "published": f"Published, from {state['count']:,} contributions.",
     }[state["state"]]

@@ -22,7 +22,7 @@ from blurfit.service.documents import Hashes
 from blurfit.service.peer import publish_remotely
 from blurfit.service.proposal import agreement_from
 from blurfit.service.reading import fingerprint_in
-from blurfit.store import joint_publication
+from blurfit.store import joint_publication, publication
 from blurfit.store.store import Status, Store
 
 
@@ -77,6 +77,22 @@ class Administration:
         return as_json(
             await self.collector.between_commits(self.store.close_collection, fingerprint)
         )
+
+    async def pause(self, request: Request) -> Response:
+        """Take nothing for a while."""
+        return await self._pause(request, resume=False)
+
+    async def resume(self, request: Request) -> Response:
+        """Go on collecting."""
+        return await self._pause(request, resume=True)
+
+    async def _pause(self, request: Request, *, resume: bool) -> Response:
+        await admit(self.store, request)
+        collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
+        await self.collector.between_commits(
+            self.store.write, publication.pause, collection, resume=resume
+        )
+        return as_json(await run_in_threadpool(self.store.status, collection.fingerprint))
 
     async def publish(self, request: Request) -> Response:
         """Close the collection, learn its model and publish it, once."""

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, json
 from blurfit.agreement.terms import Admission, Mechanism
 from blurfit.protocol.problems import Problem
 from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement
-from blurfit.service.proposal import PlanProposal, Proposal
+from blurfit.service.proposal import PlanProposal, Proposal, Wish
 from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Status
 
@@ -31,6 +31,27 @@ class Hashes(Struct, forbid_unknown_fields=True):
     """SHA-256 of one-time invitations, in hexadecimal digits."""
 
     hashes: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
+
+
+class Invitation(Struct):
+    """Whether a submission with an invitation would be let in."""
+
+    usable: bool
+
+
+class Expected(Struct):
+    """How far off predictions may be, for typical people: `blurfit.learning.outlook`.
+
+    `people` is how many it takes, and `epsilon` what it takes at as many, to be off by as much as
+    was wished; null if nothing was, or nothing suffices.
+    """
+
+    count: Count
+    off: float
+    without_privacy: float
+    spread: float
+    people: Count | None
+    epsilon: float | None
 
 
 class Sums(Struct, forbid_unknown_fields=True):
@@ -109,8 +130,8 @@ class Moments(Struct):
 
 
 _ALL = (
-    *(Acknowledgement, Agreement, Hashes, Hour, Moments, Plan, PlanProposal, PlanStatus, Problem),
-    *(Proposal, Published, Status, Submission, Sums),
+    *(Acknowledgement, Agreement, Expected, Hashes, Hour, Invitation, Moments, Plan, PlanProposal),
+    *(PlanStatus, Problem, Proposal, Published, Status, Submission, Sums, Wish),
 )
 
 

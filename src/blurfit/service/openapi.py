@@ -72,6 +72,12 @@ def _reading() -> dict[str, Any]:
         "": _operation("State, count and quorum, or a page", _or_page(state), *_ONE),
         "/history": _operation("How many came in which hour", hours, *_ONE),
         "/agreement": _operation("What everyone agreed on", agreement, *_ONE),
+        "/invitation": _operation(
+            "Whether a submission with this invitation would be let in",
+            _answer(_reference("Invitation"), "Of one that is not good, nobody can tell why."),
+            *_ONE,
+            parameters=[{"name": INVITATION, "in": "header", "schema": _TEXT}],
+        ),
         "/model": _operation("The published model", model, *published),
         "/moments": _operation("The blurred sums of a `moment` collection", moments, *published),
         "/statement": _operation(
@@ -106,6 +112,18 @@ def _administration() -> dict[str, Any]:
             body={JSON: _reference("Hashes")},
             security="administrator",
         ),
+        **{
+            path: _operation(
+                words,
+                _answer(status, "How far it is."),
+                *(*_ONE, problems.CLOSED, problems.INFEASIBLE),
+                security="administrator",
+            )
+            for path, words in (
+                ("/pause", "Take no submissions for a while"),
+                ("/resume", "Go on collecting"),
+            )
+        },
         "/close": _operation(
             "Stop collecting",
             _answer(status, "Closed, or published."),
@@ -141,6 +159,15 @@ def _administration() -> dict[str, Any]:
                 security="administrator",
             )
         },
+        "/outlooks": {
+            "post": _operation(
+                "How far off predictions may be, for typical people; nothing is kept",
+                _answer(_reference("Expected"), "An estimate."),
+                *(problems.INVALID, problems.INFEASIBLE, *_BODY),
+                body={JSON: _reference("Wish")},
+                security="administrator",
+            )
+        },
         **{f"{ONE_COLLECTION}{path}": _of_one(post=one) for path, one in found.items()},
     }
 
@@ -153,6 +180,7 @@ def _submissions() -> dict[str, Any]:
         _answer(_reference("Acknowledgement"), "They are on disk, each counted once."),
         *(problems.INVALID, problems.NOT_INVITED, problems.CLOSED, *_ONE, *_BODY),
         problems.WAVE_CLOSED,
+        problems.PAUSED,
         body={JSON: one_or_many, BINARY: _BYTES},
         parameters=[{"name": INVITATION, "in": "header", "description": each, "schema": _TEXT}],
     )

@@ -31,6 +31,12 @@ class PlanProposal(Proposal, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     counts: bool = False
 
 
+class Wish(Proposal, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A proposal, and by how much its predictions may be off, in units of the target."""
+
+    off: Annotated[float, msgspec.Meta(gt=0)] | None = None
+
+
 _Kind = TypeVar("_Kind", bound=Proposal)
 _Made = TypeVar("_Made")
 
@@ -43,7 +49,7 @@ def agreement_from(body: bytes) -> Agreement:
     ...     "target": {"name": "smokes", "kind": "binary"}}}''').mechanism
     'moment'
     """
-    return _made(body, Proposal, lambda given, schema: Agreement.propose(schema, given))
+    return made(body, Proposal, lambda given, schema: Agreement.propose(schema, given))
 
 
 def plan_from(body: bytes) -> Plan:
@@ -54,7 +60,7 @@ def plan_from(body: bytes) -> Plan:
     ...     "target": {"name": "smokes", "kind": "binary"}}}''').kinds
     ('joint', 'newton')
     """
-    return _made(
+    return made(
         body,
         PlanProposal,
         lambda given, schema: Plan.propose(
@@ -63,7 +69,8 @@ def plan_from(body: bytes) -> Plan:
     )
 
 
-def _made(body: bytes, kind: type[_Kind], make: Callable[[_Kind, Schema], _Made]) -> _Made:
+def made(body: bytes, kind: type[_Kind], make: Callable[[_Kind, Schema], _Made]) -> _Made:
+    """What is made of a proposal in JSON, and of its schema; whatever is wrong is said."""
     try:
         proposal = msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:

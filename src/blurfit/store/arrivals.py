@@ -32,7 +32,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.arrays import ByteArray
-from blurfit.errors import BlurfitError, ClosedError, NotInvitedError, WaveClosedError
+from blurfit.errors import (
+    BlurfitError,
+    ClosedError,
+    NotInvitedError,
+    PausedError,
+    WaveClosedError,
+)
 from blurfit.store import blocks
 from blurfit.store.collections import Collection, Numbers
 from blurfit.store.tables import collections, invitations
@@ -130,7 +136,7 @@ def receive_one_by_one(
     connection: Connection, collection: Collection, group: Group
 ) -> tuple[list[Outcome], int]:
     """What becomes of each arrival, and how many small blocks were written."""
-    is_open = _state(connection, collection) == "collecting"
+    state = _state(connection, collection)
     while True:
         trial = connection.begin_nested()
         known = _known(connection, collection, group.identifiers)
@@ -140,7 +146,7 @@ def receive_one_by_one(
             try:
                 new = _new(group, span, known)
                 if new:
-                    _refuse_unless_welcome(connection, collection, span, len(new), is_open=is_open)
+                    _refuse_unless_welcome(connection, collection, span, len(new), state)
                     accepted += new.values()
                     known |= new.keys()
                 outcomes.append(len(new))
@@ -190,8 +196,14 @@ def _new(group: Group, span: Span, known: set[bytes]) -> dict[bytes, int]:
 
 
 def _refuse_unless_welcome(
-    connection: Connection, collection: Collection, span: Span, needed: int, *, is_open: bool
+    connection: Connection, collection: Collection, span: Span, needed: int, state: str | None
 ) -> None:
+    if state == "paused":
+        raise PausedError(
+            "The collection takes nothing for a while, and nothing was kept. Send the same again "
+            "later: it will be counted once."
+        )
+    is_open = state == "collecting"
     if not is_open and collection.agreement.wave is not None:
         wave = collection.agreement.wave
         raise WaveClosedError(

@@ -3,6 +3,7 @@ transaction.
 """
 
 import re
+import time
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +22,7 @@ from blurfit.messages.shares import PART_OF, Role, ShareLayout
 from blurfit.store import tables
 
 Numbers = AnyArray  # float64, or uint64 for shares
-State = Literal["collecting", "closed", "published"]
+State = Literal["collecting", "paused", "closed", "published"]
 
 LARGEST = 4096  # rows of a block
 _FINGERPRINT = re.compile("[0-9a-f]{64}")
@@ -97,6 +98,7 @@ def begin(connection: Connection, agreement: Agreement) -> tuple[int, bool]:
         "fingerprint": agreement.fingerprint,
         "agreement": agreement.to_json(),
         "state": "collecting",
+        "opened": int(time.time() // 3600),
     }
     insert = tables.insert_if_absent(connection, tables.collections)
     new = connection.scalar(insert.values(values).returning(c.key)) is not None
@@ -147,8 +149,8 @@ def fingerprints(connection: Connection) -> list[str]:
     return list(connection.scalars(sa.select(c.fingerprint).order_by(c.key)))
 
 
-def state(connection: Connection, collection: Collection) -> State:
-    """How far a collection is."""
+def state(connection: Connection, collection: Collection) -> tuple[State, int | None]:
+    """How far a collection is, and in which hour since 1970 it was opened."""
     c = tables.collections.c
-    found: State = connection.scalars(sa.select(c.state).where(c.key == collection.key)).one()
-    return found
+    row = connection.execute(sa.select(c.state, c.opened).where(c.key == collection.key)).one()
+    return row.state, row.opened

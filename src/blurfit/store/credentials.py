@@ -31,6 +31,13 @@ def invite(connection: Connection, collection: Collection, hashes: Iterable[byte
     return len(new)
 
 
+def is_unused(connection: Connection, collection: Collection, invitation: bytes) -> bool:
+    """Whether an invitation, of which this is the hash, was given out and not used yet."""
+    i = invitations.c
+    here = (i.collection == collection.guests) & (i.hash == invitation)
+    return connection.scalar(sa.select(i.hash).where(here)) is not None
+
+
 def unused(connection: Connection, collection: Collection) -> int:
     """How many invitations nobody has used yet."""
     query = sa.select(sa.func.count()).where(invitations.c.collection == collection.guests)

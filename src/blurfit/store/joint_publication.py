@@ -273,7 +273,7 @@ def _require_closed(connection: Connection, collection: Collection) -> None:
     state = connection.scalar(
         sa.select(collections.c.state).where(collections.c.key == collection.key)
     )
-    if state == "collecting":
+    if state in ("collecting", "paused"):
         raise InfeasibleError(
             f"Expected the collection to be closed by {collection.agreement.databases[1].name}, "
             "too: the administrators of both databases must agree. Ask that one to run "

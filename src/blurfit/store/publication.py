@@ -20,7 +20,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.errors import ConflictError, InfeasibleError, NotPublishedError
+from blurfit.errors import ClosedError, ConflictError, InfeasibleError, NotPublishedError
 from blurfit.model.release import Release
 from blurfit.store import blocks
 from blurfit.store.collections import Collection
@@ -33,9 +33,24 @@ def close(connection: Connection, collection: Collection) -> None:
     c = collections.c
     connection.execute(
         sa.update(collections)
-        .where((c.key == collection.key) & (c.state == "collecting"))
+        .where((c.key == collection.key) & c.state.in_(("collecting", "paused")))
         .values(state="closed")
     )
+
+
+def pause(connection: Connection, collection: Collection, *, resume: bool = False) -> None:
+    """Take nothing for a while, or go on; a collection that is closed stays so.
+
+    Who was refused meanwhile may send the same again. Whether a collection is paused depends on
+    nobody's answers, and nothing is published of what it holds, so no promise changes.
+    """
+    _refuse_if_planned(connection, collection)
+    before, after = ("paused", "collecting") if resume else ("collecting", "paused")
+    row = held(connection, collection)
+    if row.state not in (before, after):
+        raise ClosedError("The collection is closed: it can be neither paused nor resumed.")
+    here = collections.c.key == collection.key
+    connection.execute(sa.update(collections).where(here).values(state=after))
 
 
 def publish(connection: Connection, collection: Collection) -> Release:
@@ -86,7 +101,7 @@ def hand_over(connection: Connection, collection: Collection, place: str) -> Rel
     _require_whole(collection)
     _refuse_if_planned(connection, collection)
     row = held(connection, collection)
-    if row.state == "collecting":
+    if row.state in ("collecting", "paused"):
         raise NotPublishedError(
             f"Expected a collection that is closed, and {collection.fingerprint} is still "
             "collecting. Close it first (`blurfit close`); that cannot be undone."

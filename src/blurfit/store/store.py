@@ -49,6 +49,7 @@ class Status:
     count: int
     quorum: int
     invited: bool
+    opened: int | None = None  # the hour since 1970
 
 
 class Store(Transactions):
@@ -253,7 +254,7 @@ class Store(Transactions):
 
 
 def _status(connection: Connection, collection: Collection) -> Status:
-    state = collections.state(connection, collection)
+    state, opened = collections.state(connection, collection)
     count = blocks.count(connection, collection)
     quorum, invited = collection.agreement.quorum, collection.invited
-    return Status(collection.fingerprint, state, count, quorum, invited)
+    return Status(collection.fingerprint, state, count, quorum, invited, opened)

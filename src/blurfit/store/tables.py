@@ -61,7 +61,10 @@ collections = sa.Table(
     sa.Column("moments", sa.Text),  # the sums that a `moment` model is from
     sa.Column("refusal", sa.Text),  # why there will never be a model
     sa.Column("handed_over", sa.Text),  # the file that its release was left to
-    sa.CheckConstraint("state IN ('collecting', 'closed', 'published')", name="known_state"),
+    sa.Column("opened", sa.Integer),  # since 1970: when, to the hour
+    sa.CheckConstraint(
+        "state IN ('collecting', 'paused', 'closed', 'published')", name="known_state"
+    ),
     sa.CheckConstraint("(state = 'published') = (model IS NOT NULL)", name="published_has_model"),
 )
 
