@@ -32,7 +32,6 @@ import {
   countInWords,
   isOpenToAnyone,
   isShared,
-  premiseInWords,
   promiseOf,
   targetInWords,
 } from "./words.js";
@@ -139,12 +138,7 @@ function checks(status) {
       h("li", {}, t("checked.noise", { epsilon: number(epsilon), delta: number(delta) })),
     ),
     isOpenToAnyone(agreement)
-      ? h(
-          "div",
-          { class: "note some", id: "open-to-anyone" },
-          h("strong", {}, t("openToAnyone"), " "),
-          premiseInWords(agreement),
-        )
+      ? h("p", { class: "note some" }, h("strong", {}, t("openToAnyone")))
       : null,
     course ? waves.waveList(agreement, course) : null,
     progress(status.count, status.quorum, countInWords(status)),

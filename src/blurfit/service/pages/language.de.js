@@ -32,9 +32,9 @@ export default {
   "sees.two":
     "{first} und {second} erhalten je einen Anteil, der wie Zufallszahlen aussieht. Keiner von beiden sieht Ihre Antworten, solange nicht beide ihr Wort brechen.",
   "public.any":
-    "Verwischte Summen über mindestens {quorum} Personen und Modelle daraus. Der Anteil einer Person verrät {little} über sie.",
+    "Verwischte Summen über mindestens {quorum} {what} und Modelle daraus. Der Anteil einer Person verrät {little} über sie.",
   "public.one":
-    "Ein Modell aus den verwischten Zahlen von mindestens {quorum} Personen. Es verrät {little} über eine einzelne von ihnen.",
+    "Ein Modell aus den verwischten Zahlen von mindestens {quorum} {what}. Es verrät {little} über eine einzelne von ihnen.",
   "guess.model":
     "Wer alles über Sie weiß außer einer Antwort und zwei für gleich wahrscheinlich hält, trifft mit dem Veröffentlichten höchstens {hundred} von 100 Mal die richtige; eine Münze trifft 50 von 100 Mal.",
   "guess.model.surely":
@@ -164,23 +164,23 @@ export default {
   "change.zero": "Wäre Ihr Datensatz leer gewesen",
   times:
     "{change}, so wäre alles, was man aus dem Modell schließt, höchstens {times}-mal so wahrscheinlich wie jetzt, zuzüglich einer Wahrscheinlichkeit von {delta}.",
+  "premise.invited":
+    "Das braucht ehrliche Personen, mindestens {quorum} der Eingeladenen: Sie haben das vereinbarte Rauschen hinzugefügt und verraten es niemandem.",
+  "premise.anyone":
+    "Jeder darf teilnehmen, so oft er will, daher weiß niemand, wie viele der Einsendungen von ehrlichen Personen stammen. Für eine ehrliche Person braucht das andere, die ebenfalls ehrlich sind, {quorum} mit ihr, und niemand kann das prüfen: Ein Absender mit genügend Einsendungen, deren Rauschen er kennt, hebt es auf.",
+  openToAnyone: "Diese Sammlung ist für jeden offen.",
   people: "Personen",
   submissions: "Einsendungen",
   countBelow: "{count} von mindestens {quorum} {what}",
   count: "{count} {what}; mindestens {quorum} sind nötig",
-  openToAnyone: "Offen für alle.",
-  "premise.invited":
-    "Das setzt ehrliche Menschen voraus, mindestens {least} der Eingeladenen: Sie haben das vereinbarte Rauschen addiert und verraten es niemandem.",
-  "premise.anyone":
-    "Alle dürfen teilnehmen, sooft sie wollen; niemand weiß also, wie viele der Einsendungen von ehrlichen Menschen stammen. Für eine ehrliche Person setzt das Versprechen voraus, dass mit ihr {least} ehrlich sind, und das kann niemand prüfen: Wer genügend Einsendungen mit bekanntem Rauschen schickt, macht es zunichte.",
   target: "{title} über {above}",
   "fact.learned": "Was gelernt wird",
   "fact.from": "Woraus",
   "fact.quorum": "Nichts wird veröffentlicht",
   "fact.quorum.words": "unter {quorum} {what}",
   "fact.admission": "Wer teilnehmen darf",
-  "admission.anyone": "alle",
-  "admission.invited": "wer eingeladen ist",
+  "fact.invited": "wer eingeladen ist",
+  "fact.anyone": "jeder",
   "fact.sends": "Jede Person sendet",
   "fact.sends.words": "{count} verwischte Zahlen, einmal",
   "fact.promise": "Versprechen an alle über das Veröffentlichte",

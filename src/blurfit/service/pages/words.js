@@ -32,13 +32,12 @@ export const quorumOf = ({ calibration }) => calibration.quorum ?? calibration.s
 export const isOpenToAnyone = ({ admission }) => admission === "anyone";
 
 /** What is counted: people who were invited, or submissions of nobody knows whom. */
-export const countedIn = (agreement) =>
-  t(isOpenToAnyone(agreement) ? "submissions" : "people");
+export const countedIn = (agreement) => t(isOpenToAnyone(agreement) ? "submissions" : "people");
 
 /** What the promise to the model’s readers needs: mirrors `blurfit.agreement.conditions`. */
 export function premiseInWords(agreement) {
-  const words = isOpenToAnyone(agreement) ? "premise.anyone" : "premise.invited";
-  return t(words, { least: number(quorumOf(agreement)) });
+  const quorum = number(quorumOf(agreement));
+  return t(isOpenToAnyone(agreement) ? "premise.anyone" : "premise.invited", { quorum });
 }
 
 /** What one of two databases learns. */
@@ -104,7 +103,8 @@ export function guessOfDatabase(mu) {
 
 /** How many there are, and how many there must be. */
 export function countInWords({ count, quorum, invited }) {
-  const values = { count: number(count), quorum: number(quorum), what: t(invited ? "people" : "submissions") };
+  const what = t(invited ? "people" : "submissions");
+  const values = { count: number(count), quorum: number(quorum), what };
   return t(count < quorum ? "countBelow" : "count", values);
 }
 
@@ -121,13 +121,16 @@ export function agreementInWords(agreement, mu) {
   return [
     [t("fact.learned"), learnedInWords(schema)],
     [t("fact.from"), schema.features.map(describeColumn).join("; ")],
-    [t("fact.admission"), t(isOpenToAnyone(agreement) ? "admission.anyone" : "admission.invited")],
+    [t("fact.admission"), t(isOpenToAnyone(agreement) ? "fact.anyone" : "fact.invited")],
     [
       t("fact.quorum"),
       t("fact.quorum.words", { quorum: number(quorumOf(agreement)), what: countedIn(agreement) }),
     ],
     [t("fact.sends"), t("fact.sends.words", { count: number(widthOf(agreement)) })],
-    [t("fact.promise"), `ε = ${number(epsilon)}, δ = ${number(delta)}. ${premiseInWords(agreement)}`],
+    [
+      t("fact.promise"),
+      `ε = ${number(epsilon)}, δ = ${number(delta)}. ${premiseInWords(agreement)}`,
+    ],
     ...againstDatabases(agreement, mu),
     [t("fact.published"), releasesInWords(agreement)],
     ...publicRows(agreement),
