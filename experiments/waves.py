@@ -21,6 +21,7 @@ from rich.table import Table
 
 from blurfit.arrays import FloatArray
 from blurfit.datasets import Census, load_acs, load_adult, make_census
+from blurfit.experiments.reliability import binned
 from blurfit.simulation.waves import collect_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.newton import LogisticNewton
@@ -144,17 +145,6 @@ def accuracy(coefficients: FloatArray, values: FloatArray, label: FloatArray) ->
     return float(np.mean((coefficients[0] + values @ coefficients[1:] > 0) == (label > 0)))
 
 
-def calibration_error(probability: FloatArray, label: FloatArray, bins: int = 15) -> float:
-    """Expected calibration error: |share of +1 − mean probability| over equally wide bins."""
-    places = np.minimum((probability * bins).astype(int), bins - 1)
-    gaps = [
-        (places == place).mean()
-        * abs((label[places == place] > 0).mean() - probability[places == place].mean())
-        for place in np.unique(places)
-    ]
-    return float(np.sum(gaps))
-
-
 def cells(people: People) -> Iterator[tuple[Task, float, int]]:
     """Every task, ε and n that the rows suffice for."""
     for task in ("number", "label"):
@@ -195,7 +185,7 @@ def measure(people: People, task: Task, epsilon: float, n: int, trials: int) -> 
                 best = accuracy(free, test_v, test_y)
                 found[trial, place] = best - accuracy(got.coefficients, test_v, test_y)
         if task == "label":
-            gaps.append(calibration_error(got.model.predict_proba(test_v[:, got.kept]), test_y))
+            gaps.append(binned(got.model.predict_proba(test_v[:, got.kept]), test_y).error)
     one, auto = found.mean(axis=0)
     difference = found[:, 1] - found[:, 0]
     goal = GOALS.get((task, epsilon, n)) if (people.name, p) == ("ACS", 13) else None

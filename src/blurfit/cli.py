@@ -41,7 +41,7 @@ COMMANDS = {
     ),
     "invite": (
         "administer:invite",
-        "Make one-time invitations for a collection or plan that was opened with --invited.",
+        "Make one-time invitations for a collection or a plan, one for each person.",
     ),
     "contribute": (
         "contribute:contribute",

@@ -32,6 +32,8 @@ from blurfit.validate import (
 
 Mechanism = Literal["moment", "input"]
 MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
+Admission = Literal["invited", "anyone"]
+ADMISSIONS: tuple[Admission, ...] = ("invited", "anyone")
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
 LEAST_DELTA = 1e-30
@@ -66,6 +68,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         tuple[Database, ...],
         Meta(description="Two databases, of which neither sees a submission."),
     ] = ()
+    admission: Annotated[
+        Admission,
+        Meta(
+            description="Who may take part: those who are invited, or anyone; then nobody can "
+            "tell how many of the submissions are honest people's, whom the promise needs."
+        ),
+    ] = "invited"
     public_rows: Annotated[
         str | None,
         Meta(
@@ -113,6 +122,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         require_delta(self.delta)
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(NEIGHBOURS, neighbours=self.neighbours)
+        one_of(ADMISSIONS, admission=self.admission)
         one_of(RULES, rule=self.rule)
         one_of(APPROXIMATIONS, approximation=self.approximation)
         nonnegative(l1=self.l1, l2=self.l2)
@@ -183,6 +193,11 @@ def _plain(value: Any) -> Any:
 def _defaults(*names: str) -> dict[str, Any]:
     found = dict(zip(Terms.__struct_fields__[3:], Terms.__struct_defaults__, strict=True))
     return {name: found[name] for name in names}
+
+
+def later_terms() -> dict[str, Any]:
+    """Terms that JSON leaves out where they have their default (`blurfit.agreement.outline`)."""
+    return _defaults("admission")
 
 
 MOMENT_TERMS = _defaults("constant", "weights", "public_rows")

@@ -10,10 +10,11 @@ from blurfit.agreement.checks import refuse_narrow_bounds, refuse_unless_blurrab
 from blurfit.agreement.contracts import largest_scale
 from blurfit.agreement.databases import refuse_unless_shareable, require_two
 from blurfit.agreement.grid import enlarged
-from blurfit.agreement.terms import require_delta, require_digest
+from blurfit.agreement.terms import ADMISSIONS, require_delta, require_digest
 from blurfit.errors import NotCertifiedError
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration
+from blurfit.validate import one_of
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement  # which imports this module
@@ -23,6 +24,7 @@ def compute_again(agreement: "Agreement") -> None:
     """Refuse a contract whose noise keeps less than it promises, or that no reader could use."""
     shared = bool(agreement.databases)
     require_digest(agreement.public_rows)
+    one_of(ADMISSIONS, admission=agreement.admission)
     require_delta(agreement.delta)
     if agreement.wave is not None:
         agreement.wave.verify()

@@ -41,12 +41,6 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
 @service
 @administrator
 @click.option(
-    "--invited/--anyone",
-    default=None,
-    help="Whether each submission needs an invitation; with two databases it does by default, "
-    "with one it does not.",
-)
-@click.option(
     "--as",
     "role",
     type=click.Choice(FIRST_OR_SECOND),
@@ -58,22 +52,27 @@ def open_collection(
     url: str,
     patience: float,
     token_file: Path,
-    invited: bool | None,
     role: "Role | None",
     as_json: bool,
 ) -> None:
     """Start collecting under an AGREEMENT, or under a plan of waves.
 
-    A plan goes from wave to wave by itself: whenever a wave has its quorum, its sums are published
-    and the next one is opened.
+    Each submission needs an invitation, unless the agreement says that anyone may take part
+    (`blurfit agree --anyone`). A plan goes from wave to wave by itself: whenever a wave has its
+    quorum, its sums are published and the next one is opened.
     """
+    from blurfit.agreement.conditions import premise_in_words
+    from blurfit.agreement.plan import Plan
+
     agreed = load_agreed(agreement)
     with database_at(url, patience, token_file) as database:
-        state = database.open(agreed, invited=invited, role=role or "whole")
+        state = database.open(agreed, role=role or "whole")
     page = page_of(url, "c", agreed.fingerprint)
     sentence = f"{in_words(state)} The page for contributors: {page}"
     if agreed.databases:
         sentence += f"\n{_WITH_INVITATIONS if state['invited'] else _WITHOUT_INVITATIONS}"
+    elif not state["invited"]:
+        sentence += f"\n{premise_in_words(agreed.first() if isinstance(agreed, Plan) else agreed)}"
     answer(state | {"page": page}, sentence, as_json=as_json)
     if state["invited"]:
         step = f"`blurfit invite {agreement} --links …` writes a link for each person."
@@ -85,7 +84,7 @@ def open_collection(
 
 
 @click.command(
-    epilog=f"Example: blurfit invite {_AS_ADMINISTRATOR} --count 1000 --out invitations.txt"
+    epilog=f"Example: blurfit invite {_AS_ADMINISTRATOR} --count 20000 --out invitations.txt"
 )
 @agreement_file
 @service
@@ -104,7 +103,7 @@ def invite(
     links: bool,
     as_json: bool,
 ) -> None:
-    """Make one-time invitations for a collection or plan that was opened with --invited.
+    """Make one-time invitations for a collection or a plan, one for each person.
 
     One to a plan is good for whichever wave collects when it is used. With --links each line is a
     link that somebody can open: the invitation stands behind #, which browsers never send.
@@ -216,9 +215,13 @@ def in_words(state: dict[str, Any]) -> str:
         return plan_state_in_words(state)
     missing = state["quorum"] - state["count"]
     needed = f"{missing:,} more are needed" if missing > 0 else "the quorum is reached"
-    who = "those who are invited" if state["invited"] else "anyone"
+    if not state["invited"]:
+        came = f"Collecting from anyone: {state['count']:,} submissions have come, {needed}."
+    else:
+        who = "those who are invited"
+        came = f"Collecting from {who}: {state['count']:,} have contributed, {needed}."
     return {
-        "collecting": f"Collecting from {who}: {state['count']:,} have contributed, {needed}.",
+        "collecting": came,
         "paused": f"Paused with {state['count']:,} contributions, {needed}.",
         "closed": f"Closed with {state['count']:,} contributions; nothing is published.",
         "published": f"Published, from {state['count']:,} contributions.",

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog="Example: blurfit contribute agreement.json people.csv --to http://127.0.0.1:8000"
+    epilog="Example: blurfit contribute agreement.json people.csv --to http://127.0.0.1:8000 "
+    "--invitations invitations.txt"
 )
 @agreement_file
 @click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))

@@ -102,8 +102,7 @@ def _administration() -> dict[str, Any]:
     status, model = _reference("Status"), _answer(_OBJECT, "The model; again, the same.")
     opened = _answer(status, "It was open.") | _answer(status, "It is open now.", "201")
     how = [
-        _query("invited", {"enum": ["true", "false"]}, "Whether submissions need an invitation."),
-        _query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is."),
+        _query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is.")
     ]
     found = {
         "/invitations": _operation(
@@ -248,7 +247,6 @@ def _plans() -> dict[str, Any]:
                 opened,
                 *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *_BODY),
                 body={JSON: _reference("Plan")},
-                parameters=[_query("invited", {"enum": ["true", "false"]})],
                 security="administrator",
             ),
         },

@@ -33,17 +33,9 @@ class RemoteDatabase:
             url, token=token, patience=patience, transport=transport, **options
         )
 
-    def open(
-        self, agreement: Agreement | Plan, *, invited: bool | None = None, role: Role = "whole"
-    ) -> dict[str, Any]:
-        """Start collecting; the collection's state is returned, or the plan's.
-
-        `invited` says whether each submission needs an invitation: with two databases it does,
-        with one it does not, unless you say otherwise.
-        """
+    def open(self, agreement: Agreement | Plan, *, role: Role = "whole") -> dict[str, Any]:
+        """Start collecting, from those whom the agreement admits; the state is returned."""
         path = f"{PLANS if isinstance(agreement, Plan) else COLLECTIONS}?role={role}"
-        if invited is not None:
-            path += f"&invited={'true' if invited else 'false'}"
         return self._state(self._exchange.post(path, agreement.to_json().encode()))
 
     def invite(self, agreement: Agreement | Plan, count: int) -> list[str]:

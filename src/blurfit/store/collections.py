@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray, ByteArray
-from blurfit.errors import ConflictError, UnknownCollectionError
+from blurfit.errors import UnknownCollectionError
 from blurfit.learning.admission import Screen
 from blurfit.learning.sums import block_sums, rows_that_add_exactly
 from blurfit.messages.layout import Layout
@@ -40,7 +40,6 @@ class Collection:
     agreement: Agreement
     screen: Screen | None  # of shares nothing can be told
     exact_rows: int
-    invited: bool
     role: Role
     layout: Layout
     guests: int
@@ -51,7 +50,6 @@ class Collection:
         key: int,
         agreement: Agreement,
         *,
-        invited: bool,
         role: Role = "whole",
         guests: int | None = None,
     ) -> "Collection":
@@ -59,15 +57,20 @@ class Collection:
         guests = key if guests is None else guests
         if role != "whole":
             layout = agreement.share_layout(PART_OF[role])
-            return cls(key, agreement, None, LARGEST, invited, role, layout, guests)
+            return cls(key, agreement, None, LARGEST, role, layout, guests)
         screen = Screen.of(agreement)
         exact_rows = rows_that_add_exactly(agreement, screen.largest_steps())
-        return cls(key, agreement, screen, exact_rows, invited, role, agreement.layout, guests)
+        return cls(key, agreement, screen, exact_rows, role, agreement.layout, guests)
 
     @property
     def fingerprint(self) -> str:
         """The agreement's."""
         return self.agreement.fingerprint
+
+    @property
+    def invited(self) -> bool:
+        """Whether each submission needs an invitation, as the agreement says."""
+        return self.agreement.admission == "invited"
 
     def numbers(self, rows: ByteArray) -> Numbers:
         """What some rows hold: blurred numbers, or the words of shares."""
@@ -88,26 +91,18 @@ class Collection:
         return min(LARGEST, self.exact_rows) if self.exact_rows > 1 else LARGEST
 
 
-def begin(connection: Connection, agreement: Agreement, *, invited: bool) -> tuple[int, bool]:
+def begin(connection: Connection, agreement: Agreement) -> tuple[int, bool]:
     """The key of an agreement's collection, and whether it is new."""
     c = tables.collections.c
     values = {
         "fingerprint": agreement.fingerprint,
         "agreement": agreement.to_json(),
-        "invited": invited,
         "state": "collecting",
         "opened": int(time.time() // 3600),
     }
     insert = tables.insert_if_absent(connection, tables.collections)
     new = connection.scalar(insert.values(values).returning(c.key)) is not None
-    key, before = connection.execute(
-        sa.select(c.key, c.invited).where(c.fingerprint == agreement.fingerprint)
-    ).one()
-    if before != invited:
-        raise ConflictError(
-            f"Expected invited={invited} to be {before}, as when the collection was opened: that "
-            "cannot be changed afterwards."
-        )
+    key = connection.scalars(sa.select(c.key).where(c.fingerprint == agreement.fingerprint)).one()
     return key, new
 
 
@@ -120,7 +115,7 @@ def find(connection: Connection, fingerprint: str) -> Collection:
     """The collection under a fingerprint, if there is one."""
     c, role = tables.collections.c, tables.sharing.c.role
     shared = tables.sharing.c.collection == c.key
-    query = sa.select(c.key, c.agreement, c.invited, role).outerjoin(tables.sharing, shared)
+    query = sa.select(c.key, c.agreement, role).outerjoin(tables.sharing, shared)
     row = None
     if is_fingerprint(fingerprint):  # others are no text that every database takes
         row = connection.execute(query.where(c.fingerprint == fingerprint)).first()
@@ -133,7 +128,6 @@ def find(connection: Connection, fingerprint: str) -> Collection:
     return Collection.of(
         row.key,
         agreement,
-        invited=row.invited,
         role=row.role or "whole",
         guests=_first_of_plan(connection, agreement),
     )

@@ -56,7 +56,6 @@ collections = sa.Table(
     sa.Column("key", _Key, primary_key=True),
     sa.Column("fingerprint", sa.Text, nullable=False, unique=True),
     sa.Column("agreement", sa.Text, nullable=False),
-    sa.Column("invited", sa.Boolean, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("model", sa.Text),
     sa.Column("moments", sa.Text),  # the sums that a `moment` model is from
@@ -116,7 +115,6 @@ plans = sa.Table(
     metadata,
     sa.Column("fingerprint", sa.Text, primary_key=True),
     sa.Column("document", sa.Text, nullable=False),
-    sa.Column("invited", sa.Boolean, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("reason", sa.Text),  # why it ended before its last wave, or has no model
     sa.Column("learned", sa.Boolean, nullable=False),  # there is a model, or there will be none
