@@ -26,7 +26,7 @@ IN_ORDER = [
     *("status", "close", "publish", "export", "learn", "show", "fit", "predict", "statement"),
 ]
 # Whose examples are run by tests of their own.
-BESIDES = ["next", "forecast", "audit", "reproduce", "demo"]
+BESIDES = ["quickstart", "hold", "resume", "next", "forecast", "audit", "reproduce", "demo"]
 
 
 def environment() -> dict[str, str]:

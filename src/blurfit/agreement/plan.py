@@ -145,6 +145,11 @@ class Plan(Fingerprinted):
         return mu_of(self.terms.epsilon, self.terms.delta * (1 - DISCRETE_SHARE))
 
     @property
+    def databases(self) -> tuple[Database, ...]:
+        """The two databases, where trust is shared."""
+        return self.terms.databases
+
+    @property
     def count_bound(self) -> float | None:
         """The largest count, where counts are learnt."""
         return float(self.schema.target.upper) if self.task == "count" else None  # type: ignore[union-attr]
