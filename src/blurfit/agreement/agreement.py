@@ -33,6 +33,7 @@ from blurfit.agreement.numbers import (
     input_parts,
     moment_parts,
 )
+from blurfit.agreement.proving import Proving
 from blurfit.agreement.terms import Mechanism, Terms
 from blurfit.agreement.verification import compute_again
 from blurfit.agreement.wave import Wave
@@ -61,6 +62,7 @@ class Agreement(Fingerprinted):
     `wave` is its place in a plan, if there is one: a later wave has a map instead of weights.
     `public_rows` is the SHA-256 of a public file of rows with the same features, if models are to
     be read beside one; they are assumed to be public, and not to be the contributors' own.
+    `proofs` says whether contributors prove to the two databases that what they send is short.
     """
 
     CALLED = "an agreement"
@@ -79,6 +81,8 @@ class Agreement(Fingerprinted):
         }
     )
 
+    OPTIONAL = frozenset({"proofs"})
+
     schema: Schema
     calibration: InputCalibration | MomentCalibration
     grid: Grid
@@ -87,6 +91,7 @@ class Agreement(Fingerprinted):
     databases: tuple[Database, ...] = ()
     wave: Wave | None = None
     public_rows: str | None = None
+    proofs: bool = False
 
     @classmethod
     def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":
@@ -176,7 +181,7 @@ class Agreement(Fingerprinted):
         """The numbers that a contributor sends, in runs that share a grid."""
         if isinstance(self.calibration, InputCalibration):
             return input_parts(self.calibration, self.grid)
-        return moment_parts(self.calibration, self.grid, self.form)
+        return moment_parts(self.calibration, self.grid, self.form, proofs=self.proofs)
 
     @property
     def width(self) -> int:
@@ -201,7 +206,14 @@ class Agreement(Fingerprinted):
             raise InvalidValueError(
                 "Expected an agreement with two databases: under this one submissions are whole."
             )
+        if self.proofs:
+            return ShareLayout(self.fingerprint, self.width, part, *self.proving.widths)
         return ShareLayout(self.fingerprint, self.width, part)
+
+    @cached_property
+    def proving(self) -> Proving:
+        """How submissions are proved to be short, where they are."""
+        return Proving.of(self)
 
     # ---- checking
 
@@ -245,6 +257,7 @@ class Agreement(Fingerprinted):
             "databases": [asdict(one) for one in self.databases],
             "wave": None if self.wave is None else self.wave.to_dict(),
             "public_rows": self.public_rows,
+            **({"proofs": True} if self.proofs else {}),
         }
 
     @classmethod
@@ -263,6 +276,7 @@ class Agreement(Fingerprinted):
             databases=tuple(Database(**one) for one in document["databases"]),
             wave=None if wave is None else Wave.from_dict(wave),
             public_rows=document["public_rows"],
+            proofs=document.get("proofs", False),
         )
         if found.mechanism != document["mechanism"]:
             raise InvalidValueError(

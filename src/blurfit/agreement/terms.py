@@ -66,6 +66,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         tuple[Database, ...],
         Meta(description="Two databases, of which neither sees a submission."),
     ] = ()
+    proofs: Annotated[
+        bool,
+        Meta(
+            description="Let contributors prove to the two databases that what they send is no "
+            "longer than an honest submission."
+        ),
+    ] = False
     public_rows: Annotated[
         str | None,
         Meta(
@@ -122,6 +129,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             if (value := getattr(self, name)) is not None:
                 finite(**{name: value})
         require_digest(self.public_rows)
+        require_proofs(self.proofs, databases=self.databases)
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
             if getattr(self, name) != default:
@@ -169,6 +177,17 @@ def require_digest(public_rows: Any) -> None:
             f"Expected public_rows={public_rows!r} to be the SHA-256 of a file, 64 hexadecimal "
             "digits in small letters."
         )
+
+
+def require_proofs(proofs: Any, *, databases: tuple[Database, ...]) -> bool:
+    """Refuse proofs where one database sees whole submissions, and can measure them itself."""
+    if not isinstance(proofs, bool):
+        raise InvalidValueError(f"Expected proofs={proofs!r} to be true or false.")
+    if proofs and not databases:
+        raise InvalidValueError(
+            "Expected two databases with proofs=True: one database sees how long a submission is."
+        )
+    return proofs
 
 
 def _plain(value: Any) -> Any:

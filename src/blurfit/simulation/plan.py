@@ -67,6 +67,4 @@ def _sums(agreement: Agreement, values: FloatArray, rows: IntArray) -> FloatArra
     parts = np.array_split(rows, max(1, len(rows) // ROWS_AT_ONCE))
     if isinstance(form, WaveForm):
         return np.asarray(np.sum([form.sums(values[part]) for part in parts], axis=0))
-    return np.asarray(
-        np.sum([form.products(values[part]).sum(axis=0) for part in parts], axis=0)
-    )
+    return np.asarray(np.sum([form.products(values[part]).sum(axis=0) for part in parts], axis=0))

@@ -75,6 +75,12 @@ const LARGEST_NAME = 100;
 /** Refuse (throw NotCertified) unless this is the agreement meant, and its noise keeps what it
  * promises. Returns the submission's μ, as computed here. */
 export async function verify(agreement, expectedFingerprint) {
+  if (agreement?.proofs !== undefined) {
+    throw new NotCertified(
+      "This agreement asks for a proof that what you send is no longer than an honest submission, and " +
+        "this page cannot make one. Take part with `blurfit contribute`. Nothing has left this device.",
+    );
+  }
   exactly(agreement, FIELDS.agreement, "agreement");
   const own = await fingerprintOf(agreement);
   if (own !== expectedFingerprint || agreement.fingerprint !== expectedFingerprint) {
