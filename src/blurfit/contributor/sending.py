@@ -160,7 +160,8 @@ def default_journal(table: Path, agreement: Agreement) -> Path:
 def rows_in_a_request(agreement: Agreement, *, invited: bool) -> int:
     """How many rows are sent to a service at once."""
     most = INVITED_AT_ONCE if invited else ROWS_AT_ONCE
-    return max(1, min(most, BYTES_AT_ONCE // agreement.layout.size))
+    layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
+    return max(1, min(most, BYTES_AT_ONCE // layout.size))
 
 
 def invitations_for(rows: int, invitations: Sequence[str], whose: str = "") -> list[str]:

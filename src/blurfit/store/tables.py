@@ -10,6 +10,7 @@ durable.
 | `blocks` | submissions as they came, some hundreds in a row, with their sums and a checksum |
 | `invitations` | hashes of those that nobody has used; using one removes it |
 | `sharing` | which of two databases this is for a collection, and the set that both sum over |
+| `verdicts` | whose proofs, where there are proofs, have been looked at, and what was found |
 | `plans`, `waves` | plans of waves, how far they are, and which collection is which wave |
 
 `identifiers` and `blocks` are apart because they are asked for apart: an identifier on every
@@ -108,7 +109,16 @@ sharing = sa.Table(
     sa.Column("count", sa.BigInteger),  # how many are in it
     sa.Column("left_out", sa.LargeBinary),  # the identifiers that are here and not in it, in order
     sa.Column("delivered", sa.Boolean, nullable=False),  # to the other database: the result
+    sa.Column("verification", sa.LargeBinary),  # the key for proofs; written once, never changed
     sa.CheckConstraint("role IN ('first', 'second')", name="known_role"),
+)
+verdicts = sa.Table(
+    "verdicts",
+    metadata,
+    sa.Column("collection", _Key, primary_key=True),
+    sa.Column("identifier", sa.LargeBinary, primary_key=True),
+    sa.Column("valid", sa.Boolean, nullable=False),
+    sqlite_with_rowid=False,
 )
 plans = sa.Table(
     "plans",
