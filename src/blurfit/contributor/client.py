@@ -13,7 +13,7 @@ import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
-from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.perturb import blur, perturb
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.errors import InvalidValueError
@@ -132,7 +132,7 @@ class _OneService:
     def blur(self, exact: FloatArray) -> Messages:
         return (blur(self._agreement, exact).to_bytes(),)
 
-    def send(self, part: Part) -> bool:
+    def send(self, part: Portion) -> bool:
         tokens, (message,) = self._invitations[part.start : part.stop], part.messages
         self._client.post(part.under, message, part.stop - part.start, tokens)
         return True

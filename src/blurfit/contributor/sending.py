@@ -19,7 +19,7 @@ from typing import Protocol
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
-from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.memory import Memory
 from blurfit.errors import ClosedError, ConflictError, InvalidValueError
 from blurfit.schema.table_files import TableFile
@@ -46,7 +46,7 @@ class Destination(Protocol):
     def blur(self, exact: FloatArray) -> Messages:
         """Exact numbers as blurred messages, one for each database that gets something."""
 
-    def send(self, part: Part) -> bool:
+    def send(self, part: Portion) -> bool:
         """Hand a part over; whether it has been received for good."""
 
     def finish(self, journal: Journal, rows: int) -> None:
@@ -132,13 +132,13 @@ def _claim(memory: Memory, agreement: Agreement, known: int, kept: Journal) -> N
 
 def _parts(
     agreement: Agreement, file: TableFile, destination: Destination, kept: Journal
-) -> Iterator[Part]:
+) -> Iterator[Portion]:
     """What was blurred before but perhaps not received, and then the rest, blurred now."""
     yield from kept.pending()
     start = kept.blurred()
     for columns in file.chunks(destination.rows_at_once, skip=start):
         exact = agreement.exact(columns)
-        part = Part(start, len(exact), destination.blur(exact), agreement.fingerprint)
+        part = Portion(start, len(exact), destination.blur(exact), agreement.fingerprint)
         kept.record(part)
         yield part
         start = part.stop

@@ -58,7 +58,7 @@ class Goal:
         return mean.value, mean.error, mean.value >= self.bound
 
     def first(self, found: Means) -> float:
-        """The same over the first 20 trials alone."""
+        """What `measured` tells first, over the first 20 trials alone."""
         plain = Key(NO_PRIVACY, self.problem, self.epsilon, self.n)
         mine = Key(self.line, self.problem, self.epsilon, self.n)
         alone = {key: replace(found[key], value=found[key].first) for key in (plain, mine)}
