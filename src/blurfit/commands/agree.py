@@ -67,18 +67,18 @@ def agree(
     from rich.console import Console
 
     from blurfit.agreement.agreement import Agreement
-    from blurfit.agreement.plan import Plan as WavePlan
+    from blurfit.agreement.plan import Plan
     from blurfit.commands.facts import agreement_facts
-    from blurfit.commands.plans import read_plan
     from blurfit.commands.presentation import agreement_report, doubts
+    from blurfit.commands.proposals import read_proposal
     from blurfit.commands.waves import plan_facts, plan_in_words
 
-    plan = read_plan(schema)
-    if plan.agreement is not None:
+    proposal = read_proposal(schema)
+    if proposal.agreement is not None:
         raise WrongError(f"Expected a schema (.toml), and {str(schema)!r} is an agreement already.")
-    terms = plan.terms | given(typed)
+    terms = proposal.terms | given(typed)
     if public is not None:
-        terms["public_rows"] = digest_of(public, plan.schema)
+        terms["public_rows"] = digest_of(public, proposal.schema)
     if missing := [f"--{name}" for name in NEEDED if name not in terms]:
         raise WrongError(
             f"Expected {', '.join(missing)}: type it, or write it below [terms] in {schema}."
@@ -86,9 +86,9 @@ def agree(
     if waves is None:
         if counts:
             raise WrongError("Expected --waves with --counts.")
-        agreement, planned, told = Agreement.propose(plan.schema, **terms), {}, ""
+        agreement, planned, told = Agreement.propose(proposal.schema, **terms), {}, ""
     else:
-        course = WavePlan.propose(plan.schema, waves=waves, counts=counts, **terms)
+        course = Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)
         agreement, planned = course.first(), {"plan": str(plan_file), **plan_facts(course)}
         told = f"\n{plan_in_words(course)}\nWrote {plan_file}, fingerprint {course.fingerprint}."
         course.save(plan_file)
