@@ -11,12 +11,14 @@ import click
 from blurfit.agreement.terms import MECHANISMS, Mechanism
 from blurfit.commands.common import picture_file, save_picture
 from blurfit.commands.plans import Plan, Range, read_plan, read_table
+from blurfit.commands.public import public_option
 from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from blurfit.forecast.beside import PublicForecast
     from blurfit.forecast.population import Population
     from blurfit.forecast.results import Forecast
     from blurfit.forecast.tuning import Advice
@@ -40,6 +42,10 @@ if TYPE_CHECKING:
     "--public-data",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Public records like those to be collected, CSV or Parquet; default: generated ones.",
+)
+@public_option(
+    "Public rows of the features (.csv, .parquet), not the contributors' own: say what they are "
+    "worth, by reading each collection alone and beside them. (moment)"
 )
 @click.option("--spectrum", type=Range(), help="Eigenvalues of E[xxᵀ] to assume, instead of data.")
 @click.option(
@@ -73,6 +79,7 @@ def forecast_command(
     seed: int,
     as_json: bool,
     picture: Path | None,
+    public: Path | None,
     **options: Any,
 ) -> None:
     """Forecast a collection's error: FILE is a plan (.toml) or an agreement (.json).
@@ -83,9 +90,24 @@ def forecast_command(
     from rich.progress import Progress
 
     from blurfit.commands.forecast_report import report
+    from blurfit.commands.public_report import public_report
     from blurfit.forecast.sweep import whole_numbers
 
     plan = read_plan(file)
+    if public is not None:
+        if advising or picture is not None or mechanism == "input":
+            raise InvalidValueError(
+                "Expected no --advise, --plot or --mechanism input with --public, which compares "
+                "two readings of moment."
+            )
+        sizes = whole_numbers(contributors)
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            beside = _beside(plan, public, options, sizes, draws, seed, progress)
+        if as_json:
+            click.echo(json.dumps(beside.to_dict(), indent=2))
+        else:
+            Console().print(public_report(beside))
+        return
     population = _population(plan, options)
     common = {"contributors": whole_numbers(contributors), "draws": draws, "seed": seed}
     with Progress(console=Console(stderr=True), transient=True) as progress:
@@ -179,6 +201,45 @@ def _advice(
         )
         for (kind, epsilon, target), outlooks in lines.items()
     ]
+
+
+def _beside(
+    plan: Plan,
+    public: Path,
+    options: dict[str, Any],
+    sizes: list[int],
+    draws: int,
+    seed: int,
+    progress: "Progress",
+) -> "PublicForecast":
+    """Each collection alone and beside public rows: people like these, or as the options say."""
+    from blurfit.commands.public import encoded_public, require_agreed
+    from blurfit.forecast import beside
+
+    rows = encoded_public(public, plan.schema)
+    if options["public_data"] is None and options["spectrum"] is None:
+        people, rows = beside.people_and_rows(
+            plan.schema, rows, explained=options["explained"], seed=seed
+        )
+    else:
+        people = _population(plan, options)
+    common = {"contributors": sizes, "draws": min(draws, beside.DRAWS), "seed": seed}
+    if plan.agreement is not None:
+        _refuse_for_an_agreement(options, advising=False)
+        require_agreed(public, plan.agreement)
+        task = progress.add_task("Forecasting", total=len(sizes))
+        return beside.forecast_agreement_beside(
+            plan.agreement, people, rows, **common, progress=lambda: progress.advance(task)
+        )
+    asked = _asked(plan, "moment", options)
+    axes = {name: asked[name] for name in ("epsilons", "local_epsilons", "terms")}
+    if options["local_epsilon"] is not None:
+        axes["local_epsilons"] = options["local_epsilon"]
+    total = len(sizes) * len(axes["epsilons"]) * len(axes["local_epsilons"])
+    task = progress.add_task("Forecasting", total=total)
+    return beside.forecast_beside(
+        plan.schema, people, rows, **common, **axes, progress=lambda: progress.advance(task)
+    )
 
 
 def _population(plan: Plan, options: dict[str, Any]) -> "Population":
