@@ -15,6 +15,7 @@ import {
   modelInWords,
   noiseInWords,
   number,
+  premiseInWords,
   promiseOf,
   quorumOf,
   targetInWords,
@@ -121,8 +122,8 @@ function form() {
     h(
       "div",
       { class: "field check" },
-      h("input", { type: "checkbox", id: "invited" }),
-      h("label", { for: "invited" }, "Only for people with an invitation"),
+      h("input", { type: "checkbox", id: "anyone", change: soon }),
+      h("label", { for: "anyone" }, "Open to anyone, without invitations"),
     ),
     h("button", { class: "primary", id: "open", disabled: true }, "Open this collection"),
   );
@@ -158,6 +159,7 @@ function proposal() {
     ...optional,
     mechanism,
     neighbours: element.elements.neighbours.value,
+    admission: place("anyone").checked ? "anyone" : "invited",
   };
 }
 
@@ -200,6 +202,8 @@ function promise(agreement, mu) {
           modelInWords(agreement)
             .replace("Had you answered", "Had one person answered")
             .replace("Had your record", "Had one record"),
+          " ",
+          premiseInWords(agreement),
         ],
       ],
       [
@@ -240,9 +244,8 @@ function noise(agreement) {
 async function open(event) {
   event.preventDefault();
   if (!proposed) return;
-  const invited = place("invited").checked;
   try {
-    const status = await ask(`/collections?invited=${invited}`, {
+    const status = await ask("/collections", {
       method: "POST",
       body: JSON.stringify(proposed),
       token,

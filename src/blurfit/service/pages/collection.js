@@ -15,10 +15,13 @@ import { arrivalsPlot } from "./plots.js";
 import { verify } from "./verify.js";
 import {
   agreementInWords,
+  countedIn,
   errorInWords,
+  isOpenToAnyone,
   isShared,
   noiseInWords,
   number,
+  premiseInWords,
   targetInWords,
 } from "./words.js";
 
@@ -91,12 +94,15 @@ async function update(agreement, course) {
   const left = quorum - count;
   const words =
     left > 0
-      ? `${number(count)} of at least ${number(quorum)} people; ${number(left)} more are needed before anything can be published.`
-      : `${number(count)} people: the quorum of ${number(quorum)} is reached.`;
+      ? `${number(count)} of at least ${number(quorum)} ${countedIn(agreement)}; ${number(left)} more are needed before anything can be published.`
+      : `${number(count)} ${countedIn(agreement)}: the quorum of ${number(quorum)} is reached.`;
   show(
     "status",
     h("p", { class: `state ${state}` }, STATES[state]),
     progress(count, quorum, words),
+    isOpenToAnyone(agreement)
+      ? h("div", { class: "note some" }, h("strong", {}, "Open to anyone. "), premiseInWords(agreement))
+      : null,
     hours.length
       ? arrivalsPlot(hours, quorum)
       : h("p", { class: "hint" }, "Nobody has contributed yet."),
