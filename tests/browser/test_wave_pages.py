@@ -4,13 +4,13 @@ import re
 
 import numpy as np
 import pytest
-from blurfit.store.advance import advance, learn_model
 from playwright.sync_api import Page, expect
 
 from blurfit import Submission
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.perturb import perturb_table
 from blurfit.store import plans
+from blurfit.store.advance import advance, learn_model
 from support.looks import look_at
 
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
