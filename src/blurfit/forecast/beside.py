@@ -170,7 +170,8 @@ def _case(
         )
         means.append(float(errors.mean()) if len(errors) else math.nan)
     free = float(samples.population.without_privacy(sums).mean())
-    return Beside(sums.count, *promise, *means, free)
+    alone, with_public_rows = means
+    return Beside(sums.count, *promise, alone, with_public_rows, free)
 
 
 def _found(population: Population, rows: FloatArray, cases: Sequence[Beside]) -> PublicForecast:
