@@ -95,7 +95,7 @@ class Plan(Fingerprinted):
             )
         shares = [one / self.terms.quorum for one in self.quorums]
         stages = tuple(map(waves.Stage, self.kinds, shares))
-        waves.Plan(self.task, stages)  # refuses kinds in another order
+        waves.Stages(self.task, stages)  # refuses kinds in another order
 
     @classmethod
     def propose(

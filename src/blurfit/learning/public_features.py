@@ -6,8 +6,10 @@ to look like the contributors, `blurfit.learning.balancing`) it is the solution 
 
     ∇Â(w) = Σ_i q_i A'(x_i·w)x_i = t,          A'(η) = tanh(η/2), e^η or η
 
-for labels ±1, counts and numbers. t is part of the joint release: no mechanism of its own is
-needed, and none is used. "Exact" means that no parabola stands in for A.
+for labels ±1, counts and numbers. Of several classes each is told from all others: with y = 1 for
+it and 0 else, A' = 2/(1 + e^−η) and 2E[yx] stands for t: the label's model, moved by E[x]. t is
+part of the joint release: no mechanism of its own is needed, and none is used. "Exact" means that
+no parabola stands in for A.
 
 **Noise.** t is blurred, and may lie outside of what any w gives. So w is estimated as linear Bayes
 does (`blurfit.learning.linear_bayes`), with the curve in the place of the matrix: under a prior
@@ -32,7 +34,7 @@ deviation of what the noise adds to it, and at most the variance of y. For shrin
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -75,18 +77,22 @@ CURVES: dict[Family, Curve] = {
 DISPERSION: dict[Family, float] = {"logistic": 2.0, "poisson": 1.0}
 
 
+CLASS = Curve(lambda eta: 1 + np.tanh(eta / 2), _logistic_slope)  # 2/(1 + e^−η)
+
+
 @dataclass(frozen=True, eq=False)
 class PublicFit:
     """w of (1, v): shrunk for prediction, and unshrunk with the parts of its covariance.
 
-    `spread` is the posterior mean of the linear predictor's variance; `balance` says how the public
-    rows were weighted.
+    `residual_variance` is φ of a number; `spread` is the posterior mean of the linear predictor's
+    variance; `balance` says how the public rows were weighted.
     """
 
     coefficients: FloatArray
     unshrunk: FloatArray | None
     sampling: FloatArray | None
     privacy: FloatArray | None
+    residual_variance: float | None
     spread: float
     balance: Balance
 
@@ -104,15 +110,16 @@ def fit_with_public_rows(
     Args:
         sums: one target and its features; only Σz·y is read of them, and the moments if `match`.
         rows: public rows of the columns v, (rows, k), never the contributors' own.
-        family: "logistic" for a target of ±1, "poisson" for counts, "linear" for numbers.
+        family: "logistic" for a target of ±1 or one of several classes, "poisson" for counts,
+            "linear" for numbers.
         match: weight the rows to the contributors' blurred moments first.
         top: for "poisson", the largest count Y: the target's column is v = 2y/Y − 1.
     """
     one_of(FAMILIES, family=family)
-    if family == "logistic" and sums.target.kind != "sign":
+    if family == "logistic" and sums.target.kind == "numeric":
         raise InvalidValueError(
-            f"Expected a target of yes and no for family='logistic', and {sums.target.name!r} is "
-            f"{sums.target.kind}."
+            f"Expected a target of yes and no for family='logistic', or one of several classes: "
+            f"{sums.target.name!r} is a number."
         )
     if family == "poisson" and (sums.target.kind != "numeric" or top is None):
         raise InvalidValueError(
@@ -124,11 +131,12 @@ def fit_with_public_rows(
     q = found.weights
     design = np.column_stack([np.ones(len(rows)), rows])
     moment, noise = _target_moment(sums, top if family == "poisson" else None)
+    curve, is_class = CURVES[family], sums.target.kind == "level"
+    if is_class:
+        curve, moment, noise = CLASS, 2 * moment, 4 * noise
     dispersion = target_variance(sums) / sums.target.weight**2
-    problem = _Problem(
-        design, found, moment, CURVES[family], sums.count, DISPERSION.get(family, dispersion)
-    )
-    start, prior = _prior(design, q, moment, family)
+    problem = _Problem(design, found, moment, curve, sums.count, DISPERSION.get(family, dispersion))
+    start, prior = _prior(design, q, moment - is_class, family)
     logs, means, spreads = [], [], []
     w = start
     for spread in _SPREADS[family]:
@@ -256,9 +264,9 @@ def _residual_variance(
 
 def _unshrunk(
     problem: _Problem, noise: FloatArray, w: FloatArray, sums: Submodel | None
-) -> dict[str, FloatArray | None]:
+) -> dict[str, Any]:
     """The solution of ∇Â(w) = t and its covariance, where Newton finds one."""
-    nothing: dict[str, FloatArray | None] = {"unshrunk": None, "sampling": None, "privacy": None}
+    nothing = dict.fromkeys(("unshrunk", "sampling", "privacy", "residual_variance"))
     for _ in range(_STEPS):
         gradient, hessian, spread = problem.at(w)
         values = np.linalg.eigvalsh(hessian)
@@ -273,6 +281,7 @@ def _unshrunk(
             break
     else:
         return nothing
+    known = None
     if sums is not None:
         known = _residual_variance(sums, problem, noise, w, hessian)
         spread += hessian * (known - problem.dispersion) / problem.count
@@ -281,4 +290,5 @@ def _unshrunk(
         "unshrunk": w,
         "sampling": inverse @ spread @ inverse,
         "privacy": inverse @ np.diag(noise) @ inverse,
+        "residual_variance": known,
     }
