@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from blurfit.cli import read
 from blurfit.protocol import problems
 from blurfit.service.metrics import Metrics
 
@@ -67,17 +68,10 @@ def options_of(text: str) -> set[str]:
 
 @pytest.mark.parametrize("name", ["Containerfile", "compose.yaml", "blurfit.service"])
 def test_every_setting_is_an_option_of_serve(name) -> None:
-    from blurfit.commands.serve import serve
-
-    known = {f"BLURFIT_SERVE_{option.name.upper()}" for option in serve.params}
-    flags = {
-        f"BLURFIT_SERVE_{flag.lstrip('-').replace('-', '_').upper()}"
-        for option in serve.params
-        for flag in option.opts
-    }
+    known = {option.envvar for option in read("serve").params}
     found = options_of((DEPLOY / name).read_text())
     assert found
-    assert found <= known | flags
+    assert found <= known
 
 
 def test_compose_has_what_its_services_name() -> None:
