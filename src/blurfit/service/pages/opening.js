@@ -144,7 +144,7 @@ function terms() {
 function databases() {
   return h(
     "details",
-    { class: "question databases", id: "databases" },
+    { class: "question databases", id: "databases", toggle: soon },
     h("summary", {}, "Share every submission between two databases"),
     h(
       "p",
