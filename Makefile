@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
 
-.PHONY: help setup chromium demo test coverage check format docs bench figures errata clean
+.PHONY: help setup chromium demo test coverage check format docs bench figures gallery package errata clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,7 +36,7 @@ chromium:  ## Install the browser that tests of the pages run in, from the syste
 demo: $(RUNTIME)  ## Let 50,000 generated people agree, blur, send, and get a model
 	$(BIN)/python -m blurfit.demo.one_database
 
-test: $(DEVELOPMENT) chromium  ## Run all tests, the documentation's examples included
+test: $(DEVELOPMENT) chromium  ## Run all tests (the documentation's examples are run by check)
 	$(BIN)/python -m pytest --numprocesses auto
 
 coverage: $(DEVELOPMENT) chromium  ## Run all tests, and print which lines and branches none of them takes
@@ -48,7 +48,7 @@ check: $(DEVELOPMENT)  ## Format, lint, types, import rules, documentation and i
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
-	$(BIN)/python -m pytest --quiet README.md docs src
+	$(BIN)/python -m pytest --quiet --numprocesses auto --doctest-modules --doctest-glob=*.md README.md docs src
 
 format: $(DEVELOPMENT)  ## Rewrite the code in the project's format
 	$(BIN)/ruff format .
@@ -72,6 +72,12 @@ figures: $(DEVELOPMENT)  ## Run the paper's experiments and ours into build/figu
 	$(BIN)/python experiments/calibration.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/blurfit reproduce --page docs/experiments.md
+
+gallery: $(DEVELOPMENT)  ## Run the notebooks of docs/gallery, and keep what they show
+	$(BIN)/jupyter-execute --inplace docs/gallery/*.ipynb
+
+package: $(DEVELOPMENT)  ## Build wheel and sdist, and try them outside the clone on every Python found
+	$(BIN)/python release/check.py
 
 errata: $(DEVELOPMENT)  ## Compute the numbers of docs/errata.md again
 	$(BIN)/python experiments/errata.py

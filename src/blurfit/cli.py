@@ -35,22 +35,38 @@ COMMANDS = {
         "Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.",
     ),
     "serve": ("serve:serve", "Collect submissions over HTTP, lose nothing, publish once."),
-    "open": ("administer:open_collection", "Start collecting under an AGREEMENT."),
+    "open": (
+        "administer:open_collection",
+        "Start collecting under an AGREEMENT, or under a plan of waves.",
+    ),
     "invite": (
         "administer:invite",
-        "Make one-time invitations for a collection that was opened with --invited.",
+        "Make one-time invitations for a collection or a plan, one for each person.",
     ),
     "contribute": (
         "contribute:contribute",
         "Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file "
         "(--out).",
     ),
-    "status": ("administer:status", "Tell how many have contributed under an AGREEMENT."),
+    "status": (
+        "administer:status",
+        "Tell how many have contributed under an AGREEMENT, or to each wave of a plan.",
+    ),
     "close": ("administer:close", "Stop collecting, without publishing anything yet."),
     "publish": ("administer:publish", "Close the collection, learn its model and publish it."),
+    "hold": ("steer:hold", "Release no wave of a PLAN until it is resumed."),
+    "resume": ("steer:resume", "Let a PLAN go on that was held."),
     "export": (
         "learn:export",
         "Write the submissions of a closed collection to a file, for `blurfit learn`.",
+    ),
+    "backup": (
+        "backup:backup",
+        "Copy a store while it collects, as of one moment, and check the copy.",
+    ),
+    "restore": (
+        "backup:restore",
+        "Make a store of a backup FILE, in which nothing can be published a second time.",
     ),
     "learn": (
         "learn:learn",

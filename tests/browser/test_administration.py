@@ -101,13 +101,14 @@ def test_a_choice_can_be_predicted_and_the_form_is_shown_before(admin, service) 
 def test_counts_are_live_and_a_collection_can_be_paused_and_closed(
     admin, service, survey, people
 ) -> None:
-    agreement = Agreement.propose(survey("live income"), epsilon=1, delta=1e-6, quorum=40)
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 40, "admission": "anyone"}
+    agreement = Agreement.propose(survey("live income"), **promise)
     service.open(agreement)
     entry = admin.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
-    expect(entry).to_contain_text("0 of at least 40 people")  # opened after the page was loaded
+    expect(entry).to_contain_text("0 of at least 40 submissions")  # opened after the page was loaded
     expect(entry).to_contain_text(re.compile(r"opened \w+ \d+, \d{4}"))
     service.store.add(agreement, perturb_table(agreement, people(40, "live income")))
-    expect(entry).to_contain_text("40 people")
+    expect(entry).to_contain_text("40 submissions")
     expect(entry.get_by_role("button", name="Publish…")).to_be_enabled()
     entry.get_by_role("button", name="Pause").click()
     expect(entry).to_contain_text("Paused")
@@ -148,7 +149,7 @@ def test_a_plan_is_opened_held_and_ended(admin, service, survey) -> None:
 
 def test_invitations_as_a_table_as_codes_and_in_any_number(admin, service, survey, visit) -> None:
     agreement = Agreement.propose(survey("many income"), epsilon=1, delta=1e-6, quorum=2000)
-    service.open(agreement, invited=True)
+    service.open(agreement)
     entry = admin.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
 
     def made(count: str, kind: str) -> str:
@@ -246,7 +247,7 @@ def test_looks(visit, service, survey, people, width, scheme) -> None:
     agreement = Agreement.propose(
         survey("seen income"), epsilon=1, delta=1e-6, quorum=30, databases=[]
     )
-    service.open(agreement, invited=True)
+    service.open(agreement)
     plan = Plan.propose(survey("seen in waves"), waves=2, epsilon=1, delta=1e-6, quorum=100)
     service.store.write(plans.begin, plan)
     visitor = visit(viewport={"width": width, "height": 800}, color_scheme=scheme)

@@ -16,7 +16,9 @@ def collect(service, survey, people):
 
     def make(name: str, count: int, *, quorum: int = 300, publish: bool = False, **options):
         schema = survey(name, above=options.pop("above", None))
-        agreement = Agreement.propose(schema, epsilon=2, delta=1e-6, quorum=quorum, **options)
+        agreement = Agreement.propose(
+            schema, epsilon=2, delta=1e-6, quorum=quorum, **{"admission": "anyone", **options}
+        )
         service.open(agreement)
         if count:
             service.store.add(agreement, perturb_table(agreement, people(count, name)))
@@ -292,7 +294,7 @@ def test_a_wrong_token_is_refused(visit) -> None:
 def test_invitations_are_made_in_the_page(visit, service, survey) -> None:
     """The service gets their hashes alone; each link works."""
     agreement = Agreement.propose(survey("invited income"), epsilon=1, delta=1e-6, quorum=2000)
-    service.open(agreement, invited=True)
+    service.open(agreement)
     visitor = visit()
     page = visitor.go("/admin")
     enter(page, service.token)

@@ -52,8 +52,7 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
     ]
     try:
         for process in serving:
-            assert process.stdout is not None
-            assert "Serving at" in process.stdout.readline()
+            assert "Serving at" in process.line()
         as_first, as_second = (
             ["agreement.json", "--to", url, "--admin-token-file", f"{name}.txt"]
             for name, url in zip(("first", "second"), urls, strict=True)
@@ -80,7 +79,6 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
     finally:
         for process in serving:
             process.kill()
-            process.communicate()
     models = {(blurfit.folder / name).read_text() for name in ("one.json", "two.json")}
     assert len(models) == 1
     assert json.loads(models.pop())["count"] == 30

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from blurfit.errors import NotPrivateWarning
+from blurfit.estimators import MomentPerturbationRegressor
 from blurfit.experiments import contests, head_to_head
 from blurfit.experiments.contests import Contest
 from blurfit.experiments.head_to_head import (
@@ -21,6 +23,7 @@ from blurfit.experiments.head_to_head import (
     Task,
     error_of,
     fitted,
+    is_one_wave,
     private_mean,
     takes,
 )
@@ -43,10 +46,10 @@ def small(monkeypatch) -> HeadToHead:
 
 
 def test_cells(small, people) -> None:
-    cells = small.cells(people, 13)
+    cells = small.cells(people, 8)
     assert len(cells) == 2 * 2 * 2 * 6
-    assert cells[0] == "people:replace:0.1:0:10"
-    assert cells[-1] == "rich:zero-out:10.0:10:13"  # the first trials of all cells come first
+    assert cells[0] == "people:replace:0.1:0:5"
+    assert cells[-1] == "rich:zero-out:10.0:5:8"  # the first trials of all cells come first
     assert EPSILONS == (0.1, 0.2512, 0.631, 1.585, 3.981, 10.0)
 
 
@@ -61,6 +64,21 @@ def test_every_line_in_every_trial_and_the_same_again(small, people) -> None:
     assert again == [row for row in rows if row.trial == 2]
     value = {row.line: row.value for row in rows if row.trial == 1}
     assert value[NO_PRIVACY] < value[PRIVATE_MEAN]
+
+
+def test_where_the_default_is_one_wave_its_line_is_that_of_one_wave(small, people) -> None:
+    rows = small.compute(people, "people:replace:0.1:0:1", {})
+    value = {row.line: row.value for row in rows}
+    assert value[WAVES] == value[MOMENT]
+    x, y = people.x[:8000], people.y[:8000]
+    assert is_one_wave(Task(x[:256], y[:256], 0.1, 1e-6, "replace"))
+    assert not is_one_wave(Task(x, y, 10.0, 1e-6, "replace"))
+    task = Task(x[:4000], y[:4000], 10.0, 1e-6, "replace")
+    model = MomentPerturbationRegressor(epsilon=10, delta=1e-6, bounds=(-1, 1), random_state=1)
+    model.target_bounds = (-1, 1)
+    with pytest.warns(NotPrivateWarning):
+        model.fit(task.x[:, :-1] * task.root, task.y)
+    assert (model.plan_ is None) == is_one_wave(task)
 
 
 def test_labels_have_their_own_rivals(small, people) -> None:
@@ -115,13 +133,11 @@ def test_the_private_mean_is_a_mean() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [line for line in LINES if line in (WAVES, MOMENT, INPUT) or line in RIVAL_LINES]
+    "name", [line for line in (*RIVAL_LINES, WAVES, MOMENT, INPUT) if line not in ONLY_LABELS]
 )
 def test_with_little_privacy_lines_come_close_to_least_squares(name, people) -> None:
     """Those that can: one groups rows, one makes bins, mixtures are few, and steps are few."""
     x, y = people.x[:4000], people.y[:4000]
-    if name in ONLY_LABELS:
-        pytest.skip("labels only")
     task = Task(x, y, 20.0, 1e-6, "zero-out")
     weights = LINES[name](task, np.random.default_rng(1))
     best = np.linalg.lstsq(x, y, rcond=None)[0]

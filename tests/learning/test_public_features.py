@@ -129,5 +129,5 @@ def test_errors_of_a_number_follow_its_own_residuals(deviation) -> None:
         inside += (np.abs(found.unshrunk - truth) <= 1.96 * error).sum()
         sampling.append(found.sampling[1, 1])
     assert inside / (3 * draws) == pytest.approx(0.95, abs=0.035)
-    # Var(v·y)/n and the same for public rows: of the order 0.1²/n·3, where y's bounds would say 3/n.
+    # Var(v·y)/n, and as much for public rows: a tenth of what the bounds of y alone would say.
     assert np.median(sampling) < 0.6 / 4000

@@ -14,7 +14,7 @@ The diagonal is guessing. The nearer a curve is to it, the less can be told.
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri  # type: ignore[import-untyped]
+from scipy.special import ndtr, ndtri
 
 from blurfit.agreement.promises import at_most
 from blurfit.arrays import FloatArray

@@ -32,6 +32,8 @@ from blurfit.validate import (
 
 Mechanism = Literal["moment", "input"]
 MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
+Admission = Literal["invited", "anyone"]
+ADMISSIONS: tuple[Admission, ...] = ("invited", "anyone")
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
 LEAST_DELTA = 1e-30
@@ -66,6 +68,20 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         tuple[Database, ...],
         Meta(description="Two databases, of which neither sees a submission."),
     ] = ()
+    admission: Annotated[
+        Admission,
+        Meta(
+            description="Who may take part: those who are invited, or anyone; then nobody can "
+            "tell how many of the submissions are honest people's, whom the promise needs."
+        ),
+    ] = "invited"
+    proofs: Annotated[
+        bool,
+        Meta(
+            description="Let contributors prove to the two databases that what they send is no "
+            "longer than an honest submission."
+        ),
+    ] = False
     public_rows: Annotated[
         str | None,
         Meta(
@@ -113,6 +129,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         require_delta(self.delta)
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(NEIGHBOURS, neighbours=self.neighbours)
+        one_of(ADMISSIONS, admission=self.admission)
         one_of(RULES, rule=self.rule)
         one_of(APPROXIMATIONS, approximation=self.approximation)
         nonnegative(l1=self.l1, l2=self.l2)
@@ -122,6 +139,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             if (value := getattr(self, name)) is not None:
                 finite(**{name: value})
         require_digest(self.public_rows)
+        require_proofs(self.proofs, databases=self.databases)
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
             if getattr(self, name) != default:
@@ -171,6 +189,17 @@ def require_digest(public_rows: Any) -> None:
         )
 
 
+def require_proofs(proofs: Any, *, databases: tuple[Database, ...]) -> bool:
+    """Refuse proofs where one database sees whole submissions, and can measure them itself."""
+    if not isinstance(proofs, bool):
+        raise InvalidValueError(f"Expected proofs={proofs!r} to be true or false.")
+    if proofs and not databases:
+        raise InvalidValueError(
+            "Expected two databases with proofs=True: one database sees how long a submission is."
+        )
+    return proofs
+
+
 def _plain(value: Any) -> Any:
     """Python's own numbers, of which alone a canonical text can be made."""
     if isinstance(value, dict):
@@ -183,6 +212,11 @@ def _plain(value: Any) -> Any:
 def _defaults(*names: str) -> dict[str, Any]:
     found = dict(zip(Terms.__struct_fields__[3:], Terms.__struct_defaults__, strict=True))
     return {name: found[name] for name in names}
+
+
+def later_terms() -> dict[str, Any]:
+    """Terms that JSON leaves out where they have their default (`blurfit.agreement.outline`)."""
+    return _defaults("admission", "proofs")
 
 
 MOMENT_TERMS = _defaults("constant", "weights", "public_rows")

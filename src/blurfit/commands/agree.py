@@ -103,8 +103,10 @@ def agree(
         f"Wrote {out}, fingerprint {agreement.fingerprint}.{told}",
         as_json=as_json,
     )
+    collects = f"`blurfit serve` and `blurfit open {plan_file}` collect" if waves else ""
     next_step(
-        f"`blurfit forecast {out}` says what error to expect; `blurfit serve` collects, or "
+        f"`blurfit forecast {out}` says what error to expect; "
+        f"{collects or '`blurfit serve` collects'}, or "
         f"`blurfit contribute {out} TABLE --out FILE` blurs into a file.",
         quiet=as_json,
     )

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from blurfit.agreement.conditions import counted_in_words, premise_in_words
 from blurfit.agreement.promises import (
     PUBLIC_ROWS_ASSUMED,
     at_most,
@@ -64,7 +65,7 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
         *(Text(line) for line in about_lines(agreement.schema.about)),
         Text(f"Asked: {asked}."),
         _noise_table(calibration, [sent, *_costs(calibration)]),
-        Text(_promise(calibration, stated)),
+        Text(f"{_promise(calibration, stated)} {premise_in_words(agreement)}"),
     ]
     if model.proved:
         mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
@@ -123,10 +124,12 @@ def moments_report(moments: "PublishedMoments") -> str:
     """What a release is of, and the correlations between its columns."""
     promise = moments.guarantee
     facts = (
-        f"{moments.count:,} people (at least {moments.agreement.quorum:,} were required) answered "
+        f"{counted_in_words(moments.admission, moments.count)} (at least "
+        f"{moments.agreement.quorum:,} were required) answered "
         f"{', '.join(asked_in_words(one) for one in questions(moments.agreement.schema))}.",
         f"Sums of all products of two columns, blurred together: ε = {promise.epsilon:g}, δ = "
         f"{promise.delta:g}, {promise.neighbours} one record; {releases_in_words(promise)}.",
+        moments.condition,
         f"May be predicted: {', '.join(moments.agreement.schema.targets)}.",
     )
     told = "\n".join(textwrap.fill(fact, width=79) for fact in facts)

@@ -43,8 +43,8 @@ class ExperimentName(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="The ACS file or its folder, or an IPUMS extract; default: BLURFIT_DATA, else a generated "
-    "population.",
+    help="The ACS file or its folder, Adult's file, or an IPUMS extract; default: BLURFIT_DATA, "
+    "else a generated population.",
 )
 @click.option("--rows", type=int, help="Of the generated population; default: 2,162,688.")
 @click.option("--seed", default=0, show_default=True, help="Of everything that is random.")
@@ -59,7 +59,7 @@ class ExperimentName(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--page",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a Markdown page of all CSV in --out, and its pictures beside it.",
+    help="Write Markdown pages of all CSV in --out, and their pictures beside them.",
 )
 @as_json
 def reproduce(
@@ -76,9 +76,9 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments and ours: config → CSV → plot.
 
-    NAMES are fig1a, fig1b, fig2a, fig2b (the paper's), risk, noise, target, rivals and utility; all
-    of them if none is given. rivals2026 is a head to head with the best of 2026, with a page of
-    its own. A run that was stopped goes on where it was.
+    NAMES are fig1a, fig1b, fig2a, fig2b (the paper's), risk, noise, target, rivals, utility and
+    reliability; all of them if none is given. rivals2026 is a head to head with the best of 2026,
+    with a page of its own. A run that was stopped goes on where it was.
     """
     from blurfit.experiments.catalogue import ONE_PAGE, PAPER
     from blurfit.experiments.cohort import Population

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,8 @@ from blurfit.simulation.entropy import generator_for
 TRAINING = 0.8  # of a UCI set
 TESTED, PUBLIC = 2**12, 2000  # people to test on, and people whose features are public
 SMALL, LARGE = 2**10, 2**13  # people to train on
+# Sets whose target is yes or no: their error is a share of mistakes.
+LABEL_SETS = ("people 2¹⁰, high income", "people 2¹³, high income", "Adult 2¹³, income")
 Rows = tuple[FloatArray, FloatArray]
 
 
@@ -69,9 +72,7 @@ class Contest:
             return order[:n], order[n:], order[rows:]
         ends = np.cumsum([0, self.training, TESTED, PUBLIC])
         start = int(generator.integers(rows - int(ends[-1]) + 1))  # rows are in random order
-        train, test, public = (
-            np.arange(start + low, start + high) for low, high in zip(ends, ends[1:], strict=False)
-        )
+        train, test, public = (np.arange(start + low, start + high) for low, high in pairwise(ends))
         return train, test, public
 
 
@@ -81,13 +82,13 @@ def contests(population: Population) -> dict[str, Contest]:
     found += [
         Contest("people 2¹⁰", _numbers, training=SMALL),
         Contest("people 2¹³", _numbers, training=LARGE),
-        Contest("people 2¹⁰, high income", _labels, label=True, training=SMALL),
-        Contest("people 2¹³, high income", _labels, label=True, training=LARGE),
+        Contest(LABEL_SETS[0], _labels, label=True, training=SMALL),
+        Contest(LABEL_SETS[1], _labels, label=True, training=LARGE),
     ]
     if _has(ADULT):
         found += [
             Contest("Adult 2¹³, hours", _adult_hours, training=LARGE),
-            Contest("Adult 2¹³, income", _adult_labels, label=True, training=LARGE),
+            Contest(LABEL_SETS[2], _adult_labels, label=True, training=LARGE),
         ]
     if not population.synthetic:
         found.append(Contest("generated 2¹³", _generated, training=LARGE))

@@ -25,9 +25,9 @@ averaged over a grid by how probable it makes t.
 
 **How far answers lie from the model** decides who happened to take part: that part of V is φH/N,
 φ = Var(y | x)/A''. It is 2 for labels ±1 and 1 for counts, by the model. For a number it is the
-residual variance, and the release has Σy²: with r(w) = E[y²] − 2t·w + wᵀHw, and w = H⁻¹t from a t of
-noise variances ν, E[r] = φ − tr(H⁻¹diag(ν)), so φ is r + tr(H⁻¹diag(ν)); at least half a deviation
-of what the noise adds to it, and at most the variance of y. For shrinkage it is the latter.
+residual variance, and the release has Σy²: with r(w) = E[y²] − 2t·w + wᵀHw, and w = H⁻¹t of a t
+with noise variances ν, E[r] = φ − tr(H⁻¹diag(ν)), so φ is r + tr(H⁻¹diag(ν)); at least half a
+deviation of what the noise adds to it, and at most the variance of y. For shrinkage, the latter.
 """
 
 from collections.abc import Callable

@@ -89,11 +89,6 @@ class PublishedMoments(PublishedFile):
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @property
-    def quorum_in_words(self) -> str:
-        """How many honest people the promise needs."""
-        return f"{self.agreement.quorum:,}"
-
-    @property
     def local(self) -> LocalGuarantee:
         """What one submission keeps by itself."""
         return self.agreement.calibration.local

@@ -126,7 +126,7 @@ class PublishedModel(PublishedFile):
     def quorum_in_words(self) -> str:
         """How many honest people the promise needs: in each wave, where there are several."""
         if not self.waves:
-            return f"{self.agreement.quorum:,}"
+            return super().quorum_in_words
         each = [f"{one.quorum:,} in wave {place}" for place, one in enumerate(self.waves, start=1)]
         return " and ".join(each)
 

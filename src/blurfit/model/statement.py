@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from markdown_it import MarkdownIt
 
+from blurfit.agreement.conditions import counted_in_words
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
 from blurfit.agreement.promises import (
     PUBLIC_ROWS_ASSUMED,
@@ -41,7 +42,7 @@ def as_markdown(model: Published) -> str:
     return f"""\
 # Privacy statement
 
-{_subject(model)}, from {model.count:,} contributors (at least
+{_subject(model)}, from {counted_in_words(model.admission, model.count)} (at least
 {model.quorum_in_words} were required).{_asked_by(model)}
 
 ## What is protected, and from whom
@@ -49,6 +50,7 @@ def as_markdown(model: Published) -> str:
 **Everyone who reads it.** {_promise(model)}
 
 {_meaning(promise, model) if promise.proved else ""}
+{model.condition}
 
 {_databases(model)}
 
@@ -56,11 +58,9 @@ def as_markdown(model: Published) -> str:
 {_waves(model)}
 ## What is assumed
 
-- At least {model.quorum_in_words} of the contributors were honest: they added the noise agreed on,
-  and do not tell it to anyone.
-- Each person contributed once.
+- {_premise(model)}
 - {_release_assumption(model)}
-- The number of contributors is public, and did not depend on their answers.
+- The number of submissions is public, and did not depend on their answers.
 {_assumed_of_public_rows(model)}{_assumed_of_two(model)}
 ## What is not covered
 
@@ -78,6 +78,7 @@ def as_markdown(model: Published) -> str:
 | neighbours | {promise.neighbours} |
 | {_submission(model)} | {_kept_alone(local)} |
 | quorum, count | {model.quorum_in_words}, {model.count:,} |
+| admission | {model.admission} |
 | agreement | `{model.fingerprint}` |
 | software | {model.software} |
 """
@@ -109,7 +110,8 @@ def _registry_entry(model: Published) -> dict[str, Any]:
                 "data_product_type": "Machine learning model"
                 if isinstance(model, PublishedModel)
                 else "Summary statistics",
-                "description": f"From {model.count} contributors who blurred their own records.",
+                "description": f"From {counted_in_words(model.admission, model.count)}, blurred "
+                f"before they were sent. Admission: {model.admission}. {model.condition}",
             },
             "dp_flavor": {
                 "name": "Approximate DP",
@@ -117,7 +119,7 @@ def _registry_entry(model: Published) -> dict[str, Any]:
                 "bound_on_input_distance": 1,
                 "output_measure": "approximate max-divergence",
                 "bound_on_output_distance": parameters,
-                "unprotected_quantities": "the number of contributors",
+                "unprotected_quantities": "the number of submissions",
             },
             "privacy_loss": {
                 "privacy_unit": "person-level",
@@ -154,6 +156,22 @@ def _registry_entry(model: Published) -> dict[str, Any]:
             },
         },
     }
+
+
+def _premise(model: Published) -> str:
+    """The honest people without whom the promise does not hold."""
+    least = model.quorum_in_words
+    if model.admission == "invited":
+        return (
+            f"At least {least} of the contributors were honest: they added the noise agreed on,\n"
+            "  and do not tell it to anyone. Each person contributed once. Invitations are there\n"
+            "  for both: that each went to one real person is the organiser's word."
+        )
+    return (
+        f"At least {least} of the submissions were honest people's, each her only one, with the\n"
+        "  noise agreed on, which they do not tell anyone. **The collection was open to anyone:\n"
+        "  nobody can check this.**"
+    )
 
 
 def _name(model: Published) -> str:

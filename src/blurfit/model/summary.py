@@ -55,8 +55,9 @@ class Summary:
         if model.waves:
             each = ", ".join(f"{one.count:,} of at least {one.quorum:,}" for one in model.waves)
             people = f"{model.count:,} in {len(model.waves)} waves ({each}), each person in one"
+        whom = "people" if model.admission == "invited" else "submissions"
         facts = (
-            ("people", people),
+            (whom, people),
             ("privacy", f"ε = {promise.epsilon:g}, δ = {promise.delta:g}{proved}"),
             ("neighbours", f"{promise.neighbours} one record"),
             ("method", model.method),
@@ -69,6 +70,8 @@ class Summary:
                 notes.append(UNEVEN)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
+        if model.admission == "anyone":
+            notes.append(model.condition)
         if model.caveat:
             notes.append(f"Caution: {model.caveat}")
         return cls(

@@ -33,7 +33,7 @@ from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import COLLECTIONS, ONE_COLLECTION, ONE_PLAN, PLANS
 from blurfit.service import website
 from blurfit.service.administration import Administration
-from blurfit.service.advancing import Advancing
+from blurfit.service.advancing import LOOK_EVERY, Advancing
 from blurfit.service.answers import Refusals, with_headers
 from blurfit.service.bodies import IN_FLIGHT, Budget
 from blurfit.service.collector import LINGER, Collector
@@ -72,6 +72,7 @@ class Service:
     store: Store
     limits: Limits = field(default_factory=Limits)
     linger: float = LINGER
+    look_every: float = LOOK_EVERY
     peer_token: str | None = field(default=None, repr=False)
     peer_options: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -79,7 +80,7 @@ class Service:
         metrics = Metrics()
         self._limiter = Limiter(self.limits.requests_per_second, self.limits.burst)
         self._collector = Collector(self.store, self.linger)
-        self._advancing = Advancing(self.store, self._collector)
+        self._advancing = Advancing(self.store, self._collector, self.look_every)
         self._refusals = Refusals(metrics)
         self._submissions = SubmissionPath(
             self.store,
@@ -123,6 +124,7 @@ class Service:
             _route(one + "/close", post=administration.close),
             _route(one + "/publish", post=administration.publish),
             _route(one + "/shares/identifiers", get=peering.identifiers),
+            _route(one + "/shares/proofs", post=peering.proofs),
             _route(one + "/shares/sum", post=peering.sum),
             _route(one + "/shares/result", post=peering.result),
             _route(PLANS, get=planning.plans, post=planning.open),

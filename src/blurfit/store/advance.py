@@ -70,7 +70,7 @@ def advance(connection: Connection, fingerprint: str, *, end: bool = False) -> A
         else:
             following, reason = _following(plan, published)
     if following is not None:
-        plans.open_wave(connection, following, invited=held.invited)
+        plans.open_wave(connection, following)
     else:
         plans.end(connection, fingerprint, reason)
     return following

@@ -16,6 +16,7 @@ import {
   modelInWords,
   noiseInWords,
   number,
+  premiseInWords,
   promiseOf,
   quorumOf,
 } from "./words.js";
@@ -58,8 +59,8 @@ export function form(token, opened) {
     h(
       "div",
       { class: "field check" },
-      h("input", { type: "checkbox", id: "invited" }),
-      h("label", { for: "invited" }, "Only for people with an invitation"),
+      h("input", { type: "checkbox", id: "anyone" }),
+      h("label", { for: "anyone" }, "Open to anyone, without invitations"),
     ),
     h(
       "div",
@@ -179,7 +180,7 @@ function fromFile() {
       );
       confirm.addEventListener("click", async () => {
         shown.close();
-        await attempt(() => openAgreement(agreement, isShared(agreement)));
+        await attempt(() => openAgreement(agreement));
       });
     }),
   );
@@ -249,6 +250,7 @@ function proposal() {
       ...(both.length ? { databases: both } : {}),
       mechanism,
       neighbours: field("neighbours").value,
+      admission: place("anyone").checked ? "anyone" : "invited",
     },
   };
 }
@@ -332,7 +334,7 @@ function outlook(body, expected, off) {
 function promise({ agreement, mu, plan }) {
   const { calibration } = agreement;
   const { epsilon, delta } = promiseOf(agreement);
-  const local = localInWords(mu, isShared(agreement) ? "Together they" : "The database");
+  const local = localInWords(mu, isShared(agreement) ? "together" : "local");
   const count = widthOf(agreement);
   return definitions([
     [
@@ -342,6 +344,8 @@ function promise({ agreement, mu, plan }) {
         modelInWords(agreement)
           .replace("Had you answered", "Had one person answered")
           .replace("Had your record", "Had one record"),
+        " ",
+        premiseInWords(agreement),
       ],
     ],
     isShared(agreement)
@@ -401,21 +405,17 @@ async function preview() {
 
 async function open() {
   const { agreement, plan } = proposed;
-  const invited = place("invited").checked;
-  if (!plan) return openAgreement(agreement, invited || isShared(agreement));
-  const status = await ask(`/plans?invited=${invited}`, {
-    method: "POST",
-    body: JSON.stringify(plan),
-    token: given.token,
-  });
+  if (!plan) return openAgreement(agreement);
+  const body = JSON.stringify(plan);
+  const status = await ask("/plans", { method: "POST", body, token: given.token });
   await given.opened();
-  opened(status.fingerprint, invited, "The plan’s first wave is open.");
+  opened(status.fingerprint, status.invited, "The plan’s first wave is open.");
 }
 
 /** Open at this database; which of two it is follows from its address. */
-async function openAgreement(agreement, invited) {
+async function openAgreement(agreement) {
   const role = roleHere(agreement);
-  const status = await ask(`/collections?invited=${invited}&role=${role}`, {
+  const status = await ask(`/collections?role=${role}`, {
     method: "POST",
     body: JSON.stringify(agreement),
     token: given.token,
