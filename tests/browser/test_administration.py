@@ -105,7 +105,9 @@ def test_counts_are_live_and_a_collection_can_be_paused_and_closed(
     agreement = Agreement.propose(survey("live income"), **promise)
     service.open(agreement)
     entry = admin.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
-    expect(entry).to_contain_text("0 of at least 40 submissions")  # opened after the page was loaded
+    expect(entry).to_contain_text(
+        "0 of at least 40 submissions"
+    )  # opened after the page was loaded
     expect(entry).to_contain_text(re.compile(r"opened \w+ \d+, \d{4}"))
     service.store.add(agreement, perturb_table(agreement, people(40, "live income")))
     expect(entry).to_contain_text("40 submissions")
@@ -199,7 +201,7 @@ def test_two_databases_from_the_form_to_consent(chromium, tmp_path, people) -> N
         here.get_by_label("First database").fill("Office")
         here.get_by_label("Second database").fill("University")
         here.get_by_label("The second’s address").fill("nowhere")
-        expect(here.get_by_text("An address such as https://first.example")).to_be_visible()
+        expect(here.get_by_text("Its whole address, as browsers write it")).to_be_visible()
         here.get_by_label("The second’s address").fill(second_url)
         expect(here.locator("#promise")).to_contain_text("Against either database")
         here.get_by_role("button", name="Open this collection").click()

@@ -19,7 +19,7 @@ export const MISSING = {
   bound: "Enter a number above 0, such as 1.",
   off: "Enter a number above 0, or leave it empty.",
   database: "Say who runs it.",
-  address: "An address such as https://first.example, without a path.",
+  address: "Its whole address, as browsers write it, without a path or a slash at the end.",
   different: "The two databases must differ in name and address.",
 };
 

@@ -158,7 +158,7 @@ function databases() {
       box("First database", { name: "name0" }, "who runs it"),
       box("Its address", { name: "url0", value: location.origin }),
       box("Second database", { name: "name1" }, "who runs it"),
-      box("The second’s address", { name: "url1" }, "https://…"),
+      box("The second’s address", { name: "url1" }, "as browsers write it, without a path"),
     ),
   );
 }
@@ -268,7 +268,7 @@ function databasesIn(field, check) {
   }));
   both.forEach(({ name, url }, i) => {
     check(`name${i}`, name !== "", MISSING.database);
-    const isAddress = /^https?:\/\/[^/\s]+$/.test(url);
+    const isAddress = URL.canParse(url) && new URL(url).origin === url;
     const isOther = i === 0 || (name !== both[0].name && url !== both[0].url);
     check(`url${i}`, isAddress && isOther, isAddress ? MISSING.different : MISSING.address);
   });
