@@ -40,7 +40,7 @@ COMMANDS = {
         "Start collecting under an AGREEMENT, or under a plan of waves.",
     ),
     "invite": (
-        "administer:invite",
+        "invite:invite",
         "Make one-time invitations for a collection or a plan, one for each person.",
     ),
     "contribute": (

@@ -1,4 +1,4 @@
-"""What an administrator types: `open`, `invite`, `status`, `close`, `publish`."""
+"""What an administrator types: `open`, `status`, `close`, `publish`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,45 +81,6 @@ def open_collection(
             f"share that link, or send a table: `blurfit contribute {agreement} TABLE --to {url}`."
         )
     next_step(step, quiet=as_json)
-
-
-@click.command(
-    epilog=f"Example: blurfit invite {_AS_ADMINISTRATOR} --count 20000 --out invitations.txt"
-)
-@agreement_file
-@service
-@administrator
-@click.option("--count", type=click.IntRange(1), required=True, help="How many invitations.")
-@out_file("Where they are written, one a line; they are nowhere else.", required=True)
-@click.option("--links", is_flag=True, help="Write links to the page for contributors instead.")
-@as_json
-def invite(
-    agreement: Path,
-    url: str,
-    patience: float,
-    token_file: Path,
-    count: int,
-    out: Path,
-    links: bool,
-    as_json: bool,
-) -> None:
-    """Make one-time invitations for a collection or a plan, one for each person.
-
-    One to a plan is good for whichever wave collects when it is used. With --links each line is a
-    link that somebody can open: the invitation stands behind #, which browsers never send.
-    """
-    agreed = load_agreed(agreement)
-    if out.exists():
-        raise InvalidValueError(f"Expected --out {str(out)!r} to be new: it may hold invitations.")
-    with database_at(url, patience, token_file) as database:
-        tokens = database.invite(agreed, count)
-    # In a link the token stands behind #, which browsers never send.
-    page = f"{page_of(url, 'c', agreed.fingerprint)}#"
-    out.touch(mode=0o600)
-    out.write_text("".join(f"{page if links else ''}{token}\n" for token in tokens))
-    what = "links" if links else "invitations"
-    sentence = f"Wrote {count:,} {what} to {out}. Give each to one person."
-    answer({"count": count, "out": str(out)}, sentence, as_json=as_json)
 
 
 @click.command(epilog=f"Example: blurfit status {_EXAMPLE} --json")

@@ -4,7 +4,7 @@ import { alarm, ask, h, place, progress, show } from "./page.js";
 import { countInWords, number, targetInWords } from "./words.js";
 
 const AT_FIRST = 10; // the newest; each needs a request for its agreement
-const STATES = { collecting: "Collecting", closed: "Closed", published: "Published" };
+const STATES = { collecting: "Collecting", paused: "Paused", closed: "Closed", published: "Published" };
 
 start().catch((error) => {
   place("loading").hidden = true;

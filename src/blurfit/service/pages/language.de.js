@@ -51,6 +51,11 @@ export default {
   "closed.nothing": "Es wird nichts mehr angenommen.",
   "closed.model": "Ihr Modell ist veröffentlicht:",
   "closed.see": "zum Modell",
+  paused: "Diese Erhebung pausiert.",
+  "paused.how": "Zurzeit wird nichts angenommen. Kommen Sie später über denselben Link wieder.",
+  invitationUsed: "Dieser Link wurde schon benutzt.",
+  "invitationUsed.how":
+    "Jeder Link gilt einmal, für eine Person. Wenn nicht Sie ihn benutzt haben, bitten Sie den Absender um einen neuen. (Ein unvollständiger Link, oder einer für eine andere Erhebung, sieht genauso aus.)",
   invitationNeeded: "Sie brauchen eine Einladung.",
   "invitationNeeded.how":
     "Öffnen Sie den Link, den Sie bekommen haben: Hinter dem Zeichen # steht Ihre Einladung.",
