@@ -61,6 +61,12 @@ class ExperimentName(click.ParamType):  # type: ignore[type-arg]
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write Markdown pages of all CSV in --out, and their pictures beside them.",
 )
+@click.option(
+    "--beside",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    multiple=True,
+    help="With --page: the --out of a run on other people, whose comparison is told as well.",
+)
 @as_json
 def reproduce(
     names: tuple[str, ...],
@@ -72,6 +78,7 @@ def reproduce(
     out: Path,
     plot_only: bool,
     page: Path | None,
+    beside: tuple[Path, ...],
     as_json: bool,
 ) -> None:
     """Run the paper's experiments and ours: config → CSV → plot.
@@ -119,7 +126,10 @@ def reproduce(
             err=True,
         )
     if page is not None:
-        (write_rivals_page if chosen == (NAME,) else write_page)(page, out, facts)
+        if chosen == (NAME,):
+            write_rivals_page(page, out, facts)
+        else:
+            write_page(page, out, facts, beside)
         wrote(page)
     if as_json:
         files = {name: str(out / f"{name}.csv") for name in chosen}
