@@ -170,15 +170,19 @@ class _Problem:
         found: FloatArray = (self.rows.weights * self.curve.mean(eta)) @ self.design
         return found
 
-    def at(self, w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """∇Â(w), H, and the part of V that is not privacy noise."""
+    def at(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """∇Â(w) and H."""
         eta = np.clip(self.design @ w, -_LARGEST_PREDICTOR, _LARGEST_PREDICTOR)
-        mean, slope = self.curve.mean(eta), self.curve.slope(eta)
-        terms = self.design * mean[:, None]
-        gradient = self.rows.weights @ terms
-        hessian = (self.design * (self.rows.weights * slope)[:, None]).T @ self.design
-        spread = hessian * self.dispersion / self.count + self.rows.spread(terms, self.count)
-        return gradient, hessian, spread
+        slope = self.rows.weights * self.curve.slope(eta)
+        gradient = (self.rows.weights * self.curve.mean(eta)) @ self.design
+        return gradient, (self.design * slope[:, None]).T @ self.design
+
+    def spread(self, w: FloatArray, hessian: FloatArray) -> FloatArray:
+        """The part of V that is not privacy noise."""
+        eta = np.clip(self.design @ w, -_LARGEST_PREDICTOR, _LARGEST_PREDICTOR)
+        terms = self.design * self.curve.mean(eta)[:, None]
+        found: FloatArray = self.rows.spread(terms, self.count)
+        return found + hessian * self.dispersion / self.count
 
 
 def _target_moment(sums: Submodel, top: float | None) -> tuple[FloatArray, FloatArray]:
@@ -223,14 +227,15 @@ def _most_probable(
 ) -> tuple[FloatArray, float]:
     """Gauss–Newton's fixed point, and ln(evidence) of the linear model around it.
 
-    Each step minimises ‖t − ∇Â(w)‖² in V⁻¹ plus ‖w − w₀‖² in P⁻¹, V as it is at the last w, and is
-    halved until that falls.
+    Each step minimises ‖t − ∇Â(w)‖² in V⁻¹ plus ‖w − w₀‖² in P⁻¹, and is halved until that falls.
+    V is that of the start and then of the first step, which is near enough: it takes longest.
     """
     precision = np.linalg.inv(prior)
-    log = -np.inf
-    for _ in range(_STEPS):
-        gradient, hessian, spread = problem.at(w)
-        error = spread + np.diag(noise)
+    log, error = -np.inf, np.diag(noise)
+    for place in range(_STEPS):
+        gradient, hessian = problem.at(w)
+        if place < 2:
+            error = problem.spread(w, hessian) + np.diag(noise)
         total = hessian @ prior @ hessian + error
         seen = problem.moment - gradient + hessian @ (w - start)
         solved = np.linalg.solve(total, seen)
@@ -268,7 +273,7 @@ def _unshrunk(
     """The solution of ∇Â(w) = t and its covariance, where Newton finds one."""
     nothing = dict.fromkeys(("unshrunk", "sampling", "privacy", "residual_variance"))
     for _ in range(_STEPS):
-        gradient, hessian, spread = problem.at(w)
+        gradient, hessian = problem.at(w)
         values = np.linalg.eigvalsh(hessian)
         if values[0] <= 1e-10 * values[-1]:
             return nothing
@@ -281,7 +286,7 @@ def _unshrunk(
             break
     else:
         return nothing
-    known = None
+    known, spread = None, problem.spread(w, hessian)
     if sums is not None:
         known = _residual_variance(sums, problem, noise, w, hessian)
         spread += hessian * (known - problem.dispersion) / problem.count
