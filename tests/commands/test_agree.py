@@ -89,6 +89,7 @@ def test_every_option_reaches_the_agreement(agree, tmp_path) -> None:
         "neighbours": "zero-out",
         "quorum": 3000,
         "trust": "one",
+        "proofs": False,
         "numbers": 4,
         "bytes": expected.layout.size,
         "local_epsilon": expected.calibration.local.epsilon,

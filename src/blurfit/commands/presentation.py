@@ -17,6 +17,7 @@ from blurfit.agreement.promises import (
     releases_in_words,
     together_in_words,
 )
+from blurfit.agreement.proving import PROVED_IN_WORDS
 from blurfit.schema.columns import Categorical, Label, Numeric
 from blurfit.schema.joint import Question, questions
 from blurfit.theory.input_calibration import InputCalibration
@@ -51,11 +52,8 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
     stated = ModelGuarantee(
         agreement.epsilon, agreement.delta, model.neighbours, model.releases, model.proved
     )
-    sent = (
-        "sent",
-        f"{agreement.width:,}",
-        f"numbers a person, once, {agreement.layout.size:,} bytes",
-    )
+    layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
+    sent = ("sent", f"{agreement.width:,}", f"numbers a person, once, {layout.size:,} bytes")
     parts: list[RenderableType] = [
         Text(f"Asked: {', '.join(_asked(one) for one in questions(agreement.schema))}."),
         _noise_table(calibration, [sent, *_costs(calibration)]),
@@ -66,6 +64,8 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
         parts.append(Text(either_in_words(names, *promise)))
         parts.append(Text(together_in_words(calibration.local)))
+        if agreement.proofs:
+            parts.append(Text(PROVED_IN_WORDS))
     else:
         parts.append(Text(_submission(calibration)))
     if agreement.public_rows is not None:
