@@ -89,6 +89,10 @@ class Plan(Fingerprinted):
                 "Expected no public_rows with waves: public rows give the exact curve from one "
                 "wave, and waves give it without them."
             )
+        if self.terms.proofs:
+            raise InvalidValueError(
+                "Expected no proofs with waves: what is proved is for agreements of one wave."
+            )
         if task_of(self.schema, counts=self.task == "count") != self.task:
             raise InvalidValueError(
                 f"Expected task={self.task!r} to suit the target {self.schema.target.name!r}."
