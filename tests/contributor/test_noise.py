@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest, norm
 
-from blurfit.contributor import bits, noise
+from blurfit.contributor import noise
+from blurfit.randomness import bits
 from blurfit.contributor.noise import add, new_identifier, new_identifiers, to_grid
 from blurfit.errors import InvalidValueError
 

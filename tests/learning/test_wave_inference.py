@@ -43,4 +43,3 @@ def test_refused_where_one_step_is_not_enough() -> None:
     got = collect(20_000, 2.0, np.random.default_rng(3), (("joint", 0.001), ("newton", 0.999)))
     with pytest.raises(InfeasibleError, match="another Newton wave"):
         wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1])
-

@@ -59,7 +59,9 @@ def test_a_number_is_learnt_as_well_as_the_noise_allows() -> None:
     assert all(told[name].lower < value < told[name].upper for name, value in truth.items())
     assert told["age"].standard_error < 5
     low, high = model.prediction_intervals(TEST).T
-    assert np.mean((low < TEST["income"]) & (TEST["income"] < high)) == pytest.approx(0.95, abs=0.01)
+    assert np.mean((low < TEST["income"]) & (TEST["income"] < high)) == pytest.approx(
+        0.95, abs=0.01
+    )
 
 
 def test_a_label_has_the_curve_and_calibrated_probabilities() -> None:

@@ -24,6 +24,7 @@ def agreement_facts(agreement: "Agreement") -> dict[str, Any]:
         "quorum": agreement.quorum,
         "trust": agreement.trust,
         "admission": agreement.admission,
+        "database_noise": agreement.database_noise,
         "condition": premise_in_words(agreement),
         "numbers": agreement.width,
         "bytes": agreement.layout.size,
