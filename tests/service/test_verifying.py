@@ -5,7 +5,6 @@ import pytest
 
 from blurfit.errors import (
     BelowQuorumError,
-    ConflictError,
     InfeasibleError,
     InvalidValueError,
     ServiceError,
@@ -126,13 +125,6 @@ def test_below_the_quorum_of_those_who_prove_nothing_is_published(two) -> None:
     first, _, peer = collected(two, flipped((0, 0)), senders=range(3))
     with pytest.raises(BelowQuorumError, match="there are 2"):
         publish(first, MARK, peer, KEY)
-
-
-def test_another_key_is_refused_for_ever(two) -> None:
-    _, second, peer = collected(two)
-    peer.verify(peer.identifiers()[:1], np.zeros((1, VERIFIER), np.uint64))
-    with pytest.raises(ConflictError, match="secret"):
-        second.write(verdicts.fix_key, second.collection(MARK), b"x" * 32)
 
 
 def test_a_verdict_stays_whoever_asks_again(two) -> None:

@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 PROOFS = 3
 ALGORITHM = 0xFFFFB1F1  # among those that the draft leaves to private use
 SOUNDNESS = -40.0  # log₂ of the probability that any lie is believed, at most
+PROVED_IN_WORDS = (
+    "Each contributor proves to both databases that what she sends is no longer than an honest "
+    "submission, and they learn nothing else from the proof. Whoever does not is left out."
+)
 _HASHES, _SUBMISSIONS = 2.0**80, 2.0**32
 _LEAST_WEIGHT = 2**8
 
@@ -91,6 +95,17 @@ class Proving:
         order = self.prio3.flp.order
         one = (self.circuit.inputs + 1) / MODULUS + 2 * order / (MODULUS - order)
         return math.log2(_HASHES + _SUBMISSIONS) + PROOFS * math.log2(one)
+
+
+def lies_in_words(agreement: "Agreement") -> str:
+    """What contributors who lie may still do to the model."""
+    if not agreement.proofs:
+        return "Contributors who lie to distort the model (poisoning)."
+    return (
+        "Contributors who lie to distort the model (poisoning). Each has proved to the two "
+        "databases that what she sent is no longer than an honest submission; within that, "
+        "anything goes."
+    )
 
 
 def _scale(counts: FloatArray) -> int:

@@ -35,7 +35,7 @@ from blurfit.service import website
 from blurfit.service.administration import Administration
 from blurfit.service.advancing import LOOK_EVERY, Advancing
 from blurfit.service.answers import Refusals, with_headers
-from blurfit.service.bodies import IN_FLIGHT, Budget
+from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.collector import LINGER, Collector
 from blurfit.service.invitations import Invitations
 from blurfit.service.limits import Limiter
@@ -89,7 +89,7 @@ class Service:
             self._refusals,
             self._limiter,
             self.limits.body_bytes,
-            Budget(self.limits.bytes_in_flight),
+            Allowance(self.limits.bytes_in_flight),
         )
         self._router = Starlette(
             routes=self._routes(metrics),

@@ -50,7 +50,7 @@ class Copied:
 
 
 def backup(place: str | Path, out: Path) -> Copied:
-    """Copy an SQLite store at one moment, check the copy, and put it at `out`, which must be new."""
+    """Copy an SQLite store at one moment, check it, and put it at `out`, which must be new."""
     source = _file_of(place)
     with _unfinished(out) as part:
         with closing(_opened(source)) as connection:

@@ -223,6 +223,7 @@ def insert_if_absent(connection: Connection, table: sa.Table) -> Any:
 
 
 def url_of(place: str | Path) -> URL:
+    """A path or an address as SQLAlchemy takes it; refuses other kinds of databases."""
     text = str(place)
     if "://" not in text:
         return URL.create("sqlite", database=text)

@@ -26,7 +26,8 @@ export default {
   "truth.public": "Was öffentlich wird",
   "asks.organiser": "{organiser} fragt.",
   "asks.nobody": "Die Vereinbarung nennt niemanden, der fragt.",
-  "asks.contact": "Kontakt: {contact}.",
+  "asks.purpose": "Zweck: {purpose}",
+  "asks.contact": "Kontakt: {contact}",
   "sees.one":
     "Die Datenbank erhält von Ihnen {count} verwischte Zahlen und niemals Ihre Antworten.",
   "sees.two":

@@ -26,7 +26,8 @@ export default {
   "truth.public": "What becomes public",
   "asks.organiser": "{organiser} asks.",
   "asks.nobody": "The agreement does not say who asks.",
-  "asks.contact": "Contact: {contact}.",
+  "asks.purpose": "Purpose: {purpose}",
+  "asks.contact": "Contact: {contact}",
   "sees.one": "The database gets {count} blurred numbers from you, and never your answers.",
   "sees.two":
     "{first} and {second} each get a share that looks like random numbers. Neither sees your answers unless both break their word.",
