@@ -1,6 +1,5 @@
 """The contract: canonical, fingerprinted, and never believed."""
 
-import hashlib
 import itertools
 import json
 import math
@@ -66,18 +65,7 @@ def test_round_trip(name: str) -> None:
     assert again.fingerprint == agreement.fingerprint
     assert again.to_json() == agreement.to_json()
     again.verify(agreement.fingerprint, allow_unproved=True)
-
-
-def test_fingerprint_is_the_hash_of_the_canonical_text_without_it() -> None:
-    agreement = AGREEMENTS["moment"]
-    document = json.loads(agreement.to_json())
-    stated = document.pop("fingerprint")
-    # RFC 8785 for a document of ASCII names: sorted keys, no spaces, numbers as ECMAScript prints
-    # them.
-    assert '"local":{"delta":0.000001,' in agreement.to_json()
-    start = agreement.to_json().replace(f',"fingerprint":"{stated}"', "", 1)
-    assert hashlib.sha256(start.encode()).hexdigest() == stated
-    assert len({a.fingerprint for a in AGREEMENTS.values()}) == len(AGREEMENTS)
+    assert len({one.fingerprint for one in AGREEMENTS.values()}) == len(AGREEMENTS)
 
 
 def leaves(document: Any, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
@@ -292,19 +280,7 @@ def test_a_level_more_or_another_target_is_another_contract_that_keeps_its_promi
             other.verify(AGREEMENTS["moment"].fingerprint)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"weights": None},
-        {"weights": {"age": 1.0}},
-        {"objective": {"loss": "squared", "approximation": "taylor", "l1": 0.0, "l2": 0.0}},
-        {"mechanism": "input"},
-        {"mechanism": "magic"},
-    ],
-)
-def test_an_agreement_has_weights_or_an_objective(change) -> None:
-    with pytest.raises(BlurfitError):
-        Agreement.from_dict(AGREEMENTS["moment"].to_dict() | change).verify()
+def test_each_mechanism_has_a_loss_or_a_form() -> None:
     with pytest.raises(InfeasibleError, match="models are chosen afterwards"):
         _ = AGREEMENTS["moment"].loss
     with pytest.raises(InfeasibleError, match="no joint form"):
@@ -338,12 +314,6 @@ def test_hostile_values_end_in_our_own_errors(name: str) -> None:
             assert forged.fingerprint == AGREEMENTS[name].fingerprint, (path, nasty)
 
 
-@pytest.mark.parametrize("text", ['{"a": 1e999}', '{"version": ' + "9" * 400 + "}", "[" * 10_000])
-def test_hostile_texts_end_in_our_own_errors(text: str) -> None:
-    with pytest.raises(BlurfitError):
-        Agreement.from_json(text)
-
-
 def test_negative_shares_pay_for_nothing() -> None:
     document = AGREEMENTS["input"].to_dict()
     forged = deepcopy(document["calibration"])
@@ -375,22 +345,6 @@ def test_promise_is_the_one_that_was_asked_for() -> None:
     # 1·1 and married·married, which everybody knows, and f·m, which is nothing
     with pytest.raises(InfeasibleError, match="needs a weight_bound"):
         Agreement.propose(REGRESSION, **PROMISE, mechanism="input")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "in JSON"),
-        ("[]", "an object"),
-        ("{}", "Is this an agreement"),
-        ('{"format": "blurfit-agreement", "version": 2}', "version=2"),
-        ('{"format": "blurfit-agreement", "version": 1}', "Expected the fields"),
-        ('{"format": NaN}', "NaN"),
-    ],
-)
-def test_garbage_is_refused(text: str, message: str) -> None:
-    with pytest.raises(InvalidValueError, match=message):
-        Agreement.from_json(text)
 
 
 def test_files(tmp_path) -> None:

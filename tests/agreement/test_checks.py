@@ -8,13 +8,12 @@ import pytest
 
 from blurfit import Agreement, Numeric, Schema
 from blurfit.agreement.checks import (
-    alike,
     promised_in_all,
     refuse_narrow_bounds,
     refuse_unless_blurrable,
     refuse_unless_proved,
 )
-from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.errors import InfeasibleError, NotCertifiedError
 
 SCHEMA = Schema([Numeric("x", 0, 1)], Numeric("y", 0, 1))
 INPUT = {"epsilon": 1, "delta": 1e-6, "quorum": 500, "mechanism": "input", "weight_bound": 2.0}
@@ -28,13 +27,6 @@ def test_what_is_promised_is_never_less_than_what_is_kept() -> None:
             assert found * (1 - share) >= kept * (1 - 1e-15)
             assert found == pytest.approx(kept / (1 - share), rel=1.1e-11)
     assert promised_in_all(1.0 * (1 - 1e-3), 1e-3) == 1.0
-
-
-def test_any_text_may_be_asked_about() -> None:
-    assert alike("a" * 64, "a" * 64)
-    assert not alike("ä\udc80", "a" * 64)
-    with pytest.raises(InvalidValueError, match="64 hexadecimal digits"):
-        alike(7, "a" * 64)  # type: ignore[arg-type]
 
 
 def test_the_papers_rule_is_refused_and_the_theorem_is_not() -> None:

@@ -8,7 +8,6 @@ import pytest
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError
-from blurfit.model.learner import published
 from blurfit.model.published import PublishedModel
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.version import software
@@ -73,8 +72,6 @@ def test_an_edited_file_is_refused() -> None:
         inner[path[-1]] = value
         with pytest.raises(BlurfitError):
             PublishedModel.from_json(json.dumps(edited))
-    with pytest.raises(InvalidValueError, match="in JSON"):
-        PublishedModel.from_json("not json")
 
 
 def test_weights_are_checked_and_read_only() -> None:
@@ -102,34 +99,7 @@ def test_predicts_in_the_users_units() -> None:
         found.predict_proba(table)
 
 
-@pytest.mark.parametrize("approximation", ["taylor", "chebyshev"])
-def test_probabilities_are_calibrated_as_far_as_linear_ones_can_be(approximation) -> None:
-    """Labels drawn with P = ½ + x·v/2: the exact minimiser of the quadratic must give P back."""
-    generator = np.random.default_rng(0)
-    schema = Schema(FEATURES, Numeric("income", 0, 200_000).above(37_000))
-    promise = {"epsilon": 100, "delta": 1e-6, "quorum": 1000, "weight_bound": 3.0}
-    agreement = Agreement.propose(schema, mechanism="input", approximation=approximation, **promise)
-    table = {
-        "age": generator.uniform(0, 100, 200_000),
-        "married": generator.integers(0, 2, 200_000),
-        "sex": generator.choice(["f", "m"], 200_000),
-    }
-    x = schema.encode_features(table)
-    likely = 0.5 + x @ np.array([0.5, 0.3, -0.2, 0.2, 0.1]) / 2
-    y = np.where(generator.random(200_000) < likely, 1.0, -1.0)
-    q, p, _ = agreement.loss.terms(x, y)
-    best = np.linalg.lstsq(q.T @ q, p.sum(axis=0), rcond=None)[0]
-    found = published(agreement, best, 1000)
-    told = found.predict_proba(table)
-    np.testing.assert_allclose(told.sum(axis=1), 1)
-    assert np.abs(told[:, 1] - likely).max() < 0.02
-    assert np.abs(told[:, 1] - likely).mean() < 0.005
-    np.testing.assert_array_equal(found.predict(table), told[:, 1] > 0.5)
-
-
-def test_no_model_below_the_quorum_and_no_odd_files() -> None:
-    with pytest.raises(InvalidValueError, match="count=99 of at least the quorum 100"):
-        model(count=99)
+def test_odd_files_are_refused() -> None:
     document = json.loads(model().to_json())
     for field, value in [
         ("fingerprint", None),
@@ -141,8 +111,6 @@ def test_no_model_below_the_quorum_and_no_odd_files() -> None:
     ]:
         with pytest.raises(BlurfitError):
             PublishedModel.from_json(json.dumps({**document, field: value}))
-    with pytest.raises(InvalidValueError, match="named fields"):
-        PublishedModel.from_json("[]")
 
 
 def test_guarantee_is_the_agreements() -> None:

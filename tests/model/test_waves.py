@@ -60,7 +60,9 @@ def test_a_number_is_learnt_as_well_as_the_noise_allows() -> None:
     assert told["age"].standard_error < 5
     assert "the last wave's cut" in str(model.summary())
     low, high = model.prediction_intervals(TEST).T
-    assert np.mean((low < TEST["income"]) & (TEST["income"] < high)) == pytest.approx(0.95, abs=0.01)
+    assert np.mean((low < TEST["income"]) & (TEST["income"] < high)) == pytest.approx(
+        0.95, abs=0.01
+    )
 
 
 def test_a_label_has_the_curve_and_calibrated_probabilities() -> None:

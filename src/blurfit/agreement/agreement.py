@@ -8,32 +8,25 @@ contributor need not trust the database that sent the agreement.
 does not know; a field is never given a new meaning, nor removed, without a new version.
 """
 
-import hashlib
-import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import rfc8785
 
+from blurfit.agreement import outline
 from blurfit.agreement.checks import (
-    alike,
     promised_in_all,
-    refuse_narrow_bounds,
     refuse_unless_blurrable,
     refuse_unless_proved,
 )
-from blurfit.agreement.contracts import form_of, input_contract, largest_scale, moment_contract
-from blurfit.agreement.databases import Database, Trust, refuse_unless_shareable, require_two
-from blurfit.agreement.grid import (
-    DISCRETE_SHARE,
-    LATTICE_SHARE,
-    Grid,
-    enlarged,
-)
+from blurfit.agreement.contracts import form_of, input_contract, moment_contract
+from blurfit.agreement.databases import Database, Trust
+from blurfit.agreement.fingerprinted import Fingerprinted, alike
+from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, Grid
 from blurfit.agreement.numbers import (
     Form,
     Objective,
@@ -42,7 +35,9 @@ from blurfit.agreement.numbers import (
     input_parts,
     moment_parts,
 )
-from blurfit.agreement.terms import Mechanism, Terms, require_delta, require_digest
+from blurfit.agreement.proving import Proving
+from blurfit.agreement.terms import Admission, Mechanism, Terms
+from blurfit.agreement.verification import compute_again
 from blurfit.agreement.wave import Wave
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
@@ -55,24 +50,9 @@ from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moment_calibration import MomentCalibration
 
-FORMAT, VERSION = "blurfit-agreement", 1
-_FIELDS = {
-    "format",
-    "version",
-    "schema",
-    "mechanism",
-    "weights",
-    "objective",
-    "calibration",
-    "grid",
-    "databases",
-    "wave",
-    "public_rows",
-}
-
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(Fingerprinted):
     """Who asks for what, how it is blurred, and what is promised.
 
     The promise to the people in what is published is `calibration.model`, the one about a single
@@ -84,7 +64,28 @@ class Agreement:
     `wave` is its place in a plan, if there is one: a later wave has a map instead of weights.
     `public_rows` is the SHA-256 of a public file of rows with the same features, if models are to
     be read beside one; they are assumed to be public, and not to be the contributors' own.
+    `admission` says who may take part, on which the promise depends
+    (`blurfit.agreement.conditions`); `database_noise` whether the database, or each of the two,
+    adds noise of its own (`blurfit.theory.database_noise`).
+    `proofs` says whether contributors prove to the two databases that what they send is short.
     """
+
+    CALLED = "an agreement"
+    STATED: ClassVar = {"format": "blurfit-agreement", "version": 1}
+    FIELDS = frozenset(
+        {
+            "schema",
+            "mechanism",
+            "weights",
+            "objective",
+            "calibration",
+            "grid",
+            "databases",
+            "wave",
+            "public_rows",
+        }
+    )
+    OPTIONAL = outline.OPTIONAL
 
     schema: Schema
     calibration: InputCalibration | MomentCalibration
@@ -94,6 +95,9 @@ class Agreement:
     databases: tuple[Database, ...] = ()
     wave: Wave | None = None
     public_rows: str | None = None
+    admission: Admission = "invited"
+    database_noise: bool = False
+    proofs: bool = False
 
     @classmethod
     def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":
@@ -127,6 +131,17 @@ class Agreement:
             f"delta={self.delta:g}, quorum={self.quorum:,}>"
         )
 
+    def _repr_html_(self) -> str:
+        from blurfit.agreement.plot import as_html
+
+        return as_html(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """How well one answer could be told from another: see `blurfit.agreement.plot`."""
+        from blurfit.agreement.plot import plot
+
+        return plot(self, ax)
+
     @property
     def mechanism(self) -> Mechanism:
         """What is blurred: "moment" (products of all columns) or "input" (q and p)."""
@@ -153,6 +168,19 @@ class Agreement:
         return promised_in_all(self.calibration.model.delta, DISCRETE_SHARE)
 
     @property
+    def database_draws(self) -> int:
+        """How many databases add noise of their own to what is published."""
+        return max(1, len(self.databases)) if self.database_noise else 0
+
+    @property
+    def database_ratios(self) -> FloatArray:
+        """How many steps the deviation of a database's noise has, on each number: that of a whole
+        quorum of contributors.
+        """
+        (part,) = self.parts
+        return np.asarray(part.deviations / part.step * math.sqrt(self.quorum))
+
+    @property
     def once(self) -> str:
         """Under which name a person takes part once: the plan's fingerprint, or the agreement's."""
         return self.fingerprint if self.wave is None else self.wave.plan
@@ -176,11 +204,6 @@ class Agreement:
             raise InfeasibleError("mechanism='moment' has no loss: models are chosen afterwards.")
         return self.objective.function(self.calibration.setting.weight_bound)
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
-        return hashlib.sha256(rfc8785.dumps(self.to_dict())).hexdigest()
-
     # ---- what is sent
 
     @cached_property
@@ -188,7 +211,7 @@ class Agreement:
         """The numbers that a contributor sends, in runs that share a grid."""
         if isinstance(self.calibration, InputCalibration):
             return input_parts(self.calibration, self.grid)
-        return moment_parts(self.calibration, self.grid, self.form)
+        return moment_parts(self.calibration, self.grid, self.form, proofs=self.proofs)
 
     @property
     def width(self) -> int:
@@ -213,7 +236,14 @@ class Agreement:
             raise InvalidValueError(
                 "Expected an agreement with two databases: under this one submissions are whole."
             )
+        if self.proofs:
+            return ShareLayout(self.fingerprint, self.width, part, *self.proving.widths)
         return ShareLayout(self.fingerprint, self.width, part)
+
+    @cached_property
+    def proving(self) -> Proving:
+        """How submissions are proved to be short, where they are."""
+        return Proving.of(self)
 
     # ---- checking
 
@@ -231,7 +261,7 @@ class Agreement:
                 f"{self.fingerprint}: it is not the one that you were invited to."
             )
         try:
-            self._verify()
+            compute_again(self)
         except BlurfitError:
             raise
         except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
@@ -242,42 +272,12 @@ class Agreement:
         if isinstance(self.calibration, InputCalibration) and not allow_unproved:
             refuse_unless_proved(self.calibration)
 
-    def _verify(self) -> None:
-        shared = bool(self.databases)
-        require_digest(self.public_rows)
-        require_delta(self.delta)
-        if self.wave is not None:
-            self.wave.verify()
-        if isinstance(self.calibration, InputCalibration):
-            if self.weights is not None or self.wave is not None or self.objective is None:
-                raise NotCertifiedError("Expected an objective and no weights with 'input'.")
-            self.objective.verify(self.schema)
-            refuse_narrow_bounds(self.schema, self.calibration, self.loss)
-            self.calibration.verify(penalised=self.objective.penalised)
-            size = self.schema.dimension
-        else:
-            if self.objective is not None or (self.weights is None) != self.is_later_wave:
-                raise NotCertifiedError(
-                    "Expected weights and no objective with 'moment', or a later wave's map."
-                )
-            if self.weights is not None:
-                self.weights.verify()
-            reach = self.form.reach(self.calibration.model.neighbours)
-            self.calibration.verify(enlarged(reach))
-            size = self.form.size
-        self.grid.verify(self.calibration, size=size, shared=shared)
-        refuse_unless_blurrable(self.parts)
-        if shared:
-            require_two(self.databases)
-            refuse_unless_shareable(self.calibration, self.grid, largest_scale(self.form))
-
     # ---- files
 
     def to_dict(self) -> dict[str, Any]:
         """The contract as plain values, without its fingerprint."""
         return {
-            "format": FORMAT,
-            "version": VERSION,
+            **self.STATED,
             "schema": self.schema.to_dict(),
             "mechanism": self.mechanism,
             "weights": None if self.weights is None else self.weights.to_dict(self.schema),
@@ -287,39 +287,8 @@ class Agreement:
             "databases": [asdict(one) for one in self.databases],
             "wave": None if self.wave is None else self.wave.to_dict(),
             "public_rows": self.public_rows,
+            **outline.written(self),
         }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Agreement":
-        """The inverse of `to_dict`. Nothing is trusted: call `verify`."""
-        if not isinstance(document, Mapping):
-            raise InvalidValueError("Expected an agreement: an object with named fields.")
-        stated = document.get("format"), repr(document.get("version"))
-        if stated != (FORMAT, repr(VERSION)):
-            raise InvalidValueError(
-                f"Expected format={FORMAT!r}, version={VERSION}, and got "
-                f"format={document.get('format')!r}, version={document.get('version')!r}. "
-                "Is this an agreement, and of this version of blurfit?"
-            )
-        if set(document) != _FIELDS:
-            raise InvalidValueError(
-                f"Expected the fields {sorted(_FIELDS)}, and got {sorted(document)}."
-            )
-        try:
-            agreement = cls._read(document)
-            # only plain, finite values have a fingerprint, and one fingerprint has one text
-            if rfc8785.dumps(agreement.to_dict()) != rfc8785.dumps(dict(document)):
-                raise InvalidValueError(
-                    "Expected an agreement as blurfit writes it, and this one says the same in "
-                    "other values: readers could take them for something else."
-                )
-        except BlurfitError:
-            raise
-        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InvalidValueError(
-                f"Expected an agreement as blurfit writes it: {error!r}."
-            ) from error
-        return agreement
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Self:
@@ -337,6 +306,7 @@ class Agreement:
             databases=tuple(Database(**one) for one in document["databases"]),
             wave=None if wave is None else Wave.from_dict(wave),
             public_rows=document["public_rows"],
+            **outline.read(document),
         )
         if found.mechanism != document["mechanism"]:
             raise InvalidValueError(
@@ -345,54 +315,9 @@ class Agreement:
             )
         return found
 
-    def to_document(self) -> dict[str, Any]:
-        """The contract as plain values, with its fingerprint: for what carries an agreement.
-
-        The values are those of the canonical text, where 10.0 is 10: so whatever carries the
-        agreement has the same bytes, whether it was made here or read from a file.
-        """
-        canonical: dict[str, Any] = json.loads(rfc8785.dumps(self.to_dict()))
-        return canonical | {"fingerprint": self.fingerprint}
-
-    @classmethod
-    def from_document(cls, document: Any) -> "Agreement":
-        """The inverse of `to_document`; refuses a contract whose fingerprint is not its own."""
-        if not isinstance(document, dict):
-            raise InvalidValueError("Expected an agreement in JSON: an object with named fields.")
-        contract = dict(document)
-        stated = contract.pop("fingerprint", None)
-        agreement = cls.from_dict(contract)
-        if not isinstance(stated, str) or not alike(stated, agreement.fingerprint):
-            raise InvalidValueError(
-                f"Expected fingerprint={stated!r} to be {agreement.fingerprint!r}: the text was "
-                "changed after it was written. Ask for the agreement again."
-            )
-        return agreement
-
-    def to_json(self) -> str:
-        """The file that is handed round: the contract and its fingerprint, canonical."""
-        return rfc8785.dumps(self.to_document()).decode()
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "Agreement":
-        """Read what `to_json` wrote; refuses a text whose fingerprint is not its own."""
-        try:
-            document = json.loads(text, parse_constant=_refuse_constant)
-        except (RecursionError, ValueError) as error:
-            raise InvalidValueError(f"Expected an agreement in JSON: {error}.") from error
-        return cls.from_document(document)
-
-    def save(self, path: str | Path) -> None:
-        """Write the agreement to a file."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
-
     @classmethod
     def load(cls, path: str | Path, *, allow_unproved: bool = False) -> "Agreement":
         """Read an agreement from a file, and verify it."""
         agreement = cls.from_json(Path(path).read_bytes())
         agreement.verify(allow_unproved=allow_unproved)
         return agreement
-
-
-def _refuse_constant(name: str) -> float:
-    raise InvalidValueError(f"Expected finite numbers, and got {name}.")

@@ -1,11 +1,10 @@
 """What `Agreement.verify` and `propose` refuse, one rule a function."""
 
-import hmac
 import math
 
 from blurfit.agreement.grid import LEAST_RATIO, MOST_RATIO, ROUNDING
 from blurfit.agreement.numbers import Part
-from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.schema.schema import Schema
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
@@ -18,15 +17,6 @@ def promised_in_all(kept: float, kept_back: float) -> float:
     if rounded < whole * (1 - 4e-16):
         rounded = float(f"{rounded + 10.0 ** (math.floor(math.log10(whole)) - 11):.12g}")
     return rounded
-
-
-def alike(stated: str, fingerprint: str) -> bool:
-    """Whether two texts are one fingerprint; any text may be asked about."""
-    if not isinstance(stated, str):
-        raise InvalidValueError(
-            f"Expected fingerprint={stated!r} to be a text of 64 hexadecimal digits."
-        )
-    return hmac.compare_digest(stated.encode(errors="surrogatepass"), fingerprint.encode())
 
 
 def refuse_unless_proved(calibration: InputCalibration) -> None:

@@ -16,22 +16,19 @@ plan. Whoever took part in two waves would have √2 times the μ: `Agreement.on
 which contributors remember that they took part, and it is the plan's.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
-import rfc8785
-
+from blurfit.agreement import outline
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.databases import Database
+from blurfit.agreement.fingerprinted import Fingerprinted
 from blurfit.agreement.grid import DISCRETE_SHARE
 from blurfit.agreement.terms import Terms
 from blurfit.agreement.wave import Wave, kept_columns, task_of
-from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.errors import InvalidValueError
 from blurfit.schema.schema import Schema
 from blurfit.theory import waves
 from blurfit.theory.gaussian import mu_of
@@ -39,7 +36,6 @@ from blurfit.theory.maps import WaveMap
 from blurfit.theory.waves import StageKind, Task, choose_plan
 from blurfit.validate import whole
 
-FORMAT, VERSION = "blurfit-plan", 1
 RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
 _TERMS = (
     "epsilon",
@@ -52,11 +48,10 @@ _TERMS = (
     "constant",
     "weights",
 )
-_FIELDS = {"format", "version", "rule", "schema", "task", "waves", *_TERMS}
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Fingerprinted):
     """The waves of a collection, in their order. Make one with `Plan.propose`.
 
     Attributes:
@@ -66,6 +61,11 @@ class Plan:
         kinds: what each wave sends: "joint" products, "residual"s or "newton"'s quadratic.
         quorums: the least number of honest people in each wave.
     """
+
+    CALLED = "a plan"
+    STATED: ClassVar = {"format": "blurfit-plan", "version": 1, "rule": RULE}
+    FIELDS = frozenset(["schema", "task", "waves", *_TERMS])
+    OPTIONAL = outline.OPTIONAL
 
     schema: Schema
     terms: Terms
@@ -89,13 +89,17 @@ class Plan:
                 "Expected no public_rows with waves: public rows give the exact curve from one "
                 "wave, and waves give it without them."
             )
+        if self.terms.proofs:
+            raise InvalidValueError(
+                "Expected no proofs with waves: what is proved is for agreements of one wave."
+            )
         if task_of(self.schema, counts=self.task == "count") != self.task:
             raise InvalidValueError(
                 f"Expected task={self.task!r} to suit the target {self.schema.target.name!r}."
             )
         shares = [one / self.terms.quorum for one in self.quorums]
         stages = tuple(map(waves.Stage, self.kinds, shares))
-        waves.Plan(self.task, stages)  # refuses kinds in another order
+        waves.Stages(self.task, stages)  # refuses kinds in another order
 
     @classmethod
     def propose(
@@ -139,15 +143,15 @@ class Plan:
     def __len__(self) -> int:
         return len(self.kinds)
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
-        return hashlib.sha256(rfc8785.dumps(self.to_dict())).hexdigest()
-
     @property
     def mu(self) -> float:
         """μ of every person, in all."""
         return mu_of(self.terms.epsilon, self.terms.delta * (1 - DISCRETE_SHARE))
+
+    @property
+    def databases(self) -> tuple[Database, ...]:
+        """The two databases, where trust is shared."""
+        return self.terms.databases
 
     @property
     def count_bound(self) -> float | None:
@@ -167,7 +171,7 @@ class Plan:
             raise InvalidValueError(
                 f"Expected fewer than {len(self)} releases: the plan has no wave after them."
             )
-        given = {name: getattr(self.terms, name) for name in _TERMS}
+        given = {name: getattr(self.terms, name) for name in (*_TERMS, *outline.DEFAULTS)}
         later = {"constant": None, "weights": None} if follows else {}
         terms = Terms(**(given | later | {"quorum": self.quorums[len(follows)]}))
         wave = Wave(self.fingerprint, len(follows) + 1, follows, chart)
@@ -180,9 +184,7 @@ class Plan:
         """The plan as plain values, without its fingerprint."""
         terms = {name: getattr(self.terms, name) for name in _TERMS}
         return {
-            "format": FORMAT,
-            "version": VERSION,
-            "rule": RULE,
+            **self.STATED,
             "schema": self.schema.to_dict(),
             "task": self.task,
             "waves": [
@@ -191,64 +193,21 @@ class Plan:
             ],
             **terms,
             "databases": [asdict(one) for one in self.terms.databases],
+            **outline.written(self.terms),
         }
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Plan":
-        """The inverse of `to_dict`; anything else is refused."""
-        stated = tuple(repr(document.get(name)) for name in ("format", "version", "rule"))
-        if stated != (repr(FORMAT), repr(VERSION), repr(RULE)):
-            raise InvalidValueError(
-                f"Expected format={FORMAT!r}, version={VERSION}, rule={RULE}, and got "
-                f"{', '.join(stated)}. Is this a plan, and of this version of blurfit?"
-            )
-        if set(document) != _FIELDS:
-            raise InvalidValueError(
-                f"Expected the fields {sorted(_FIELDS)}, and got {sorted(document)}."
-            )
-        try:
-            databases = [Database(**one) for one in document["databases"]]
-            terms = Terms.of(**{name: document[name] for name in _TERMS} | {"databases": databases})
-            plan = cls(
-                Schema.from_dict(document["schema"]),
-                terms,
-                document["task"],
-                tuple(one["kind"] for one in document["waves"]),
-                tuple(one["quorum"] for one in document["waves"]),
-            )
-        except BlurfitError:
-            raise
-        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InvalidValueError(f"Expected a plan as blurfit writes it: {error!r}.") from error
-        if plan.to_dict() != document:
-            raise InvalidValueError("Expected a plan as blurfit writes it, and nothing else.")
-        return plan
-
-    def to_json(self) -> str:
-        """The plan and its fingerprint, canonical."""
-        return rfc8785.dumps(self.to_dict() | {"fingerprint": self.fingerprint}).decode()
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "Plan":
-        """Read what `to_json` wrote; refuses a text whose fingerprint is not its own."""
-        try:
-            document = json.loads(text)
-        except (RecursionError, ValueError) as error:
-            raise InvalidValueError(f"Expected a plan in JSON: {error}.") from error
-        if not isinstance(document, dict):
-            raise InvalidValueError("Expected a plan in JSON: an object with named fields.")
-        stated = document.pop("fingerprint", None)
-        plan = cls.from_dict(document)
-        if stated != plan.fingerprint:
-            raise InvalidValueError(
-                f"Expected fingerprint={stated!r} to be {plan.fingerprint!r}: the text was changed "
-                "after it was written. Ask for the plan again."
-            )
-        return plan
-
-    def save(self, path: str | Path) -> None:
-        """Write the plan to a file."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+    def _read(cls, document: Mapping[str, Any]) -> Self:
+        databases = [Database(**one) for one in document["databases"]]
+        given = {name: document[name] for name in _TERMS} | outline.read(document)
+        terms = Terms.of(**given | {"databases": databases})
+        return cls(
+            Schema.from_dict(document["schema"]),
+            terms,
+            document["task"],
+            tuple(one["kind"] for one in document["waves"]),
+            tuple(one["quorum"] for one in document["waves"]),
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> "Plan":

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from blurfit.commands.common import as_json, wrote
 
 if TYPE_CHECKING:
-    from blurfit.experiments.cohort import Population
+    from blurfit.experiments.cohort import Cohort
 
 
 class ExperimentName(click.ParamType):  # type: ignore[type-arg]
@@ -88,7 +88,7 @@ def reproduce(
     with a page of its own. A run that was stopped goes on where it was.
     """
     from blurfit.experiments.catalogue import ONE_PAGE, PAPER
-    from blurfit.experiments.cohort import Population
+    from blurfit.experiments.cohort import Cohort
     from blurfit.experiments.facts import Facts
     from blurfit.experiments.page import write_page
     from blurfit.experiments.plots import draw
@@ -98,7 +98,7 @@ def reproduce(
     chosen = names or ONE_PAGE
     facts = Facts.read(out)
     if not plot_only:
-        population = Population.load(data, rows=rows, seed=seed)
+        population = Cohort.load(data, rows=rows, seed=seed)
         known = facts if facts.population == population.name else Facts()
         facts = Facts(
             population.name,
@@ -136,7 +136,7 @@ def reproduce(
         click.echo(json.dumps({"csv": files, "seconds": dict(facts.seconds)}, indent=2))
 
 
-def _run(name: str, population: "Population", trials: int, workers: int, out: Path) -> None:
+def _run(name: str, population: "Cohort", trials: int, workers: int, out: Path) -> None:
     from rich.console import Console
     from rich.progress import Progress
 

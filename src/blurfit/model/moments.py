@@ -10,12 +10,10 @@ not be combined with is other sums over almost the same people: one agreement ha
 """
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,23 +28,24 @@ from blurfit.model.fitting import fit, path
 from blurfit.model.formula import Formula, parsed
 from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel
+from blurfit.model.published_file import PublishedFile
 from blurfit.schema.joint import questions
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
-from blurfit.validate import whole
 from blurfit.version import software
-
-FORMAT, VERSION = "blurfit-moments", 1
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedMoments:
+class PublishedMoments(PublishedFile):
     """Count, blurred sums and agreement: a public file, with the promise that it keeps.
 
     `sums` are the numbers that contributors sent, added up, in the order of `agreement.form`.
     `caveat` says why the promise does not hold, where it does not: every model of it says so too.
     """
+
+    CALLED = "a release of moments"
+    FORMAT = "blurfit-moments"
 
     agreement: Agreement
     count: int
@@ -55,17 +54,12 @@ class PublishedMoments:
     caveat: str | None = None
 
     def __post_init__(self) -> None:
-        whole(count=self.count)
         if self.agreement.mechanism != "moment":
             raise InvalidValueError(
                 "Expected an agreement with mechanism='moment': the sums of 'input' are never "
                 "shown, because its promise is for one model alone."
             )
-        if self.count < self.agreement.quorum:
-            raise InvalidValueError(
-                f"Expected count={self.count} of at least the quorum {self.agreement.quorum}: "
-                "below it the noise is too small to protect anyone."
-            )
+        self._require_quorum()
         sums = np.array(self.sums, dtype=np.float64)
         if sums.shape != (self.agreement.form.width,) or not np.isfinite(sums).all():
             raise InvalidValueError(
@@ -78,20 +72,21 @@ class PublishedMoments:
         names = ", ".join(one.name for one in questions(self.agreement.schema))
         return f"<PublishedMoments of {names}; count={self.count:,}>"
 
-    @property
-    def fingerprint(self) -> str:
-        """Of the agreement that the sums were collected under."""
-        return self.agreement.fingerprint
+    def _repr_html_(self) -> str:
+        promise = self.guarantee
+        head = f"{self.count:,} people, ε = {promise.epsilon:g}, δ = {promise.delta:g}"
+        return f"<p>{head}</p>{self.correlations()._repr_html_()}"
+
+    def plot(self, ax: Any = None) -> Any:
+        """The correlations of all columns, by matplotlib: see `blurfit.model.plot`."""
+        from blurfit.model.plot import plot_moments
+
+        return plot_moments(self, ax)
 
     @property
     def mark(self) -> str:
         """SHA-256 of the release's own text: what a later wave says that it follows."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
-
-    @property
-    def quorum_in_words(self) -> str:
-        """How many honest people the promise needs."""
-        return f"{self.agreement.quorum:,}"
 
     @property
     def local(self) -> LocalGuarantee:
@@ -111,7 +106,7 @@ class PublishedMoments:
         """s, the standard deviation of the noise in the sums: on the diagonal, s/√2 off it."""
         calibration = self.agreement.calibration
         assert isinstance(calibration, MomentCalibration)
-        return calibration.total_noise(self.count)
+        return calibration.total_noise(self.count, self.agreement.database_draws)
 
     @cached_property
     def joint(self) -> JointSums:
@@ -207,65 +202,21 @@ class PublishedMoments:
 
     # ---- files
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, the agreement included, as plain values."""
+    def _contents(self) -> dict[str, Any]:
         return {
-            "format": FORMAT,
-            "version": VERSION,
-            "software": self.software,
-            "caveat": self.caveat,
-            "fingerprint": self.fingerprint,
-            "count": self.count,
             "deviation": self.deviation,
             "products": list(self.agreement.form.names),
             "sums": self.sums.tolist(),
-            "agreement": self.agreement.to_document(),
         }
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "PublishedMoments":
-        """The inverse of `to_dict`; the agreement inside is verified."""
-        if not isinstance(document, dict):
-            raise InvalidValueError("Expected moments in JSON: an object with named fields.")
-        if document.get("format") != FORMAT or document.get("version") != VERSION:
-            raise InvalidValueError(
-                f"Expected format={FORMAT!r}, version={VERSION}, and got "
-                f"format={document.get('format')!r}, version={document.get('version')!r}. "
-                "Are these moments, and of this version of blurfit?"
-            )
-        try:
-            agreement = Agreement.from_document(document["agreement"])
-            agreement.verify(str(document["fingerprint"]))
-            return cls(
-                agreement=agreement,
-                count=document["count"],
-                sums=np.array(document["sums"], dtype=np.float64),
-                software=str(document["software"]),
-                caveat=document["caveat"],
-            )
-        except (AttributeError, KeyError, TypeError) as error:
-            raise InvalidValueError(
-                f"Expected moments as blurfit writes them: {error!r}."
-            ) from error
-
-    def to_json(self) -> str:
-        """The release as a file; the same release gives the same bytes."""
-        return json.dumps(self.to_dict(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "PublishedMoments":
-        """Read what `to_json` wrote."""
-        try:
-            document = json.loads(text)
-        except ValueError as error:
-            raise InvalidValueError(f"Expected moments in JSON: {error}.") from error
-        return cls.from_dict(document)
-
-    def save(self, path: str | Path) -> None:
-        """Write the release to a file."""
-        Path(path).write_text(self.to_json(), encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: str | Path) -> "PublishedMoments":
-        """Read a release from a file."""
-        return cls.from_json(Path(path).read_bytes())
+    def _read(cls, document: Mapping[str, Any]) -> Self:
+        agreement = Agreement.from_document(document["agreement"])
+        agreement.verify(str(document["fingerprint"]))
+        return cls(
+            agreement=agreement,
+            count=document["count"],
+            sums=np.array(document["sums"], dtype=np.float64),
+            software=str(document["software"]),
+            caveat=document["caveat"],
+        )

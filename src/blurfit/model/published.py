@@ -2,20 +2,14 @@
 
 A published model carries its agreement, so whoever has the file can predict from raw records and
 can compute again what was promised to whom. Its weights are those of (1, v), where v are the
-encoded columns of the features (`blurfit.schema.joint`), for the encoded target:
-
-    score = w₀ + Σ wⱼvⱼ        a number is (score − b)/a in its own units;
-                               a label has probability (score + 1)/2, or 1/(1 + e^(−score)) if the
-                               link is logistic; a class has probability score; a count is expected
-                               to be e^score if the link is log.
+encoded columns of the features (`blurfit.schema.joint`), for the encoded target; how a score
+becomes a number, a label or a class is in `blurfit.model.prediction`.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -23,24 +17,22 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
+from blurfit.model.prediction import LINKS, Link, in_own_units, predicted, probabilities
+from blurfit.model.published_file import PublishedFile
 from blurfit.model.wave_share import WaveShare
 from blurfit.schema.joint import Question, Units, columns_of, question, units, values
 from blurfit.schema.schema import Categorical, Coefficients, Numeric
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
-from blurfit.validate import inside_unit_interval, one_of, whole
+from blurfit.validate import inside_unit_interval, one_of
 from blurfit.version import software
 
 if TYPE_CHECKING:
+    from blurfit.model.results import Results
     from blurfit.model.summary import Summary
-
-Link = Literal["linear", "logistic", "log"]
-LINKS: tuple[Link, ...] = ("linear", "logistic", "log")
-LARGEST_LOGARITHM = 500.0  # of an expected count: whatever is asked, it is a number
-FORMAT, VERSION = "blurfit-model", 1
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedModel:
+class PublishedModel(PublishedFile):
     """A model, once and for all: its weights on the encoded columns, and everything about them.
 
     Attributes:
@@ -59,6 +51,9 @@ class PublishedModel:
         waves: who contributed in each wave of a plan; each of them in one wave alone.
     """
 
+    CALLED = "a model"
+    FORMAT = "blurfit-model"
+
     agreement: Agreement
     target: str
     features: tuple[str, ...]
@@ -74,19 +69,15 @@ class PublishedModel:
     waves: tuple[WaveShare, ...] = ()
 
     def __post_init__(self) -> None:
-        whole(count=self.count)
+        self._require_quorum()
         one_of(LINKS, link=self.link)
-        if {"logistic": not self.is_label, "log": not isinstance(self.aim, Numeric)}.get(self.link):
+        number = isinstance(self.aim, Numeric)
+        if {"logistic": number, "log": not number}.get(self.link):
             raise InvalidValueError(
                 f"Expected another link than {self.link!r} for {self.target!r}."
             )
         if self.waves and sum(one.count for one in self.waves) != self.count:
             raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
-        if self.count < self.agreement.quorum:
-            raise InvalidValueError(
-                f"Expected count={self.count} of at least the quorum {self.agreement.quorum}: no "
-                "model is published below it."
-            )
         weights = np.array(self.weights, dtype=np.float64)
         expected = (len(self.outputs), 1 + len(self.columns))
         if weights.shape != expected or not np.isfinite(weights).all():
@@ -110,11 +101,6 @@ class PublishedModel:
 
     def _repr_html_(self) -> str:
         return self.summary().to_html()
-
-    @property
-    def fingerprint(self) -> str:
-        """Of the agreement that the model was learned under."""
-        return self.agreement.fingerprint
 
     @property
     def aim(self) -> Question:
@@ -141,7 +127,7 @@ class PublishedModel:
     def quorum_in_words(self) -> str:
         """How many honest people the promise needs: in each wave, where there are several."""
         if not self.waves:
-            return f"{self.agreement.quorum:,}"
+            return super().quorum_in_words
         each = [f"{one.quorum:,} in wave {place}" for place, one in enumerate(self.waves, start=1)]
         return " and ".join(each)
 
@@ -214,7 +200,9 @@ class PublishedModel:
             raise InfeasibleError(
                 f"Intervals are for numbers; {self.target!r} has probabilities. Use predict_proba."
             )
-        inference, rows = self._inference(None), np.atleast_2d(self._user_values(records))
+        names = self.units_of(self.target).names[1:]
+        rows = in_own_units(self.agreement.schema, self.features, names, records)
+        inference = self._inference(None)
         found = [inference.prediction(row, confidence) for row in rows]
         return np.array([(one.lower, one.upper) for one in found])
 
@@ -224,6 +212,19 @@ class PublishedModel:
 
         return Summary.of(self, confidence)
 
+    def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
+        """The coefficients with their intervals, by matplotlib: see `blurfit.model.plot`."""
+        from blurfit.model.plot import plot_model
+
+        return plot_model(self, ax, output=output, confidence=confidence)
+
+    def results(self, output: str | None = None) -> "Results":
+        """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
+        from blurfit.model.results import Results
+
+        self._inference(output)  # refused where there are no standard errors
+        return Results(self, self.outputs[0] if output is None else output)
+
     def _inference(self, output: str | None) -> Inference:
         if not self.inference:
             raise InfeasibleError(self.refusal or "This model has no standard errors.")
@@ -231,36 +232,13 @@ class PublishedModel:
         one_of(self.outputs, output=name)
         return self.inference[self.outputs.index(name)]
 
-    def _user_values(self, records: Any) -> FloatArray:
-        """The features in the user's units, in the order of the coefficients: levels as 0 and 1."""
-        schema = self.agreement.schema
-        v = np.atleast_2d(values(schema, records, self.features))
-        names = self.units_of(self.outputs[0]).names[1:]
-        affine = {
-            column: (2.0, -1.0) if not hasattr(one, "affine") else one.affine
-            for one in (question(schema, name) for name in self.features)
-            for column in columns_of(one)
-        }
-        parts = [
-            (v[:, self.columns.index(name)] - affine[name][1]) / affine[name][0] for name in names
-        ]
-        return np.column_stack(parts)
-
     # ---- predictions
 
     def predict(self, records: Any) -> AnyArray:
         """A number's prediction in its own units, whether a label is likely, or the likeliest
         class.
         """
-        score = self.decision_function(records)
-        if isinstance(self.aim, Categorical):
-            return np.asarray(np.array(self.aim.levels, dtype=object)[score.argmax(axis=-1)])
-        if self.is_label:
-            return np.asarray(score > 0)
-        if self.link == "log":
-            return np.exp(np.clip(score, -LARGEST_LOGARITHM, LARGEST_LOGARITHM))
-        slope, constant = self.aim.affine  # type: ignore[union-attr]
-        return np.asarray((score - constant) / slope)
+        return predicted(self.aim, self.link, self.decision_function(records))
 
     def decision_function(self, records: Any) -> FloatArray:
         """w₀ + w·v on the encoded records: for a label its sign decides, for classes the largest
@@ -271,25 +249,8 @@ class PublishedModel:
         return np.asarray(found if len(self.outputs) > 1 else found[..., 0])
 
     def predict_proba(self, records: Any) -> FloatArray:
-        """P(label is false), P(label is true); or of each class.
-
-        With the linear link the score is the least-squares reading of E[±1], so (score + 1)/2, cut
-        to [0, 1], is as calibrated as a linear function can be. Classes are cut at 0 and divided by
-        their sum.
-        """
-        score = self.decision_function(records)
-        if isinstance(self.aim, Categorical):
-            positive = np.maximum(score, 1e-12)
-            return np.asarray(positive / positive.sum(axis=-1, keepdims=True))
-        if not self.is_label:
-            raise InfeasibleError(
-                "Probabilities are for labels; this model predicts a number. Use predict."
-            )
-        if self.link == "logistic":
-            likely = 0.5 * (1 + np.tanh(score / 2))
-        else:
-            likely = np.clip((score + 1) / 2, 0.0, 1.0)
-        return np.stack([1 - likely, likely], axis=-1)
+        """P(label is false), P(label is true); or of each class."""
+        return probabilities(self.aim, self.link, self.decision_function(records))
 
     # ---- files
 
@@ -305,15 +266,8 @@ class PublishedModel:
 
         return to_onnx(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, the agreement included, as plain values."""
+    def _contents(self) -> dict[str, Any]:
         return {
-            "format": FORMAT,
-            "version": VERSION,
-            "software": self.software,
-            "caveat": self.caveat,
-            "fingerprint": self.fingerprint,
-            "count": self.count,
             "waves": [asdict(one) for one in self.waves],
             "target": self.target,
             "features": list(self.features),
@@ -325,7 +279,6 @@ class PublishedModel:
             "coefficients": {output: self._coefficients(output) for output in self.outputs},
             "inference": [one.to_dict() for one in self.inference],
             "refusal": self.refusal,
-            "agreement": self.agreement.to_document(),
         }
 
     def _coefficients(self, output: str) -> dict[str, float]:
@@ -333,60 +286,24 @@ class PublishedModel:
         return {"(intercept)": found.intercept, **found.effects}
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "PublishedModel":
-        """The inverse of `to_dict`; the agreement inside is verified."""
-        if not isinstance(document, dict):
-            raise InvalidValueError("Expected a model in JSON: an object with named fields.")
-        if document.get("format") != FORMAT or document.get("version") != VERSION:
-            raise InvalidValueError(
-                f"Expected format={FORMAT!r}, version={VERSION}, and got "
-                f"format={document.get('format')!r}, version={document.get('version')!r}. "
-                "Is this a model, and of this version of blurfit?"
-            )
-        try:
-            agreement = Agreement.from_document(document["agreement"])
-            agreement.verify(str(document["fingerprint"]), allow_unproved=True)
-            return cls(
-                agreement=agreement,
-                target=document["target"],
-                features=tuple(document["features"]),
-                weights=_in_order(document["weights"], agreement, document["target"]),
-                count=document["count"],
-                method=str(document["method"]),
-                link=document["link"],
-                inference=tuple(Inference.from_dict(one) for one in document["inference"]),
-                refusal=document["refusal"],
-                references=dict(document["references"]),
-                software=str(document["software"]),
-                caveat=document["caveat"],
-                waves=tuple(WaveShare(**one) for one in document["waves"]),
-            )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InvalidValueError):
-                raise
-            raise InvalidValueError(f"Expected a model as blurfit writes it: {error!r}.") from error
-
-    def to_json(self) -> str:
-        """The model as a file; the same model gives the same bytes."""
-        return json.dumps(self.to_dict(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "PublishedModel":
-        """Read what `to_json` wrote."""
-        try:
-            document = json.loads(text)
-        except ValueError as error:
-            raise InvalidValueError(f"Expected a model in JSON: {error}.") from error
-        return cls.from_dict(document)
-
-    def save(self, path: str | Path) -> None:
-        """Write the model to a file."""
-        Path(path).write_text(self.to_json(), encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: str | Path) -> "PublishedModel":
-        """Read a model from a file."""
-        return cls.from_json(Path(path).read_bytes())
+    def _read(cls, document: Mapping[str, Any]) -> Self:
+        agreement = Agreement.from_document(document["agreement"])
+        agreement.verify(str(document["fingerprint"]), allow_unproved=True)
+        return cls(
+            agreement=agreement,
+            target=document["target"],
+            features=tuple(document["features"]),
+            weights=_in_order(document["weights"], agreement, document["target"]),
+            count=document["count"],
+            method=str(document["method"]),
+            link=document["link"],
+            inference=tuple(Inference.from_dict(one) for one in document["inference"]),
+            refusal=document["refusal"],
+            references=dict(document["references"]),
+            software=str(document["software"]),
+            caveat=document["caveat"],
+            waves=tuple(WaveShare(**one) for one in document["waves"]),
+        )
 
 
 def _in_order(weights: Mapping[str, Any], agreement: Agreement, target: str) -> FloatArray:

@@ -41,7 +41,8 @@ from blurfit.learning.waves import (
 )
 from blurfit.model.fitting import in_units
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import Link, PublishedModel
+from blurfit.model.prediction import Link
+from blurfit.model.published import PublishedModel
 from blurfit.model.wave_share import WaveShare
 from blurfit.schema.joint import columns_of, units
 from blurfit.theory.maps import WaveMap

@@ -1,0 +1,132 @@
+"""Canonical JSON with a fingerprint: how agreements and plans are written, read and told apart.
+
+The text is canonical (RFC 8785), so one document has one text and one SHA-256. `to_dict` leaves the
+fingerprint out, `to_document` carries it, and reading refuses a text whose fingerprint is not its
+own, or that says the same in other values: readers could take them for something else.
+"""
+
+import hashlib
+import hmac
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import rfc8785
+
+from blurfit.errors import BlurfitError, InvalidValueError
+
+
+class Fingerprinted(ABC):
+    """A document with a fingerprint; a subclass says what its fields are, and reads them."""
+
+    CALLED: ClassVar[str]  # in errors: "an agreement"
+    STATED: ClassVar[Mapping[str, Any]]  # what every text of this kind says of itself
+    FIELDS: ClassVar[frozenset[str]]  # that are always there, beside what is stated
+    OPTIONAL: ClassVar[frozenset[str]] = frozenset()  # left out where they have their default
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The document as plain values, without its fingerprint."""
+
+    @classmethod
+    @abstractmethod
+    def _read(cls, document: Mapping[str, Any]) -> Self:
+        """Read fields that are there; whatever is wrong with them may be raised."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
+        return hashlib.sha256(rfc8785.dumps(self.to_dict())).hexdigest()
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`. What it promises is not trusted: an agreement has `verify`."""
+        if not isinstance(document, Mapping):
+            raise InvalidValueError(f"Expected {cls.CALLED}: an object with named fields.")
+        stated = {name: document.get(name) for name in cls.STATED}
+        if _words(stated) != _words(cls.STATED):
+            raise InvalidValueError(
+                f"Expected {_words(cls.STATED)}, and got {_words(stated)}. Is this {cls.CALLED}, "
+                "and of this version of blurfit?"
+            )
+        fields = cls.FIELDS | set(cls.STATED)
+        if set(document) - cls.OPTIONAL != fields:
+            raise InvalidValueError(
+                f"Expected the fields {sorted(fields)}, and got {sorted(document)}."
+            )
+        try:
+            found = cls._read(document)
+            # only plain, finite values have a fingerprint, and one fingerprint has one text
+            if rfc8785.dumps(found.to_dict()) != rfc8785.dumps(dict(document)):
+                raise InvalidValueError(
+                    f"Expected {cls.CALLED} as blurfit writes it, and this one says the same in "
+                    "other values: readers could take them for something else."
+                )
+        except BlurfitError:
+            raise
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InvalidValueError(
+                f"Expected {cls.CALLED} as blurfit writes it: {error!r}."
+            ) from error
+        return found
+
+    def to_document(self) -> dict[str, Any]:
+        """Plain values with the fingerprint: for what carries the document.
+
+        The values are those of the canonical text, where 10.0 is 10: so whatever carries the
+        document has the same bytes, whether it was made here or read from a file.
+        """
+        canonical: dict[str, Any] = json.loads(rfc8785.dumps(self.to_dict()))
+        return canonical | {"fingerprint": self.fingerprint}
+
+    @classmethod
+    def from_document(cls, document: Any) -> Self:
+        """The inverse of `to_document`; refuses a document whose fingerprint is not its own."""
+        if not isinstance(document, dict):
+            raise InvalidValueError(f"Expected {cls.CALLED} in JSON: an object with named fields.")
+        fields = dict(document)
+        stated = fields.pop("fingerprint", None)
+        found = cls.from_dict(fields)
+        if not isinstance(stated, str) or not alike(stated, found.fingerprint):
+            raise InvalidValueError(
+                f"Expected fingerprint={stated!r} to be {found.fingerprint!r}: the text was "
+                f"changed after it was written. Ask for {cls.CALLED} again."
+            )
+        return found
+
+    def to_json(self) -> str:
+        """The file that is handed round: the document and its fingerprint, canonical."""
+        return rfc8785.dumps(self.to_document()).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read what `to_json` wrote; refuses a text whose fingerprint is not its own."""
+        try:
+            document = json.loads(text, parse_constant=_refuse_constant)
+        except (RecursionError, ValueError) as error:
+            raise InvalidValueError(f"Expected {cls.CALLED} in JSON: {error}.") from error
+        return cls.from_document(document)
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+
+def alike(stated: str, fingerprint: str) -> bool:
+    """Whether two texts are one fingerprint; any text may be asked about."""
+    if not isinstance(stated, str):
+        raise InvalidValueError(
+            f"Expected fingerprint={stated!r} to be a text of 64 hexadecimal digits."
+        )
+    return hmac.compare_digest(stated.encode(errors="surrogatepass"), fingerprint.encode())
+
+
+def _words(stated: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in stated.items())
+
+
+def _refuse_constant(name: str) -> float:
+    raise InvalidValueError(f"Expected finite numbers, and got {name}.")

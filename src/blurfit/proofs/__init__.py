@@ -1,0 +1,1 @@
+"""Proofs that a shared vector is short, which two databases check without learning anything."""

@@ -1,0 +1,234 @@
+"""Prio3 of the VDAF draft (section 7.2) between two: shares of valid vectors, many at a time.
+
+| who | has |
+| --- | --- |
+| leader | x − X and the proofs' other half, as they are; a blind; the helper's part |
+| helper | a seed, from which X and its half of the proofs follow; a blind; the leader's part |
+
+A *part* is the hash of somebody's share of x, blind and nonce; from both parts comes the joint
+randomness, on which the proofs depend and which nobody can choose before x is fixed. Both hold the
+*verification key*, which contributors do not know; from it and the nonce follows where the proofs
+are tested. All of it is in the draft's bytes: `tests/vectors/vdaf.json` has its own numbers.
+
+The leader *prepares* and sends its half of the verifiers with its part; the helper prepares,
+*decides* and answers with the seed of the joint randomness, or zeros; the leader *confirms* it
+(draft, section 5.7.1, the ping-pong topology). Whatever a row holds, it is judged alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from blurfit.arrays import BoolArray, ByteArray, WordArray
+from blurfit.proofs import field
+from blurfit.proofs.flp import Circuit, Flp
+from blurfit.proofs.xof import SEED_BYTES, Xof
+
+SEED_WORDS = SEED_BYTES // 8
+LEADER, HELPER = 0, 1
+(_MEASUREMENT, _PROOF, _JOINT, _PROVE, _QUERY, _JOINT_SEED, _PART) = range(1, 8)  # usages
+_HALF = field.inverse(2)
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """Somebody's shares of some vectors and proofs, written out; `parts` are the other's."""
+
+    inputs: WordArray
+    proofs: WordArray
+    blinds: WordArray
+    parts: WordArray
+
+    def words(self) -> WordArray:
+        """As one row each."""
+        return np.hstack([self.inputs, self.proofs, self.blinds, self.parts])
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What comes of some shares before they are put together."""
+
+    verifiers: WordArray
+    parts: WordArray  # one's own
+    seeds: WordArray  # of the joint randomness, if the other's part is as it was given
+    usable: BoolArray
+
+    def words(self) -> WordArray:
+        """What the other one needs, as one row each."""
+        return np.hstack([self.verifiers, self.parts])
+
+
+@dataclass(frozen=True)
+class Prio3:
+    """Sharing and verifying vectors that a circuit takes, with so many proofs each."""
+
+    circuit: Circuit
+    proofs: int
+    xof: Xof
+
+    @cached_property
+    def flp(self) -> Flp:
+        """The proof system for the circuit."""
+        return Flp(self.circuit)
+
+    @property
+    def leader_words(self) -> int:
+        """Of a leader's share."""
+        return self.circuit.inputs + self.proofs * self.flp.proof_length + 2 * SEED_WORDS
+
+    @property
+    def helper_words(self) -> int:
+        """Of a helper's share: seed, blind and the leader's part."""
+        return 3 * SEED_WORDS
+
+    @property
+    def verifier_words(self) -> int:
+        """Of what the leader sends to the helper."""
+        return self.proofs * self.flp.verifier_length + SEED_WORDS
+
+    # ---- who shares
+
+    def shard(
+        self, inputs: WordArray, nonces: ByteArray, random: Sequence[bytes]
+    ) -> tuple[Halves, WordArray]:
+        """The shares of encoded vectors: the leader's, and the helper's as words (section 7.2.1).
+
+        `random` are four seeds for each vector, one behind the other: the helper's, its blind, the
+        leader's blind, and the prover's. (Two for a circuit without joint randomness: the helper's
+        and the prover's.)
+        """
+        seeds = [_seeds(one) for one in random]
+        shares = self._helper([one[0] for one in seeds])
+        leader = field.sub(inputs, shares[0])
+        blinds, parts = [[bytes(SEED_BYTES)] * len(inputs)] * 2, [np.zeros((len(inputs), 4), "u8")]
+        parts, joint = parts * 2, np.zeros((len(inputs), 0), dtype=np.uint64)
+        if self.circuit.joint:
+            blinds = [[one[2] for one in seeds], [one[1] for one in seeds]]
+            parts = [
+                self._parts(LEADER, blinds[LEADER], leader, nonces),
+                self._parts(HELPER, blinds[HELPER], shares[0], nonces),
+            ]
+            joint = self._joint(self._joint_seeds(*parts))
+        proofs = self._prove(inputs, [one[-1] for one in seeds], joint)
+        first = Halves(
+            leader, field.sub(proofs, shares[1]), words_of(blinds[LEADER]), parts[HELPER]
+        )
+        helper = words_of([one[0] for one in seeds]), words_of(blinds[HELPER]), parts[LEADER]
+        return first, np.hstack(helper)
+
+    def _prove(self, inputs: WordArray, seeds: Sequence[bytes], joint: WordArray) -> WordArray:
+        flp = self.flp
+        binder = bytes((self.proofs,))
+        random = self.xof.rows(_PROVE, seeds, [binder] * len(seeds), self.proofs * flp.prove_random)
+        parts = self._apart(random), self._apart(joint)
+        return np.hstack(
+            [
+                flp.prove(inputs, *(part[:, number] for part in parts))
+                for number in range(self.proofs)
+            ]
+        )
+
+    # ---- who verifies
+
+    def leader_halves(self, words: WordArray) -> Halves:
+        """A leader's shares from their words."""
+        proofs = self.circuit.inputs + self.proofs * self.flp.proof_length
+        ends = (self.circuit.inputs, proofs, proofs + SEED_WORDS)
+        return Halves(*np.split(words, ends, axis=1))
+
+    def helper_halves(self, words: WordArray) -> Halves:
+        """A helper's shares from their seeds."""
+        seeds, blinds, parts = np.split(words, 3, axis=1)
+        return Halves(*self._helper(bytes_of(seeds)), blinds, parts)
+
+    def helper_inputs(self, words: WordArray) -> WordArray:
+        """A helper's shares of the vectors alone."""
+        seeds = bytes_of(words[:, :SEED_WORDS])
+        return self.xof.rows(
+            _MEASUREMENT, seeds, [bytes((HELPER,))] * len(seeds), self.circuit.inputs
+        )
+
+    def prepare(self, who: int, halves: Halves, nonces: ByteArray, key: bytes) -> Prepared:
+        """One's own half of the verifiers (section 7.2.2, `prep_init`)."""
+        count = len(halves.inputs)
+        own, seeds = halves.parts, halves.parts
+        joint = np.zeros((count, 0), dtype=np.uint64)
+        if self.circuit.joint:
+            own = self._parts(who, bytes_of(halves.blinds), halves.inputs, nonces)
+            pair = (own, halves.parts) if who == LEADER else (halves.parts, own)
+            seeds = self._joint_seeds(*pair)
+            joint = self._joint(seeds)
+        binders = [bytes((self.proofs,)) + nonce.tobytes() for nonce in nonces]
+        random = self.xof.rows(_QUERY, [key] * count, binders, self.proofs * self.flp.query_random)
+        proofs, query, some = (self._apart(words) for words in (halves.proofs, random, joint))
+        verifiers, usable = self.flp.query(halves.inputs, proofs, query, some, _HALF)
+        good: BoolArray = np.logical_and.reduce(usable, axis=1)
+        return Prepared(verifiers.reshape(count, -1), own, seeds, good)
+
+    def decide(self, own: Prepared, words: WordArray) -> tuple[BoolArray, WordArray]:
+        """The helper's verdicts on what the leader sent, and its answers (`prep_shares_to_prep`).
+
+        An answer is the seed of the joint randomness, or zeros where the vector is refused.
+        """
+        verifiers, parts = words[:, :-SEED_WORDS], words[:, -SEED_WORDS:]
+        valid = own.usable & field.is_canonical(verifiers)
+        together = field.add(verifiers, own.verifiers)
+        valid &= self.flp.decide(self._apart(together)).all(axis=1)
+        seeds = own.seeds
+        if self.circuit.joint:
+            seeds = self._joint_seeds(parts, own.parts)
+            valid &= (seeds == own.seeds).all(axis=1)
+        return valid, np.where(valid[:, None], seeds, np.uint64(0))
+
+    def confirm(self, own: Prepared, answers: WordArray) -> BoolArray:
+        """The leader's verdicts, from the helper's answers (`prep_next`)."""
+        return np.asarray(own.usable & (answers == own.seeds).all(axis=1))
+
+    def _apart(self, words: WordArray) -> WordArray:
+        """What belongs to each of the proofs: (n, proofs, …)."""
+        return words.reshape(len(words), self.proofs, words.shape[1] // self.proofs)
+
+    # ---- the draft's derivations (section 7.2.6)
+
+    def _helper(self, seeds: Sequence[bytes]) -> tuple[WordArray, WordArray]:
+        who = bytes((HELPER,))
+        inputs = self.xof.rows(_MEASUREMENT, seeds, [who] * len(seeds), self.circuit.inputs)
+        binders = [bytes((self.proofs,)) + who] * len(seeds)
+        length = self.proofs * self.flp.proof_length
+        return inputs, self.xof.rows(_PROOF, seeds, binders, length)
+
+    def _parts(
+        self, who: int, blinds: Sequence[bytes], inputs: WordArray, nonces: ByteArray
+    ) -> WordArray:
+        encoded = inputs.astype("<u8", copy=False)
+        return words_of(
+            [
+                self.xof.seed(_PART, blind, bytes((who,)) + nonce.tobytes() + row.tobytes())
+                for blind, nonce, row in zip(blinds, nonces, encoded, strict=True)
+            ]
+        )
+
+    def _joint_seeds(self, leader: WordArray, helper: WordArray) -> WordArray:
+        nothing, both = bytes(SEED_BYTES), np.hstack([leader, helper]).astype("<u8")
+        return words_of([self.xof.seed(_JOINT_SEED, nothing, row.tobytes()) for row in both])
+
+    def _joint(self, seeds: WordArray) -> WordArray:
+        binders = [bytes((self.proofs,))] * len(seeds)
+        return self.xof.rows(_JOINT, bytes_of(seeds), binders, self.proofs * self.circuit.joint)
+
+
+def words_of(seeds: Sequence[bytes]) -> WordArray:
+    """Seeds as rows of four words."""
+    joined = np.frombuffer(b"".join(seeds), dtype="<u8").astype(np.uint64)
+    return joined.reshape(-1, SEED_WORDS)
+
+
+def bytes_of(words: WordArray) -> list[bytes]:
+    """Rows of four words as seeds."""
+    return [row.tobytes() for row in words.astype("<u8")]
+
+
+def _seeds(random: bytes) -> list[bytes]:
+    return [random[start : start + SEED_BYTES] for start in range(0, len(random), SEED_BYTES)]

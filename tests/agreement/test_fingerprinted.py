@@ -1,0 +1,84 @@
+"""One text, one fingerprint: for agreements and plans."""
+
+import hashlib
+import json
+
+import pytest
+
+from blurfit import InvalidValueError
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.fingerprinted import Fingerprinted, alike
+from blurfit.agreement.plan import Plan
+from blurfit.errors import BlurfitError
+from blurfit.schema.schema import Numeric, Schema
+
+SCHEMA = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
+PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 40_000}
+DOCUMENTS: list[Fingerprinted] = [
+    Agreement.propose(SCHEMA, **PROMISE),
+    Plan.propose(SCHEMA, waves=2, **PROMISE),
+]
+document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda one: type(one).__name__)
+
+
+@document
+def test_fingerprint_is_the_hash_of_the_canonical_text_without_it(document: Fingerprinted) -> None:
+    # RFC 8785 for a document of ASCII names: sorted keys, no spaces, numbers as ECMAScript prints
+    # them.
+    text = document.to_json()
+    assert '"delta":0.000001' in text
+    stated = json.loads(text)["fingerprint"]
+    without = text.replace(f',"fingerprint":"{stated}"', "", 1)
+    assert hashlib.sha256(without.encode()).hexdigest() == stated == document.fingerprint
+
+
+@document
+def test_files_and_documents_are_read_back(document: Fingerprinted, tmp_path) -> None:
+    kind = type(document)
+    document.save(tmp_path / "file.json")
+    assert kind.from_json((tmp_path / "file.json").read_bytes()) == document
+    assert kind.from_document(document.to_document()) == document
+    assert kind.from_dict(document.to_dict()) == document
+
+
+@document
+def test_a_changed_text_is_refused(document: Fingerprinted) -> None:
+    kind, text = type(document), document.to_json()
+    with pytest.raises(InvalidValueError, match="the text was changed after it was written"):
+        kind.from_json(text.replace('"age"', '"eye"'))
+    with pytest.raises(InvalidValueError, match="fingerprint=None to be"):
+        kind.from_json(json.dumps(document.to_dict()))
+    with pytest.raises(InvalidValueError, match="Expected the fields"):
+        kind.from_dict(document.to_dict() | {"more": 1})
+
+
+@document
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "in JSON"),
+        ("[]", "an object"),
+        ("{}", "Is this "),
+        ('{"format": "blurfit-FORMAT", "version": 2, "rule": 1}', "version=2"),
+        ('{"format": "blurfit-FORMAT", "version": true, "rule": 1}', "version=True"),
+        ('{"format": "blurfit-FORMAT", "version": 1, "rule": 1}', "Expected the fields"),
+        ('{"format": NaN}', "NaN"),
+    ],
+)
+def test_garbage_is_refused(document: Fingerprinted, text: str, message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        type(document).from_json(text.replace("FORMAT", type(document).__name__.lower()))
+
+
+@document
+@pytest.mark.parametrize("text", ['{"a": 1e999}', '{"version": ' + "9" * 400 + "}", "[" * 10_000])
+def test_hostile_texts_end_in_our_own_errors(document: Fingerprinted, text: str) -> None:
+    with pytest.raises(BlurfitError):
+        type(document).from_json(text)
+
+
+def test_any_text_may_be_asked_about() -> None:
+    assert alike("a" * 64, "a" * 64)
+    assert not alike("ä\udc80", "a" * 64)
+    with pytest.raises(InvalidValueError, match="64 hexadecimal digits"):
+        alike(7, "a" * 64)  # type: ignore[arg-type]

@@ -1,0 +1,50 @@
+"""What `verify` computes again; that no number can be forged is in `test_agreement`."""
+
+from dataclasses import replace
+
+import pytest
+
+from blurfit import NotCertifiedError
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.verification import compute_again
+from blurfit.errors import BlurfitError
+from blurfit.schema.schema import Numeric, Schema
+
+SCHEMA = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
+PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 5000}
+MOMENT = Agreement.propose(SCHEMA, **PROMISE)
+INPUT = Agreement.propose(SCHEMA, **PROMISE, mechanism="input", weight_bound=2.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"weights": None},
+        {"weights": {"age": 1.0}},
+        {"objective": {"loss": "squared", "approximation": "taylor", "l1": 0.0, "l2": 0.0}},
+        {"mechanism": "input"},
+        {"mechanism": "magic"},
+    ],
+)
+def test_an_agreement_has_weights_or_an_objective(change) -> None:
+    with pytest.raises(BlurfitError):
+        compute_again(Agreement.from_dict(MOMENT.to_dict() | change))
+
+
+@pytest.mark.parametrize("agreement", [MOMENT, INPUT], ids=["moment", "input"])
+def test_parts_of_two_contracts_do_not_make_one(agreement: Agreement) -> None:
+    compute_again(agreement)
+    for other in (
+        {"schema": Schema([Numeric("age", 18, 80), Numeric("height", 0, 3)], SCHEMA.target)},
+        {"weights": MOMENT.weights, "objective": INPUT.objective},
+        {"weights": None, "objective": None},
+        {"grid": (INPUT if agreement is MOMENT else MOMENT).grid},
+    ):
+        with pytest.raises((BlurfitError, AttributeError)):
+            compute_again(replace(agreement, **other))
+
+
+def test_noise_for_fewer_people_is_refused() -> None:
+    fewer = Agreement.propose(SCHEMA, **PROMISE | {"quorum": 6000})
+    with pytest.raises(NotCertifiedError):
+        compute_again(replace(MOMENT, calibration=replace(fewer.calibration, quorum=5000)))

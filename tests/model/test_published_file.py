@@ -1,0 +1,60 @@
+"""What a release and a model have in common as files."""
+
+import json
+
+import numpy as np
+import pytest
+
+from blurfit import InvalidValueError
+from blurfit.agreement.agreement import Agreement
+from blurfit.errors import BlurfitError
+from blurfit.model.moments import PublishedMoments
+from blurfit.model.published import PublishedModel
+from blurfit.model.published_file import PublishedFile
+from blurfit.schema.schema import Numeric, Schema
+
+SCHEMA = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
+AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=100)
+
+
+def moments(count: int = 150) -> PublishedMoments:
+    return PublishedMoments(AGREEMENT, count, np.arange(AGREEMENT.width) * 1.0)
+
+
+def model(count: int = 150) -> PublishedModel:
+    return PublishedModel(AGREEMENT, "income", ("age",), np.ones((1, 2)), count, "by hand")
+
+
+published = pytest.mark.parametrize("made", [moments, model])
+
+
+@published
+def test_files_are_read_back_to_the_byte(made, tmp_path) -> None:
+    file: PublishedFile = made()
+    file.save(tmp_path / "file.json")
+    again = type(file).load(tmp_path / "file.json")
+    assert again.to_json() == file.to_json() == (tmp_path / "file.json").read_text("utf-8")
+    assert (again.agreement, again.fingerprint) == (AGREEMENT, AGREEMENT.fingerprint)
+
+
+@published
+def test_nothing_is_published_below_the_quorum(made) -> None:
+    with pytest.raises(InvalidValueError, match="count=99 of at least the quorum 100"):
+        made(count=99)
+
+
+@published
+def test_what_is_no_such_file_is_refused(made) -> None:
+    kind, document = type(made()), made().to_dict()
+    for text, message in (
+        ("not json", "in JSON"),
+        ("[" * 100_000, "in JSON"),
+        ("[]", "named fields"),
+        (json.dumps({**document, "format": "other"}), "Is this "),
+        (json.dumps({**document, "version": 7}), "version=7"),
+        (json.dumps({**document, "fingerprint": "0" * 64}), "not the one that you were invited to"),
+        (json.dumps({name: document[name] for name in ("format", "version")}), "as blurfit writes"),
+        (json.dumps({**document, "count": 99}), "at least the quorum"),
+    ):
+        with pytest.raises(BlurfitError, match=message):
+            kind.from_json(text)
