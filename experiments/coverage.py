@@ -25,7 +25,7 @@ from rich.progress import track
 from scipy.special import expit
 from waves import People, least_squares, logistic
 
-from blurfit.arrays import FloatArray
+from blurfit.arrays import AnyArray, FloatArray
 from blurfit.datasets import load_acs, make_census
 from blurfit.errors import InfeasibleError
 from blurfit.learning.wave_inference import wave_estimates
@@ -115,7 +115,7 @@ def crowds(names: tuple[str, ...]) -> Iterator[Crowd]:
         yield crowd(name, people.values, people.label, people.kinds)
 
 
-def ideal_errors(one: Crowd, rows: FloatArray) -> FloatArray:
+def ideal_errors(one: Crowd, rows: AnyArray) -> FloatArray:
     """Of the fit without privacy to the same people: the sandwich that holds for uneven spread."""
     x = np.column_stack([np.ones(len(rows)), one.values[rows]])
     score = x @ one.truth

@@ -25,7 +25,9 @@ def test_twelve_hundred_contributors(tmp_path) -> None:
         features=[Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])],
         target=Numeric("income", 0, 200_000),
     )
-    agreement = Agreement.propose(schema, epsilon=4, delta=1e-6, quorum=CONTRIBUTORS)
+    agreement = Agreement.propose(
+        schema, epsilon=4, delta=1e-6, quorum=CONTRIBUTORS, admission="anyone"
+    )
     agreement.save(tmp_path / "agreement.json")
     service = Serving("sqlite:///collection.db".replace("///", f"///{tmp_path}/"), tmp_path)
     service.start()

@@ -90,10 +90,11 @@ def blurfit(tmp_path) -> Blurfit:
 
 @pytest.fixture(scope="session")
 def propose() -> Callable[..., Agreement]:
-    """An agreement about ages and incomes, quorum 20, with changes."""
+    """An agreement about ages and incomes, quorum 20, open to anyone, with changes."""
 
     def propose(**changes) -> Agreement:
-        return Agreement.propose(SCHEMA, **{"epsilon": 1.0, "delta": 1e-6, "quorum": 20} | changes)
+        promise = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20, "admission": "anyone"}
+        return Agreement.propose(SCHEMA, **promise | changes)
 
     return propose
 

@@ -165,9 +165,7 @@ def test_a_service_ends_whatever_others_do(tmp_path) -> None:
                 url = others.enter_context(answering(hanging(place)))
                 two = (("Office", "http://127.0.0.1:8001"), ("University", url))
                 agreement = propose(two, epsilon=300)
-                opened = service.post(
-                    "/collections?role=first&invited=false", content=agreement.to_json()
-                )
+                opened = service.post("/collections?role=first", content=agreement.to_json())
                 assert opened.status_code == 201, opened.text
                 arguments = (agreement.fingerprint,)
                 threading.Thread(target=publish, args=arguments, daemon=True).start()

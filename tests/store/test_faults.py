@@ -40,6 +40,7 @@ def new_agreement() -> Agreement:
         epsilon=300 + next(_collections) * 1e-3,  # so little noise that nothing is sampled
         delta=1e-6,
         quorum=3,
+        admission="anyone",
     )
 
 

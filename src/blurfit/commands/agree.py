@@ -1,7 +1,7 @@
 """`blurfit agree`: from a schema and a promise to the contract that everyone shares."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,7 +10,12 @@ from blurfit.commands.common import WrongError, answer, as_json, next_step, out_
 from blurfit.commands.public import digest_of, public_option
 from blurfit.commands.terms import given, term_options
 
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.forecast.beside import PublicForecast
+
 NEEDED = ("epsilon", "delta", "quorum")
+FEWEST_ROWS = 200  # public ones, of which half are read: fewer than a hundred are refused
 
 
 def _waves(_context: object, _option: object, word: str | None) -> int | str | None:
@@ -71,6 +76,7 @@ def agree(
     from blurfit.commands.facts import agreement_facts
     from blurfit.commands.presentation import agreement_report, doubts
     from blurfit.commands.proposals import read_proposal
+    from blurfit.commands.public_report import public_answer
     from blurfit.commands.waves import plan_facts, plan_in_words
 
     proposal = read_proposal(schema)
@@ -94,17 +100,45 @@ def agree(
         course.save(plan_file)
     agreement.save(out)
     found = doubts(agreement)
+    worth = _worth(agreement, public, terms) if public is not None and waves is None else None
     if not as_json:
         Console().print(agreement_report(agreement))
     for doubt in found:
         click.echo(f"Warning: {doubt}", err=True)
+    if worth is not None:
+        planned["public_rows_worth"] = worth.to_dict()
+        told = f"{told}\n{public_answer(worth, worth.cases[0])}"
     answer(
         {"agreement": str(out), **planned, **agreement_facts(agreement), "warnings": found},
         f"Wrote {out}, fingerprint {agreement.fingerprint}.{told}",
         as_json=as_json,
     )
+    collects = f"`blurfit serve` and `blurfit open {plan_file}` collect" if waves else ""
     next_step(
-        f"`blurfit forecast {out}` says what error to expect; `blurfit serve` collects, or "
+        f"`blurfit forecast {out}` says what error to expect; "
+        f"{collects or '`blurfit serve` collects'}, or "
         f"`blurfit contribute {out} TABLE --out FILE` blurs into a file.",
         quiet=as_json,
+    )
+
+
+def _worth(agreement: "Agreement", public: Path, terms: dict[str, Any]) -> "PublicForecast | None":
+    """What the public rows are worth at the quorum; nothing where there are too few to tell."""
+    from blurfit.commands.public import encoded_public
+    from blurfit.forecast.beside import forecast_beside, people_and_rows
+
+    schema = agreement.schema
+    rows = encoded_public(public, schema)
+    if len(rows) < FEWEST_ROWS:
+        return None
+    people, kept = people_and_rows(schema, rows)
+    rest = {name: value for name, value in terms.items() if name not in ("epsilon", "quorum")}
+    return forecast_beside(
+        schema,
+        people,
+        kept,
+        contributors=[agreement.quorum],
+        epsilons=[terms["epsilon"]],
+        local_epsilons=[rest.pop("local_epsilon", None)],
+        terms=rest,
     )

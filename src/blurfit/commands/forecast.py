@@ -11,12 +11,14 @@ import click
 from blurfit.agreement.terms import MECHANISMS, Mechanism
 from blurfit.commands.common import picture_file, save_picture
 from blurfit.commands.proposals import Numbers, ProposalFile, read_proposal, read_table
+from blurfit.commands.public import public_option
 from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from blurfit.forecast.beside import PublicForecast
     from blurfit.forecast.population import Population
     from blurfit.forecast.results import Forecast
     from blurfit.forecast.tuning import Advice
@@ -42,6 +44,10 @@ if TYPE_CHECKING:
     "--public-data",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Public records like those to be collected, CSV or Parquet; default: generated ones.",
+)
+@public_option(
+    "Public rows of the features (.csv, .parquet), not the contributors' own: say what they are "
+    "worth, by reading each collection alone and beside them. (moment)"
 )
 @click.option(
     "--spectrum", type=Numbers(), help="Eigenvalues of E[xxᵀ] to assume, instead of data."
@@ -77,6 +83,7 @@ def forecast_command(
     seed: int,
     as_json: bool,
     picture: Path | None,
+    public: Path | None,
     **options: Any,
 ) -> None:
     """Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).
@@ -87,9 +94,24 @@ def forecast_command(
     from rich.progress import Progress
 
     from blurfit.commands.forecast_report import report
+    from blurfit.commands.public_report import public_report
     from blurfit.forecast.sweep import whole_numbers
 
     proposal = read_proposal(file)
+    if public is not None:
+        if advising or picture is not None or mechanism == "input":
+            raise InvalidValueError(
+                "Expected no --advise, --plot or --mechanism input with --public, which compares "
+                "two readings of moment."
+            )
+        sizes = whole_numbers(contributors)
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            beside = _beside(proposal, public, options, sizes, draws, seed, progress)
+        if as_json:
+            click.echo(json.dumps(beside.to_dict(), indent=2))
+        else:
+            Console().print(public_report(beside))
+        return
     population = _population(proposal, options)
     common = {"contributors": whole_numbers(contributors), "draws": draws, "seed": seed}
     with Progress(console=Console(stderr=True), transient=True) as progress:
@@ -185,6 +207,46 @@ def _advice(
         )
         for (kind, epsilon, target), outlooks in lines.items()
     ]
+
+
+def _beside(
+    proposal: ProposalFile,
+    public: Path,
+    options: dict[str, Any],
+    sizes: list[int],
+    draws: int,
+    seed: int,
+    progress: "Progress",
+) -> "PublicForecast":
+    """Each collection alone and beside public rows: people like these, or as the options say."""
+    from blurfit.commands.public import encoded_public, require_agreed
+    from blurfit.forecast import beside
+
+    rows = encoded_public(public, proposal.schema)
+    if options["public_data"] is None and options["spectrum"] is None:
+        people, rows = beside.people_and_rows(
+            proposal.schema, rows, explained=options["explained"], seed=seed
+        )
+    else:
+        people = _population(proposal, options)
+    common: dict[str, Any] = {"draws": min(draws, beside.DRAWS), "seed": seed}
+    common["contributors"] = sizes
+    if proposal.agreement is not None:
+        _refuse_for_an_agreement(options, advising=False)
+        require_agreed(public, proposal.agreement)
+        task = progress.add_task("Forecasting", total=len(sizes))
+        return beside.forecast_agreement_beside(
+            proposal.agreement, people, rows, **common, progress=lambda: progress.advance(task)
+        )
+    asked = _asked(proposal, "moment", options)
+    axes = {name: asked[name] for name in ("epsilons", "local_epsilons", "terms")}
+    if options["local_epsilon"] is not None:
+        axes["local_epsilons"] = options["local_epsilon"]
+    total = len(sizes) * len(axes["epsilons"]) * len(axes["local_epsilons"])
+    task = progress.add_task("Forecasting", total=total)
+    return beside.forecast_beside(
+        proposal.schema, people, rows, **common, **axes, progress=lambda: progress.advance(task)
+    )
 
 
 def _population(proposal: ProposalFile, options: dict[str, Any]) -> "Population":

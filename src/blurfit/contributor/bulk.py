@@ -40,10 +40,14 @@ class _File:
     """A file of submissions, written when all of them are in the journal."""
 
     kind = "file"
+    moves_on = False
 
     def __init__(self, agreement: Agreement, path: Path) -> None:
         self._agreement, self._path = agreement, path
         self.rows_at_once = rows_at_once(agreement.layout)
+
+    def agreement(self) -> Agreement:
+        return self._agreement
 
     def begin(self, rows: int) -> None:
         """Any number of rows will do."""

@@ -24,6 +24,13 @@ wave.* Proof that it must not be, and that it is not:
 
 `blurred` counts the rows of all parts, received or not, of whichever wave, and only rows beyond
 them are ever blurred: 3 is all that happens to the others. ∎
+
+**Nobody is left out for having been slow.** A client asks which wave collects before it blurs, and
+a service takes the step to the next wave before it answers whoever filled the last one. So what is
+blurred is for an open wave, and rows of 3 are those on their way in the very moment when others
+fill it. A service that says "closed" for b has seen b, so even then 2 holds, word for word.
+
+A single record's journal is one of a table with one row (`blurfit.contributor.once`).
 """
 
 import secrets

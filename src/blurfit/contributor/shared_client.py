@@ -158,10 +158,14 @@ class _TwoServices:
     """Two services, each of which gets one share of every record."""
 
     kind = "service"
+    moves_on = False
 
     def __init__(self, client: SharedClient, invitations: Sequence[Sequence[str]]) -> None:
         self._client, self._invitations = client, invitations
         self.rows_at_once = rows_in_a_request(client.agreement, invited=any(invitations))
+
+    def agreement(self) -> Agreement:
+        return self._client.agreement
 
     def begin(self, rows: int) -> None:
         given = zip(self._client.agreement.databases, self._invitations, strict=True)

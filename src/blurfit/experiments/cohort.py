@@ -179,13 +179,17 @@ class Cohort:
     def accuracies(self, window: Window, weights: FloatArray) -> FloatArray:
         """The share of test labels that each row of weights gets right."""
         right, tested = np.zeros(len(weights)), 0
-        parts = self._rows((window.start + window.count) % self._blocked, window.tested)
-        if window.tested == len(self) - window.count:
-            parts = [*parts[:-1], *self._tail(parts[-1], window)]
-        for x, label in parts:
+        for x, label in self.test_rows(window):
             right += ((x @ weights.T > 0) == (label > 0)[:, None]).sum(axis=0)
             tested += len(label)
         return right / tested
+
+    def test_rows(self, window: Window) -> list[tuple[FloatArray, FloatArray]]:
+        """x and label of the window's test rows, in parts."""
+        parts = self._rows((window.start + window.count) % self._blocked, window.tested)
+        if window.tested == len(self) - window.count:
+            return [*parts[:-1], *self._tail(parts[-1], window)]
+        return parts
 
     @cached_property
     def optimum(self) -> FloatArray:

@@ -124,6 +124,7 @@ class Service:
             _route(one + "/close", post=administration.close),
             _route(one + "/publish", post=administration.publish),
             _route(one + "/shares/identifiers", get=peering.identifiers),
+            _route(one + "/shares/proofs", post=peering.proofs),
             _route(one + "/shares/sum", post=peering.sum),
             _route(one + "/shares/result", post=peering.result),
             _route(PLANS, get=planning.plans, post=planning.open),

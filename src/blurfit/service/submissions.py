@@ -40,6 +40,7 @@ from blurfit.store.store import Store
 JSON_BYTES = 4 * 2**20  # of a body; numbers take thirty times as much while they are read
 _READ_AT_ONCE = 2**14  # a body in JSON up to here is read before others get their turn
 _BATCH_HEAD_BYTES = 16
+_PROVED_BYTES = 64 * 2**20  # of a batch with proofs, each of some 20 kB
 _A_BATCH = 64  # from here on it is worth a look whether all of it is known
 _BEFORE, _AFTER = len(COLLECTIONS) + 1, len(SUBMISSIONS)
 
@@ -149,7 +150,10 @@ def largest_body(collection: Collection, headers: dict[bytes, bytes]) -> int:
     one = collection.layout.size
     if _kind(headers) == JSON:  # at most 25 characters for the 8 bytes of a number
         return max(JSON_BYTES, 4 * one)
-    return _BATCH_HEAD_BYTES + (MOST_SUBMISSIONS + 1) * one  # one too many is told in better words
+    most = MOST_SUBMISSIONS + 1  # one too many is told in better words
+    if collection.agreement.proofs:
+        most = max(1, _PROVED_BYTES // one)
+    return _BATCH_HEAD_BYTES + most * one
 
 
 def _kind(headers: dict[bytes, bytes]) -> str:

@@ -9,16 +9,16 @@ const NUDGE = 1 + 1e-12;
 
 /** {constant, columns, sent}: the columns of z after the constant, and the places [row, column] of
  * zzᵀ that are sent. Left out is what everybody knows: the constant's own entry, the squares of
- * signs, and the zeros between two levels of one question. */
+ * signs, and the zeros between two columns of one question. */
 export function formOf({ schema, weights }) {
   const columns = questionsOf(schema).flatMap((question) => {
-    const isGroup = question.kind === "categorical";
-    const kind = isGroup ? "level" : isLabel(question) ? "sign" : "numeric";
-    const group = isGroup ? question.name : null;
-    return columnsFor(question).map((name) => ({
+    const isCategorical = question.kind === "categorical";
+    const group = isCategorical || question.optional ? question.name : null;
+    const first = isLabel(question) && !question.optional ? "sign" : "numeric"; // unsaid is no sign
+    return columnsFor(question).map((name, i) => ({
       name,
       weight: weights[question.name],
-      kind,
+      kind: isCategorical || i > 0 ? "level" : first,
       group,
     }));
   });

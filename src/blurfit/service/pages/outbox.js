@@ -10,19 +10,13 @@
 //                          └─────► refused      with the service's reason; may be tried again
 
 import { sha256 } from "./canonical.js";
+import { t } from "./language.js";
 import { MEDIA_TYPE, identifierOf } from "./submission.js";
 
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 30_000;
 const PATIENCE = 20_000; // milliseconds for one attempt
 const TEMPORARY = new Set([408, 425, 429, 500, 502, 503, 504]);
-
-const NO_STORAGE =
-  "This browser does not let the page keep anything, so a reload could blur and send your answers a " +
-  "second time. Allow site data, or leave private browsing; then try again.";
-
-const TWICE =
-  "This browser has sent its blurred numbers in another wave already: each person is asked once.";
 
 const keyOf = (fingerprint) => `blurfit:submission:${fingerprint}`;
 const onceKey = (plan) => `blurfit:plan:${plan}`;
@@ -45,7 +39,7 @@ export async function keep(fingerprint, bytes, invitation, further = [], plan = 
   return alone(plan ?? fingerprint, async () => {
     const before = kept(fingerprint);
     if (before) return before;
-    if (plan !== null && (tookPart(plan) ?? fingerprint) !== fingerprint) throw new Error(TWICE);
+    if (plan !== null && (tookPart(plan) ?? fingerprint) !== fingerprint) throw new Error(t("twice"));
     if (plan !== null) note(onceKey(plan), fingerprint);
     const record = {
       fingerprint,
@@ -172,7 +166,7 @@ function note(key, text) {
   try {
     storage().setItem(key, text);
   } catch {
-    throw new Error(NO_STORAGE);
+    throw new Error(t("noStorage"));
   }
 }
 
@@ -180,7 +174,7 @@ function storage() {
   try {
     return localStorage;
   } catch {
-    throw new Error(NO_STORAGE);
+    throw new Error(t("noStorage"));
   }
 }
 

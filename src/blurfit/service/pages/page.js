@@ -1,5 +1,7 @@
 // What all pages share: elements without any HTML in text, and questions to the service.
 
+import { t } from "./language.js";
+
 /** h("p", {class: "hint"}, "text", child): attributes by name; functions listen to events. */
 export function h(name, attributes = {}, ...children) {
   return fill(document.createElement(name), attributes, children);
@@ -65,8 +67,8 @@ async function answerTo(path, { method = "GET", body, token } = {}) {
     response = await fetch(path, { method, headers, body, credentials: "omit" });
   } catch {
     throw new ServiceProblem({
-      title: "No connection",
-      detail: "The service does not answer. Check the connection and try again.",
+      title: t("noConnection"),
+      detail: t("noConnection.detail"),
       type: "offline",
     });
   }
@@ -76,8 +78,8 @@ async function answerTo(path, { method = "GET", body, token } = {}) {
     content = JSON.parse(text);
   } catch {
     throw new ServiceProblem({
-      title: "No answer",
-      detail: `The service answered ${response.status}.`,
+      title: t("noAnswer"),
+      detail: t("noAnswer.detail", { status: response.status }),
     });
   }
   if (!response.ok) throw new ServiceProblem(content);

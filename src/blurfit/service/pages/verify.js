@@ -22,10 +22,13 @@ import { ROUNDING, gridOf } from "./grid.js";
 import { lossOf } from "./loss.js";
 import { noiseOf, submissionMu as momentMu, verifyMoment } from "./moment.js";
 import { LEAST_RATIO, MOST_RATIO, partsOf } from "./parts.js";
-import { INTERCEPT, columnsFor, columnsOf, isLabel, questionsOf } from "./schema.js";
+import { INTERCEPT, NOT_SAID, columnsFor, columnsOf, isLabel, questionsOf } from "./schema.js";
+import { verifyAbout, verifyWording } from "./wording.js";
 
 export { NotCertified };
 
+/** Fields that came later: left out where they have their default, and never written out then. */
+const LEFT_OUT = { admission: ["anyone"], database_noise: [true] };
 const FIELDS = {
   agreement: [
     "format",
@@ -77,7 +80,17 @@ const LARGEST_NAME = 100;
 /** Refuse (throw NotCertified) unless this is the agreement meant, and its noise keeps what it
  * promises. Returns the submission's μ, as computed here. */
 export async function verify(agreement, expectedFingerprint) {
-  exactly(agreement, FIELDS.agreement, "agreement");
+  if (agreement?.proofs !== undefined) {
+    throw new NotCertified(
+      "This agreement asks for a proof that what you send is no longer than an honest submission, and " +
+        "this page cannot make one. Take part with `blurfit contribute`. Nothing has left this device.",
+    );
+  }
+  exactly(agreement, FIELDS.agreement, "agreement", Object.keys(LEFT_OUT));
+  for (const [name, choices] of Object.entries(LEFT_OUT)) {
+    const isFine = !(name in agreement) || choices.includes(agreement[name]);
+    demand(isFine, name, agreement[name], `left out, or ${choices.join(" or ")}`);
+  }
   const own = await fingerprintOf(agreement);
   if (own !== expectedFingerprint || agreement.fingerprint !== expectedFingerprint) {
     throw new NotCertified(
@@ -103,6 +116,8 @@ export async function verify(agreement, expectedFingerprint) {
         `δ = ${calibration.model.delta}, which the agreement promises. Do not take part.`,
     );
   }
+  const isNoisy = agreement.database_noise === true;
+  demand(!isNoisy || mechanism === "moment", "database_noise", isNoisy, "left out with input");
   verifyDatabases(agreement);
   verifyGrid(agreement, size);
   verifyNoise(agreement);
@@ -181,7 +196,7 @@ function verifyWave({ wave, mechanism, public_rows: rows }) {
 }
 
 function verifySchema(schema) {
-  exactly(schema, ["features", "target", "intercept", "targets"], "schema");
+  exactly(schema, ["features", "target", "intercept", "targets", ...verifyAbout(schema)], "schema");
   demand(typeof schema.intercept === "boolean", "intercept", schema.intercept, "true or false");
   demand(Array.isArray(schema.features) && schema.features.length > 0, "features", "none", "some");
   schema.features.forEach((feature) => verifyColumn(feature, false));
@@ -195,6 +210,7 @@ function verifySchema(schema) {
   const isFine =
     Array.isArray(targets) &&
     targets.every((name) => names.includes(name)) &&
+    !schema.features.some(({ name, optional }) => optional && targets.includes(name)) &&
     targets.includes(schema.target.name);
   demand(isFine, "targets", targets, `columns, “${schema.target.name}” among them`);
 }
@@ -203,11 +219,13 @@ function verifyColumn(column, isTarget) {
   const { kind, name } = column ?? {};
   const what = `column “${name}”`;
   demand(isWord(name), "name", name, "a word");
-  if (kind === "binary") return exactly(column, ["name", "kind"], what);
+  const more = [...verifyOptional(column, isTarget), ...verifyWording(column, what)];
+  if (kind === "binary") return exactly(column, ["name", "kind", ...more], what);
   if (kind === "categorical") {
-    exactly(column, ["name", "kind", "levels"], what);
+    exactly(column, ["name", "kind", "levels", ...more], what);
     const { levels } = column;
-    const fine = Array.isArray(levels) && levels.every(isWord);
+    const silent = column.optional && levels?.includes(NOT_SAID);
+    const fine = Array.isArray(levels) && levels.every(isWord) && !silent;
     return demand(
       fine && new Set(levels).size === levels.length && levels.length > 1,
       what,
@@ -216,7 +234,7 @@ function verifyColumn(column, isTarget) {
     );
   }
   demand(kind === "numeric", `kind of ${what}`, kind, "numeric, binary or categorical");
-  const fields = ["name", "kind", "lower", "upper", "outside"];
+  const fields = ["name", "kind", "lower", "upper", "outside", ...more];
   exactly(column, isTarget && "above" in column ? [...fields, "above"] : fields, what);
   const { lower, upper, outside, above } = column;
   demand(["clip", "refuse"].includes(outside), `outside of ${what}`, outside, "clip or refuse");
@@ -230,6 +248,13 @@ function verifyColumn(column, isTarget) {
   if ("above" in column) {
     demand(finite(above) && lower < above && above < upper, `above of ${what}`, above, "inside");
   }
+}
+
+/** ["optional"] where a feature need not be said, which only `true` can say. */
+function verifyOptional(column, isTarget) {
+  if (!("optional" in column)) return [];
+  demand(column.optional === true && !isTarget, "optional", column.optional, "true, of a feature");
+  return ["optional"];
 }
 
 // ---- what `input` minimises
