@@ -91,6 +91,7 @@ def test_every_option_reaches_the_agreement(agree, tmp_path) -> None:
         "quorum": 3000,
         "trust": "one",
         "admission": "invited",
+        "database_noise": False,
         "condition": premise_in_words(expected),
         "proofs": False,
         "numbers": 4,

@@ -24,6 +24,7 @@ def agreement_facts(agreement: "Agreement") -> dict[str, Any]:
         "quorum": agreement.quorum,
         "trust": agreement.trust,
         "admission": agreement.admission,
+        "database_noise": agreement.database_noise,
         "condition": premise_in_words(agreement),
         "proofs": agreement.proofs,
         "numbers": agreement.width,

@@ -24,6 +24,7 @@ from blurfit.agreement.proving import PROVED_IN_WORDS
 from blurfit.schema.content import About
 from blurfit.schema.joint import questions
 from blurfit.schema.titles import asked_in_words
+from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.public_weights import information
@@ -62,7 +63,7 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
     parts: list[RenderableType] = [
         *(Text(line) for line in about_lines(agreement.schema.about)),
         Text(f"Asked: {asked}."),
-        _noise_table(calibration, [sent, *_costs(calibration)]),
+        _noise_table(calibration, [sent, *_own_noise(agreement), *_costs(calibration)]),
         Text(f"{_promise(calibration, stated)} {premise_in_words(agreement)}"),
     ]
     if model.proved:
@@ -71,7 +72,8 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
     if agreement.databases:
         names = [one.name for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
-        parts.append(Text(either_in_words(names, *promise)))
+        noisy = agreement.database_noise
+        parts.append(Text(either_in_words(names, *promise, database_noise=noisy)))
         parts.append(Text(together_in_words(calibration.local)))
         if agreement.proofs:
             parts.append(Text(PROVED_IN_WORDS))
@@ -182,6 +184,14 @@ def _submission(calibration: Calibration) -> str:
         f"One submission alone is at most μ = {at_most(local.mu)} Gaussian private: "
         f"ε = {at_most(local.epsilon)} at δ = {local.delta:g}. {local_in_words(local)}"
     )
+
+
+def _own_noise(agreement: "Agreement") -> list[Row]:
+    if not agreement.database_draws:
+        return []
+    factor = variance_factor(agreement.quorum, agreement.quorum, agreement.database_draws)
+    meaning = "times the variance at the quorum, with the noise that databases add themselves"
+    return [("database noise", f"{factor:.6g}", meaning)]
 
 
 def _costs(calibration: Calibration) -> list[Row]:

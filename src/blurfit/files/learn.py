@@ -6,7 +6,9 @@ contributors wrote.
 Every row is checked as the service checks an arrival (`Screen`), every identifier counts once, and
 sums are exact, so the model is the one that a store would publish of the same submissions, to the
 last bit, whatever the files, their order, and who did the work. And there is one release, as from a
-store (`blurfit.model.release`, `blurfit.files.receipt`).
+store (`blurfit.model.release`, `blurfit.files.receipt`). Where the agreement has noise of the
+database itself, whoever learns draws it, once, and the receipt says so: of two that learn at the
+same time one receipt stays, and with it one noise.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,6 +28,7 @@ from blurfit.learning.sums import Totals, total
 from blurfit.messages.submission_files import SubmissionFile, rows_at_once
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import Release
+from blurfit.randomness.database import blurred
 
 GROUPS_AT_ONCE = 4  # as large as ours are: 32 MiB of rows a task
 
@@ -152,9 +155,15 @@ def release_files(
                 f"Expected {place!r} to stay as it was, but it was written to meanwhile. Nothing "
                 "was published; let whoever writes it finish, and run the same again."
             )
-    release = Release.of(agreement, found_totals)
+    if agreement.database_noise and plan.marks:
+        raise ConflictError(
+            "A model has been published from some of these submissions before they were exported, "
+            "with noise of the database that is not in the files. Use that model: another one, "
+            "with other noise, would be a second release."
+        )
+    release = Release.of(agreement, blurred(agreement, found_totals))
     _refuse_a_second(release, plan)
-    return receipts.record(release)
+    return receipts.record(release, database_noise=agreement.database_noise)
 
 
 def _refuse_a_second(release: Release, plan: Work) -> None:

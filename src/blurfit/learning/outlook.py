@@ -66,7 +66,8 @@ def outlook(agreement: Agreement) -> Outlook:
             "Expected mechanism='moment', and no later wave: there is no such estimate for others."
         )
     schema, n = agreement.schema, agreement.quorum
-    deviation = agreement.calibration.total_noise(n)  # type: ignore[union-attr]
+    draws = agreement.database_draws
+    deviation = agreement.calibration.total_noise(n, draws)  # type: ignore[union-attr]
     found = []
     for name in columns_of(schema.target):
         moments = _typical(form.columns, name)

@@ -29,6 +29,7 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.schema.joint import questions
 from blurfit.schema.titles import title_of
+from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
@@ -80,7 +81,7 @@ def as_markdown(model: Published) -> str:
 | {_submission(model)} | {_kept_alone(local)} |
 | quorum, count | {model.quorum_in_words}, {model.count:,} |
 | admission | {model.admission} |
-| agreement | `{model.fingerprint}` |
+{_own_noise(model)}| agreement | `{model.fingerprint}` |
 | software | {model.software} |
 """
 
@@ -160,8 +161,15 @@ def _registry_entry(model: Published) -> dict[str, Any]:
 
 
 def _premise(model: Published) -> str:
-    """The honest people without whom the promise does not hold."""
+    """Those without whom the promise does not hold."""
     least = model.quorum_in_words
+    if model.agreement.database_noise:
+        who = "One of the two databases" if model.agreement.databases else "The database"
+        return (
+            f"{who} was honest: it added the noise agreed on to the sums, once, and published\n"
+            f"  nothing else of them; or else at least {least} of the contributors were honest.\n"
+            "  Each person contributed once."
+        )
     if model.admission == "invited":
         return (
             f"At least {least} of the contributors were honest: they added the noise agreed on,\n"
@@ -202,6 +210,16 @@ def _asked_by(model: Published) -> str:
     )
     lines = [f"- {what}: {plain(str(text))}" for what, text in known if text is not None]
     return "\n\n" + "\n".join(lines) if lines else ""
+
+
+def _own_noise(model: Published) -> str:
+    """What noise of the databases themselves costs."""
+    draws = model.agreement.database_draws
+    if not draws:
+        return ""
+    factor = variance_factor(model.agreement.quorum, model.count, draws)
+    whose = "of each database" if draws > 1 else "of the database"
+    return f"| noise {whose} itself | once; the variance is {factor:.3g} times as large |\n"
 
 
 def _columns(model: Published) -> str:
@@ -249,7 +267,8 @@ def _databases(model: Published) -> str:
         first, second = names = [plain(one.name) for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
         return (
-            f"**Either of the two databases alone.** {either_in_words(names, *promise)}\n\n"
+            "**Either of the two databases alone.** "
+            f"{either_in_words(names, *promise, database_noise=agreement.database_noise)}\n\n"
             f"**{first} and {second} together.** {together_in_words(local)}"
         )
     return f"""\
@@ -281,10 +300,12 @@ def _assumed_of_public_rows(model: Published) -> str:
 def _assumed_of_two(model: Published) -> str:
     if not model.agreement.databases:
         return ""
+    noisy = model.agreement.database_noise
+    word = "add the noise agreed on" if noisy else "invent no contributors"
     return (
         "- Against either database: the two are in different hands, do not put their shares\n"
         "  together, follow the protocol (each sums over one set of contributors, once), and\n"
-        "  invent no contributors.\n"
+        f"  {word}.\n"
     )
 
 
@@ -295,8 +316,13 @@ def _sharing(model: Published) -> str:
     return (
         f"Each submission is shared between two databases, {first.name} ({first.url}) and "
         f"{second.name} ({second.url}). Against either alone the model's promise holds. "
-        f"{condition_in_words(model.agreement.quorum)} Against both together: "
+        f"{_against_either(model)} Against both together: "
     )
+
+
+def _against_either(model: Published) -> str:
+    agreement = model.agreement
+    return condition_in_words(agreement.quorum, database_noise=agreement.database_noise)
 
 
 def _if_unproved(promise: ModelGuarantee) -> str:

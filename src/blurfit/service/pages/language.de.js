@@ -174,6 +174,12 @@ export default {
     "Das braucht ehrliche Personen, mindestens {quorum} der Eingeladenen: Sie haben das vereinbarte Rauschen hinzugefügt und verraten es niemandem.",
   "premise.anyone":
     "Jeder darf teilnehmen, so oft er will, daher weiß niemand, wie viele der Einsendungen von ehrlichen Personen stammen. Für eine ehrliche Person braucht das andere, die ebenfalls ehrlich sind, {quorum} mit ihr, und niemand kann das prüfen: Ein Absender mit genügend Einsendungen, deren Rauschen er kennt, hebt es auf.",
+  "premise.database":
+    "Das gilt auch, wenn alle anderen Teilnehmer lügen, solange die Datenbank ehrlich ist: Sie fügt einmal eigenes Rauschen hinzu. Wenn sie es nicht ist:",
+  "premise.databases":
+    "Das gilt auch, wenn alle anderen Teilnehmer lügen, solange eine der beiden Datenbanken ehrlich ist: Jede fügt einmal eigenes Rauschen hinzu. Wenn keine es ist:",
+  "condition.noise":
+    "Das gilt nur, wenn die beiden ihre Anteile nicht zusammenlegen und wenn die jeweils andere sich an das Verfahren hält und ihr eigenes Rauschen hinzufügt: dann auch, wenn eine von ihnen Teilnehmer erfindet.",
   openToAnyone: "Diese Sammlung ist für jeden offen.",
   people: "Personen",
   submissions: "Einsendungen",

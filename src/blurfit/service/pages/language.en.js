@@ -172,6 +172,12 @@ export default {
     "This needs honest people, at least {quorum} of those who were invited: they added the noise agreed on, and tell it to nobody.",
   "premise.anyone":
     "Anyone may take part, as often as they like, so nobody can tell how many of the submissions are honest people’s. For one honest person this needs others who are honest too, {quorum} with her, and nobody can check that: one sender with enough submissions of known noise voids it.",
+  "premise.database":
+    "This holds even if every other contributor lies, as long as the database is honest: noise of its own was added, once. Should it not be:",
+  "premise.databases":
+    "This holds even if every other contributor lies, as long as one of the two databases is honest: noise of its own was added, once. Should it not be:",
+  "condition.noise":
+    "This holds only if the two do not put their shares together, and if the other one follows the protocol and adds its own noise: then it holds even if one of them invents contributors.",
   openToAnyone: "This collection is open to anyone.",
   people: "people",
   submissions: "submissions",

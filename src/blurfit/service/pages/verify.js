@@ -28,7 +28,7 @@ import { verifyAbout, verifyWording } from "./wording.js";
 export { NotCertified };
 
 /** Fields that came later: left out where they have their default, and never written out then. */
-const LEFT_OUT = { admission: ["anyone"] };
+const LEFT_OUT = { admission: ["anyone"], database_noise: [true] };
 const FIELDS = {
   agreement: [
     "format",
@@ -116,6 +116,8 @@ export async function verify(agreement, expectedFingerprint) {
         `δ = ${calibration.model.delta}, which the agreement promises. Do not take part.`,
     );
   }
+  const isNoisy = agreement.database_noise === true;
+  demand(!isNoisy || mechanism === "moment", "database_noise", isNoisy, "left out with input");
   verifyDatabases(agreement);
   verifyGrid(agreement, size);
   verifyNoise(agreement);
