@@ -18,7 +18,15 @@ import {
 import { qualityOf } from "./quality.js";
 import { isLabel } from "./schema.js";
 import { verify } from "./verify.js";
-import { number, probability, targetInWords, withError } from "./words.js";
+import {
+  countedIn,
+  isOpenToAnyone,
+  number,
+  premiseInWords,
+  probability,
+  targetInWords,
+  withError,
+} from "./words.js";
 
 const fingerprint = fingerprintHere();
 const CURVE =
