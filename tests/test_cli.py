@@ -25,7 +25,7 @@ IN_ORDER = [
     *("status", "close", "publish", "export", "learn", "show", "fit", "predict", "statement"),
 ]
 # Whose examples are run by tests of their own.
-BESIDES = ["next", "forecast", "audit", "reproduce", "demo"]
+BESIDES = ["next", "ledger", "forecast", "audit", "reproduce", "demo"]
 
 
 def environment() -> dict[str, str]:

@@ -44,6 +44,7 @@ class _File:
     def __init__(self, agreement: Agreement, path: Path) -> None:
         self._agreement, self._path = agreement, path
         self.rows_at_once = rows_at_once(agreement.layout)
+        self.where = f"the file {path.name}"
 
     def begin(self, rows: int) -> None:
         """Any number of rows will do."""

@@ -42,6 +42,7 @@ class Client:
         transport: httpx.BaseTransport | None = None,
         **options: Any,
     ) -> None:
+        self.url = url
         self._exchange = Exchange(url, patience=patience, transport=transport, **options)
 
     def agreement(self, fingerprint: str) -> Agreement:
@@ -125,6 +126,7 @@ class _OneService:
     def __init__(self, client: Client, agreement: Agreement, invitations: Sequence[str]) -> None:
         self._client, self._agreement, self._invitations = client, agreement, invitations
         self.rows_at_once = rows_in_a_request(agreement, invited=bool(invitations))
+        self.where = client.url
 
     def begin(self, rows: int) -> None:
         self._invitations = invitations_for(rows, self._invitations)

@@ -20,6 +20,7 @@ from typing import Protocol
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
 from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.ledger import Entry, Ledger
 from blurfit.contributor.memory import Memory
 from blurfit.errors import ClosedError, ConflictError, InvalidValueError
 from blurfit.schema.table_files import TableFile
@@ -38,6 +39,7 @@ class Destination(Protocol):
     """Where the blurred parts of a table go."""
 
     kind: str  # "service" or "file": a table that went to the one does not go to the other
+    where: str  # in words, for the ledger
     rows_at_once: int
 
     def begin(self, rows: int) -> None:
@@ -88,6 +90,7 @@ def send_table(
                 "These rows were blurred for a file of another wave of this plan, and nobody takes "
                 "part twice: go on with that wave's agreement, or copy the file."
             )
+        Ledger().note(Entry.of(agreement, rows, destination.where), kept.identity)
         late = 0
         for part in _parts(agreement, file, destination, kept):
             try:
