@@ -41,7 +41,7 @@ browsers:  ## Install the browsers that tests of the pages run in, from the syst
 demo: $(RUNTIME)  ## Let 50,000 generated people agree, blur, send, and get a model
 	$(BIN)/python -m blurfit.demo.one_database
 
-test: $(DEVELOPMENT) browsers  ## Run all tests, the documentation's examples included
+test: $(DEVELOPMENT) browsers  ## Run all tests (the documentation's examples are run by check)
 	$(BIN)/python -m pytest --numprocesses auto
 
 coverage: $(DEVELOPMENT) browsers  ## Run all tests, and print which lines and branches none of them takes
@@ -53,7 +53,7 @@ check: $(DEVELOPMENT)  ## Format, lint, types, import rules, documentation and i
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
-	$(BIN)/python -m pytest --quiet README.md docs src
+	$(BIN)/python -m pytest --quiet --numprocesses auto --doctest-modules --doctest-glob=*.md README.md docs src
 
 format: $(DEVELOPMENT)  ## Rewrite the code in the project's format
 	$(BIN)/ruff format .

@@ -34,8 +34,8 @@ class Running:
     store: Store
     token: str
 
-    def open(self, agreement: Agreement, *, invited: bool = False) -> str:
-        self.store.open(agreement, invited=invited)
+    def open(self, agreement: Agreement) -> str:
+        self.store.open(agreement)
         return agreement.fingerprint
 
     def count(self, agreement: Agreement) -> int:

@@ -24,7 +24,8 @@ def collections(service, survey, people) -> dict[str, Agreement]:
         ("hourly income", 6000, {}),
         ("weekly income", 2000, {"mechanism": "input", "weight_bound": 1.0}),
     ):
-        made[name] = Agreement.propose(survey(name), epsilon=1, delta=1e-6, quorum=2000, **options)
+        promise = {"epsilon": 1, "delta": 1e-6, "quorum": 2000, "admission": "anyone"}
+        made[name] = Agreement.propose(survey(name), **promise | options)
         service.open(made[name])
         if count:
             service.store.add(made[name], perturb_table(made[name], people(count, name)))

@@ -22,7 +22,8 @@ QUORUM = 60
 def begin(service, survey, people, request):
     """A plan of three waves of its own, and a way to let a wave's people come."""
     name = re.sub(r"\W+", " ", request.node.name)
-    plan = Plan.propose(survey(name, above=70_000), waves=3, epsilon=4, delta=1e-3, quorum=QUORUM)
+    promise = {"epsilon": 4, "delta": 1e-3, "quorum": QUORUM, "admission": "anyone"}
+    plan = Plan.propose(survey(name, above=70_000), waves=3, **promise)
     service.store.write(plans.begin, plan)
 
     def come() -> None:

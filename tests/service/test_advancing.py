@@ -14,7 +14,7 @@ from blurfit.store.advance import advance
 from support.plans import fill, people, plan, rows
 from support.requests import send
 
-PLAN = plan("label", waves=2, quorum=60)
+PLAN = plan("label", waves=2, quorum=60, admission="anyone")
 NAME = PLAN.fingerprint
 FIRST = PLAN.quorums[0]
 NO_LIMITS = Limits(requests_per_second=0)

@@ -1,5 +1,7 @@
 """An invitation is checked by whoever holds it, and by nobody else."""
 
+from dataclasses import replace
+
 from starlette.testclient import TestClient
 
 from blurfit import Agreement, Store
@@ -13,7 +15,8 @@ HEADER = "blurfit-invitation"
 
 
 def test_good_until_it_is_used(http, agreement) -> None:
-    path = opened(http, agreement, invited="true")
+    agreement = replace(agreement, admission="invited")
+    path = opened(http, agreement)
     token = new_token()
     hashes = {"hashes": [hashed(token).hex()]}
     http.post(f"{path}/invitations", json=hashes, headers=ADMINISTRATOR)
@@ -42,7 +45,7 @@ def test_pages_of_the_other_database_may_ask() -> None:
     databases = [("Office", "https://first.example"), ("University", "https://second.example")]
     shared = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20, databases=databases)
     with Store() as store, TestClient(Service(store)) as client:
-        store.open(shared, invited=True, role="second")
+        store.open(shared, role="second")
         path = f"/collections/{shared.fingerprint}/invitation"
         for origin, let in (("https://first.example", True), ("https://evil.example", False)):
             for method in ("GET", "OPTIONS"):

@@ -13,22 +13,21 @@ from blurfit.protocol.tokens import hashed
 from support.plans import people, plan, rows
 from support.requests import ADMINISTRATOR, as_json, refused, send
 
-PLAN = plan("label", waves=2, quorum=60)
+PLAN = plan("label", waves=2, quorum=60, admission="anyone")
+INVITED = plan("label", waves=2, quorum=60)
 FIRST, SECOND = PLAN.quorums
 HERE = f"/plans/{PLAN.fingerprint}"
 EVERYONE = people(70, 4)
 
 
-def begun(http: TestClient, **query: str) -> dict:
-    answer = http.post(
-        "/plans", content=PLAN.to_json(), headers=ADMINISTRATOR | as_json(), params=query
-    )
+def begun(http: TestClient, given: Plan = PLAN) -> dict:
+    answer = http.post("/plans", content=given.to_json(), headers=ADMINISTRATOR | as_json())
     assert answer.status_code in (200, 201), answer.text
     return answer.json()
 
 
-def current(http: TestClient) -> Agreement:
-    answer = http.get(f"{HERE}/agreement")
+def current(http: TestClient, given: Plan = PLAN) -> Agreement:
+    answer = http.get(f"/plans/{given.fingerprint}/agreement")
     assert answer.status_code == 200, answer.text
     return Agreement.from_json(answer.text)
 
@@ -148,16 +147,17 @@ def test_ended_early_with_the_best_model_so_far(http) -> None:
 
 
 def test_nobody_is_invited_to_two_waves(http) -> None:
-    begun(http, invited="true")
-    first = current(http)
+    begun(http, INVITED)
+    first = current(http, INVITED)
     tokens = [f"token-{number}" for number in range(FIRST + 1)]
     hashes = {"hashes": [hashed(one).hex() for one in tokens]}
-    answer = http.post(f"{HERE}/invitations", json=hashes, headers=ADMINISTRATOR)
+    path = f"/plans/{INVITED.fingerprint}/invitations"
+    answer = http.post(path, json=hashes, headers=ADMINISTRATOR)
     assert answer.json() == {"accepted": FIRST + 1, "new": FIRST + 1}
     body = blurred(first, 0, FIRST)
     given = {"blurfit-invitation": ",".join(tokens[:FIRST])}
     assert sent(http, first, body, **given).status_code == 200
-    second = current(http)
+    second = current(http, INVITED)
     again = sent(http, second, blurred(second, 0, 1), **{"blurfit-invitation": tokens[0]})
     refused(again, 403, "not-invited", "have been used")
     other = sent(http, second, blurred(second, 20, 21), **{"blurfit-invitation": tokens[-1]})
@@ -201,5 +201,5 @@ def test_a_plan_is_proposed(http) -> None:
     terms = {"epsilon": 1, "delta": 1e-6, "quorum": 60, "waves": 2}
     body = {"schema": PLAN.schema.to_dict(), **terms}
     answer = http.post("/plans/proposal", json=body, headers=ADMINISTRATOR)
-    assert answer.text == PLAN.to_json()
+    assert answer.text == INVITED.to_json()
     assert http.get("/plans").json() == []

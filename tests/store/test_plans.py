@@ -6,7 +6,6 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.perturb import perturb_table
 from blurfit.errors import (
     ClosedError,
-    ConflictError,
     InfeasibleError,
     NotInvitedError,
     NotPublishedError,
@@ -36,8 +35,6 @@ def test_a_plan_is_begun_once(store) -> None:
     assert store.write(plans.begin, PLAN) == first  # again changes nothing
     assert Plan.from_json(store.read(plans.document, PLAN.fingerprint)) == PLAN
     assert store.read(plans.fingerprints) == [PLAN.fingerprint]
-    with pytest.raises(ConflictError, match="invited=True to be False"):
-        store.write(plans.begin, PLAN, invited=True)
 
 
 def test_the_status_tells_every_wave(store) -> None:
@@ -46,7 +43,7 @@ def test_the_status_tells_every_wave(store) -> None:
     found = store.read(plans.status, PLAN.fingerprint)
     assert (found.state, found.invited, found.reason, found.model) == (
         "collecting",
-        False,
+        True,
         None,
         None,
     )
@@ -69,7 +66,7 @@ def test_a_plan_that_is_held_collects_and_releases_nothing(store) -> None:
 
 
 def test_invitations_belong_to_the_plan(store) -> None:
-    first = store.write(plans.begin, PLAN, invited=True)
+    first = store.write(plans.begin, PLAN)
     tokens = [bytes([number]) * 32 for number in range(FIRST + 3)]
     store.invite(first.fingerprint, tokens[:-1])
     sent = perturb_table(first, rows(EVERYONE, 0, FIRST))

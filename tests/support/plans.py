@@ -47,11 +47,23 @@ def people(count: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 @cache
-def plan(task: str = "number", *, quorum: int = 40_000, waves: int | str = "auto") -> Plan:
+def plan(
+    task: str = "number",
+    *,
+    quorum: int = 40_000,
+    waves: int | str = "auto",
+    admission: str = "invited",
+) -> Plan:
     """A plan at ε = 1, δ = 1e-6."""
     schema = Schema(FEATURES, TARGETS[task])
     return Plan.propose(
-        schema, waves=waves, counts=task == "count", epsilon=1.0, delta=1e-6, quorum=quorum
+        schema,
+        waves=waves,
+        counts=task == "count",
+        epsilon=1.0,
+        delta=1e-6,
+        quorum=quorum,
+        admission=admission,
     )
 
 

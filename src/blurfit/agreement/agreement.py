@@ -8,6 +8,7 @@ contributor need not trust the database that sent the agreement.
 does not know; a field is never given a new meaning, nor removed, without a new version.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from blurfit.agreement import outline
 from blurfit.agreement.checks import (
     promised_in_all,
     refuse_unless_blurrable,
@@ -33,7 +35,8 @@ from blurfit.agreement.numbers import (
     input_parts,
     moment_parts,
 )
-from blurfit.agreement.terms import Mechanism, Terms
+from blurfit.agreement.proving import Proving
+from blurfit.agreement.terms import Admission, Mechanism, Terms
 from blurfit.agreement.verification import compute_again
 from blurfit.agreement.wave import Wave
 from blurfit.arrays import FloatArray
@@ -61,6 +64,10 @@ class Agreement(Fingerprinted):
     `wave` is its place in a plan, if there is one: a later wave has a map instead of weights.
     `public_rows` is the SHA-256 of a public file of rows with the same features, if models are to
     be read beside one; they are assumed to be public, and not to be the contributors' own.
+    `admission` says who may take part, on which the promise depends
+    (`blurfit.agreement.conditions`); `database_noise` whether the database, or each of the two,
+    adds noise of its own (`blurfit.theory.database_noise`).
+    `proofs` says whether contributors prove to the two databases that what they send is short.
     """
 
     CALLED = "an agreement"
@@ -78,6 +85,7 @@ class Agreement(Fingerprinted):
             "public_rows",
         }
     )
+    OPTIONAL = outline.OPTIONAL
 
     schema: Schema
     calibration: InputCalibration | MomentCalibration
@@ -87,6 +95,9 @@ class Agreement(Fingerprinted):
     databases: tuple[Database, ...] = ()
     wave: Wave | None = None
     public_rows: str | None = None
+    admission: Admission = "invited"
+    database_noise: bool = False
+    proofs: bool = False
 
     @classmethod
     def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":
@@ -157,6 +168,19 @@ class Agreement(Fingerprinted):
         return promised_in_all(self.calibration.model.delta, DISCRETE_SHARE)
 
     @property
+    def database_draws(self) -> int:
+        """How many databases add noise of their own to what is published."""
+        return max(1, len(self.databases)) if self.database_noise else 0
+
+    @property
+    def database_ratios(self) -> FloatArray:
+        """How many steps the deviation of a database's noise has, on each number: that of a whole
+        quorum of contributors.
+        """
+        (part,) = self.parts
+        return np.asarray(part.deviations / part.step * math.sqrt(self.quorum))
+
+    @property
     def once(self) -> str:
         """Under which name a person takes part once: the plan's fingerprint, or the agreement's."""
         return self.fingerprint if self.wave is None else self.wave.plan
@@ -187,7 +211,7 @@ class Agreement(Fingerprinted):
         """The numbers that a contributor sends, in runs that share a grid."""
         if isinstance(self.calibration, InputCalibration):
             return input_parts(self.calibration, self.grid)
-        return moment_parts(self.calibration, self.grid, self.form)
+        return moment_parts(self.calibration, self.grid, self.form, proofs=self.proofs)
 
     @property
     def width(self) -> int:
@@ -212,7 +236,14 @@ class Agreement(Fingerprinted):
             raise InvalidValueError(
                 "Expected an agreement with two databases: under this one submissions are whole."
             )
+        if self.proofs:
+            return ShareLayout(self.fingerprint, self.width, part, *self.proving.widths)
         return ShareLayout(self.fingerprint, self.width, part)
+
+    @cached_property
+    def proving(self) -> Proving:
+        """How submissions are proved to be short, where they are."""
+        return Proving.of(self)
 
     # ---- checking
 
@@ -256,6 +287,7 @@ class Agreement(Fingerprinted):
             "databases": [asdict(one) for one in self.databases],
             "wave": None if self.wave is None else self.wave.to_dict(),
             "public_rows": self.public_rows,
+            **outline.written(self),
         }
 
     @classmethod
@@ -274,6 +306,7 @@ class Agreement(Fingerprinted):
             databases=tuple(Database(**one) for one in document["databases"]),
             wave=None if wave is None else Wave.from_dict(wave),
             public_rows=document["public_rows"],
+            **outline.read(document),
         )
         if found.mechanism != document["mechanism"]:
             raise InvalidValueError(

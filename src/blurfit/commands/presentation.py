@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from blurfit.agreement.conditions import counted_in_words, premise_in_words
 from blurfit.agreement.promises import (
     PUBLIC_ROWS_ASSUMED,
     at_most,
@@ -19,9 +20,11 @@ from blurfit.agreement.promises import (
     releases_in_words,
     together_in_words,
 )
+from blurfit.agreement.proving import PROVED_IN_WORDS
 from blurfit.schema.content import About
 from blurfit.schema.joint import questions
 from blurfit.schema.titles import asked_in_words
+from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.public_weights import information
@@ -54,17 +57,14 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
     stated = ModelGuarantee(
         agreement.epsilon, agreement.delta, model.neighbours, model.releases, model.proved
     )
-    sent = (
-        "sent",
-        f"{agreement.width:,}",
-        f"numbers a person, once, {agreement.layout.size:,} bytes",
-    )
+    layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
+    sent = ("sent", f"{agreement.width:,}", f"numbers a person, once, {layout.size:,} bytes")
     asked = ", ".join(asked_in_words(one) for one in questions(agreement.schema))
     parts: list[RenderableType] = [
         *(Text(line) for line in about_lines(agreement.schema.about)),
         Text(f"Asked: {asked}."),
-        _noise_table(calibration, [sent, *_costs(calibration)]),
-        Text(_promise(calibration, stated)),
+        _noise_table(calibration, [sent, *_own_noise(agreement), *_costs(calibration)]),
+        Text(f"{_promise(calibration, stated)} {premise_in_words(agreement)}"),
     ]
     if model.proved:
         mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
@@ -72,8 +72,11 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
     if agreement.databases:
         names = [one.name for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
-        parts.append(Text(either_in_words(names, *promise)))
+        noisy = agreement.database_noise
+        parts.append(Text(either_in_words(names, *promise, database_noise=noisy)))
         parts.append(Text(together_in_words(calibration.local)))
+        if agreement.proofs:
+            parts.append(Text(PROVED_IN_WORDS))
     else:
         alone = guesses_from_submission(calibration.local)
         parts.append(Text(f"{_submission(calibration)} {alone}"))
@@ -123,10 +126,12 @@ def moments_report(moments: "PublishedMoments") -> str:
     """What a release is of, and the correlations between its columns."""
     promise = moments.guarantee
     facts = (
-        f"{moments.count:,} people (at least {moments.agreement.quorum:,} were required) answered "
+        f"{counted_in_words(moments.admission, moments.count)} (at least "
+        f"{moments.agreement.quorum:,} were required) answered "
         f"{', '.join(asked_in_words(one) for one in questions(moments.agreement.schema))}.",
         f"Sums of all products of two columns, blurred together: ε = {promise.epsilon:g}, δ = "
         f"{promise.delta:g}, {promise.neighbours} one record; {releases_in_words(promise)}.",
+        moments.condition,
         f"May be predicted: {', '.join(moments.agreement.schema.targets)}.",
     )
     told = "\n".join(textwrap.fill(fact, width=79) for fact in facts)
@@ -179,6 +184,14 @@ def _submission(calibration: Calibration) -> str:
         f"One submission alone is at most μ = {at_most(local.mu)} Gaussian private: "
         f"ε = {at_most(local.epsilon)} at δ = {local.delta:g}. {local_in_words(local)}"
     )
+
+
+def _own_noise(agreement: "Agreement") -> list[Row]:
+    if not agreement.database_draws:
+        return []
+    factor = variance_factor(agreement.quorum, agreement.quorum, agreement.database_draws)
+    meaning = "times the variance at the quorum, with the noise that databases add themselves"
+    return [("database noise", f"{factor:.6g}", meaning)]
 
 
 def _costs(calibration: Calibration) -> list[Row]:

@@ -24,9 +24,9 @@ import numpy.typing as npt
 from blurfit import validate
 from blurfit.agreement.grid import LEAST_RATIO, MOST_RATIO
 from blurfit.arrays import FloatArray
-from blurfit.contributor import bits
-from blurfit.contributor.discrete_gaussian import draw
 from blurfit.errors import InvalidValueError
+from blurfit.randomness import bits
+from blurfit.randomness.discrete_gaussian import draw
 
 # Whole numbers of steps add exactly in float64 while both stay below this.
 MOST_STEPS = 2.0**52
@@ -42,7 +42,7 @@ def add(
     """value + step·k, where k is a whole number with probability ∝ exp(−k²/(2s²)), s = scale/step.
 
     Exactly so: s is the rational number that the two floats are, and every random choice has the
-    probability that it should have (`blurfit.contributor.discrete_gaussian`, with the proof). A
+    probability that it should have (`blurfit.randomness.discrete_gaussian`, with the proof). A
     person's record and a table of a million draw from this one law.
 
     The discrete Gaussian gives the same concentrated privacy as the continuous one of that scale
@@ -96,6 +96,20 @@ def to_grid(values: npt.ArrayLike, step: float, *, toward_zero: bool) -> FloatAr
     steps = _steps(np.asarray(values, dtype=np.float64), step)
     whole = np.trunc(steps) if toward_zero else np.rint(steps)
     return np.asarray((whole + 0.0) * step)
+
+
+def to_grid_at_random(values: npt.ArrayLike, step: float) -> FloatArray:
+    """⌊value/step + u⌋·step with u uniform in [0, 1): a multiple of `step`, without bias.
+
+    u does not depend on the value, so given u this rounds as `to_grid` does, with other places at
+    which it jumps: two values end up at most one step further apart than they are.
+
+    >>> set(to_grid_at_random([0.75] * 1000, 0.5).tolist()) == {0.5, 1.0}
+    True
+    """
+    steps = _steps(np.asarray(values, dtype=np.float64), step)
+    drawn = (bits.words(steps.size) >> np.uint64(11)).astype(np.float64).reshape(steps.shape)
+    return np.asarray((np.floor(steps + drawn * 2.0**-53) + 0.0) * step)
 
 
 def dither(values: npt.ArrayLike, step: float, fine: float) -> FloatArray:

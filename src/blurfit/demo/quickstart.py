@@ -57,7 +57,9 @@ def main(
         opened: is called with the address of each page when there is something to see on it.
     """
     crowd = make_census(people, seed=SEED)
-    agreement = Agreement.propose(crowd.schema, epsilon=EPSILON, delta=DELTA, quorum=people)
+    agreement = Agreement.propose(
+        crowd.schema, epsilon=EPSILON, delta=DELTA, quorum=people, admission="anyone"
+    )
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "quickstart.db") as store:
         token = tokens.new_token()
         store.appoint(tokens.hashed(token))
@@ -84,7 +86,7 @@ def main(
 
 def _open(url: str, token: str, agreement: Agreement) -> Places:
     with RemoteDatabase(url, token=token) as database:
-        database.open(agreement, invited=False)
+        database.open(agreement)
     mark = agreement.fingerprint
     return Places(f"{url}/collections/{mark}", f"{url}/c/{mark}", f"{url}/m/{mark}", f"{url}/admin")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from blurfit.agreement.conditions import counted_in_words
 from blurfit.model.markdown import plain
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
@@ -31,7 +32,8 @@ def as_card(model: PublishedModel) -> str:
 # {plain(model.target)} by {plain(", ".join(model.features))}
 
 A {model.link} model of **{plain(model.target)}**, learned by {model.software} from
-{model.count:,} people who blurred their own records. Nobody collected the records.
+{counted_in_words(model.admission, model.count)}, blurred before they were sent. Nobody collected
+the records. {model.condition}
 
 ## Use
 

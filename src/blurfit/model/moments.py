@@ -89,11 +89,6 @@ class PublishedMoments(PublishedFile):
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @property
-    def quorum_in_words(self) -> str:
-        """How many honest people the promise needs."""
-        return f"{self.agreement.quorum:,}"
-
-    @property
     def local(self) -> LocalGuarantee:
         """What one submission keeps by itself."""
         return self.agreement.calibration.local
@@ -111,7 +106,7 @@ class PublishedMoments(PublishedFile):
         """s, the standard deviation of the noise in the sums: on the diagonal, s/√2 off it."""
         calibration = self.agreement.calibration
         assert isinstance(calibration, MomentCalibration)
-        return calibration.total_noise(self.count)
+        return calibration.total_noise(self.count, self.agreement.database_draws)
 
     @cached_property
     def joint(self) -> JointSums:

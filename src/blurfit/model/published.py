@@ -71,7 +71,8 @@ class PublishedModel(PublishedFile):
     def __post_init__(self) -> None:
         self._require_quorum()
         one_of(LINKS, link=self.link)
-        if {"logistic": not self.is_label, "log": not isinstance(self.aim, Numeric)}.get(self.link):
+        number = isinstance(self.aim, Numeric)
+        if {"logistic": number, "log": not number}.get(self.link):
             raise InvalidValueError(
                 f"Expected another link than {self.link!r} for {self.target!r}."
             )
@@ -126,7 +127,7 @@ class PublishedModel(PublishedFile):
     def quorum_in_words(self) -> str:
         """How many honest people the promise needs: in each wave, where there are several."""
         if not self.waves:
-            return f"{self.agreement.quorum:,}"
+            return super().quorum_in_words
         each = [f"{one.quorum:,} in wave {place}" for place, one in enumerate(self.waves, start=1)]
         return " and ".join(each)
 

@@ -23,6 +23,10 @@ UNEVEN = (
     "Errors assume that people spread evenly around the model; second moments cannot tell "
     "otherwise. uneven=True allows for it."
 )
+CUT = (
+    "Errors count the sampling of people, the noise, and what the last wave's cut leaves of the "
+    "model it started from; they assume that people spread evenly around the model."
+)
 CURVE = "Coefficients are of the {scale}. Errors assume that the model's curve is right."
 _SCALES = {"logistic": "log-odds", "log": "logarithm of the mean"}
 
@@ -55,8 +59,9 @@ class Summary:
         if model.waves:
             each = ", ".join(f"{one.count:,} of at least {one.quorum:,}" for one in model.waves)
             people = f"{model.count:,} in {len(model.waves)} waves ({each}), each person in one"
+        whom = "people" if model.admission == "invited" else "submissions"
         facts = (
-            ("people", people),
+            (whom, people),
             ("privacy", f"ε = {promise.epsilon:g}, δ = {promise.delta:g}{proved}"),
             ("neighbours", f"{promise.neighbours} one record"),
             ("method", model.method),
@@ -66,9 +71,11 @@ class Summary:
             if model.link != "linear":
                 notes.append(CURVE.format(scale=_SCALES[model.link]))
             elif not model.inference[0].uneven:
-                notes.append(UNEVEN)
+                notes.append(CUT if model.waves else UNEVEN)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
+        if model.admission == "anyone":
+            notes.append(model.condition)
         if model.caveat:
             notes.append(f"Caution: {model.caveat}")
         return cls(

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.errors import InvalidValueError, NotPublishedError, UnknownCollectionError
+from blurfit.errors import InvalidValueError, NotPublishedError
 from blurfit.messages.shares import ROLES, Role
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError
@@ -45,7 +45,7 @@ class Administration:
     async def open(self, request: Request) -> Response:
         """Start collecting under an agreement."""
         await admit(self.store, request)
-        invited, role = invited_in(request), _role(request)
+        role = _role(request)
         body = await body_of(request, JSON)
         agreement = await run_in_threadpool(Agreement.from_json, body)
         if agreement.wave is not None:
@@ -56,8 +56,7 @@ class Administration:
             )
 
         def open_collection() -> tuple[bool, Status]:
-            by_invitation = self._is_by_invitation(agreement) if invited is None else invited
-            is_new = self.store.open(agreement, invited=by_invitation, role=role)
+            is_new = self.store.open(agreement, role=role)
             return is_new, self.store.status(agreement.fingerprint)
 
         is_new, status = await run_in_threadpool(open_collection)
@@ -121,16 +120,6 @@ class Administration:
                 )
         return Response(text, media_type=JSON)
 
-    def _is_by_invitation(self, agreement: Agreement) -> bool:
-        """As when it was opened; a new collection needs invitations if there are two databases.
-
-        For neither of them can tell people from contributors whom the other one invented.
-        """
-        try:
-            return self.store.collection(agreement.fingerprint).invited
-        except UnknownCollectionError:
-            return bool(agreement.databases)
-
 
 async def admit(store: Store, request: Request) -> None:
     """Refuse whoever does not send the administrator's token."""
@@ -154,14 +143,6 @@ def hashes_in(body: bytes) -> list[bytes]:
             f"hexadecimal digits: {error}."
         ) from error
     return [bytes.fromhex(one) for one in given]
-
-
-def invited_in(request: Request) -> bool | None:
-    """Whether invitations are needed; None where nothing is said."""
-    given = request.query_params.get("invited")
-    if given not in (None, "true", "false"):
-        raise InvalidValueError(f"Expected invited={given!r} to be 'true' or 'false'.")
-    return None if given is None else given == "true"
 
 
 def _role(request: Request) -> Role:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, json
 
-from blurfit.agreement.terms import Mechanism
+from blurfit.agreement.terms import Admission, Mechanism
 from blurfit.protocol.problems import Problem
 from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement
 from blurfit.service.proposal import PlanProposal, Proposal, Wish
@@ -94,6 +94,8 @@ class Agreement(Struct):
     databases: list[dict[str, str]]
     public_rows: str | None  # SHA-256 of a public file, where models use one
     wave: dict[str, Any] | None  # which of a plan it is, where there are several
+    admission: Admission = "invited"  # left out where it is that
+    database_noise: bool = False  # likewise
 
 
 class Plan(Struct):
@@ -119,6 +121,8 @@ class Moments(Struct):
     software: str
     caveat: str | None
     fingerprint: Fingerprint
+    admission: Admission
+    condition: str  # what the promise needs
     count: Count
     deviation: float
     products: list[str]

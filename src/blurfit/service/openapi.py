@@ -102,8 +102,7 @@ def _administration() -> dict[str, Any]:
     status, model = _reference("Status"), _answer(_OBJECT, "The model; again, the same.")
     opened = _answer(status, "It was open.") | _answer(status, "It is open now.", "201")
     how = [
-        _query("invited", {"enum": ["true", "false"]}, "Whether submissions need an invitation."),
-        _query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is."),
+        _query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is.")
     ]
     found = {
         "/invitations": _operation(
@@ -248,7 +247,6 @@ def _plans() -> dict[str, Any]:
                 opened,
                 *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *_BODY),
                 body={JSON: _reference("Plan")},
-                parameters=[_query("invited", {"enum": ["true", "false"]})],
                 security="administrator",
             ),
         },
@@ -277,6 +275,13 @@ def _shares() -> dict[str, Any]:
         parameters=[_query("after", {"pattern": "^([0-9a-f]{32})?$"})],
         security="peer",
     )
+    proofs = _operation(
+        "Verify proofs together: answers to the first database's half of some verifiers",
+        {"200": {"description": "32 bytes each.", "content": {OCTETS: {"schema": _BYTES}}}},
+        *(*shared, problems.CONFLICT, *_BODY),
+        body={OCTETS: _BYTES},
+        security="peer",
+    )
     total = _operation(
         "Commit to one set of contributors, for ever, and tell the sum of their masks",
         _answer(_reference("Sums"), "The sums mod 2⁶⁴; asked again, the same."),
@@ -294,6 +299,7 @@ def _shares() -> dict[str, Any]:
     )
     return {
         f"{ONE_COLLECTION}/shares/identifiers": _of_one(get=identifiers),
+        f"{ONE_COLLECTION}/shares/proofs": _of_one(post=proofs),
         f"{ONE_COLLECTION}/shares/sum": _of_one(post=total),
         f"{ONE_COLLECTION}/shares/result": _of_one(post=result),
     }

@@ -29,7 +29,7 @@ from starlette.responses import Response
 from blurfit.agreement.plan import Plan
 from blurfit.errors import NotPublishedError, UnknownCollectionError
 from blurfit.protocol.wire import JSON, Acknowledgement
-from blurfit.service.administration import admit, hashes_in, invited_in
+from blurfit.service.administration import admit, hashes_in
 from blurfit.service.advancing import Advancing
 from blurfit.service.answers import FOREVER, as_json
 from blurfit.service.bodies import body_of
@@ -64,7 +64,6 @@ class Planning:
     async def open(self, request: Request) -> Response:
         """Keep a plan, and open its first wave."""
         await admit(self.store, request)
-        invited = invited_in(request)
         body = await body_of(request, JSON)
         plan = await run_in_threadpool(Plan.from_json, body)
 
@@ -73,8 +72,7 @@ class Planning:
                 before = self.store.read(plans.status, plan.fingerprint)
             except UnknownCollectionError:
                 before = None
-            stands = before.invited if before is not None else bool(plan.terms.databases)
-            self.store.write(plans.begin, plan, invited=stands if invited is None else invited)
+            self.store.write(plans.begin, plan)
             return before is None, self.store.read(plans.status, plan.fingerprint)
 
         is_new, status = await run_in_threadpool(begin)

@@ -25,7 +25,7 @@ statement for thousands of them, during which Python is free to read the next re
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import sqlalchemy as sa
@@ -49,11 +49,12 @@ Outcome = int | BlurfitError  # how many were new, or why nothing was kept
 @dataclass(frozen=True, eq=False)
 class Arrival:
     """What one request brings: messages of the collection's layout, one behind the other, and the
-    hashes of invitations.
+    hashes of invitations; or whether the holder of the store vouches for them instead.
     """
 
     rows: bytes | memoryview
     invitations: Sequence[bytes] = ()
+    vouched: bool = False
 
     @property
     def size(self) -> int:
@@ -63,10 +64,11 @@ class Arrival:
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Where an arrival's rows are in its group, and the hashes of its invitations."""
+    """Where an arrival's rows are in its group, and what lets them in."""
 
     rows: slice
     invitations: Sequence[bytes]
+    vouched: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,7 @@ class Group:
         spans, stop = [], 0
         for arrival in arrivals:
             start, stop = stop, stop + arrival.size // layout.size
-            spans.append(Span(slice(start, stop), arrival.invitations))
+            spans.append(Span(slice(start, stop), arrival.invitations, arrival.vouched))
         if screen is None or (passes := screen.passes(numbers)).all():
             return cls(identifiers, numbers, spans, {})
         refusals: dict[int, BlurfitError] = {}
@@ -97,7 +99,7 @@ class Group:
         for place, span in enumerate(spans):
             if (passed := passes[span.rows]).all():
                 start, stop = stop, stop + len(passed)
-                kept.append(Span(slice(start, stop), span.invitations))
+                kept.append(replace(span, rows=slice(start, stop)))
             else:
                 wrong = int(passed.argmin())
                 refusals[place] = screen.refuse(numbers[span.rows][wrong], wrong)
@@ -120,7 +122,7 @@ def receive_new(
 ) -> tuple[list[Outcome], int]:
     """All of a group, if the collection takes any and every identifier is new; else an error.
 
-    How many were new in each arrival, and how many small blocks were written. For collections that
+    How many were new in each arrival, and how many small blocks were written. For arrivals that
     need no invitation.
     """
     is_open = _state(connection, collection) == "collecting"
@@ -214,7 +216,7 @@ def _refuse_unless_welcome(
             "The collection is closed: a later submission could be told from what it would change. "
             "Nothing was kept."
         )
-    if not collection.invited:
+    if span.vouched or not collection.invited:
         return
     here = invitations.c.collection == collection.guests
     given = list(dict.fromkeys(span.invitations))

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray, ByteArray
-from blurfit.errors import ConflictError, UnknownCollectionError
+from blurfit.errors import UnknownCollectionError
 from blurfit.learning.admission import Screen
 from blurfit.learning.sums import block_sums, rows_that_add_exactly
 from blurfit.messages.layout import Layout
@@ -25,6 +25,7 @@ Numbers = AnyArray  # float64, or uint64 for shares
 State = Literal["collecting", "paused", "closed", "published"]
 
 LARGEST = 4096  # rows of a block
+LARGEST_PROVED = 1024  # where rows have proofs, of some 20 kB each
 _FINGERPRINT = re.compile("[0-9a-f]{64}")
 
 
@@ -40,7 +41,6 @@ class Collection:
     agreement: Agreement
     screen: Screen | None  # of shares nothing can be told
     exact_rows: int
-    invited: bool
     role: Role
     layout: Layout
     guests: int
@@ -51,7 +51,6 @@ class Collection:
         key: int,
         agreement: Agreement,
         *,
-        invited: bool,
         role: Role = "whole",
         guests: int | None = None,
     ) -> "Collection":
@@ -59,15 +58,21 @@ class Collection:
         guests = key if guests is None else guests
         if role != "whole":
             layout = agreement.share_layout(PART_OF[role])
-            return cls(key, agreement, None, LARGEST, invited, role, layout, guests)
+            most = LARGEST_PROVED if agreement.proofs else LARGEST
+            return cls(key, agreement, None, most, role, layout, guests)
         screen = Screen.of(agreement)
         exact_rows = rows_that_add_exactly(agreement, screen.largest_steps())
-        return cls(key, agreement, screen, exact_rows, invited, role, agreement.layout, guests)
+        return cls(key, agreement, screen, exact_rows, role, agreement.layout, guests)
 
     @property
     def fingerprint(self) -> str:
         """The agreement's."""
         return self.agreement.fingerprint
+
+    @property
+    def invited(self) -> bool:
+        """Whether each submission needs an invitation, as the agreement says."""
+        return self.agreement.admission == "invited"
 
     def numbers(self, rows: ByteArray) -> Numbers:
         """What some rows hold: blurred numbers, or the words of shares."""
@@ -75,8 +80,12 @@ class Collection:
         return layout.words(rows) if isinstance(layout, ShareLayout) else layout.numbers(rows)
 
     def sums(self, numbers: Numbers) -> Numbers:
-        """The sums of some rows; those of shares are mod 2⁶⁴, those of seeds are of their masks."""
-        if self.role == "first":
+        """The sums of some rows; those of shares are mod 2⁶⁴, those of seeds are of their masks.
+
+        Shares with proofs have more to them than what is added up (`blurfit.store.proved_sums`):
+        there the words are added as they are, so that damage is seen.
+        """
+        if self.role == "first" or self.agreement.proofs:
             return np.asarray(numbers.sum(axis=0, dtype=np.uint64))
         if isinstance(self.layout, ShareLayout):
             return sum_of_masks(numbers, self.layout.mask_width)
@@ -88,26 +97,18 @@ class Collection:
         return min(LARGEST, self.exact_rows) if self.exact_rows > 1 else LARGEST
 
 
-def begin(connection: Connection, agreement: Agreement, *, invited: bool) -> tuple[int, bool]:
+def begin(connection: Connection, agreement: Agreement) -> tuple[int, bool]:
     """The key of an agreement's collection, and whether it is new."""
     c = tables.collections.c
     values = {
         "fingerprint": agreement.fingerprint,
         "agreement": agreement.to_json(),
-        "invited": invited,
         "state": "collecting",
         "opened": int(time.time() // 3600),
     }
     insert = tables.insert_if_absent(connection, tables.collections)
     new = connection.scalar(insert.values(values).returning(c.key)) is not None
-    key, before = connection.execute(
-        sa.select(c.key, c.invited).where(c.fingerprint == agreement.fingerprint)
-    ).one()
-    if before != invited:
-        raise ConflictError(
-            f"Expected invited={invited} to be {before}, as when the collection was opened: that "
-            "cannot be changed afterwards."
-        )
+    key = connection.scalars(sa.select(c.key).where(c.fingerprint == agreement.fingerprint)).one()
     return key, new
 
 
@@ -120,7 +121,7 @@ def find(connection: Connection, fingerprint: str) -> Collection:
     """The collection under a fingerprint, if there is one."""
     c, role = tables.collections.c, tables.sharing.c.role
     shared = tables.sharing.c.collection == c.key
-    query = sa.select(c.key, c.agreement, c.invited, role).outerjoin(tables.sharing, shared)
+    query = sa.select(c.key, c.agreement, role).outerjoin(tables.sharing, shared)
     row = None
     if is_fingerprint(fingerprint):  # others are no text that every database takes
         row = connection.execute(query.where(c.fingerprint == fingerprint)).first()
@@ -133,7 +134,6 @@ def find(connection: Connection, fingerprint: str) -> Collection:
     return Collection.of(
         row.key,
         agreement,
-        invited=row.invited,
         role=row.role or "whole",
         guests=_first_of_plan(connection, agreement),
     )

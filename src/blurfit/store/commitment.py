@@ -22,6 +22,13 @@ has its seed at the second, and honest losses are next to none; ϱ = 0 would let
 single share without a seed end the collection. With H = 2n that is f ≤ 8n. The second takes
 ϱ = 1/2: it also holds the seeds of people who gave up half-way, or came while the first was away.
 With H = 3n that is f ≤ n. Keeping f small is what invitations are for.
+
+**With proofs** (`blurfit.agreement.proving`) a set holds only people whose proofs were found valid
+here, and leaves out those whose proofs were not. A database that lies about its half of a proof can
+make it fail, so what is left out for that reason has to be limited as well, and garbage must not
+end a collection: either database takes ϱ = 1/2 for everyone who is left out, for whatever reason,
+and the first still 1/10 for those whose shares are missing. Garbage ends a collection only where
+it is more than all the rest.
 """
 
 import hashlib
@@ -33,11 +40,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import ByteArray
+from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, InvalidValueError
 from blurfit.messages.shares import ROLES, Role
+from blurfit.randomness.database import words
 from blurfit.store.collections import Collection
-from blurfit.store.tables import identifiers, insert_if_absent, recent, sharing
+from blurfit.store.tables import identifiers, insert_if_absent, recent, sharing, verdicts
 from blurfit.validate import one_of
 
 # 1/ϱ: a set may leave out at most one in so many of those whom a database holds.
@@ -47,11 +55,16 @@ _WIDTH = 16
 
 @dataclass(frozen=True, eq=False)
 class Commitment:
-    """A set by its digest, its size, and the identifiers in this database that are not in it."""
+    """A set by its digest, its size, and the identifiers in this database that are not in it.
+
+    `noise` is what this database adds to its sum, mod 2⁶⁴: drawn when the set is fixed, in the same
+    transaction, so that whoever asks again gets the same sum.
+    """
 
     digest: bytes
     count: int
     left_out: ByteArray
+    noise: WordArray
 
 
 def refuse_unless_fitting(agreement: Agreement, role: Role) -> None:
@@ -92,10 +105,13 @@ def page(connection: Connection, collection: Collection, after: bytes, most: int
 
 def recorded(connection: Connection, collection: Collection) -> Commitment | None:
     """The set that was fixed, if one was."""
-    query = sa.select(sharing.c.digest, sharing.c.count, sharing.c.left_out)
+    query = sa.select(sharing.c.digest, sharing.c.count, sharing.c.left_out, sharing.c.noise)
     here = sharing.c.collection == collection.key
-    digest, count, left_out = connection.execute(query.where(here)).one()
-    return None if digest is None else Commitment(bytes(digest), count, as_identifiers(left_out))
+    digest, count, left_out, noise = connection.execute(query.where(here)).one()
+    if digest is None:
+        return None
+    drawn = np.frombuffer(noise, dtype="<u8").astype(np.uint64)
+    return Commitment(bytes(digest), count, as_identifiers(left_out), drawn)
 
 
 def record(connection: Connection, collection: Collection, left_out: ByteArray) -> Commitment:
@@ -117,16 +133,19 @@ def record(connection: Connection, collection: Collection, left_out: ByteArray) 
             f"shares both databases have, and there are {len(common)}. With fewer the noise is too "
             "small to protect anyone."
         )
-    most = len(here) // LEFT_OUT_ONE_IN[collection.role]
-    if len(left_out) > most:
+    most, missing = len(here) // LEFT_OUT_ONE_IN[collection.role], len(left_out)
+    if collection.agreement.proofs:
+        missing -= _without_proof(connection, collection, common, left_out, len(here) // 2)
+    if missing > most:
         raise InfeasibleError(
             f"Expected a set of almost all whose shares are here, and this one leaves out "
-            f"{len(left_out)} of the {len(here)}, where at most {most} may be missing: the other "
+            f"{missing} of the {len(here)}, where at most {most} may be missing: the other "
             "database has lost shares, or names only some, so that those who are left could stand "
             "among contributors that were made up. Find out which; if it is honest, let those who "
             "are missing send again, or collect again."
         )
-    chosen = Commitment(digest_of(collection, common), len(common), in_order(left_out))
+    digest, noise = digest_of(collection, common), words(collection.agreement)
+    chosen = Commitment(digest, len(common), in_order(left_out), noise)
     before = recorded(connection, collection)
     if before is not None:
         if before.digest != chosen.digest:
@@ -139,9 +158,44 @@ def record(connection: Connection, collection: Collection, left_out: ByteArray) 
     connection.execute(
         sa.update(sharing)
         .where((sharing.c.collection == collection.key) & sharing.c.digest.is_(None))
-        .values(digest=chosen.digest, count=chosen.count, left_out=chosen.left_out.tobytes())
+        .values(
+            digest=chosen.digest,
+            count=chosen.count,
+            left_out=chosen.left_out.tobytes(),
+            noise=noise.astype("<u8").tobytes(),
+        )
     )
     return chosen
+
+
+def _without_proof(
+    connection: Connection,
+    collection: Collection,
+    common: ByteArray,
+    left_out: ByteArray,
+    most: int,
+) -> int:
+    """How many are left out because their proofs failed; too many, or one too few, is refused."""
+    here = verdicts.c.collection == collection.key
+    good, bad = (
+        as_identifiers(
+            b"".join(connection.scalars(sa.select(verdicts.c.identifier).where(here & wanted)))
+        )
+        for wanted in (verdicts.c.valid, ~verdicts.c.valid)
+    )
+    if len(minus(common, good)):
+        raise InvalidValueError(
+            f"Expected a set of people who have proved here what they sent, and "
+            f"{len(minus(common, good))} of {len(common)} have not: verify their proofs first."
+        )
+    if len(left_out) > most:
+        raise InfeasibleError(
+            f"Expected a set of at least half of those whose shares are here, and it leaves out "
+            f"{len(left_out)}, of whom {len(left_out) - len(minus(left_out, bad))} did not prove "
+            "that what they sent is short: somebody sends more garbage than others send "
+            "submissions, or the other database lies about its half of the proofs. Find out which."
+        )
+    return len(left_out) - len(minus(left_out, bad))
 
 
 def require_role(collection: Collection, role: Role) -> None:

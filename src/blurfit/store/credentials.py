@@ -16,8 +16,8 @@ def invite(connection: Connection, collection: Collection, hashes: Iterable[byte
     """Keep the hashes of invitations; how many were new is returned."""
     if not collection.invited:
         raise InfeasibleError(
-            "The collection takes submissions from anyone. To restrict it, open one with "
-            "invitations."
+            "The agreement lets anyone take part, so nobody needs an invitation. For those who "
+            "are invited alone, agree anew, without --anyone."
         )
     i, wanted = invitations.c, list(dict.fromkeys(hashes))
     known = set(

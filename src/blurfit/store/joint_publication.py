@@ -25,6 +25,11 @@ over it is given away, the model before anyone sees it, and neither is ever writ
 that set: the blurred sums that are published anyway. **What the second learns** is the same sums,
 and which of the people it holds the first does not. (`blurfit.contributor.share` has the proof.)
 
+**Noise of their own** (`database_noise`): each draws D when it fixes the set, writes it down in the
+same transaction, and adds it to its sum. So the first gets Σ mask + D₂ and never Σv without D₂, and
+what is published has D₁ as well: the promise holds against either database as long as the other is
+honest, even if it *invents* contributors (`blurfit.theory.database_noise`).
+
 **A side that lies.** Another set than the one that was fixed is refused for ever, by either. What
 protects the members of a set is that n of them are honest people. A database that *invents*
 contributors knows their noise, so with n − 1 of them and one victim in the set the sums would be
@@ -43,7 +48,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.agreement.databases import largest_steps
+from blurfit.agreement.databases import DEVIATIONS, largest_steps
 from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import (
     ConflictError,
@@ -54,10 +59,11 @@ from blurfit.errors import (
 )
 from blurfit.learning.sums import Totals
 from blurfit.model.release import Release
-from blurfit.store import blocks, commitment, publication
+from blurfit.store import blocks, commitment, proved_sums, publication
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import Commitment, require_role
 from blurfit.store.tables import collections, sharing
+from blurfit.store.verdicts import valid
 from blurfit.theory.moment_calibration import MomentCalibration
 
 
@@ -98,7 +104,10 @@ def fix(
     chosen = commitment.recorded(connection, collection)
     if chosen is None:
         publication.close(connection, collection)
-        chosen = commitment.record(connection, collection, commitment.minus(here, theirs))
+        both = here[commitment.among(here, theirs)]
+        if collection.agreement.proofs:
+            both = both[commitment.among(both, commitment.in_order(valid(connection, collection)))]
+        chosen = commitment.record(connection, collection, commitment.minus(here, both))
     common = commitment.minus(here, chosen.left_out)
     if not commitment.among(common, theirs).all():
         raise ConflictError(
@@ -122,6 +131,13 @@ def deliver(connection: Connection, collection: Collection) -> None:
     connection.execute(sa.update(sharing).where(here).values(delivered=True))
 
 
+def together(collection: Collection, count: int, shares: WordArray, masks: WordArray) -> WordArray:
+    """Σv mod 2⁶⁴ from both databases' sums over so many."""
+    if collection.agreement.proofs:
+        return proved_sums.together(collection.agreement, count, shares, masks)
+    return shares - masks
+
+
 def release_of(collection: Collection, count: int, words: WordArray) -> Release:
     """What comes of Σv mod 2⁶⁴ over the set that was fixed: a model, or none for ever."""
     try:
@@ -141,24 +157,34 @@ def totals_of(collection: Collection, count: int, words: WordArray) -> Totals:
     assert isinstance(agreement.calibration, MomentCalibration)
     # One rounding each, as in `blurfit.learning.sums`; to multiply by a power of two is exact.
     steps = words.view(np.int64).astype(np.float64)
-    if (np.abs(steps) > count * largest_steps(agreement.calibration, agreement.grid)).any():
+    largest = count * largest_steps(agreement.calibration, agreement.grid)
+    if agreement.database_noise:
+        most = DEVIATIONS * float(agreement.database_ratios.max())
+        largest += agreement.database_draws * most
+    if (np.abs(steps) > largest).any():
         raise InfeasibleError(
             f"The sums are larger than {count:,} blurred records can add up to: somebody sent "
             "shares that are no shares of a blurred record. Shares cannot be screened; collect "
             "again, by invitation."
         )
-    return Totals(count, steps * agreement.grid.quadratic, agreement.fingerprint)
+    sums, draws = steps * agreement.grid.quadratic, agreement.database_draws
+    return Totals(count, sums, agreement.fingerprint, draws)
 
 
 # ---- the second database
+
+
+def require_consent(connection: Connection, collection: Collection) -> None:
+    """Refuse what a second database does only once its administrator has closed the collection."""
+    require_role(collection, "second")
+    _require_closed(connection, collection)
 
 
 def shown_identifiers(
     connection: Connection, collection: Collection, after: bytes, most: int
 ) -> bytes:
     """The identifiers here, a part at a time, once the administrator has closed the collection."""
-    require_role(collection, "second")
-    _require_closed(connection, collection)
+    require_consent(connection, collection)
     return commitment.page(connection, collection, after, most)
 
 
@@ -236,7 +262,8 @@ def consent(connection: Connection, collection: Collection) -> str | None:
 
 
 def sums_over(connection: Connection, collection: Collection) -> tuple[Commitment, WordArray]:
-    """The set that was fixed, and Σ over exactly this set, of shares or of masks, mod 2⁶⁴.
+    """The set that was fixed, and Σ over exactly this set, of shares or of masks, mod 2⁶⁴, with the
+    noise of this database itself where that was agreed; in the field where there are proofs.
 
     The sums of the blocks, minus those of the rows that are left out. Where nobody is left out no
     row is read: so it is at the first database, whose shares are the long ones, as long as
@@ -245,6 +272,21 @@ def sums_over(connection: Connection, collection: Collection) -> tuple[Commitmen
     chosen = commitment.recorded(connection, collection)
     if chosen is None:
         raise InfeasibleError("Expected a set to be fixed before anything is summed over it.")
+    if collection.agreement.proofs:
+        count, total = proved_sums.over(connection, collection, chosen)
+    else:
+        count, total = _sums_of_blocks(connection, collection, chosen)
+    if count != chosen.count:
+        raise NotCertifiedError(
+            f"Expected {chosen.count} shares in the set that was fixed, and found {count}: the "
+            "storage is damaged. Restore it from a backup."
+        )
+    return chosen, total
+
+
+def _sums_of_blocks(
+    connection: Connection, collection: Collection, chosen: Commitment
+) -> tuple[int, WordArray]:
     count, total = 0, np.zeros(1, dtype=np.uint64)
     for rows, sums in blocks.parts(connection, collection):
         count += rows
@@ -255,12 +297,7 @@ def sums_over(connection: Connection, collection: Collection) -> tuple[Commitmen
             if excluded.any():
                 count -= int(excluded.sum())
                 total = total - collection.sums(words[excluded])
-    if count != chosen.count:
-        raise NotCertifiedError(
-            f"Expected {chosen.count} shares in the set that was fixed, and found {count}: the "
-            "storage is damaged. Restore it from a backup."
-        )
-    return chosen, total
+    return count, total + chosen.noise
 
 
 def _hold(connection: Connection, collection: Collection) -> None:

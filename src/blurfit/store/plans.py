@@ -23,7 +23,6 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.errors import (
     ClosedError,
-    ConflictError,
     InfeasibleError,
     NotPublishedError,
     UnknownCollectionError,
@@ -76,12 +75,11 @@ class Held:
 
     plan: Plan
     state: State
-    invited: bool
     reason: str | None
     learned: bool
 
 
-def begin(connection: Connection, plan: Plan, *, invited: bool = False) -> Agreement:
+def begin(connection: Connection, plan: Plan) -> Agreement:
     """Keep a plan, and open its first wave; to begin it again changes nothing."""
     if plan.terms.databases:
         raise InfeasibleError(
@@ -92,16 +90,13 @@ def begin(connection: Connection, plan: Plan, *, invited: bool = False) -> Agree
     row = {
         "fingerprint": plan.fingerprint,
         "document": plan.to_json(),
-        "invited": invited,
         "state": "collecting",
         "learned": False,
     }
     connection.execute(insert.values(row))
-    before = hold_row(connection, plan.fingerprint).invited
-    if before != invited:
-        raise ConflictError(f"Expected invited={invited} to be {before}, as when it was begun.")
+    hold_row(connection, plan.fingerprint)
     if not agreements(connection, plan.fingerprint):
-        open_wave(connection, plan.first(), invited=invited)
+        open_wave(connection, plan.first())
     return agreements(connection, plan.fingerprint)[-1]
 
 
@@ -132,7 +127,7 @@ def status(connection: Connection, fingerprint: str) -> PlanStatus:
     return PlanStatus(
         fingerprint,
         row.state,
-        bool(row.invited),
+        plan.terms.admission == "invited",
         tuple(known),
         row.reason,
         shown[-1] if shown else None,
@@ -207,7 +202,7 @@ def hold_row(connection: Connection, fingerprint: str) -> Held:
     """The plan, whose row is held until the transaction ends."""
     row = _row(connection, fingerprint, update=True)
     plan = Plan.from_json(row.document)
-    return Held(plan, row.state, bool(row.invited), row.reason, bool(row.learned))
+    return Held(plan, row.state, row.reason, bool(row.learned))
 
 
 def agreements(connection: Connection, fingerprint: str) -> list[Agreement]:
@@ -221,12 +216,12 @@ def agreements(connection: Connection, fingerprint: str) -> list[Agreement]:
     return [Agreement.from_json(text) for text in connection.scalars(query)]
 
 
-def open_wave(connection: Connection, agreement: Agreement, *, invited: bool) -> None:
+def open_wave(connection: Connection, agreement: Agreement) -> None:
     """Collect under the agreement of a plan's next wave."""
     agreement.verify()
     wave = agreement.wave
     assert wave is not None
-    key, _ = collections.begin(connection, agreement, invited=invited)
+    key, _ = collections.begin(connection, agreement)
     row = {"plan": wave.plan, "number": wave.number, "collection": key}
     connection.execute(sa.insert(tables.waves).values(row))
 

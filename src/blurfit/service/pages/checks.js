@@ -11,11 +11,14 @@ export function demand(holds, name, stated, expected) {
   }
 }
 
-/** These fields, no fewer and no more. */
-export function exactly(thing, names, what) {
+/** These fields, no fewer and no more; those of `optional` may be there too. */
+export function exactly(thing, names, what, optional = []) {
   const isObject = thing !== null && typeof thing === "object" && !Array.isArray(thing);
-  const found = isObject ? Object.keys(thing).sort().join(", ") : typeof thing;
-  demand(found === [...names].sort().join(", "), `the fields of ${what}`, found, names.join(", "));
+  const fields = isObject ? Object.keys(thing) : [];
+  const there = fields.filter((name) => !optional.includes(name)).sort();
+  const found = isObject ? fields.sort().join(", ") : typeof thing;
+  const fits = isObject && there.join(", ") === [...names].sort().join(", ");
+  demand(fits, `the fields of ${what}`, found, names.join(", "));
 }
 
 export function positive(holder, ...names) {

@@ -15,16 +15,20 @@ import { arrivalsPlot } from "./plots.js";
 import { verify } from "./verify.js";
 import {
   agreementInWords,
+  countedIn,
   errorInWords,
+  isOpenToAnyone,
   isShared,
   noiseInWords,
   number,
+  premiseInWords,
   targetInWords,
 } from "./words.js";
 
 const EVERY = 5000;
 const STATES = {
   collecting: "Collecting",
+  paused: "Paused: nothing is taken for now",
   closed: "Closed: nothing more is accepted, and nothing is published yet",
   published: "Published",
 };
@@ -91,12 +95,15 @@ async function update(agreement, course) {
   const left = quorum - count;
   const words =
     left > 0
-      ? `${number(count)} of at least ${number(quorum)} people; ${number(left)} more are needed before anything can be published.`
-      : `${number(count)} people: the quorum of ${number(quorum)} is reached.`;
+      ? `${number(count)} of at least ${number(quorum)} ${countedIn(agreement)}; ${number(left)} more are needed before anything can be published.`
+      : `${number(count)} ${countedIn(agreement)}: the quorum of ${number(quorum)} is reached.`;
   show(
     "status",
     h("p", { class: `state ${state}` }, STATES[state]),
     progress(count, quorum, words),
+    isOpenToAnyone(agreement)
+      ? h("div", { class: "note some" }, h("strong", {}, "Open to anyone. "), premiseInWords(agreement))
+      : null,
     hours.length
       ? arrivalsPlot(hours, quorum)
       : h("p", { class: "hint" }, "Nobody has contributed yet."),
@@ -127,7 +134,7 @@ function planAction({ fingerprint: own }, { waves: all, model, state, reason }) 
 function action(state, invited) {
   if (state === "published")
     return h("a", { class: "button primary", href: `/m/${fingerprint}` }, "See the model");
-  if (state === "closed") return null;
+  if (state === "closed" || state === "paused") return null;
   if (invited)
     return h("p", { class: "hint" }, "To contribute, open the invitation that you were sent.");
   return h("a", { class: "button primary", href: `/c/${fingerprint}` }, "Contribute");

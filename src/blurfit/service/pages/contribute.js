@@ -26,8 +26,16 @@ import { toBytes } from "./submission.js";
 import { survey } from "./survey.js";
 import { attributes, inWords } from "./texts.js";
 import { languageChoice, truth } from "./truth.js";
+import { isUsable } from "./usable.js";
 import { verify } from "./verify.js";
-import { agreementInWords, countInWords, isShared, promiseOf, targetInWords } from "./words.js";
+import {
+  agreementInWords,
+  countInWords,
+  isOpenToAnyone,
+  isShared,
+  promiseOf,
+  targetInWords,
+} from "./words.js";
 
 const here = fingerprintHere(); // of an agreement, or of a plan
 let fingerprint = here; // of the agreement that is answered for
@@ -80,9 +88,13 @@ async function start() {
     if (next) return location.replace(`/c/${next}${location.hash}`);
     return say(waves.ENDED);
   }
+  if (status.state === "paused") return say(t("paused"), t("paused.how"));
   if (status.state !== "collecting") return say(t("closed"), ...closedWords(status));
   // nobody answers in vain
   if (status.invited && !invitation()) return say(t("invitationNeeded"), t("invitationNeeded.how"));
+  if (status.invited && !(await isUsable(agreement, invitation()))) {
+    return say(t("invitationUsed"), t("invitationUsed.how"));
+  }
   begin();
 }
 
@@ -130,6 +142,9 @@ function checks(status) {
       h("li", {}, t("checked.link")),
       h("li", {}, t("checked.noise", { epsilon: number(epsilon), delta: number(delta) })),
     ),
+    isOpenToAnyone(agreement)
+      ? h("p", { class: "note some" }, h("strong", {}, t("openToAnyone")))
+      : null,
     course ? waves.waveList(agreement, course) : null,
     progress(status.count, status.quorum, countInWords(status)),
   ];

@@ -33,9 +33,9 @@ export default {
   "sees.two":
     "{first} und {second} erhalten je einen Anteil, der wie Zufallszahlen aussieht. Keiner von beiden sieht Ihre Antworten, solange nicht beide ihr Wort brechen.",
   "public.any":
-    "Verwischte Summen über mindestens {quorum} Personen und Modelle daraus. Der Anteil einer Person verrät {little} über sie.",
+    "Verwischte Summen über mindestens {quorum} {what} und Modelle daraus. Der Anteil einer Person verrät {little} über sie.",
   "public.one":
-    "Ein Modell aus den verwischten Zahlen von mindestens {quorum} Personen. Es verrät {little} über eine einzelne von ihnen.",
+    "Ein Modell aus den verwischten Zahlen von mindestens {quorum} {what}. Es verrät {little} über eine einzelne von ihnen.",
   "guess.model":
     "Wer alles über Sie weiß außer einer Antwort und zwei für gleich wahrscheinlich hält, trifft mit dem Veröffentlichten höchstens {hundred} von 100 Mal die richtige; eine Münze trifft 50 von 100 Mal.",
   "guess.model.surely":
@@ -51,6 +51,11 @@ export default {
   "closed.nothing": "Es wird nichts mehr angenommen.",
   "closed.model": "Ihr Modell ist veröffentlicht:",
   "closed.see": "zum Modell",
+  paused: "Diese Erhebung pausiert.",
+  "paused.how": "Zurzeit wird nichts angenommen. Kommen Sie später über denselben Link wieder.",
+  invitationUsed: "Dieser Link wurde schon benutzt.",
+  "invitationUsed.how":
+    "Jeder Link gilt einmal, für eine Person. Wenn nicht Sie ihn benutzt haben, bitten Sie den Absender um einen neuen. (Ein unvollständiger Link, oder einer für eine andere Erhebung, sieht genauso aus.)",
   invitationNeeded: "Sie brauchen eine Einladung.",
   "invitationNeeded.how":
     "Öffnen Sie den Link, den Sie bekommen haben: Hinter dem Zeichen # steht Ihre Einladung.",
@@ -165,13 +170,29 @@ export default {
   "change.zero": "Wäre Ihr Datensatz leer gewesen",
   times:
     "{change}, so wäre alles, was man aus dem Modell schließt, höchstens {times}-mal so wahrscheinlich wie jetzt, zuzüglich einer Wahrscheinlichkeit von {delta}.",
-  countBelow: "{count} von mindestens {quorum} Personen",
-  count: "{count} Personen; mindestens {quorum} sind nötig",
+  "premise.invited":
+    "Das braucht ehrliche Personen, mindestens {quorum} der Eingeladenen: Sie haben das vereinbarte Rauschen hinzugefügt und verraten es niemandem.",
+  "premise.anyone":
+    "Jeder darf teilnehmen, so oft er will, daher weiß niemand, wie viele der Einsendungen von ehrlichen Personen stammen. Für eine ehrliche Person braucht das andere, die ebenfalls ehrlich sind, {quorum} mit ihr, und niemand kann das prüfen: Ein Absender mit genügend Einsendungen, deren Rauschen er kennt, hebt es auf.",
+  "premise.database":
+    "Das gilt auch, wenn alle anderen Teilnehmer lügen, solange die Datenbank ehrlich ist: Sie fügt einmal eigenes Rauschen hinzu. Wenn sie es nicht ist:",
+  "premise.databases":
+    "Das gilt auch, wenn alle anderen Teilnehmer lügen, solange eine der beiden Datenbanken ehrlich ist: Jede fügt einmal eigenes Rauschen hinzu. Wenn keine es ist:",
+  "condition.noise":
+    "Das gilt nur, wenn die beiden ihre Anteile nicht zusammenlegen und wenn die jeweils andere sich an das Verfahren hält und ihr eigenes Rauschen hinzufügt: dann auch, wenn eine von ihnen Teilnehmer erfindet.",
+  openToAnyone: "Diese Sammlung ist für jeden offen.",
+  people: "Personen",
+  submissions: "Einsendungen",
+  countBelow: "{count} von mindestens {quorum} {what}",
+  count: "{count} {what}; mindestens {quorum} sind nötig",
   target: "{title} über {above}",
   "fact.learned": "Was gelernt wird",
   "fact.from": "Woraus",
   "fact.quorum": "Nichts wird veröffentlicht",
-  "fact.quorum.words": "unter {quorum} Teilnehmern",
+  "fact.quorum.words": "unter {quorum} {what}",
+  "fact.admission": "Wer teilnehmen darf",
+  "fact.invited": "wer eingeladen ist",
+  "fact.anyone": "jeder",
   "fact.sends": "Jede Person sendet",
   "fact.sends.words": "{count} verwischte Zahlen, einmal",
   "fact.promise": "Versprechen an alle über das Veröffentlichte",

@@ -32,9 +32,9 @@ export default {
   "sees.two":
     "{first} and {second} each get a share that looks like random numbers. Neither sees your answers unless both break their word.",
   "public.any":
-    "Blurred sums over at least {quorum} people, and models made from them. Each person’s part gives away {little} about her.",
+    "Blurred sums over at least {quorum} {what}, and models made from them. Each person’s part gives away {little} about her.",
   "public.one":
-    "One model, made from at least {quorum} people’s blurred numbers. It gives away {little} about any one of them.",
+    "One model, made from the blurred numbers of at least {quorum} {what}. It gives away {little} about any one of them.",
   "guess.model":
     "Somebody who knows everything about you but one answer, and finds two equally likely, picks the right one from what is published at most {hundred} times in 100; a coin is right 50 times in 100.",
   "guess.model.surely":
@@ -50,6 +50,11 @@ export default {
   "closed.nothing": "Nothing more is accepted.",
   "closed.model": "Its model has been published:",
   "closed.see": "see the model",
+  paused: "This collection is paused.",
+  "paused.how": "Nothing is taken for now. Come back later, by the same link.",
+  invitationUsed: "This link has been used.",
+  "invitationUsed.how":
+    "Each link works once, for one person. If it was not you who used it, ask whoever sent it for another. (A link that is incomplete, or meant for another collection, looks the same.)",
   invitationNeeded: "An invitation is needed.",
   "invitationNeeded.how":
     "Open the link that you were sent: it carries your invitation behind a # sign.",
@@ -163,13 +168,29 @@ export default {
   "change.zero": "Had your record been blank",
   times:
     "{change}, whatever anyone concludes from the model would be at most {times} times as likely as it is now, plus a probability of {delta}.",
-  countBelow: "{count} of at least {quorum} people",
-  count: "{count} people; at least {quorum} are needed",
+  "premise.invited":
+    "This needs honest people, at least {quorum} of those who were invited: they added the noise agreed on, and tell it to nobody.",
+  "premise.anyone":
+    "Anyone may take part, as often as they like, so nobody can tell how many of the submissions are honest people’s. For one honest person this needs others who are honest too, {quorum} with her, and nobody can check that: one sender with enough submissions of known noise voids it.",
+  "premise.database":
+    "This holds even if every other contributor lies, as long as the database is honest: noise of its own was added, once. Should it not be:",
+  "premise.databases":
+    "This holds even if every other contributor lies, as long as one of the two databases is honest: noise of its own was added, once. Should it not be:",
+  "condition.noise":
+    "This holds only if the two do not put their shares together, and if the other one follows the protocol and adds its own noise: then it holds even if one of them invents contributors.",
+  openToAnyone: "This collection is open to anyone.",
+  people: "people",
+  submissions: "submissions",
+  countBelow: "{count} of at least {quorum} {what}",
+  count: "{count} {what}; at least {quorum} are needed",
   target: "{title} above {above}",
   "fact.learned": "What is learned",
   "fact.from": "From what",
   "fact.quorum": "Nothing is published",
-  "fact.quorum.words": "below {quorum} contributors",
+  "fact.quorum.words": "below {quorum} {what}",
+  "fact.admission": "Who may take part",
+  "fact.invited": "those who are invited",
+  "fact.anyone": "anyone",
   "fact.sends": "Each sends",
   "fact.sends.words": "{count} blurred numbers, once",
   "fact.promise": "Promise to everyone in what is published",

@@ -43,7 +43,8 @@ async function start() {
   document.title = `Model of ${targetInWords(schema)}`;
   place("title").textContent = `A model of ${targetInWords(schema)}`;
   place("lead").textContent =
-    `Learned from ${number(model.count)} people, who blurred their answers before they sent them.` +
+    `Learned from ${number(model.count)} ${countedIn(agreement)}, blurred before they were sent.` +
+    (isOpenToAnyone(agreement) ? ` ${premiseInWords(agreement)}` : "") +
     (model.waves?.length > 1
       ? ` ${(await import("./wavewords.js")).wavesOfModel(model.waves)}`
       : "");

@@ -7,11 +7,13 @@ import { number } from "./numerals.js";
 import { h } from "./page.js";
 import { attributes, inWords, languagesOf } from "./texts.js";
 import {
+  countedIn,
   guessInWords,
   guessOfDatabase,
   isShared,
   localInWords,
   modelInShort,
+  premiseInWords,
   quorumOf,
 } from "./words.js";
 
@@ -51,8 +53,12 @@ function sees(agreement, mu) {
 
 function becomesPublic(agreement) {
   const kind = agreement.calibration.model.releases === "any" ? "public.any" : "public.one";
-  const values = { quorum: number(quorumOf(agreement)), little: modelInShort(agreement) };
-  return `${t(kind, values)} ${guessInWords(agreement)}`;
+  const values = {
+    quorum: number(quorumOf(agreement)),
+    what: countedIn(agreement),
+    little: modelInShort(agreement),
+  };
+  return `${t(kind, values)} ${guessInWords(agreement)} ${premiseInWords(agreement)}`;
 }
 
 /** A list of languages to choose from: the page's own, and those of the survey. */

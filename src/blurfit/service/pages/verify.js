@@ -27,6 +27,8 @@ import { verifyAbout, verifyWording } from "./wording.js";
 
 export { NotCertified };
 
+/** Fields that came later: left out where they have their default, and never written out then. */
+const LEFT_OUT = { admission: ["anyone"], database_noise: [true] };
 const FIELDS = {
   agreement: [
     "format",
@@ -78,7 +80,17 @@ const LARGEST_NAME = 100;
 /** Refuse (throw NotCertified) unless this is the agreement meant, and its noise keeps what it
  * promises. Returns the submission's μ, as computed here. */
 export async function verify(agreement, expectedFingerprint) {
-  exactly(agreement, FIELDS.agreement, "agreement");
+  if (agreement?.proofs !== undefined) {
+    throw new NotCertified(
+      "This agreement asks for a proof that what you send is no longer than an honest submission, and " +
+        "this page cannot make one. Take part with `blurfit contribute`. Nothing has left this device.",
+    );
+  }
+  exactly(agreement, FIELDS.agreement, "agreement", Object.keys(LEFT_OUT));
+  for (const [name, choices] of Object.entries(LEFT_OUT)) {
+    const isFine = !(name in agreement) || choices.includes(agreement[name]);
+    demand(isFine, name, agreement[name], `left out, or ${choices.join(" or ")}`);
+  }
   const own = await fingerprintOf(agreement);
   if (own !== expectedFingerprint || agreement.fingerprint !== expectedFingerprint) {
     throw new NotCertified(
@@ -104,6 +116,8 @@ export async function verify(agreement, expectedFingerprint) {
         `δ = ${calibration.model.delta}, which the agreement promises. Do not take part.`,
     );
   }
+  const isNoisy = agreement.database_noise === true;
+  demand(!isNoisy || mechanism === "moment", "database_noise", isNoisy, "left out with input");
   verifyDatabases(agreement);
   verifyGrid(agreement, size);
   verifyNoise(agreement);

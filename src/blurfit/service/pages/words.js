@@ -28,6 +28,21 @@ export const isShared = ({ databases }) => databases.length > 0;
 /** The least number of honest contributors, below which nothing is published. */
 export const quorumOf = ({ calibration }) => calibration.quorum ?? calibration.setting.quorum;
 
+/** Whether anyone may send submissions, as often as they like; else each needs an invitation. */
+export const isOpenToAnyone = ({ admission }) => admission === "anyone";
+
+/** What is counted: people who were invited, or submissions of nobody knows whom. */
+export const countedIn = (agreement) => t(isOpenToAnyone(agreement) ? "submissions" : "people");
+
+/** What the promise to the model’s readers needs: mirrors `blurfit.agreement.conditions`. */
+export function premiseInWords(agreement) {
+  const quorum = number(quorumOf(agreement));
+  const people = t(isOpenToAnyone(agreement) ? "premise.anyone" : "premise.invited", { quorum });
+  if (!agreement.database_noise) return people;
+  const holds = t(isShared(agreement) ? "premise.databases" : "premise.database");
+  return `${holds} ${people[0].toLowerCase()}${people.slice(1)}`;
+}
+
 /** What one of two databases learns. */
 export function eitherInWords(agreement) {
   const [first, second] = agreement.databases.map(({ name }) => name);
@@ -36,6 +51,7 @@ export function eitherInWords(agreement) {
 
 /** What that depends on: mirrors `blurfit.agreement.promises.condition_in_words`. */
 export function conditionInWords(agreement) {
+  if (agreement.database_noise) return t("condition.noise");
   return t("condition", { quorum: number(quorumOf(agreement)) });
 }
 
@@ -90,8 +106,9 @@ export function guessOfDatabase(mu) {
 }
 
 /** How many there are, and how many there must be. */
-export function countInWords({ count, quorum }) {
-  const values = { count: number(count), quorum: number(quorum) };
+export function countInWords({ count, quorum, invited }) {
+  const what = t(invited ? "people" : "submissions");
+  const values = { count: number(count), quorum: number(quorum), what };
   return t(count < quorum ? "countBelow" : "count", values);
 }
 
@@ -108,9 +125,16 @@ export function agreementInWords(agreement, mu) {
   return [
     [t("fact.learned"), learnedInWords(schema)],
     [t("fact.from"), schema.features.map(describeColumn).join("; ")],
-    [t("fact.quorum"), t("fact.quorum.words", { quorum: number(quorumOf(agreement)) })],
+    [t("fact.admission"), t(isOpenToAnyone(agreement) ? "fact.anyone" : "fact.invited")],
+    [
+      t("fact.quorum"),
+      t("fact.quorum.words", { quorum: number(quorumOf(agreement)), what: countedIn(agreement) }),
+    ],
     [t("fact.sends"), t("fact.sends.words", { count: number(widthOf(agreement)) })],
-    [t("fact.promise"), `ε = ${number(epsilon)}, δ = ${number(delta)}`],
+    [
+      t("fact.promise"),
+      `ε = ${number(epsilon)}, δ = ${number(delta)}. ${premiseInWords(agreement)}`,
+    ],
     ...againstDatabases(agreement, mu),
     [t("fact.published"), releasesInWords(agreement)],
     ...publicRows(agreement),
@@ -239,7 +263,9 @@ export function noiseInWords(agreement) {
   const { target } = schema;
   // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.theory.joint.entry_noise`
   const each = weights[INTERCEPT] * weights[target.name] * Math.SQRT2;
-  const onMean = calibration.sigma / each / quorum;
+  // with noise of the databases themselves: `blurfit.theory.database_noise`
+  const draws = agreement.database_noise ? Math.max(1, agreement.databases.length) : 0;
+  const onMean = (calibration.sigma * Math.sqrt(1 + draws)) / each / quorum;
   const half = target.kind === "categorical" ? 1 : isLabel(target) ? 0.5 : width(target) / 2;
   const isShare = target.kind === "categorical" || isLabel(target);
   const deviation = isShare
