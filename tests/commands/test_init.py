@@ -57,9 +57,9 @@ def test_from_a_survey_that_exists(blurfit) -> None:
     done = blurfit("init", "made", "--from", "table.json", "--target", "income")
     assert done.returncode == 0, done.stderr
     assert "with 2 questions from table.json" in done.stdout
-    plan = read_plan(blurfit.folder / "made" / "schema.toml")
+    plan = read_proposal(blurfit.folder / "made" / "schema.toml")
     assert [one.name for one in plan.schema.features] == ["age"]
     shown = blurfit("show", "made/schema.toml", "--table-schema")
     (blurfit.folder / "again.json").write_text(shown.stdout)
     assert blurfit("init", "again", "--from", "again.json").returncode == 0
-    assert read_plan(blurfit.folder / "again" / "schema.toml").schema == plan.schema
+    assert read_proposal(blurfit.folder / "again" / "schema.toml").schema == plan.schema

@@ -83,10 +83,10 @@ _DRAWN = {
 
 
 def _table_schema(file: Path) -> None:
-    from blurfit.commands.plans import read_plan
+    from blurfit.commands.proposals import read_proposal
     from blurfit.schema.table_schema import to_table_schema
 
-    document = to_table_schema(read_plan(file).schema)
+    document = to_table_schema(read_proposal(file).schema)
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
