@@ -21,7 +21,15 @@ import { qualityOf } from "./quality.js";
 import { NOT_SAID, columnsFor, isLabel } from "./schema.js";
 import { answerOf, columnTitle, inWords, measured, titleOf } from "./texts.js";
 import { verify } from "./verify.js";
-import { number, probability, targetInWords, withError } from "./words.js";
+import {
+  countedIn,
+  isOpenToAnyone,
+  number,
+  premiseInWords,
+  probability,
+  targetInWords,
+  withError,
+} from "./words.js";
 
 const fingerprint = fingerprintHere();
 const CURVE =
