@@ -35,6 +35,7 @@ BESIDES = [
     "hold",
     "resume",
     "next",
+    "ledger",
     "forecast",
     "audit",
     "reproduce",

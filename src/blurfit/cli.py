@@ -48,6 +48,10 @@ COMMANDS = {
         "Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file "
         "(--out).",
     ),
+    "ledger": (
+        "ledger:ledger",
+        "Tell what was sent from this account, to whom, when, and what all of it adds up to.",
+    ),
     "status": (
         "administer:status",
         "Tell how many have contributed under an AGREEMENT, or to each wave of a plan.",
