@@ -25,7 +25,7 @@ from rich.progress import track
 from scipy.special import expit
 from waves import People, least_squares, logistic
 
-from blurfit.arrays import FloatArray
+from blurfit.arrays import AnyArray, FloatArray
 from blurfit.datasets import load_acs, make_census
 from blurfit.errors import InfeasibleError
 from blurfit.learning.wave_inference import wave_estimates
@@ -33,7 +33,7 @@ from blurfit.simulation.waves import collect_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.newton import LogisticNewton
 from blurfit.theory.public_weights import Kind
-from blurfit.theory.waves import Plan, Task, choose_plan
+from blurfit.theory.waves import Stages, Task, choose_plan
 
 DELTA, ROWS = 0.01, 2**20
 SETTINGS = ((1.0, 2**11), (0.1, 2**13), (1.0, 2**13), (0.1, 2**15), (1.0, 2**15), (0.1, 2**17))
@@ -115,7 +115,7 @@ def crowds(names: tuple[str, ...]) -> Iterator[Crowd]:
         yield crowd(name, people.values, people.label, people.kinds)
 
 
-def ideal_errors(one: Crowd, rows: FloatArray) -> FloatArray:
+def ideal_errors(one: Crowd, rows: AnyArray) -> FloatArray:
     """Of the fit without privacy to the same people: the sandwich that holds for uneven spread."""
     x = np.column_stack([np.ones(len(rows)), one.values[rows]])
     score = x @ one.truth
@@ -131,7 +131,7 @@ def ideal_errors(one: Crowd, rows: FloatArray) -> FloatArray:
 def measure(one: Crowd, epsilon: float, n: int, trials: int) -> list[object] | None:
     """One line of the table, or None where no such wave is planned."""
     mu, p = mu_of(epsilon, DELTA), one.values.shape[1]
-    plan: Plan = choose_plan(one.task, coefficients=p, count=n, mu=mu)
+    plan: Stages = choose_plan(one.task, coefficients=p, count=n, mu=mu)
     if plan.kinds[-1] != ("newton" if one.task == "label" else "residual"):
         return None
     inside, widths, means, persons = [], [], [], []

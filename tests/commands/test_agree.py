@@ -93,6 +93,7 @@ def test_every_option_reaches_the_agreement(agree, tmp_path) -> None:
         "admission": "invited",
         "database_noise": False,
         "condition": premise_in_words(expected),
+        "proofs": False,
         "numbers": 4,
         "bytes": expected.layout.size,
         "local_epsilon": expected.calibration.local.epsilon,

@@ -11,7 +11,7 @@ from blurfit.store import plans
 from blurfit.store.advance import advance, learn_model
 from support.plans import people, plan, rows
 
-PLAN = plan("number", waves=2, quorum=60)
+PLAN = plan("number", waves=2, quorum=60, admission="anyone")
 FIRST = PLAN.quorums[0]
 RECORD = {"age": 40, "education": 12, "region": "west", "married": 1, "income": 30_000}
 

@@ -21,7 +21,7 @@ from blurfit.store import plans
 from blurfit.store.advance import advance
 from support.plans import people, plan, release, rows, written
 
-PLAN = plan("number", waves=2, quorum=60)
+PLAN = plan("number", waves=2, quorum=60, admission="anyone")
 NAMES = ("age", "education", "region", "married", "income")
 AT_ONCE = 5
 

@@ -1,4 +1,4 @@
-"""Calibration errors are what scikit-learn's bins say, and waves are nearly as calibrated as can be."""
+"""Calibration errors are what scikit-learn's bins say, and waves are nearly calibrated."""
 
 import numpy as np
 import pytest

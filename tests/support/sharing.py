@@ -6,9 +6,10 @@ import numpy as np
 
 from blurfit import Agreement, Numeric, Schema
 from blurfit.arrays import ByteArray, WordArray
-from blurfit.contributor.share import SharedRecords, shared_with
+from blurfit.contributor.share import SharedRecords, proved_with, shared_with
 from blurfit.messages.submissions import Submissions
 from blurfit.service.peer import Peer
+from blurfit.service.verifying import judge
 from blurfit.store import commitment, joint_publication
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
@@ -17,6 +18,7 @@ SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 1
 TWO = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:8002"))
 WIDTH = 5  # the products of (c, age, income), without c²
 MOST = 60  # marks that stay in the range of honest numbers, in five columns
+KEY = b"a verification key of 32 bytes.."
 _fresh = itertools.count()
 
 
@@ -25,13 +27,13 @@ def propose(databases=TWO, **changes) -> Agreement:
     return Agreement.propose(SCHEMA, databases=databases, **promise | changes)
 
 
-def new_agreement() -> Agreement:
+def new_agreement(**changes) -> Agreement:
     """One that no other test has used, so that all of them can use one store.
 
     With little noise, so that nothing has to be sampled to read the sums: the steps by which two
     databases publish are the same.
     """
-    return propose(epsilon=300 + next(_fresh) * 1e-3)
+    return propose(**{"epsilon": 300 + next(_fresh) * 1e-3} | changes)
 
 
 def marked(agreement: Agreement, *senders: int, marks: tuple[int, ...] = ()) -> SharedRecords:
@@ -43,6 +45,8 @@ def marked(agreement: Agreement, *senders: int, marks: tuple[int, ...] = ()) -> 
     table = Submissions(
         np.array(identifiers), agreement.fingerprint, steps * agreement.grid.quadratic
     )
+    if agreement.proofs:
+        return proved_with(agreement, table, [one.tobytes() * 4 for one in seeds])
     return shared_with(agreement, table, np.array(seeds))
 
 
@@ -87,6 +91,9 @@ class Direct(Peer):
             joint_publication.shown_identifiers, self.store.collection(self.fingerprint), b"", 2**18
         )
         return commitment.as_identifiers(found)
+
+    def verify(self, names: ByteArray, words: WordArray) -> WordArray:
+        return judge(self.store, self.store.collection(self.fingerprint), names, words, KEY)
 
     def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
         self.store.write(

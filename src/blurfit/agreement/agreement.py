@@ -35,6 +35,7 @@ from blurfit.agreement.numbers import (
     input_parts,
     moment_parts,
 )
+from blurfit.agreement.proving import Proving
 from blurfit.agreement.terms import Admission, Mechanism, Terms
 from blurfit.agreement.verification import compute_again
 from blurfit.agreement.wave import Wave
@@ -65,7 +66,8 @@ class Agreement(Fingerprinted):
     be read beside one; they are assumed to be public, and not to be the contributors' own.
     `admission` says who may take part, on which the promise depends
     (`blurfit.agreement.conditions`); `database_noise` whether the database, or each of the two,
-    adds noise of its own (`blurfit.theory.database_noise`).
+    adds noise of its own (`blurfit.theory.database_noise`); `proofs` whether contributors prove to
+    the two databases that what they send is short.
     """
 
     CALLED = "an agreement"
@@ -95,6 +97,7 @@ class Agreement(Fingerprinted):
     public_rows: str | None = None
     admission: Admission = "invited"
     database_noise: bool = False
+    proofs: bool = False
 
     @classmethod
     def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":
@@ -208,7 +211,7 @@ class Agreement(Fingerprinted):
         """The numbers that a contributor sends, in runs that share a grid."""
         if isinstance(self.calibration, InputCalibration):
             return input_parts(self.calibration, self.grid)
-        return moment_parts(self.calibration, self.grid, self.form)
+        return moment_parts(self.calibration, self.grid, self.form, proofs=self.proofs)
 
     @property
     def width(self) -> int:
@@ -233,7 +236,14 @@ class Agreement(Fingerprinted):
             raise InvalidValueError(
                 "Expected an agreement with two databases: under this one submissions are whole."
             )
+        if self.proofs:
+            return ShareLayout(self.fingerprint, self.width, part, *self.proving.widths)
         return ShareLayout(self.fingerprint, self.width, part)
+
+    @cached_property
+    def proving(self) -> Proving:
+        """How submissions are proved to be short, where they are."""
+        return Proving.of(self)
 
     # ---- checking
 

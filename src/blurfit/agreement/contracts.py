@@ -34,15 +34,16 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
     form = form_of(schema, weights, wave)
     calibration = calibrate_moment(
         *promise,
-        reach=enlarged(form.reach(terms.neighbours)),
+        reach=enlarged(form.reach(terms.neighbours), proofs=terms.proofs),
         quorum=terms.quorum,
         neighbours=terms.neighbours,
         local_epsilon=terms.local_epsilon,
         local_delta=_local_delta(terms),
     )
-    grid = Grid.of(calibration, size=form.size, shared=bool(terms.databases))
-    if terms.databases:
-        refuse_unless_shareable(calibration, grid, largest_scale(form))
+    shared, proofs = bool(terms.databases), terms.proofs
+    grid = Grid.of(calibration, size=form.size, shared=shared, proofs=proofs)
+    if shared:
+        refuse_unless_shareable(calibration, grid, largest_scale(form), proofs=proofs)
     return {
         "schema": schema,
         "calibration": calibration,
@@ -53,6 +54,7 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
         "public_rows": terms.public_rows,
         "admission": terms.admission,
         "database_noise": terms.database_noise,
+        "proofs": terms.proofs,
     }
 
 

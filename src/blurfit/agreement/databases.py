@@ -7,6 +7,7 @@ agreement is made, and by everyone who receives one:
 
 * **Fine enough.** Every number's noise has a deviation of at least 2¹⁰ steps, so that the noise is
   as good as continuous and what the grid costs is paid for (`blurfit.agreement.grid`).
+  With proofs (`blurfit.agreement.proving`) the noise of the sums has.
 * **Coarse enough.** An honest |vⱼ| is at most B = (R + 40s)/g + 1: R bounds the record's own number
   (all of them together in the Frobenius norm), s is the deviation of its noise, g the step, and
   rounding adds at most one. Noise leaves ±40s with probability below 2e^{−800}. So 2³²
@@ -93,13 +94,17 @@ def largest_steps(calibration: "MomentCalibration", grid: "Grid", scale: float =
     return scale * one / grid.quadratic + 1
 
 
-def refuse_unless_shareable(calibration: Any, grid: "Grid", scale: float = 1.0) -> None:
+def refuse_unless_shareable(
+    calibration: Any, grid: "Grid", scale: float = 1.0, *, proofs: bool = False
+) -> None:
     """Refuse noise that is too coarse for its grid, or too large for 2³² contributors to add."""
     if calibration.mechanism != "moment":
         raise InfeasibleError(
             "Expected mechanism='moment' with two databases: only what adds can be shared."
         )
     least, step = calibration.noise / 2**0.5, grid.quadratic  # off the diagonal there is less
+    if proofs:
+        least *= calibration.quorum**0.5
     if least < LEAST_NOISE * step:
         raise InfeasibleError(
             f"Expected the noise {least:.4g} to span {LEAST_NOISE:g} steps of {step:.4g}. Propose "

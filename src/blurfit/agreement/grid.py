@@ -16,6 +16,15 @@ multiples. That has to be paid for:
   deviations: less than 10⁻⁴ where δ ≥ 10⁻³⁰. Rounding is post-processing. A thousandth of δ is
   kept back for it. (A tenth of that pays for what the database refuses by its size, see
   `blurfit.learning.admission`.)
+* *Proofs* (`blurfit.agreement.proving`) cost an upload of eight bytes for each bit of each number,
+  so there the grid is coarser: g ≤ s/2⁵ and g ≤ s√n/2¹¹, and ξ = 2⁻⁷. Of ξ again one half pays for
+  rounding. For the sums the argument above stands as it is, since g is at most a 2¹⁰th of their
+  noise off the diagonal too. For one submission, seen by both databases together, discrete noise
+  of deviation s is worth rounded normal noise of variance s² − g²/12, up to terms of the order
+  (g/s)⁴: by (g/s)²/24 less noise, 8·10⁻⁵ off the diagonal, for which the other half of ξ pays
+  forty times. The record is rounded at random, ⌊x/g + u⌋ with u uniform and independent of it:
+  given u, two records differ by up to g more for each product, as they do when rounded to the
+  nearest; and rounding all of n records the same way, to the nearest, would add up to n·g/2.
 * *What stands between the records and the weights* (`input`). There the theorem is about the exact
   minimiser w(c) for a c = Σp̃ that is continuous. In fact c is on a grid, sums are rounded, and a
   solver is never exact; on a grid, whoever knows the q̃ could tell two records apart by the lattice
@@ -53,10 +62,12 @@ from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration, Reach
 
 ROUNDING = 2.0**-11  # ξ: bounds are enlarged by this share, which pays for rounding the record
+PROVED_ROUNDING = 2.0**-7  # ξ where submissions are proved to be short
 DISCRETE_SHARE = 1e-3  # of δ, kept back for noise that is discrete
 LATTICE_SHARE = {"moment": 0.0, "input": 2.0**-10}  # of ε, kept back for weights on a lattice
 _RESOLUTION = {"moment": 2.0**-10, "input": 2.0**-13}  # of the noise's deviation, at the coarsest
 _SHARED_RESOLUTION = 2.0**-11  # of the noise, so that off the diagonal too 2¹⁰ steps are spanned
+_PROVED_RESOLUTION = 2.0**-5  # of the noise, if the sums' noise is as fine as this
 # The noise's deviation in steps, at least and at most. It stays below 2⁵² steps as long as it stays
 # below 128 deviations, and exceeds that with probability e^{-8192}; far finer than the grid, it
 # would hardly ever show.
@@ -83,15 +94,21 @@ class Grid:
         *,
         size: int,
         shared: bool = False,
+        proofs: bool = False,
     ) -> "Grid":
         """The coarsest grid that the calibration's budget for rounding allows.
 
         `size` is d for `input`, and how many rows zzᵀ has for `moment`. Where trust is `shared`
-        between two databases, every number's noise spans at least 2¹⁰ steps.
+        between two databases, every number's noise spans at least 2¹⁰ steps; with `proofs` that of
+        the sums does.
         """
         if isinstance(calibration, MomentCalibration):
-            slack = ROUNDING * calibration.reach.sums / (1 + ROUNDING) / 2
+            rounding = PROVED_ROUNDING if proofs else ROUNDING
+            slack = rounding * calibration.reach.sums / (1 + rounding) / 2
             coarse = _SHARED_RESOLUTION if shared else _RESOLUTION["moment"]
+            if proofs:
+                fine = _SHARED_RESOLUTION * math.sqrt(calibration.quorum)
+                coarse = min(_PROVED_RESOLUTION, fine)
             step = power_of_two_below(min(slack / size, calibration.noise * coarse))
             return cls(step, step, step)
         quadratic = calibration.q_noise * _RESOLUTION["input"]
@@ -106,11 +123,12 @@ class Grid:
         *,
         size: int,
         shared: bool = False,
+        proofs: bool = False,
     ) -> None:
         """Refuse all steps but those that follow from the noise: a coarser grid costs privacy that
         nothing pays for.
         """
-        expected = Grid.of(calibration, size=size, shared=shared)
+        expected = Grid.of(calibration, size=size, shared=shared, proofs=proofs)
         if self != expected:
             raise NotCertifiedError(
                 f"Expected the grid {expected}, which follows from the noise, but {self} is "
@@ -118,9 +136,10 @@ class Grid:
             )
 
 
-def enlarged(reach: Reach) -> Reach:
+def enlarged(reach: Reach, *, proofs: bool = False) -> Reach:
     """(1 + ξ) times as far: what noise is calibrated for, so that rounding is paid."""
-    return Reach(*((1 + ROUNDING) * one for one in reach))
+    rounding = PROVED_ROUNDING if proofs else ROUNDING
+    return Reach(*((1 + rounding) * one for one in reach))
 
 
 def weight_scale(calibration: InputCalibration, grid: Grid, count: int) -> float:

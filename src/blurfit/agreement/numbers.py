@@ -40,9 +40,9 @@ class Part:
     """A run of the numbers that are sent, all on one grid.
 
     `deviations` are those of one contributor's noise, which is a multiple of `step`; numbers are
-    rounded to it `toward_zero` or to the nearest, and end up on multiples of `fine` if they are
-    dithered. `counts` is how often a number counts in the squared norm in which the noise is alike
-    in all directions: twice off the diagonal.
+    rounded to it `toward_zero`, `at_random` without bias, or to the nearest, and end up on
+    multiples of `fine` if they are dithered. `counts` is how often a number counts in the squared
+    norm in which the noise is alike in all directions: twice off the diagonal.
     """
 
     numbers: slice
@@ -52,6 +52,7 @@ class Part:
     deviations: FloatArray
     counts: FloatArray
     bound: float  # on the norm of the exact numbers
+    at_random: bool = False
 
 
 def input_parts(calibration: InputCalibration, grid: Grid) -> tuple[Part, ...]:
@@ -80,7 +81,9 @@ def input_parts(calibration: InputCalibration, grid: Grid) -> tuple[Part, ...]:
     )
 
 
-def moment_parts(calibration: MomentCalibration, grid: Grid, form: Form) -> tuple[Part, ...]:
+def moment_parts(
+    calibration: MomentCalibration, grid: Grid, form: Form, *, proofs: bool = False
+) -> tuple[Part, ...]:
     """The numbers of a form, each with noise that is alike in all directions of its norm."""
     counts = form.counts
     return (
@@ -92,6 +95,7 @@ def moment_parts(calibration: MomentCalibration, grid: Grid, form: Form) -> tupl
             deviations=calibration.noise / np.sqrt(counts),
             counts=counts,
             bound=form.bound,
+            at_random=proofs,
         ),
     )
 

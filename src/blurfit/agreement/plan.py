@@ -89,13 +89,17 @@ class Plan(Fingerprinted):
                 "Expected no public_rows with waves: public rows give the exact curve from one "
                 "wave, and waves give it without them."
             )
+        if self.terms.proofs:
+            raise InvalidValueError(
+                "Expected no proofs with waves: what is proved is for agreements of one wave."
+            )
         if task_of(self.schema, counts=self.task == "count") != self.task:
             raise InvalidValueError(
                 f"Expected task={self.task!r} to suit the target {self.schema.target.name!r}."
             )
         shares = [one / self.terms.quorum for one in self.quorums]
         stages = tuple(map(waves.Stage, self.kinds, shares))
-        waves.Plan(self.task, stages)  # refuses kinds in another order
+        waves.Stages(self.task, stages)  # refuses kinds in another order
 
     @classmethod
     def propose(
@@ -143,6 +147,11 @@ class Plan(Fingerprinted):
     def mu(self) -> float:
         """μ of every person, in all."""
         return mu_of(self.terms.epsilon, self.terms.delta * (1 - DISCRETE_SHARE))
+
+    @property
+    def databases(self) -> tuple[Database, ...]:
+        """The two databases, where trust is shared."""
+        return self.terms.databases
 
     @property
     def count_bound(self) -> float | None:

@@ -84,6 +84,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "(moment)"
         ),
     ] = False
+    proofs: Annotated[
+        bool,
+        Meta(
+            description="Let contributors prove to the two databases that what they send is no "
+            "longer than an honest submission."
+        ),
+    ] = False
     public_rows: Annotated[
         str | None,
         Meta(
@@ -142,6 +149,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 finite(**{name: value})
         require_digest(self.public_rows)
         require_database_noise(self.database_noise, self.epsilon)
+        require_proofs(self.proofs, databases=self.databases)
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
             if getattr(self, name) != default:
@@ -206,6 +214,17 @@ def require_digest(public_rows: Any) -> None:
         )
 
 
+def require_proofs(proofs: Any, *, databases: tuple[Database, ...]) -> bool:
+    """Refuse proofs where one database sees whole submissions, and can measure them itself."""
+    if not isinstance(proofs, bool):
+        raise InvalidValueError(f"Expected proofs={proofs!r} to be true or false.")
+    if proofs and not databases:
+        raise InvalidValueError(
+            "Expected two databases with proofs=True: one database sees how long a submission is."
+        )
+    return proofs
+
+
 def _plain(value: Any) -> Any:
     """Python's own numbers, of which alone a canonical text can be made."""
     if isinstance(value, dict):
@@ -222,7 +241,7 @@ def _defaults(*names: str) -> dict[str, Any]:
 
 def later_terms() -> dict[str, Any]:
     """Terms that JSON leaves out where they have their default (`blurfit.agreement.outline`)."""
-    return _defaults("admission", "database_noise")
+    return _defaults("admission", "database_noise", "proofs")
 
 
 MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise")

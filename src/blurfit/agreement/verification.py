@@ -15,6 +15,7 @@ from blurfit.agreement.terms import (
     require_database_noise,
     require_delta,
     require_digest,
+    require_proofs,
 )
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.theory.input_calibration import InputCalibration
@@ -39,13 +40,17 @@ def compute_again(agreement: "Agreement") -> None:
         size = _input_again(agreement, calibration)
     else:
         size = _moment_again(agreement, calibration)
-    agreement.grid.verify(calibration, size=size, shared=shared)
+    proofs = require_proofs(agreement.proofs, databases=agreement.databases)
+    agreement.grid.verify(calibration, size=size, shared=shared, proofs=proofs)
     refuse_unless_blurrable(agreement.parts)
     if agreement.database_noise:
         refuse_unless_drawable(agreement)
     if shared:
         require_two(agreement.databases)
-        refuse_unless_shareable(calibration, agreement.grid, largest_scale(agreement.form))
+        scale = largest_scale(agreement.form)
+        refuse_unless_shareable(calibration, agreement.grid, scale, proofs=proofs)
+    if proofs:
+        _ = agreement.proving  # is refused where it could prove nothing
 
 
 def refuse_unless_drawable(agreement: "Agreement") -> None:
@@ -79,5 +84,6 @@ def _moment_again(agreement: "Agreement", calibration: MomentCalibration) -> int
         )
     if weights is not None:
         weights.verify()
-    calibration.verify(enlarged(agreement.form.reach(calibration.model.neighbours)))
+    reach = agreement.form.reach(calibration.model.neighbours)
+    calibration.verify(enlarged(reach, proofs=agreement.proofs))
     return agreement.form.size

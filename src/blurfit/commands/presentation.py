@@ -20,6 +20,7 @@ from blurfit.agreement.promises import (
     releases_in_words,
     together_in_words,
 )
+from blurfit.agreement.proving import PROVED_IN_WORDS
 from blurfit.schema.content import About
 from blurfit.schema.joint import questions
 from blurfit.schema.titles import asked_in_words
@@ -56,11 +57,8 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
     stated = ModelGuarantee(
         agreement.epsilon, agreement.delta, model.neighbours, model.releases, model.proved
     )
-    sent = (
-        "sent",
-        f"{agreement.width:,}",
-        f"numbers a person, once, {agreement.layout.size:,} bytes",
-    )
+    layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
+    sent = ("sent", f"{agreement.width:,}", f"numbers a person, once, {layout.size:,} bytes")
     asked = ", ".join(asked_in_words(one) for one in questions(agreement.schema))
     parts: list[RenderableType] = [
         *(Text(line) for line in about_lines(agreement.schema.about)),
@@ -77,6 +75,8 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
         noisy = agreement.database_noise
         parts.append(Text(either_in_words(names, *promise, database_noise=noisy)))
         parts.append(Text(together_in_words(calibration.local)))
+        if agreement.proofs:
+            parts.append(Text(PROVED_IN_WORDS))
     else:
         alone = guesses_from_submission(calibration.local)
         parts.append(Text(f"{_submission(calibration)} {alone}"))

@@ -19,7 +19,7 @@ import httpx2 as httpx
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import FloatArray
-from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.once import take_part
 from blurfit.contributor.perturb import blur, perturb
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
@@ -107,11 +107,11 @@ class Client:
             return Receipt(self._exchange.url, agreed.fingerprint, submission.identifier)
         once = agreed.fingerprint if isinstance(agreed, Plan) else agreed.once
 
-        def blur_for_the_current_wave() -> Part:
+        def blur_for_the_current_wave() -> Portion:
             wave = self.current(agreed) if isinstance(agreed, Plan) else self.still_open(agreed)
-            return Part(0, 1, (_one(wave, record).to_bytes(),), wave.fingerprint)
+            return Portion(0, 1, (_one(wave, record).to_bytes(),), wave.fingerprint)
 
-        def send(part: Part) -> int:
+        def send(part: Portion) -> int:
             (message,) = part.messages
             return self.post(part.under, message, 1, tokens)
 
@@ -210,7 +210,7 @@ class _OneService:
     def blur(self, exact: FloatArray) -> Messages:
         return (blur(self._agreement, exact).to_bytes(),)
 
-    def send(self, part: Part) -> bool:
+    def send(self, part: Portion) -> bool:
         tokens, (message,) = self._invitations[part.start : part.stop], part.messages
         self._client.post(part.under, message, part.stop - part.start, tokens)
         return True

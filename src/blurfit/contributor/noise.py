@@ -98,6 +98,20 @@ def to_grid(values: npt.ArrayLike, step: float, *, toward_zero: bool) -> FloatAr
     return np.asarray((whole + 0.0) * step)
 
 
+def to_grid_at_random(values: npt.ArrayLike, step: float) -> FloatArray:
+    """⌊value/step + u⌋·step with u uniform in [0, 1): a multiple of `step`, without bias.
+
+    u does not depend on the value, so given u this rounds as `to_grid` does, with other places at
+    which it jumps: two values end up at most one step further apart than they are.
+
+    >>> set(to_grid_at_random([0.75] * 1000, 0.5).tolist()) == {0.5, 1.0}
+    True
+    """
+    steps = _steps(np.asarray(values, dtype=np.float64), step)
+    drawn = (bits.words(steps.size) >> np.uint64(11)).astype(np.float64).reshape(steps.shape)
+    return np.asarray((np.floor(steps + drawn * 2.0**-53) + 0.0) * step)
+
+
 def dither(values: npt.ArrayLike, step: float, fine: float) -> FloatArray:
     """Value + fine·k, k uniform in [−step/(2·fine), step/(2·fine)): the gaps of a grid, filled.
 

@@ -17,7 +17,7 @@ those the plan has invitations.
 import hashlib
 from collections.abc import Callable
 
-from blurfit.contributor.journal import Journal, Part
+from blurfit.contributor.journal import Journal, Portion
 from blurfit.contributor.memory import Memory
 from blurfit.errors import ClosedError, ConflictError, WaveClosedError
 
@@ -33,8 +33,8 @@ LEFT_OUT = (
 
 
 def take_part(
-    once: str, person: str, blur: Callable[[], Part], send: Callable[[Part], object]
-) -> Part:
+    once: str, person: str, blur: Callable[[], Portion], send: Callable[[Portion], object]
+) -> Portion:
     """See to it that a person's record is sent, once; what was sent is returned.
 
     Args:

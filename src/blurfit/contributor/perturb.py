@@ -67,9 +67,11 @@ def blur(agreement: Agreement, exact: FloatArray) -> Submissions:
     def blur_some(start: int) -> None:
         some = slice(start, start + at_once)
         for part in agreement.parts:
-            rounded = noise.to_grid(
-                rows[some, part.numbers], part.step, toward_zero=part.toward_zero
-            )
+            given = rows[some, part.numbers]
+            if part.at_random:
+                rounded = noise.to_grid_at_random(given, part.step)
+            else:
+                rounded = noise.to_grid(given, part.step, toward_zero=part.toward_zero)
             blurred = noise.add(rounded, part.deviations, part.step)
             numbers[some, part.numbers] = noise.dither(blurred, part.step, part.fine)
 

@@ -20,7 +20,7 @@ from typing import Protocol
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
-from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.memory import Memory
 from blurfit.errors import ClosedError, ConflictError, InvalidValueError, WaveClosedError
 from blurfit.schema.table_files import TableFile
@@ -56,7 +56,7 @@ class Destination(Protocol):
     def blur(self, exact: FloatArray) -> Messages:
         """Exact numbers as blurred messages, one for each database that gets something."""
 
-    def send(self, part: Part) -> bool:
+    def send(self, part: Portion) -> bool:
         """Hand a part over; whether it has been received for good."""
 
     def finish(self, journal: Journal, rows: int) -> None:
@@ -139,14 +139,14 @@ def _claim(memory: Memory, agreement: Agreement, known: int, kept: Journal) -> N
         raise
 
 
-def _parts(file: TableFile, destination: Destination, kept: Journal) -> Iterator[Part]:
+def _parts(file: TableFile, destination: Destination, kept: Journal) -> Iterator[Portion]:
     """What was blurred before but perhaps not received, and then the rest, blurred now."""
     yield from kept.pending()
     start = kept.blurred()
     for columns in file.chunks(destination.rows_at_once, skip=start):
         agreement = destination.agreement()
         exact = agreement.exact(columns)
-        part = Part(start, len(exact), destination.blur(exact), agreement.fingerprint)
+        part = Portion(start, len(exact), destination.blur(exact), agreement.fingerprint)
         kept.record(part)
         yield part
         start = part.stop
@@ -160,7 +160,8 @@ def default_journal(table: Path, agreement: Agreement) -> Path:
 def rows_in_a_request(agreement: Agreement, *, invited: bool) -> int:
     """How many rows are sent to a service at once."""
     most = INVITED_AT_ONCE if invited else ROWS_AT_ONCE
-    return max(1, min(most, BYTES_AT_ONCE // agreement.layout.size))
+    layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
+    return max(1, min(most, BYTES_AT_ONCE // layout.size))
 
 
 def invitations_for(rows: int, invitations: Sequence[str], whose: str = "") -> list[str]:

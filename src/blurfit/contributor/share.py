@@ -18,12 +18,19 @@ of `calibration.local`.
 makes sure of (`blurfit.agreement.databases`). So the sums are those of one database, to the
 last bit.
 
+**With proofs** (`Agreement.proofs`) the numbers are shared bit by bit in a field instead, with a
+proof that they are short (`blurfit.proofs.prio3`): the first database gets the bits less a mask and
+its half of the proof, the second the seed of the mask and of its own half. What the two tell each
+other when they verify can be made up from nothing as well (`blurfit.proofs.flp`), so all of this
+stands, as far as nobody can tell TurboSHAKE128 from a random function.
+
 A seed is drawn for each record and used once. If a record were shared twice under two identifiers,
 it would be counted twice: `blurfit.contributor.shared_client` keeps what it has drawn until both
 have it.
 """
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +43,9 @@ from blurfit.errors import InvalidValueError
 from blurfit.messages.masks import SEED_BYTES, SEED_WORDS, expand
 from blurfit.messages.shares import Shares
 from blurfit.messages.submissions import Submissions
+
+PROOF_BYTES = 4 * SEED_BYTES  # of randomness for one record: two blinds, and two seeds
+_PROVED_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,10 @@ def share(agreement: Agreement, records: Any) -> SharedRecords:
 def share_exact(agreement: Agreement, exact: FloatArray) -> SharedRecords:
     """Blur and share what `Agreement.exact` gave, under an agreement that was verified."""
     table = blur(agreement, exact)
+    if agreement.proofs:
+        return proved_with(
+            agreement, table, [secrets.token_bytes(PROOF_BYTES) for _ in range(len(table))]
+        )
     seeds = secrets.token_bytes(SEED_BYTES * len(table))
     words = np.frombuffer(seeds, dtype="<u8").reshape(-1, SEED_WORDS).astype(np.uint64)
     return shared_with(agreement, table, words)
@@ -75,6 +89,22 @@ def shared_with(agreement: Agreement, table: Submissions, seeds: WordArray) -> S
     masked = in_steps(agreement, table) + expand(seeds, first.mask_width)
     return SharedRecords(
         Shares(table.identifiers, masked, first), Shares(table.identifiers, seeds, second)
+    )
+
+
+def proved_with(agreement: Agreement, table: Submissions, random: Sequence[bytes]) -> SharedRecords:
+    """Shares with proofs of what is blurred already, with given randomness."""
+    proving, steps = agreement.proving, in_steps(agreement, table).view(np.int64)
+    firsts, seconds = [], []
+    for start in range(0, len(table), _PROVED_AT_ONCE):
+        some = slice(start, start + _PROVED_AT_ONCE)
+        inputs = proving.circuit.encode(steps[some])
+        first, second = proving.prio3.shard(inputs, table.identifiers[some], random[some])
+        firsts.append(first.words())
+        seconds.append(second)
+    return SharedRecords(
+        Shares(table.identifiers, np.vstack(firsts), agreement.share_layout("masked")),
+        Shares(table.identifiers, np.vstack(seconds), agreement.share_layout("seed")),
     )
 
 

@@ -18,7 +18,7 @@ import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
-from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.contributor.share import SharedRecords, share, share_exact
 from blurfit.errors import BlurfitError, InvalidValueError
@@ -177,7 +177,7 @@ class _TwoServices:
         shared = share_exact(self._client.agreement, exact)
         return shared.first.to_bytes(), shared.second.to_bytes()
 
-    def send(self, part: Part) -> bool:
+    def send(self, part: Portion) -> bool:
         tokens = [some[part.start : part.stop] for some in self._invitations]
         rows = part.stop - part.start
         for failure in self._client.post(part.under, part.messages, rows, tokens).values():

@@ -22,7 +22,7 @@ from blurfit.errors import ConflictError
 from blurfit.files.duplicates import tell_apart
 from blurfit.files.engines import Engine, Progress
 from blurfit.files.receipt import Receipts
-from blurfit.files.scan import Task, agreed
+from blurfit.files.scan import Stretch, agreed
 from blurfit.files.sources import find, identify, open_stream
 from blurfit.learning.sums import Totals, total
 from blurfit.messages.submission_files import SubmissionFile, rows_at_once
@@ -42,17 +42,17 @@ def _nobody_at_all(_done: int, _of: int) -> None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Work:
     """What there is to do: tasks, how many rows they have, and the marks of earlier releases."""
 
-    tasks: list[Task]
+    tasks: list[Stretch]
     rows: int
     marks: frozenset[str]
 
     @classmethod
-    def of(cls, agreement: Agreement, places: Sequence[str]) -> "Plan":
+    def of(cls, agreement: Agreement, places: Sequence[str]) -> "Work":
         """Every file is opened, and refused if it is not what it should be."""
-        tasks: list[Task] = []
+        tasks: list[Stretch] = []
         marks = set()
         for number, place in enumerate(places):
             with SubmissionFile(place, open_stream(place), agreement.layout) as file:
@@ -62,21 +62,23 @@ class Plan:
         return cls(tasks, sum(task.rows for task in tasks), frozenset(marks))
 
 
-def _tasks(number: int, place: str, file: SubmissionFile, agreement: Agreement) -> Iterator[Task]:
+def _tasks(
+    number: int, place: str, file: SubmissionFile, agreement: Agreement
+) -> Iterator[Stretch]:
     most = GROUPS_AT_ONCE * rows_at_once(agreement.layout)
     first, rows = 0, 0
     for group in range(file.groups):
         here = file.rows(group)
         if rows and rows + here > most:
-            yield Task(number, place, first, group, rows)
+            yield Stretch(number, place, first, group, rows)
             first, rows = group, 0
         rows += here
     if rows:
-        yield Task(number, place, first, file.groups, rows)
+        yield Stretch(number, place, first, file.groups, rows)
 
 
 def totals(
-    agreement: Agreement, plan: Plan, engine: Engine, progress: Progress = _nobody_watches
+    agreement: Agreement, plan: Work, engine: Engine, progress: Progress = _nobody_watches
 ) -> Totals:
     """What all submissions in the files come to, each counted once.
 
@@ -138,7 +140,7 @@ def release_files(
     receipts = Receipts.of(agreement.fingerprint, places, files, receipt)
     if (found := receipts.find()) is not None:
         return found
-    plan = Plan.of(agreement, places)
+    plan = Work.of(agreement, places)
     done = 0
 
     def count(rows: int) -> None:
@@ -164,7 +166,7 @@ def release_files(
     return receipts.record(release, database_noise=agreement.database_noise)
 
 
-def _refuse_a_second(release: Release, plan: Plan) -> None:
+def _refuse_a_second(release: Release, plan: Work) -> None:
     """From submissions that something was released from, allow that very release alone."""
     shown = release.model or release.moments
     if plan.marks and (shown is None or plan.marks != {release.mark()}):

@@ -2,27 +2,7 @@
 
 A submission is a record of bounded length and noise of known size, on a known grid, so three things
 never happen: a number that is not finite, a number off the grid, and (almost never) a norm beyond
-
-    ‖q̃‖² ≤ s_q²·χ²_d(R_q²/s_q²)      ‖p̃‖² ≤ s_p²·χ²_d(R_p²/s_p²)               (input)
-    ‖M̃‖_F² ≤ s²·χ²_k(R²/s²)                                                     (moment)
-
-where χ²_k(θ) is the noncentral quantile at probability γ, shared among the parts of a submission,
-and s the deviation of one record's noise. M̃ holds the k products that are sent, R bounds them, and
-they are measured in the Frobenius norm, in which their noise is isotropic: off the diagonal it has
-the variance s²/2 and counts twice.
-
-**What it costs.** To refuse by value is to cut the noise's tail. Let n honest contributors be the
-ones that the guarantee relies on. Without the cut the model is (ε, δ')-private; the cut changes
-anything at all with probability at most nγ, so with it
-
-    P(S) ≤ P_uncut(S) + nγ ≤ e^ε·Q_uncut(S) + δ' + nγ ≤ e^ε·Q(S) + δ' + (1 + e^ε)·nγ.
-
-γ = min(10⁻¹², 10⁻⁴·δ/((1 + e^ε)·n)) keeps the last term within a tenth of the thousandth of δ that
-an agreement keeps back (`blurfit.agreement.grid`). Where ε is so large that γ would leave floating
-point, norms are not looked at.
-
-The noise is discrete, and `input`'s p̃ dithered: both move a number by at most half a step, so each
-norm by less than step·√k, which is added to the radius.
+the radius of `blurfit.agreement.radius`, which says what it costs to refuse that.
 """
 
 import math
@@ -33,14 +13,10 @@ import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import Part
+from blurfit.agreement.radius import radii
 from blurfit.errors import InvalidValueError
-from blurfit.theory.quantiles import shifted_energy_ceiling
 
 FloatArray = npt.NDArray[np.float64]
-
-LARGEST_PROBABILITY = 1e-12
-SHARE = 1e-4  # of δ
-_LEAST_LOGARITHM = math.log(1e-290)
 
 
 @dataclass(frozen=True)
@@ -55,17 +31,7 @@ class Screen:
     @classmethod
     def of(cls, agreement: Agreement) -> "Screen":
         """The screen of an agreement: everything follows from its calibration and its grid."""
-        parts, gamma = agreement.parts, refusal_probability(agreement)
-
-        def radius(part: Part) -> float:
-            if gamma == 0:
-                return math.inf
-            size = len(part.counts)
-            scale = float(part.deviations[0] * math.sqrt(part.counts[0]))
-            energy = shifted_energy_ceiling(gamma / len(parts), size, part.bound, scale)
-            return math.sqrt(energy) + part.step * math.sqrt(part.counts.sum())
-
-        return cls(parts, tuple(radius(part) for part in parts))
+        return cls(agreement.parts, radii(agreement))
 
     def largest_steps(self) -> tuple[float, ...]:
         """How many steps a number that passes can have, in each part."""
@@ -115,15 +81,3 @@ class Screen:
             f"Submission {place} has {wrong}. Blur the record under this very agreement, with "
             "blurfit.perturb or the page that the service offers."
         )
-
-
-def refusal_probability(agreement: Agreement) -> float:
-    """γ: how likely an honest submission is refused, at most; 0 where norms are not looked at."""
-    logarithm = (
-        math.log(SHARE * agreement.delta)
-        - np.logaddexp(0.0, agreement.epsilon)
-        - math.log(agreement.quorum)
-    )
-    if logarithm < _LEAST_LOGARITHM:
-        return 0.0
-    return min(LARGEST_PROBABILITY, math.exp(logarithm))

@@ -122,7 +122,7 @@ def epsilon_needed(propose: Callable[[float], Agreement], off: float) -> float |
             (low, middle) if outlook(propose(math.exp(middle))).off <= off else (middle, high)
         )
     digits = 1 - math.floor(math.log10(math.exp(high)))
-    return math.ceil(math.exp(high) * 10**digits) / 10**digits
+    return float(math.ceil(math.exp(high) * 10**digits) / 10**digits)
 
 
 def _typical(columns: tuple[JointColumn, ...], target: str) -> FloatArray:

@@ -5,9 +5,10 @@
 | "masked" | the first database | v + mask mod 2⁶⁴, as many as a submission has numbers |
 | "seed" | the second database | the mask's 32-byte seed, 4 words |
 
-v are the blurred numbers in whole steps of the grid. Either share alone is noise
-(`blurfit.messages.masks`). Both have the same random identifier, by which the databases find what
-belongs together.
+v are the blurred numbers in whole steps of the grid. With proofs (`blurfit.agreement.proving`) the
+shares are longer: those of a leader and a helper (`blurfit.proofs.prio3`). Either share alone is
+noise (`blurfit.messages.masks`). Both have the same random identifier, by which the databases find
+what belongs together.
 
 The bytes are those of `blurfit.messages.submissions`, with the codes 3 for "masked" and 4 for
 "seed", and the numbers as little-endian whole numbers below 2⁶⁴. There is no form in JSON, whose
@@ -68,9 +69,10 @@ class Shares:
 class ShareLayout(Layout):
     """Where things are in the bytes of one database's shares of submissions of so many numbers."""
 
-    def __init__(self, fingerprint: str, numbers: int, part: Part) -> None:
+    def __init__(self, fingerprint: str, numbers: int, part: Part, *proved: int) -> None:
         validate.one_of(tuple(CODES), part=part)
-        width = numbers if part == "masked" else SEED_WORDS
+        widths = proved or (numbers, SEED_WORDS)
+        width = widths[0] if part == "masked" else widths[1]
         super().__init__(fingerprint, width, CODES[part])
         object.__setattr__(self, "part", part)
         object.__setattr__(self, "mask_width", numbers)

@@ -41,11 +41,12 @@ def probabilities(aim: Question, link: Link, score: FloatArray) -> FloatArray:
     """P(label is false), P(label is true); or of each class.
 
     With the linear link the score is the least-squares reading of E[±1], so (score + 1)/2, cut to
-    [0, 1], is as calibrated as a linear function can be. Classes are cut at 0 and divided by their
-    sum.
+    [0, 1], is as calibrated as a linear function can be. Classes are cut at 0, or follow the
+    logistic curve, and are divided by their sum.
     """
     if isinstance(aim, Categorical):
-        positive = np.maximum(score, LEAST_SHARE)
+        shares = 0.5 * (1 + np.tanh(score / 2)) if link == "logistic" else score
+        positive = np.maximum(shares, LEAST_SHARE)
         return np.asarray(positive / positive.sum(axis=-1, keepdims=True))
     if isinstance(aim, Numeric):
         raise InfeasibleError(

@@ -71,7 +71,8 @@ class PublishedModel(PublishedFile):
     def __post_init__(self) -> None:
         self._require_quorum()
         one_of(LINKS, link=self.link)
-        if {"logistic": not self.is_label, "log": not isinstance(self.aim, Numeric)}.get(self.link):
+        number = isinstance(self.aim, Numeric)
+        if {"logistic": number, "log": not number}.get(self.link):
             raise InvalidValueError(
                 f"Expected another link than {self.link!r} for {self.target!r}."
             )

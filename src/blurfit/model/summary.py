@@ -23,6 +23,10 @@ UNEVEN = (
     "Errors assume that people spread evenly around the model; second moments cannot tell "
     "otherwise. uneven=True allows for it."
 )
+CUT = (
+    "Errors count the sampling of people, the noise, and what the last wave's cut leaves of the "
+    "model it started from; they assume that people spread evenly around the model."
+)
 CURVE = "Coefficients are of the {scale}. Errors assume that the model's curve is right."
 _SCALES = {"logistic": "log-odds", "log": "logarithm of the mean"}
 
@@ -67,7 +71,7 @@ class Summary:
             if model.link != "linear":
                 notes.append(CURVE.format(scale=_SCALES[model.link]))
             elif not model.inference[0].uneven:
-                notes.append(UNEVEN)
+                notes.append(CUT if model.waves else UNEVEN)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
         if model.admission == "anyone":

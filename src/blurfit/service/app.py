@@ -35,7 +35,7 @@ from blurfit.service import website
 from blurfit.service.administration import Administration
 from blurfit.service.advancing import LOOK_EVERY, Advancing
 from blurfit.service.answers import Refusals, with_headers
-from blurfit.service.bodies import IN_FLIGHT, Budget
+from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.collector import LINGER, Collector
 from blurfit.service.invitations import Invitations
 from blurfit.service.limits import Limiter
@@ -89,7 +89,7 @@ class Service:
             self._refusals,
             self._limiter,
             self.limits.body_bytes,
-            Budget(self.limits.bytes_in_flight),
+            Allowance(self.limits.bytes_in_flight),
         )
         self._router = Starlette(
             routes=self._routes(metrics),
@@ -124,6 +124,7 @@ class Service:
             _route(one + "/close", post=administration.close),
             _route(one + "/publish", post=administration.publish),
             _route(one + "/shares/identifiers", get=peering.identifiers),
+            _route(one + "/shares/proofs", post=peering.proofs),
             _route(one + "/shares/sum", post=peering.sum),
             _route(one + "/shares/result", post=peering.result),
             _route(PLANS, get=planning.plans, post=planning.open),

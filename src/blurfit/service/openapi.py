@@ -275,6 +275,13 @@ def _shares() -> dict[str, Any]:
         parameters=[_query("after", {"pattern": "^([0-9a-f]{32})?$"})],
         security="peer",
     )
+    proofs = _operation(
+        "Verify proofs together: answers to the first database's half of some verifiers",
+        {"200": {"description": "32 bytes each.", "content": {OCTETS: {"schema": _BYTES}}}},
+        *(*shared, problems.CONFLICT, *_BODY),
+        body={OCTETS: _BYTES},
+        security="peer",
+    )
     total = _operation(
         "Commit to one set of contributors, for ever, and tell the sum of their masks",
         _answer(_reference("Sums"), "The sums mod 2⁶⁴; asked again, the same."),
@@ -292,6 +299,7 @@ def _shares() -> dict[str, Any]:
     )
     return {
         f"{ONE_COLLECTION}/shares/identifiers": _of_one(get=identifiers),
+        f"{ONE_COLLECTION}/shares/proofs": _of_one(post=proofs),
         f"{ONE_COLLECTION}/shares/sum": _of_one(post=total),
         f"{ONE_COLLECTION}/shares/result": _of_one(post=result),
     }

@@ -21,10 +21,12 @@ from blurfit.errors import (
     NotCertifiedError,
     ServiceError,
 )
+from blurfit.proofs.prio3 import SEED_WORDS
 from blurfit.protocol import tokens
 from blurfit.protocol.http import PATIENCE, Exchange
 from blurfit.protocol.wire import OCTETS, path_of
 from blurfit.service.documents import Published, Sums
+from blurfit.service.verifying import verify
 from blurfit.store import commitment, joint_publication
 from blurfit.store.collections import Collection
 from blurfit.store.joint_publication import Result
@@ -42,6 +44,9 @@ class Peer(Protocol):
     def identifiers(self) -> ByteArray:
         """Everyone whose share it has, in order."""
 
+    def verify(self, names: ByteArray, words: WordArray) -> WordArray:
+        """Its answers to the first's half of some verifiers (`blurfit.service.verifying`)."""
+
     def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
         """Σ mask over the set that is left without these, which it commits to."""
 
@@ -49,12 +54,18 @@ class Peer(Protocol):
         """Give it the result, to be stored and served."""
 
 
-def publish(store: Store, fingerprint: str, peer: Peer) -> str:
-    """The model's text, now or from before; the second database has it too when this returns."""
+def publish(store: Store, fingerprint: str, peer: Peer, key: bytes = b"") -> str:
+    """The model's text, now or from before; the second database has it too when this returns.
+
+    `key` is the verification key, for agreements with proofs.
+    """
     collection = store.collection(fingerprint)
     found = store.read(joint_publication.result, collection)
     if found is None:
-        chosen, left_out = store.write(joint_publication.fix, collection, peer.identifiers())
+        theirs = peer.identifiers()
+        if collection.agreement.proofs:
+            verify(store, collection, peer, theirs, key)
+        chosen, left_out = store.write(joint_publication.fix, collection, theirs)
         masks = peer.masks(chosen.digest, chosen.count, left_out)
         found = _learn(store, collection, masks)
     model, moments = found.release.text(), found.release.moments
@@ -72,7 +83,8 @@ def _learn(store: Store, collection: Collection, masks: WordArray) -> Result:
         raise NotCertifiedError(
             f"Expected {shares.size} sums from the other database, and got {masks.size}."
         )
-    release = joint_publication.release_of(collection, chosen.count, shares - masks)
+    words = joint_publication.together(collection, chosen.count, shares, masks)
+    release = joint_publication.release_of(collection, chosen.count, words)
     return store.write(joint_publication.keep, collection, release)
 
 
@@ -116,6 +128,17 @@ class RemotePeer:
             f"{self._exchange.url}, and there are more: somebody has sent it shares that are not "
             "here."
         )
+
+    def verify(self, names: ByteArray, words: WordArray) -> WordArray:
+        """Its answers to the first's half of some verifiers."""
+        rows = np.hstack([names, words.astype("<u8").view(np.uint8)])
+        answer = self._exchange.post(f"{self._path}/proofs", rows.tobytes(), content_type=OCTETS)
+        if len(answer) != 8 * SEED_WORDS * len(names):
+            raise ServiceError(
+                f"Expected {len(names)} answers to proofs from {self._exchange.url}, and got "
+                f"{len(answer)} bytes."
+            )
+        return np.frombuffer(answer, dtype="<u8").reshape(-1, SEED_WORDS).astype(np.uint64)
 
     def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
         """Σ mask over the set that is left without these, which it commits to."""
@@ -162,7 +185,8 @@ def publish_remotely(store: Store, fingerprint: str, token: str | None, **option
         )
     with RemotePeer(agreement, token, **options) as peer:
         try:
-            return publish(store, fingerprint, peer)
+            key = tokens.verification_key(token, fingerprint)
+            return publish(store, fingerprint, peer, key)
         except ServiceError as error:
             # Nothing that was done is lost: whoever asked may ask again.
             name = agreement.databases[1].name

@@ -3,6 +3,7 @@
 | request | what |
 | --- | --- |
 | GET …/shares/identifiers?after= | those here, 2¹⁸ at a time, once the collection is closed |
+| POST …/shares/proofs | answers to the first's half of some verifiers, where there are proofs |
 | POST …/shares/sum?digest=&count= | Σ mask over the set without those in the body; one set, ever |
 | POST …/shares/result | the model and the moments, to be stored and served |
 
@@ -14,6 +15,7 @@ import re
 from dataclasses import dataclass, field
 
 import msgspec
+import numpy as np
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,6 +29,7 @@ from blurfit.service.bodies import body_of
 from blurfit.service.documents import Published, Sums
 from blurfit.service.peer import IDENTIFIERS_AT_ONCE
 from blurfit.service.reading import fingerprint_in
+from blurfit.service.verifying import BATCH, judge
 from blurfit.store import commitment, joint_publication
 from blurfit.store.store import Store
 
@@ -53,6 +56,26 @@ class Peering:
             )
         )
         return Response(found, media_type=OCTETS)
+
+    async def proofs(self, request: Request) -> Response:
+        """Verify what some contributors have proved, together with the first database."""
+        fingerprint = self._admit(request)
+        collection = await run_in_threadpool(self.store.collection, fingerprint)
+        if not collection.agreement.proofs:
+            raise InvalidValueError("Expected an agreement with proofs: this one has none.")
+        width = collection.agreement.proving.prio3.verifier_words
+        data = await body_of(request, OCTETS, BATCH * (16 + 8 * width))
+        if len(data) % (16 + 8 * width):
+            raise InvalidValueError(
+                f"Expected identifiers of 16 bytes with {width} words each, and got {len(data)} "
+                "bytes: it was cut short."
+            )
+        table = np.frombuffer(data, dtype=np.uint8).reshape(-1, 16 + 8 * width)
+        names = np.ascontiguousarray(table[:, :16])
+        words = np.ascontiguousarray(table[:, 16:]).view("<u8").astype(np.uint64)
+        key = tokens.verification_key(self.secret or "", fingerprint)
+        answers = await run_in_threadpool(judge, self.store, collection, names, words, key)
+        return Response(answers.astype("<u8").tobytes(), media_type=OCTETS)
 
     async def sum(self, request: Request) -> Response:
         """Commit to a set, and then tell the sum over it."""

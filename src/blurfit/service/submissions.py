@@ -29,7 +29,7 @@ from blurfit.protocol.wire import (
 )
 from blurfit.service import cors
 from blurfit.service.answers import Refusals, send_answer
-from blurfit.service.bodies import Budget, Reserve, read_body
+from blurfit.service.bodies import Allowance, Reserve, read_body
 from blurfit.service.collector import Collector
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
@@ -40,6 +40,7 @@ from blurfit.store.store import Store
 JSON_BYTES = 4 * 2**20  # of a body; numbers take thirty times as much while they are read
 _READ_AT_ONCE = 2**14  # a body in JSON up to here is read before others get their turn
 _BATCH_HEAD_BYTES = 16
+_PROVED_BYTES = 64 * 2**20  # of a batch with proofs, each of some 20 kB
 _A_BATCH = 64  # from here on it is worth a look whether all of it is known
 _BEFORE, _AFTER = len(COLLECTIONS) + 1, len(SUBMISSIONS)
 
@@ -59,7 +60,7 @@ class SubmissionPath:
     refusals: Refusals
     limiter: Limiter
     body_bytes: int
-    budget: Budget = field(default_factory=Budget)
+    allowance: Allowance = field(default_factory=Allowance)
     # One at a time, so that not everyone's numbers are in memory at once.
     _reader: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="blurfit-reader"),
@@ -75,7 +76,7 @@ class SubmissionPath:
             send = cors.admitting(send, origin)
         if scope["method"] == "POST":
             address = client[0] if (client := scope.get("client")) else ""
-            with self.budget.reserve(address) as held:
+            with self.allowance.reserve(address) as held:
                 await self._take(fingerprint, dict(scope["headers"]), receive, send, held, address)
         elif scope["method"] == "OPTIONS" and crosses:
             await cors.answer_preflight(send)
@@ -149,7 +150,10 @@ def largest_body(collection: Collection, headers: dict[bytes, bytes]) -> int:
     one = collection.layout.size
     if _kind(headers) == JSON:  # at most 25 characters for the 8 bytes of a number
         return max(JSON_BYTES, 4 * one)
-    return _BATCH_HEAD_BYTES + (MOST_SUBMISSIONS + 1) * one  # one too many is told in better words
+    most = MOST_SUBMISSIONS + 1  # one too many is told in better words
+    if collection.agreement.proofs:
+        most = max(1, _PROVED_BYTES // one)
+    return _BATCH_HEAD_BYTES + most * one
 
 
 def _kind(headers: dict[bytes, bytes]) -> str:

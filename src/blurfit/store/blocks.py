@@ -123,6 +123,20 @@ def rows(connection: Connection, collection: Collection) -> Iterator[tuple[ByteA
         yield identifiers, numbers
 
 
+def keys(connection: Connection, collection: Collection) -> list[int]:
+    """Those of all blocks, in order."""
+    here = blocks.c.collection == collection.key
+    return list(connection.scalars(sa.select(blocks.c.key).where(here).order_by(blocks.c.key)))
+
+
+def rows_of(
+    connection: Connection, collection: Collection, key: int
+) -> tuple[ByteArray, Numbers] | None:
+    """Identifiers and words of one block; None if it was put together with others meanwhile."""
+    found = connection.scalar(sa.select(blocks.c.rows).where(blocks.c.key == key))
+    return None if found is None else _apart(collection, found)
+
+
 def _stored(connection: Connection, collection: Collection) -> Iterator[Any]:
     """Key, sums and rows of every block, in order, as they are at one moment."""
     c = blocks.c

@@ -25,6 +25,7 @@ Numbers = AnyArray  # float64, or uint64 for shares
 State = Literal["collecting", "paused", "closed", "published"]
 
 LARGEST = 4096  # rows of a block
+LARGEST_PROVED = 1024  # where rows have proofs, of some 20 kB each
 _FINGERPRINT = re.compile("[0-9a-f]{64}")
 
 
@@ -57,7 +58,8 @@ class Collection:
         guests = key if guests is None else guests
         if role != "whole":
             layout = agreement.share_layout(PART_OF[role])
-            return cls(key, agreement, None, LARGEST, role, layout, guests)
+            most = LARGEST_PROVED if agreement.proofs else LARGEST
+            return cls(key, agreement, None, most, role, layout, guests)
         screen = Screen.of(agreement)
         exact_rows = rows_that_add_exactly(agreement, screen.largest_steps())
         return cls(key, agreement, screen, exact_rows, role, agreement.layout, guests)
@@ -78,8 +80,12 @@ class Collection:
         return layout.words(rows) if isinstance(layout, ShareLayout) else layout.numbers(rows)
 
     def sums(self, numbers: Numbers) -> Numbers:
-        """The sums of some rows; those of shares are mod 2⁶⁴, those of seeds are of their masks."""
-        if self.role == "first":
+        """The sums of some rows; those of shares are mod 2⁶⁴, those of seeds are of their masks.
+
+        Shares with proofs have more to them than what is added up (`blurfit.store.proved_sums`):
+        there the words are added as they are, so that damage is seen.
+        """
+        if self.role == "first" or self.agreement.proofs:
             return np.asarray(numbers.sum(axis=0, dtype=np.uint64))
         if isinstance(self.layout, ShareLayout):
             return sum_of_masks(numbers, self.layout.mask_width)

@@ -22,6 +22,13 @@ has its seed at the second, and honest losses are next to none; ϱ = 0 would let
 single share without a seed end the collection. With H = 2n that is f ≤ 8n. The second takes
 ϱ = 1/2: it also holds the seeds of people who gave up half-way, or came while the first was away.
 With H = 3n that is f ≤ n. Keeping f small is what invitations are for.
+
+**With proofs** (`blurfit.agreement.proving`) a set holds only people whose proofs were found valid
+here, and leaves out those whose proofs were not. A database that lies about its half of a proof can
+make it fail, so what is left out for that reason has to be limited as well, and garbage must not
+end a collection: either database takes ϱ = 1/2 for everyone who is left out, for whatever reason,
+and the first still 1/10 for those whose shares are missing. Garbage ends a collection only where
+it is more than all the rest.
 """
 
 import hashlib
@@ -38,7 +45,7 @@ from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, Inv
 from blurfit.messages.shares import ROLES, Role
 from blurfit.randomness.database import words
 from blurfit.store.collections import Collection
-from blurfit.store.tables import identifiers, insert_if_absent, recent, sharing
+from blurfit.store.tables import identifiers, insert_if_absent, recent, sharing, verdicts
 from blurfit.validate import one_of
 
 # 1/ϱ: a set may leave out at most one in so many of those whom a database holds.
@@ -126,11 +133,13 @@ def record(connection: Connection, collection: Collection, left_out: ByteArray) 
             f"shares both databases have, and there are {len(common)}. With fewer the noise is too "
             "small to protect anyone."
         )
-    most = len(here) // LEFT_OUT_ONE_IN[collection.role]
-    if len(left_out) > most:
+    most, missing = len(here) // LEFT_OUT_ONE_IN[collection.role], len(left_out)
+    if collection.agreement.proofs:
+        missing -= _without_proof(connection, collection, common, left_out, len(here) // 2)
+    if missing > most:
         raise InfeasibleError(
             f"Expected a set of almost all whose shares are here, and this one leaves out "
-            f"{len(left_out)} of the {len(here)}, where at most {most} may be missing: the other "
+            f"{missing} of the {len(here)}, where at most {most} may be missing: the other "
             "database has lost shares, or names only some, so that those who are left could stand "
             "among contributors that were made up. Find out which; if it is honest, let those who "
             "are missing send again, or collect again."
@@ -157,6 +166,36 @@ def record(connection: Connection, collection: Collection, left_out: ByteArray) 
         )
     )
     return chosen
+
+
+def _without_proof(
+    connection: Connection,
+    collection: Collection,
+    common: ByteArray,
+    left_out: ByteArray,
+    most: int,
+) -> int:
+    """How many are left out because their proofs failed; too many, or one too few, is refused."""
+    here = verdicts.c.collection == collection.key
+    good, bad = (
+        as_identifiers(
+            b"".join(connection.scalars(sa.select(verdicts.c.identifier).where(here & wanted)))
+        )
+        for wanted in (verdicts.c.valid, ~verdicts.c.valid)
+    )
+    if len(minus(common, good)):
+        raise InvalidValueError(
+            f"Expected a set of people who have proved here what they sent, and "
+            f"{len(minus(common, good))} of {len(common)} have not: verify their proofs first."
+        )
+    if len(left_out) > most:
+        raise InfeasibleError(
+            f"Expected a set of at least half of those whose shares are here, and it leaves out "
+            f"{len(left_out)}, of whom {len(left_out) - len(minus(left_out, bad))} did not prove "
+            "that what they sent is short: somebody sends more garbage than others send "
+            "submissions, or the other database lies about its half of the proofs. Find out which."
+        )
+    return len(left_out) - len(minus(left_out, bad))
 
 
 def require_role(collection: Collection, role: Role) -> None:

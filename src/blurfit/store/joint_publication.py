@@ -59,10 +59,11 @@ from blurfit.errors import (
 )
 from blurfit.learning.sums import Totals
 from blurfit.model.release import Release
-from blurfit.store import blocks, commitment, publication
+from blurfit.store import blocks, commitment, proved_sums, publication
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import Commitment, require_role
 from blurfit.store.tables import collections, sharing
+from blurfit.store.verdicts import valid
 from blurfit.theory.moment_calibration import MomentCalibration
 
 
@@ -103,7 +104,10 @@ def fix(
     chosen = commitment.recorded(connection, collection)
     if chosen is None:
         publication.close(connection, collection)
-        chosen = commitment.record(connection, collection, commitment.minus(here, theirs))
+        both = here[commitment.among(here, theirs)]
+        if collection.agreement.proofs:
+            both = both[commitment.among(both, commitment.in_order(valid(connection, collection)))]
+        chosen = commitment.record(connection, collection, commitment.minus(here, both))
     common = commitment.minus(here, chosen.left_out)
     if not commitment.among(common, theirs).all():
         raise ConflictError(
@@ -125,6 +129,13 @@ def deliver(connection: Connection, collection: Collection) -> None:
     """Write down that the second database has the result."""
     here = sharing.c.collection == collection.key
     connection.execute(sa.update(sharing).where(here).values(delivered=True))
+
+
+def together(collection: Collection, count: int, shares: WordArray, masks: WordArray) -> WordArray:
+    """Σv mod 2⁶⁴ from both databases' sums over so many."""
+    if collection.agreement.proofs:
+        return proved_sums.together(collection.agreement, count, shares, masks)
+    return shares - masks
 
 
 def release_of(collection: Collection, count: int, words: WordArray) -> Release:
@@ -163,12 +174,17 @@ def totals_of(collection: Collection, count: int, words: WordArray) -> Totals:
 # ---- the second database
 
 
+def require_consent(connection: Connection, collection: Collection) -> None:
+    """Refuse what a second database does only once its administrator has closed the collection."""
+    require_role(collection, "second")
+    _require_closed(connection, collection)
+
+
 def shown_identifiers(
     connection: Connection, collection: Collection, after: bytes, most: int
 ) -> bytes:
     """The identifiers here, a part at a time, once the administrator has closed the collection."""
-    require_role(collection, "second")
-    _require_closed(connection, collection)
+    require_consent(connection, collection)
     return commitment.page(connection, collection, after, most)
 
 
@@ -246,8 +262,8 @@ def consent(connection: Connection, collection: Collection) -> str | None:
 
 
 def sums_over(connection: Connection, collection: Collection) -> tuple[Commitment, WordArray]:
-    """The set that was fixed, and Σ over exactly this set, of shares or of masks, mod 2⁶⁴, with the
-    noise of this database itself where that was agreed.
+    """The set that was fixed, and Σ over exactly this set, of shares or of masks, mod 2⁶⁴, or in
+    the field where there are proofs; with the noise of this database where that was agreed.
 
     The sums of the blocks, minus those of the rows that are left out. Where nobody is left out no
     row is read: so it is at the first database, whose shares are the long ones, as long as
@@ -256,6 +272,23 @@ def sums_over(connection: Connection, collection: Collection) -> tuple[Commitmen
     chosen = commitment.recorded(connection, collection)
     if chosen is None:
         raise InfeasibleError("Expected a set to be fixed before anything is summed over it.")
+    if collection.agreement.proofs:
+        count, total = proved_sums.over(connection, collection, chosen)
+    else:
+        count, total = _sums_of_blocks(connection, collection, chosen)
+    if count != chosen.count:
+        raise NotCertifiedError(
+            f"Expected {chosen.count} shares in the set that was fixed, and found {count}: the "
+            "storage is damaged. Restore it from a backup."
+        )
+    if collection.agreement.proofs:
+        return chosen, proved_sums.plus(total, chosen.noise)
+    return chosen, total + chosen.noise
+
+
+def _sums_of_blocks(
+    connection: Connection, collection: Collection, chosen: Commitment
+) -> tuple[int, WordArray]:
     count, total = 0, np.zeros(1, dtype=np.uint64)
     for rows, sums in blocks.parts(connection, collection):
         count += rows
@@ -266,12 +299,7 @@ def sums_over(connection: Connection, collection: Collection) -> tuple[Commitmen
             if excluded.any():
                 count -= int(excluded.sum())
                 total = total - collection.sums(words[excluded])
-    if count != chosen.count:
-        raise NotCertifiedError(
-            f"Expected {chosen.count} shares in the set that was fixed, and found {count}: the "
-            "storage is damaged. Restore it from a backup."
-        )
-    return chosen, total + chosen.noise
+    return count, total
 
 
 def _hold(connection: Connection, collection: Collection) -> None:

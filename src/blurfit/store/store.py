@@ -33,6 +33,7 @@ from blurfit.store.arrivals import (
     receive_one_by_one,
     settle,
 )
+from blurfit.store.backup import refuse_backup
 from blurfit.store.collections import Collection, State
 from blurfit.store.transactions import Transactions
 
@@ -69,6 +70,7 @@ class Store(Transactions):
         try:
             with self._writing() as connection:
                 tables.migrate(connection)
+                refuse_backup(connection, str(place))
         except (StorageError, exc.DatabaseError) as error:
             self._engine.dispose()
             raise InvalidValueError(

@@ -10,6 +10,7 @@ durable.
 | `blocks` | submissions as they came, some hundreds in a row, with their sums and a checksum |
 | `invitations` | hashes of those that nobody has used; using one removes it |
 | `sharing` | which of two databases this is for a collection, and the set that both sum over |
+| `verdicts` | whose proofs, where there are proofs, have been looked at, and what was found |
 | `plans`, `waves` | plans of waves, how far they are, and which collection is which wave |
 
 `identifiers` and `blocks` are apart because they are asked for apart: an identifier on every
@@ -109,7 +110,16 @@ sharing = sa.Table(
     sa.Column("left_out", sa.LargeBinary),  # the identifiers that are here and not in it, in order
     sa.Column("noise", sa.LargeBinary),  # of this database itself, drawn with the set; words
     sa.Column("delivered", sa.Boolean, nullable=False),  # to the other database: the result
+    sa.Column("verification", sa.LargeBinary),  # the key for proofs; written once, never changed
     sa.CheckConstraint("role IN ('first', 'second')", name="known_role"),
+)
+verdicts = sa.Table(
+    "verdicts",
+    metadata,
+    sa.Column("collection", _Key, primary_key=True),
+    sa.Column("identifier", sa.LargeBinary, primary_key=True),
+    sa.Column("valid", sa.Boolean, nullable=False),
+    sqlite_with_rowid=False,
 )
 plans = sa.Table(
     "plans",
@@ -167,7 +177,7 @@ def connect(place: str | Path) -> Engine:
 
     `place` is a path, a URL (sqlite:///collection.db, postgresql://user@host/name), or ":memory:".
     """
-    url = _url(place)
+    url = url_of(place)
     try:
         if url.get_backend_name() == "sqlite":
             return _sqlite(url)
@@ -213,7 +223,8 @@ def insert_if_absent(connection: Connection, table: sa.Table) -> Any:
     return dialect.insert(table).on_conflict_do_nothing()
 
 
-def _url(place: str | Path) -> URL:
+def url_of(place: str | Path) -> URL:
+    """A path or an address as SQLAlchemy takes it; refuses other kinds of databases."""
     text = str(place)
     if "://" not in text:
         return URL.create("sqlite", database=text)
@@ -230,6 +241,13 @@ def _url(place: str | Path) -> URL:
             f"got one for {backend!r}."
         )
     return url.set(drivername="sqlite" if backend == "sqlite" else "postgresql+psycopg")
+
+
+def file_of(place: str | Path) -> Path | None:
+    """The file of an SQLite store; None of one in memory, and of PostgreSQL."""
+    url = url_of(place)
+    named = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
+    return Path(str(url.database)).absolute() if named else None
 
 
 def _sqlite(url: URL) -> Engine:

@@ -28,6 +28,7 @@ import {
 const EVERY = 5000;
 const STATES = {
   collecting: "Collecting",
+  paused: "Paused: nothing is taken for now",
   closed: "Closed: nothing more is accepted, and nothing is published yet",
   published: "Published",
 };
@@ -133,7 +134,7 @@ function planAction({ fingerprint: own }, { waves: all, model, state, reason }) 
 function action(state, invited) {
   if (state === "published")
     return h("a", { class: "button primary", href: `/m/${fingerprint}` }, "See the model");
-  if (state === "closed") return null;
+  if (state === "closed" || state === "paused") return null;
   if (invited)
     return h("p", { class: "hint" }, "To contribute, open the invitation that you were sent.");
   return h("a", { class: "button primary", href: `/c/${fingerprint}` }, "Contribute");

@@ -4,7 +4,7 @@ import { alarm, ask, h, place, progress, show } from "./page.js";
 import { countInWords, number, targetInWords } from "./words.js";
 
 const AT_FIRST = 10; // the newest; each needs a request for its agreement
-const STATES = { collecting: "Collecting", closed: "Closed", published: "Published" };
+const STATES = { collecting: "Collecting", paused: "Paused", closed: "Closed", published: "Published" };
 
 start().catch((error) => {
   place("loading").hidden = true;
@@ -49,6 +49,6 @@ function card(status, { schema, wave }) {
     h("p", { class: `state ${state}` }, STATES[state], wave === null ? "" : `, wave ${wave.number}`),
     h("h2", {}, h("a", { href: `/collections/${fingerprint}` }, targetInWords(schema))),
     h("p", { class: "hint" }, `from ${schema.features.map(({ name }) => name).join(", ")}`),
-    progress(count, quorum, countInWords({ count, quorum })),
+    progress(count, quorum, countInWords(status)),
   );
 }

@@ -26,7 +26,8 @@ export default {
   "truth.public": "Was öffentlich wird",
   "asks.organiser": "{organiser} fragt.",
   "asks.nobody": "Die Vereinbarung nennt niemanden, der fragt.",
-  "asks.contact": "Kontakt: {contact}.",
+  "asks.purpose": "Zweck: {purpose}",
+  "asks.contact": "Kontakt: {contact}",
   "sees.one":
     "Die Datenbank erhält von Ihnen {count} verwischte Zahlen und niemals Ihre Antworten.",
   "sees.two":
@@ -50,6 +51,11 @@ export default {
   "closed.nothing": "Es wird nichts mehr angenommen.",
   "closed.model": "Ihr Modell ist veröffentlicht:",
   "closed.see": "zum Modell",
+  paused: "Diese Erhebung pausiert.",
+  "paused.how": "Zurzeit wird nichts angenommen. Kommen Sie später über denselben Link wieder.",
+  invitationUsed: "Dieser Link wurde schon benutzt.",
+  "invitationUsed.how":
+    "Jeder Link gilt einmal, für eine Person. Wenn nicht Sie ihn benutzt haben, bitten Sie den Absender um einen neuen. (Ein unvollständiger Link, oder einer für eine andere Erhebung, sieht genauso aus.)",
   invitationNeeded: "Sie brauchen eine Einladung.",
   "invitationNeeded.how":
     "Öffnen Sie den Link, den Sie bekommen haben: Hinter dem Zeichen # steht Ihre Einladung.",

@@ -26,7 +26,8 @@ export default {
   "truth.public": "What becomes public",
   "asks.organiser": "{organiser} asks.",
   "asks.nobody": "The agreement does not say who asks.",
-  "asks.contact": "Contact: {contact}.",
+  "asks.purpose": "Purpose: {purpose}",
+  "asks.contact": "Contact: {contact}",
   "sees.one": "The database gets {count} blurred numbers from you, and never your answers.",
   "sees.two":
     "{first} and {second} each get a share that looks like random numbers. Neither sees your answers unless both break their word.",
@@ -49,6 +50,11 @@ export default {
   "closed.nothing": "Nothing more is accepted.",
   "closed.model": "Its model has been published:",
   "closed.see": "see the model",
+  paused: "This collection is paused.",
+  "paused.how": "Nothing is taken for now. Come back later, by the same link.",
+  invitationUsed: "This link has been used.",
+  "invitationUsed.how":
+    "Each link works once, for one person. If it was not you who used it, ask whoever sent it for another. (A link that is incomplete, or meant for another collection, looks the same.)",
   invitationNeeded: "An invitation is needed.",
   "invitationNeeded.how":
     "Open the link that you were sent: it carries your invitation behind a # sign.",

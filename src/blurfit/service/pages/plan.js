@@ -60,7 +60,7 @@ export async function follows(plan, texts, agreement) {
 }
 
 async function verifyPlan(plan, wave) {
-  exactly(plan, FIELDS, "plan");
+  exactly(plan, FIELDS, "plan", ["admission"]);
   const own = await fingerprintOf(plan);
   if (own !== wave.plan || plan.fingerprint !== own) {
     throw new NotCertified(
@@ -87,7 +87,8 @@ async function verifyRelease(release) {
 }
 
 /** The promise, the quorum, the questions and the databases are the plan's own. */
-function verifyTerms(plan, { wave, schema, calibration, databases }, place) {
+function verifyTerms(plan, { wave, schema, calibration, databases, admission }, place) {
+  demand(admission === plan.admission, "admission", admission, plan.admission);
   demand(wave.plan === plan.fingerprint, "plan", wave.plan, plan.fingerprint);
   demand(canonical(schema) === canonical(plan.schema), "schema", "another", "the plan’s");
   demand(canonical(databases) === canonical(plan.databases), "databases", "others", "the plan’s");

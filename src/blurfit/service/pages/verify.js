@@ -80,6 +80,12 @@ const LARGEST_NAME = 100;
 /** Refuse (throw NotCertified) unless this is the agreement meant, and its noise keeps what it
  * promises. Returns the submission's μ, as computed here. */
 export async function verify(agreement, expectedFingerprint) {
+  if (agreement?.proofs !== undefined) {
+    throw new NotCertified(
+      "This agreement asks for a proof that what you send is no longer than an honest submission, and " +
+        "this page cannot make one. Take part with `blurfit contribute`. Nothing has left this device.",
+    );
+  }
   exactly(agreement, FIELDS.agreement, "agreement", Object.keys(LEFT_OUT));
   for (const [name, choices] of Object.entries(LEFT_OUT)) {
     const isFine = !(name in agreement) || choices.includes(agreement[name]);

@@ -1,0 +1,115 @@
+"""What is proved of a shared submission: that its numbers are in range, and its norm in the radius.
+
+Two databases that each have one share of a vector cannot see how long it is. Where an agreement has
+`proofs`, every contributor proves it to both of them together (`blurfit.proofs`), and neither
+learns anything else. Everything here follows from the agreement: the numbers v of a submission are
+whole steps of its grid, and what is proved is
+
+    Σ_j w_j·v_j² ≤ T = ⌊2ᵐ·(r/g)²⌋      r the radius of `blurfit.agreement.radius`, g the step
+    |v_j| ≤ 2ᵇ⁻¹                         b bits are enough for r/(g√c_j), the longest number
+
+with w_j = ⌊2ᵐ·c_j⌋, c_j how often a number counts in the norm: m = 0 where these are whole numbers,
+else such that every w_j is at least 2⁸, so that a liar gains at most a 2⁻⁹th of the radius. An
+honest submission has Σ c_j·v_j² ≤ (r/g)² but for the probability γ that is accounted in δ, and then
+Σ w_j·v_j² ≤ T. So honest noise is refused no more often than by one database, and what one liar can
+do is bounded by the same radius.
+
+**How unlikely it is that a lie is believed.** With M inputs and gadget polynomials of degree
+2(p − 1) one proof is believed with probability at most M/|F| + 2p/(|F| − p) + 1/|F|: less than 2⁻⁵²
+for submissions of 119 numbers. There are `PROOFS` = 3 of them, each with its own randomness, as the
+draft asks for in this field (section 9.7). The joint randomness follows from hashes, so a liar may
+try as many vectors as she can hash: with 2⁸⁰ of them, and 2³² submissions, the probability that any
+lie is believed is below (2⁸⁰ + 2³²)·2⁻¹⁵⁶ = 2⁻⁷⁶ (`soundness`). An agreement is refused if that
+bound, for its own size, exceeds 2⁻⁴⁰.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from blurfit.agreement.radius import radii
+from blurfit.arrays import FloatArray
+from blurfit.errors import InfeasibleError
+from blurfit.proofs.circuits import ShortVector
+from blurfit.proofs.field import MODULUS
+from blurfit.proofs.prio3 import Prio3
+from blurfit.proofs.xof import Xof
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+
+PROOFS = 3
+ALGORITHM = 0xFFFFB1F1  # among those that the draft leaves to private use
+SOUNDNESS = -40.0  # log₂ of the probability that any lie is believed, at most
+PROVED_IN_WORDS = (
+    "Each contributor proves to both databases that what she sends is no longer than an honest "
+    "submission, and they learn nothing else from the proof. Whoever does not is left out."
+)
+_HASHES, _SUBMISSIONS = 2.0**80, 2.0**32
+_LEAST_WEIGHT = 2**8
+
+
+@dataclass(frozen=True)
+class Proving:
+    """How the submissions of an agreement are shared and proved."""
+
+    circuit: ShortVector
+    prio3: Prio3
+
+    @classmethod
+    def of(cls, agreement: "Agreement") -> "Proving":
+        """Everything follows from the agreement, whose fingerprint is part of every proof."""
+        (part,), (radius,) = agreement.parts, radii(agreement)
+        if not math.isfinite(radius):
+            raise InfeasibleError(
+                f"Expected no proofs with epsilon={agreement.epsilon:g}: so large an epsilon "
+                "leaves no probability for refusing anything by its length."
+            )
+        reach = radius / part.step
+        scale = _scale(part.counts)
+        weights = tuple(int(one) for one in np.floor(part.counts * scale))
+        largest = math.floor(reach / math.sqrt(part.counts.min())) + 1
+        circuit = ShortVector(
+            weights, 1 + largest.bit_length(), math.floor(scale * reach**2 * (1 + 1e-12))
+        )
+        found = cls(
+            circuit, Prio3(circuit, PROOFS, Xof(ALGORITHM, bytes.fromhex(agreement.fingerprint)))
+        )
+        if found.soundness > SOUNDNESS:
+            raise InfeasibleError(
+                f"Expected fewer numbers than {circuit.length} with proofs: one could lie with "
+                f"probability 2**{found.soundness:.1f}."
+            )
+        return found
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Words of the first database's share, and of the second's."""
+        return self.prio3.leader_words, self.prio3.helper_words
+
+    @property
+    def soundness(self) -> float:
+        """log₂ of how likely it is, at most, that any lie is ever believed."""
+        order = self.prio3.flp.order
+        one = (self.circuit.inputs + 1) / MODULUS + 2 * order / (MODULUS - order)
+        return math.log2(_HASHES + _SUBMISSIONS) + PROOFS * math.log2(one)
+
+
+def lies_in_words(agreement: "Agreement") -> str:
+    """What contributors who lie may still do to the model."""
+    if not agreement.proofs:
+        return "Contributors who lie to distort the model (poisoning)."
+    return (
+        "Contributors who lie to distort the model (poisoning). Each has proved to the two "
+        "databases that what she sent is no longer than an honest submission; within that, "
+        "anything goes."
+    )
+
+
+def _scale(counts: FloatArray) -> int:
+    """2ᵐ."""
+    if (counts == np.rint(counts)).all():
+        return 1
+    return 1 << max(0, math.ceil(math.log2(_LEAST_WEIGHT / counts.min())))

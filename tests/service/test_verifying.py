@@ -1,0 +1,179 @@
+"""Two databases verify proofs, leave out whoever lies, and publish what the others sent."""
+
+import numpy as np
+import pytest
+
+from blurfit.errors import (
+    BelowQuorumError,
+    InfeasibleError,
+    InvalidValueError,
+    ServiceError,
+)
+from blurfit.messages.shares import Shares
+from blurfit.service.peer import publish
+from blurfit.service.verifying import verify
+from blurfit.store import commitment, joint_publication, verdicts
+from blurfit.store.store import Store
+from support.sharing import (
+    KEY,
+    Direct,
+    arrival,
+    counted,
+    identifier_of,
+    marked,
+    new_agreement,
+    opened,
+)
+
+AGREEMENT = new_agreement(proofs=True)
+MARK = AGREEMENT.fingerprint
+VERIFIER = AGREEMENT.proving.prio3.verifier_words
+
+
+@pytest.fixture
+def two():
+    with Store() as first, Store() as second:
+        yield first, second, opened(AGREEMENT, first, second)
+
+
+def receive(store, shares) -> None:
+    (outcome,) = store.receive(store.collection(MARK), [arrival(shares)])
+    assert outcome == len(shares)
+
+
+def flipped(*places):
+    """One bit of a share, for each of some (row, word)."""
+
+    def change(shares):
+        words = shares.words.copy()
+        for row, place in places:
+            words[row, place] ^= np.uint64(1)
+        return Shares(shares.identifiers, words, shares.layout)
+
+    return change
+
+
+AS_IT_WAS = flipped()
+
+
+def collected(two, in_first=AS_IT_WAS, in_second=AS_IT_WAS, senders=range(8)):
+    """Both have the shares of some contributors, which were changed on their way."""
+    first, second, peer = two
+    shared = marked(AGREEMENT, *senders)
+    receive(first, in_first(shared.first))
+    receive(second, in_second(shared.second))
+    second.close_collection(MARK)
+    return first, second, peer
+
+
+def believed(first, peer) -> set[int]:
+    """Whom the first database believes once both have verified."""
+    collection = first.collection(MARK)
+    verify(first, collection, peer, peer.identifiers(), KEY)
+    found = {one.tobytes() for one in first.read(verdicts.valid, collection)}
+    return {sender for sender in range(8) if identifier_of(sender) in found}
+
+
+def test_a_flipped_bit_leaves_one_contributor_out_and_ends_nothing(two) -> None:
+    first, second, peer = collected(two, flipped((3, 2)))
+    publish(first, MARK, peer, KEY)
+    assert counted(first, AGREEMENT) == counted(second, AGREEMENT) == set(range(8)) - {3}
+    assert first.moments_text(MARK) == second.moments_text(MARK)
+
+
+def test_wherever_a_share_was_changed_its_contributor_alone_is_left_out(two) -> None:
+    changes = (0, 0), (1, 7), (2, -20), (3, -5), (4, -1)  # bits, proof, blind and part
+    first, _, peer = collected(two, flipped(*changes), flipped((5, 0), (6, 5), (7, 9)))
+    assert believed(first, peer) == set()
+
+
+def test_shares_that_were_mixed_up_are_left_out(two) -> None:
+    def mixed(shares):
+        words = shares.words.copy()
+        words[[1, 2]] = words[[2, 1]]
+        return Shares(shares.identifiers, words, shares.layout)
+
+    first, _, peer = collected(two, in_second=mixed)
+    assert believed(first, peer) == set(range(8)) - {1, 2}
+
+
+def test_words_that_are_no_elements_of_the_field_are_garbage(two) -> None:
+    def overflowing(shares):
+        words = shares.words.copy()
+        words[5, 0] = words[6] = 2**64 - 1
+        return Shares(shares.identifiers, words, shares.layout)
+
+    first, _, peer = collected(two, overflowing)
+    assert believed(first, peer) == set(range(8)) - {5, 6}
+
+
+@pytest.mark.parametrize(("garbage", "fixed"), [(4, True), (5, False)])
+def test_garbage_up_to_a_half_is_left_out_and_more_fixes_nothing(two, garbage, fixed) -> None:
+    first, _, peer = collected(two, flipped(*((row, row) for row in range(garbage))))
+    assert believed(first, peer) == set(range(garbage, 8))
+    collection = first.collection(MARK)
+    if fixed:
+        chosen, _ = first.write(joint_publication.fix, collection, peer.identifiers())
+        assert chosen.count == 4
+    else:
+        with pytest.raises(InfeasibleError, match="5 did not prove"):
+            first.write(joint_publication.fix, collection, peer.identifiers())
+        assert first.read(commitment.recorded, collection) is None
+
+
+def test_below_the_quorum_of_those_who_prove_nothing_is_published(two) -> None:
+    first, _, peer = collected(two, flipped((0, 0)), senders=range(3))
+    with pytest.raises(BelowQuorumError, match="there are 2"):
+        publish(first, MARK, peer, KEY)
+
+
+def test_a_verdict_stays_whoever_asks_again(two) -> None:
+    first, second, peer = collected(two)
+    lied = np.frombuffer(identifier_of(4), np.uint8)[None]
+    assert not peer.verify(lied, np.zeros((1, VERIFIER), np.uint64)).any()
+    assert believed(first, peer) == set(range(8)) - {4}
+    assert len(second.read(verdicts.valid, second.collection(MARK))) == 7
+
+
+def test_a_set_of_people_who_proved_nothing_here_is_refused_by_the_second(two) -> None:
+    first, _, peer = collected(two)
+    names = peer.identifiers()
+    first.write(verdicts.record, first.collection(MARK), names, np.ones(8, dtype=bool))
+    with pytest.raises(InvalidValueError, match="8 of 8 have not"):
+        publish(first, MARK, peer, KEY)
+
+
+def test_an_unknown_contributor_has_no_answer(two) -> None:
+    _, second, peer = collected(two)
+    unknown = np.full((2, 16), 7, np.uint8)
+    assert not peer.verify(unknown, np.zeros((2, VERIFIER), np.uint64)).any()
+    assert len(second.read(verdicts.looked_at, second.collection(MARK))) == 0
+
+
+def test_nothing_is_verified_before_the_second_has_closed(two) -> None:
+    with pytest.raises(InfeasibleError, match="closed"):
+        two[2].verify(np.zeros((1, 16), np.uint8), np.zeros((1, VERIFIER), np.uint64))
+
+
+def test_what_is_broken_off_goes_on_where_it_was(two, monkeypatch) -> None:
+    monkeypatch.setattr("blurfit.service.verifying.BATCH", 3)
+    first, second, peer = collected(two)
+    collection, asked = first.collection(MARK), []
+
+    class Breaking(Direct):
+        def verify(self, names, words):
+            asked.append(len(names))
+            if len(asked) == 2:
+                raise ConnectionResetError  # killed, or the line is cut
+            return super().verify(names, words)
+
+    breaking, theirs = Breaking(second, MARK), peer.identifiers()
+    with pytest.raises(ServiceError, match="8 are still to be"):
+        verify(first, collection, breaking, theirs, KEY, seconds=-1)
+    with pytest.raises(ConnectionResetError):
+        verify(first, collection, breaking, theirs, KEY)
+    assert len(first.read(verdicts.looked_at, collection)) == 3
+    for _ in range(2):
+        verify(first, collection, breaking, theirs, KEY)
+        assert asked == [3, 3, 3, 2]
+    assert len(first.read(verdicts.valid, collection)) == 8
