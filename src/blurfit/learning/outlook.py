@@ -121,8 +121,8 @@ def epsilon_needed(propose: Callable[[float], Agreement], off: float) -> float |
         low, high = (
             (low, middle) if outlook(propose(math.exp(middle))).off <= off else (middle, high)
         )
-    digits = 1 - math.floor(math.log10(math.exp(high)))
-    return float(math.ceil(math.exp(high) * 10**digits) / 10**digits)
+    power = 10.0 ** (math.floor(math.log10(math.exp(high))) - 1)
+    return float(f"{math.ceil(math.exp(high) / power) * power:.2g}")
 
 
 def _typical(columns: tuple[JointColumn, ...], target: str) -> FloatArray:
