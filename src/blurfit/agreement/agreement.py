@@ -66,8 +66,8 @@ class Agreement(Fingerprinted):
     be read beside one; they are assumed to be public, and not to be the contributors' own.
     `admission` says who may take part, on which the promise depends
     (`blurfit.agreement.conditions`); `database_noise` whether the database, or each of the two,
-    adds noise of its own (`blurfit.theory.database_noise`).
-    `proofs` says whether contributors prove to the two databases that what they send is short.
+    adds noise of its own (`blurfit.theory.database_noise`); `proofs` whether contributors prove to
+    the two databases that what they send is short.
     `sends` says whether products of all columns are sent, or only "targets": those with the target.
     """
 

@@ -158,7 +158,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 finite(**{name: value})
         require_digest(self.public_rows)
         require_database_noise(self.database_noise, self.epsilon)
-        require_proofs(self.proofs, databases=self.databases, database_noise=self.database_noise)
+        require_proofs(self.proofs, databases=self.databases)
         require_sends(self.sends, self.public_rows)
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
@@ -235,24 +235,13 @@ def require_sends(sends: Any, public_rows: str | None) -> None:
         )
 
 
-def require_proofs(
-    proofs: Any, *, databases: tuple[Database, ...], database_noise: bool = False
-) -> bool:
-    """Refuse proofs where one database sees whole submissions, and can measure them itself.
-
-    Nor are they taken together with noise of the databases, whose sums are of another kind: there
-    they are in the field that proofs are about, and no noise is drawn in it.
-    """
+def require_proofs(proofs: Any, *, databases: tuple[Database, ...]) -> bool:
+    """Refuse proofs where one database sees whole submissions, and can measure them itself."""
     if not isinstance(proofs, bool):
         raise InvalidValueError(f"Expected proofs={proofs!r} to be true or false.")
     if proofs and not databases:
         raise InvalidValueError(
             "Expected two databases with proofs=True: one database sees how long a submission is."
-        )
-    if proofs and database_noise:
-        raise InvalidValueError(
-            "Expected proofs or database_noise, and not both: the databases' noise is not drawn in "
-            "the field that proofs are about."
         )
     return proofs
 

@@ -44,11 +44,7 @@ def compute_again(agreement: "Agreement") -> None:
         size = _input_again(agreement, calibration)
     else:
         size = _moment_again(agreement, calibration)
-    proofs = require_proofs(
-        agreement.proofs,
-        databases=agreement.databases,
-        database_noise=agreement.database_noise,
-    )
+    proofs = require_proofs(agreement.proofs, databases=agreement.databases)
     agreement.grid.verify(calibration, size=size, shared=shared, proofs=proofs)
     refuse_unless_blurrable(agreement.parts)
     if agreement.database_noise:
