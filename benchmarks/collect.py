@@ -39,7 +39,13 @@ def agreement(mechanism: Any) -> Agreement:
     """What everything here is collected under."""
     terms: dict[str, Any] = {"weight_bound": 3.0} if mechanism == "input" else {}
     return Agreement.propose(
-        SCHEMA, epsilon=1, delta=1e-6, quorum=32768, mechanism=mechanism, **terms
+        SCHEMA,
+        epsilon=1,
+        delta=1e-6,
+        quorum=32768,
+        mechanism=mechanism,
+        admission="anyone",
+        **terms,
     )
 
 

@@ -47,6 +47,7 @@ def agreement(role: Role) -> Agreement:
         epsilon=1,
         delta=1e-6,
         quorum=32768,
+        admission="anyone",
         **({} if role == "whole" else split_trust),
     )
 

@@ -7,10 +7,10 @@ author = "The blurfit authors"
 copyright = "2026, the blurfit authors"
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
-source_suffix = {".md": "markdown"}
+nb_execution_mode = "off"  # notebooks carry what they showed; tests run them
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "blurfit"

@@ -7,6 +7,7 @@ squares without privacy. Labels: test accuracy below that of logistic regression
 """
 
 import csv
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,8 +20,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from blurfit.agreement.plan import Plan
+from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
-from blurfit.datasets import Census, load_acs, load_adult, make_census
+from blurfit.datasets import UCI_SETS, Census, load_acs, load_adult, load_uci, make_census
+from blurfit.experiments.reliability import binned
+from blurfit.schema.joint import values as encoded
+from blurfit.simulation.plan import fit_in_waves
 from blurfit.simulation.waves import collect_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.newton import LogisticNewton
@@ -75,6 +81,10 @@ HEADER = (
     "goal",
     "calibration error",
 )
+
+
+SMALL_EPSILONS = (1.0, 10.0)
+SMALL_HEADER = ("set", "columns", "epsilon", "n", "psi", "waves", "auto / one", "se", "verdict")
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,17 +154,6 @@ def accuracy(coefficients: FloatArray, values: FloatArray, label: FloatArray) ->
     return float(np.mean((coefficients[0] + values @ coefficients[1:] > 0) == (label > 0)))
 
 
-def calibration_error(probability: FloatArray, label: FloatArray, bins: int = 15) -> float:
-    """Expected calibration error: |share of +1 − mean probability| over equally wide bins."""
-    places = np.minimum((probability * bins).astype(int), bins - 1)
-    gaps = [
-        (places == place).mean()
-        * abs((label[places == place] > 0).mean() - probability[places == place].mean())
-        for place in np.unique(places)
-    ]
-    return float(np.sum(gaps))
-
-
 def cells(people: People) -> Iterator[tuple[Task, float, int]]:
     """Every task, ε and n that the rows suffice for."""
     for task in ("number", "label"):
@@ -195,7 +194,7 @@ def measure(people: People, task: Task, epsilon: float, n: int, trials: int) -> 
                 best = accuracy(free, test_v, test_y)
                 found[trial, place] = best - accuracy(got.coefficients, test_v, test_y)
         if task == "label":
-            gaps.append(calibration_error(got.model.predict_proba(test_v[:, got.kept]), test_y))
+            gaps.append(binned(got.model.predict_proba(test_v[:, got.kept]), test_y).error)
     one, auto = found.mean(axis=0)
     difference = found[:, 1] - found[:, 0]
     goal = GOALS.get((task, epsilon, n)) if (people.name, p) == ("ACS", 13) else None
@@ -206,6 +205,37 @@ def measure(people: People, task: Task, epsilon: float, n: int, trials: int) -> 
     reached = "" if goal is None else f"{goal:g} {'met' if auto <= goal else 'missed'}"
     calibration = f"{np.mean(gaps):.4f}" if gaps else ""
     return [people.name, p, task, epsilon, n, psi, words, *numbers, reached, calibration]
+
+
+def measure_small(name: str, epsilon: float, trials: int) -> list[Any]:
+    """A small set: four fifths to learn from, drawn anew; the test error of auto over one wave's.
+
+    δ = 1/n²; predictions are cut to the target's bounds. Where one wave is planned both are one.
+    """
+    census = load_uci(name)
+    rows = encoded(census.schema, census.table)
+    n = int(0.8 * len(rows))
+    terms: dict[str, Any] = {"epsilon": epsilon, "delta": n**-2, "quorum": n}
+    plans = [Plan.propose(census.schema, waves=k, **terms) for k in (1, "auto")]
+    ratios = np.zeros(trials)
+    if len(plans[1]) > 1:
+        for trial in range(trials):
+            generator = np.random.default_rng([2017, trial, n, round(10 * epsilon)])
+            order = generator.permutation(len(rows))
+            train, test = rows[order[:n]], rows[order[n:]]
+            errors = []
+            for plan in plans:
+                (weights,) = fit_in_waves(plan, train, generator).model.weights
+                guess = np.clip(weights[0] + test[:, :-1] @ weights[1:], -1, 1)
+                errors.append(np.mean((guess - test[:, -1]) ** 2))
+            ratios[trial] = math.log(errors[1] / errors[0])
+    mean, error = float(ratios.mean()), float(ratios.std(ddof=1) / math.sqrt(trials))
+    words = "same" if len(plans[1]) == 1 else "better" if mean < -2 * error else "even"
+    words = "worse" if mean > 2 * error > 0 else words
+    p = len(kept_columns(census.schema))
+    psi = f"{information(n, plans[0].mu, p):.1f}"
+    kinds = " ".join(plans[1].kinds)
+    return [name, p, epsilon, n, psi, kinds, f"{math.exp(mean):.3f}", f"{error:.3f}", words]
 
 
 def populations(names: tuple[str, ...]) -> Iterator[People]:
@@ -228,10 +258,10 @@ def populations(names: tuple[str, ...]) -> Iterator[People]:
 @click.option(
     "--population",
     "names",
-    type=click.Choice(["acs", "generated", "adult", "columns"]),
+    type=click.Choice(["acs", "generated", "adult", "columns", "small"]),
     multiple=True,
     default=("acs", "generated", "adult", "columns"),
-    help="Which people; 'columns' are 2, 4 and 7 columns of ACS.",
+    help="Which people; 'columns' are 2, 4 and 7 columns of ACS, 'small' twelve sets of UCI.",
 )
 @click.option(
     "--task",
@@ -251,24 +281,31 @@ def main(trials: int, names: tuple[str, ...], tasks: tuple[str, ...], out: Path)
     """Measure all cells, and write them as CSV and as a table in Markdown."""
     out.mkdir(parents=True, exist_ok=True)
     lines: list[list[Any]] = []
+    if "small" in names:
+        for name, epsilon in track(list(itertools.product(UCI_SETS, SMALL_EPSILONS))):
+            lines.append(measure_small(name, epsilon, trials))
+            _write(out, "small", SMALL_HEADER, lines, trials)
+        return
     for people in populations(names):
         wanted = [cell for cell in cells(people) if cell[0] in tasks]
         for task, epsilon, n in track(wanted, description=people.name):
             lines.append(measure(people, task, epsilon, n, trials))
-            _write(out, lines, trials)
+            _write(out, "waves", HEADER, lines, trials)
     table = Table(*HEADER, title=f"{trials} trials, δ = {DELTA}, replace")
     for line in lines:
         table.add_row(*(str(value) for value in line))
     Console(width=160).print(table)
 
 
-def _write(out: Path, lines: list[list[Any]], trials: int) -> None:
+def _write(
+    out: Path, name: str, header: tuple[str, ...], lines: list[list[Any]], trials: int
+) -> None:
     """After each line, so that what was measured is kept if the run is stopped."""
-    with (out / "waves.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([[*HEADER, "trials"], *([*line, trials] for line in lines)])
-    rows = [HEADER, ["---"] * len(HEADER), *lines]
+    with (out / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([[*header, "trials"], *([*line, trials] for line in lines)])
+    rows = [header, ["---"] * len(header), *lines]
     text = "\n".join("| " + " | ".join(str(value) for value in row) + " |" for row in rows)
-    (out / "waves.md").write_text(f"{trials} trials, δ = {DELTA}, replace.\n\n{text}\n", "utf-8")
+    (out / f"{name}.md").write_text(f"{trials} trials, replace.\n\n{text}\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""All three parties as processes of their own: 5,000 contributors, a service, a model's user."""
+"""All three parties as processes of their own: 1,200 contributors, a service, a model's user."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from blurfit import Agreement, Binary, Categorical, Numeric, PublishedModel, Sch
 from support import contributor, processes
 from support.serving import Serving
 
-CONTRIBUTORS, PROCESSES = 5000, 4
+CONTRIBUTORS, PROCESSES = 1200, 3
 
 
 def blurfit(folder: Path, *arguments: str) -> str:
@@ -20,12 +20,14 @@ def blurfit(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.statistical
-def test_five_thousand_contributors(tmp_path) -> None:
+def test_twelve_hundred_contributors(tmp_path) -> None:
     schema = Schema(
         features=[Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])],
         target=Numeric("income", 0, 200_000),
     )
-    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=CONTRIBUTORS)
+    agreement = Agreement.propose(
+        schema, epsilon=4, delta=1e-6, quorum=CONTRIBUTORS, admission="anyone"
+    )
     agreement.save(tmp_path / "agreement.json")
     service = Serving("sqlite:///collection.db".replace("///", f"///{tmp_path}/"), tmp_path)
     service.start()
@@ -51,4 +53,4 @@ def test_five_thousand_contributors(tmp_path) -> None:
     assert old == pytest.approx(93_000, abs=10_000)
     model = PublishedModel.load(tmp_path / "model.json")
     assert model.count == CONTRIBUTORS
-    assert "(1, 1e-06)-differentially private" in blurfit(tmp_path, "statement", "model.json")
+    assert "(4, 1e-06)-differentially private" in blurfit(tmp_path, "statement", "model.json")

@@ -1,5 +1,6 @@
 """Tests draw the same noise in every run, and different tests different noise."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,10 +28,13 @@ def test_noise_is_replayed(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from support.replay import replayed\n")
     command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "--rootdir"]
     command += [str(tmp_path), "-o", f"pythonpath={Path(__file__).parent}", str(tmp_path)]
+    alone = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # which take long to import
     runs = [
         [line for line in said.splitlines() if "drawn" in line]
         for said in (
-            subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+            subprocess.run(
+                command, capture_output=True, text=True, check=True, cwd=tmp_path, env=alone
+            ).stdout
             for _ in range(2)
         )
     ]

@@ -33,11 +33,13 @@ if TYPE_CHECKING:
         ServiceError,
         StorageError,
         UnknownCollectionError,
+        WaveClosedError,
     )
     from blurfit.messages.submissions import Submission, Submissions
     from blurfit.model.learner import learn
     from blurfit.model.moments import PublishedMoments
     from blurfit.model.published import PublishedModel
+    from blurfit.schema.content import About, Wording
     from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
     from blurfit.store.store import Store
     from blurfit.theory.calibrate import calibrate, guarantee
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Setting
 
 __all__ = [
+    "About",
     "Agreement",
     "BelowQuorumError",
     "Binary",
@@ -77,6 +80,8 @@ __all__ = [
     "Submissions",
     "Terms",
     "UnknownCollectionError",
+    "WaveClosedError",
+    "Wording",
     "calibrate",
     "calibrate_moment",
     "guarantee",
@@ -88,6 +93,7 @@ __all__ = [
 # Where each name lives: read when it is first used, so that `import blurfit` takes no time.
 _HOMES = {
     "blurfit.agreement.agreement": ("Agreement",),
+    "blurfit.schema.content": ("About", "Wording"),
     "blurfit.schema.schema": ("Binary", "Categorical", "Numeric", "Schema"),
     "blurfit.messages.submissions": ("Submission", "Submissions"),
     "blurfit.contributor.perturb": ("perturb", "perturb_table"),
@@ -110,6 +116,7 @@ _HOMES = {
         "ServiceError",
         "StorageError",
         "UnknownCollectionError",
+        "WaveClosedError",
     ),
     "blurfit.model.published": ("PublishedModel",),
     "blurfit.theory.input_calibration": ("InputCalibration",),

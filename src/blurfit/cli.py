@@ -17,6 +17,10 @@ COMMANDS = {
         "init:init",
         "Write an example survey into a FOLDER: a schema to change, and people to try it with.",
     ),
+    "quickstart": (
+        "quickstart:quickstart",
+        "Start a running example on this machine: watch it fill, take part, read the model.",
+    ),
     "calibrate": (
         "calibrate:calibrate",
         "Turn a promise (ε, δ) and public bounds into noise scales.",
@@ -24,29 +28,48 @@ COMMANDS = {
     "guarantee": ("calibrate:guarantee", "Tell what given noise keeps: the inverse of calibrate."),
     "forecast": (
         "forecast:forecast_command",
-        "Forecast a collection's error: FILE is a plan (.toml) or an agreement (.json).",
+        "Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).",
     ),
     "agree": (
         "agree:agree",
         "Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.",
     ),
     "serve": ("serve:serve", "Collect submissions over HTTP, lose nothing, publish once."),
-    "open": ("administer:open_collection", "Start collecting under an AGREEMENT."),
+    "open": (
+        "administer:open_collection",
+        "Start collecting under an AGREEMENT, or under a plan of waves.",
+    ),
     "invite": (
-        "administer:invite",
-        "Make one-time invitations for a collection that was opened with --invited.",
+        "invite:invite",
+        "Make one-time invitations for a collection or a plan, one for each person.",
     ),
     "contribute": (
         "contribute:contribute",
         "Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file "
         "(--out).",
     ),
-    "status": ("administer:status", "Tell how many have contributed under an AGREEMENT."),
+    "status": (
+        "administer:status",
+        "Tell how many have contributed under an AGREEMENT, or to each wave of a plan.",
+    ),
     "close": ("administer:close", "Stop collecting, without publishing anything yet."),
     "publish": ("administer:publish", "Close the collection, learn its model and publish it."),
+    "hold": (
+        "steer:hold",
+        "Release no wave of a PLAN until it is resumed; the open one goes on collecting.",
+    ),
+    "resume": ("steer:resume", "Let a PLAN go on that was held."),
     "export": (
         "learn:export",
         "Write the submissions of a closed collection to a file, for `blurfit learn`.",
+    ),
+    "backup": (
+        "backup:backup",
+        "Copy a store while it collects, as of one moment, and check the copy.",
+    ),
+    "restore": (
+        "backup:restore",
+        "Make a store of a backup FILE, in which nothing can be published a second time.",
     ),
     "learn": (
         "learn:learn",
@@ -89,7 +112,20 @@ def read(name: str) -> click.Command:
     """The command itself."""
     module, _, attribute = COMMANDS[name][0].partition(":")
     found: click.Command = getattr(import_module(f"blurfit.commands.{module}"), attribute)
+    for option in found.params:
+        flags = [flag for flag in option.opts if flag.startswith("--")]
+        if isinstance(option, click.Option) and flags and option.envvar is None:
+            option.envvar = variable(name, flags[0])
     return found
+
+
+def variable(command: str, flag: str) -> str:
+    """The environment variable that an option can be given in.
+
+    >>> variable("serve", "--admin-token-file")
+    'BLURFIT_SERVE_ADMIN_TOKEN_FILE'
+    """
+    return f"BLURFIT_{command}_{flag.removeprefix('--')}".replace("-", "_").upper()
 
 
 class _ReadWhenCalled(Commands):
@@ -112,10 +148,7 @@ class _ReadWhenCalled(Commands):
 @click.group(
     cls=_ReadWhenCalled,
     commands=[click.Command(name, short_help=summary) for name, (_, summary) in COMMANDS.items()],
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "auto_envvar_prefix": "BLURFIT",  # `serve --store` is also BLURFIT_SERVE_STORE
-    },
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(blurfit.__version__, prog_name="blurfit")
 def main() -> None:

@@ -39,6 +39,14 @@ class ClosedError(InfeasibleError):
     """The collection takes no more submissions."""
 
 
+class PausedError(InfeasibleError):
+    """The collection takes no submissions for now; the same ones may be sent again later."""
+
+
+class WaveClosedError(ClosedError):
+    """The wave has been released meanwhile: the plan is at a later one, or at its end."""
+
+
 class NotPublishedError(InfeasibleError):
     """There is no model, or nothing may be shown of it."""
 

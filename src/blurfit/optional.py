@@ -17,6 +17,7 @@ EXTRAS = {
     "prometheus_client": "service",
     "psycopg": "postgresql",
     "pyarrow": "tables",
+    "segno": "codes",
     "skl2onnx": "onnx",
     "sqlalchemy": "service",
     "starlette": "service",

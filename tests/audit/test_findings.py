@@ -7,11 +7,11 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Schema
+from blurfit.audit import CONFIDENCE, releases
 from blurfit.audit import findings as module
-from blurfit.audit import releases
 from blurfit.audit.examination import examine
 from blurfit.audit.findings import audit, audit_agreement, number_of_attacks
-from blurfit.audit.pairs import collection_pairs, submission_pairs
+from blurfit.audit.pairs import collection_pairs
 from blurfit.estimators import InputPerturbationRegressor
 from blurfit.theory.gaussian import epsilon_of
 from support.broken import louder
@@ -53,13 +53,9 @@ def sums_of(agreement: Agreement, pair):
     ],
 )
 def test_submissions_are_audited_within_a_tenth_of_the_truth(terms) -> None:
-    agreement = propose(**terms)
-    pair = submission_pairs(agreement)[0]
-    found = next(
-        one
-        for one in audit_agreement(agreement, trials=2000, seed=1)
-        if (one.view, one.pair) == ("submission", pair.name)
-    )
+    attack = next(module._on_submissions(propose(**terms), trials=2000))
+    found = attack.carried_out(confidence=CONFIDENCE)
+    assert found.view == "submission"
     assert found.exact is not None
     assert found.gaussian is not None
     assert 0.9 * found.exact < found.gaussian <= found.exact <= found.promised

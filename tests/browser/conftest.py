@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Schema, Store
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.service.serving import in_a_thread
+from blurfit.service.website import all_files
 
 PATIENCE = 30_000  # milliseconds: the machine may be busy
 expect.set_options(timeout=PATIENCE)
@@ -32,8 +34,8 @@ class Running:
     store: Store
     token: str
 
-    def open(self, agreement: Agreement, *, invited: bool = False) -> str:
-        self.store.open(agreement, invited=invited)
+    def open(self, agreement: Agreement) -> str:
+        self.store.open(agreement)
         return agreement.fingerprint
 
     def count(self, agreement: Agreement) -> int:
@@ -178,3 +180,31 @@ def fill_in() -> Callable[[Page, str], None]:
         page.get_by_label(name, exact=True).fill("61234.5")
 
     return answer
+
+
+def hand_out(route: Route) -> None:
+    """The files of the pages, with no service behind them."""
+    name = route.request.url.rpartition("/")[2]
+    if not name:
+        route.fulfill(body="<!doctype html><title>nothing</title>", content_type="text/html")
+        return
+    found = all_files()[name]
+    route.fulfill(body=found.plain, content_type=found.media_type)
+
+
+@pytest.fixture
+def run(chromium: Browser) -> Iterator[Callable[..., Any]]:
+    """Evaluate JavaScript in an empty page, with the named modules at hand."""
+    context = chromium.new_context()
+    context.route("**/*", hand_out)
+    page = context.new_page()
+    page.goto("http://localhost/")  # which browsers take for a protected address
+
+    def evaluate(modules: str, body: str, argument: object = None) -> Any:
+        names = modules.split()
+        imports = ", ".join(f"import('/pages/{name}.js')" for name in names)
+        ready = f"const [{', '.join(names)}] = await Promise.all([{imports}]);"
+        return page.evaluate(f"async (given) => {{ {ready} {body} }}", argument)
+
+    yield evaluate
+    context.close()

@@ -25,7 +25,8 @@ def propose(survey, request):
     def make(**options):
         name = re.sub(r"\W+", " ", request.node.name)
         schema = survey(name, above=options.pop("above", None))
-        return Agreement.propose(schema, **{"epsilon": 1, "delta": 1e-6, "quorum": 2000, **options})
+        promise = {"epsilon": 1, "delta": 1e-6, "quorum": 2000, "admission": "anyone"}
+        return Agreement.propose(schema, **promise | options)
 
     return make
 
@@ -251,8 +252,8 @@ def test_the_receipt_can_be_kept(visit, service, propose, fill_in) -> None:
 
 
 def test_an_invitation_travels_in_the_fragment(visit, service, propose, fill_in) -> None:
-    agreement, token = propose(), tokens.new_token()
-    service.open(agreement, invited=True)
+    agreement, token = propose(admission="invited"), tokens.new_token()
+    service.open(agreement)
     service.store.invite(agreement.fingerprint, [tokens.hashed(token)])
     visitor = visit()
     page = visitor.go(f"/c/{agreement.fingerprint}#invitation={token}")
@@ -266,8 +267,8 @@ def test_an_invitation_travels_in_the_fragment(visit, service, propose, fill_in)
 def test_without_a_good_invitation_the_numbers_wait_for_one(
     visit, service, propose, fill_in
 ) -> None:
-    agreement, token = propose(), tokens.new_token()
-    service.open(agreement, invited=True)
+    agreement, token = propose(admission="invited"), tokens.new_token()
+    service.open(agreement)
     service.store.invite(agreement.fingerprint, [tokens.hashed(token)])
     visitor = visit()
     page = visitor.go(f"/c/{agreement.fingerprint}#{'x' * 43}")
@@ -283,8 +284,8 @@ def test_without_a_good_invitation_the_numbers_wait_for_one(
 
 
 def test_nobody_answers_without_an_invitation_where_one_is_needed(visit, service, propose) -> None:
-    agreement = propose()
-    service.open(agreement, invited=True)
+    agreement = propose(admission="invited")
+    service.open(agreement)
     page = visit().go(f"/c/{agreement.fingerprint}")
     expect(page.get_by_text("An invitation is needed")).to_be_visible()
     expect(page.get_by_role("button", name=BLUR)).to_have_count(0)

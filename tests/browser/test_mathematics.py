@@ -2,14 +2,12 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import rfc8785
-from playwright.sync_api import Browser, Route
 from scipy import stats
 
 from blurfit import (
@@ -25,16 +23,14 @@ from blurfit import (
 )
 from blurfit.agreement.grid import Grid
 from blurfit.agreement.promises import condition_in_words, local_in_words
-from blurfit.contributor import noise
 from blurfit.contributor.share import shared_with
 from blurfit.messages.submissions import Submissions
 from blurfit.schema.joint import values
-from blurfit.service.website import all_files
 from blurfit.theory import certified, excess_risk, gaussian
 from blurfit.theory.gradient import log_gradient_delta
 from blurfit.theory.setting import LocalGuarantee, Setting
+from support.contracts import deviations, mutations, on_grid, records, steps
 
-Run = Callable[..., Any]
 DRAWS = 100_000
 KS_LIMIT = math.sqrt(math.log(2e6) / 2)  # √n·D beyond this has a probability of 10⁻⁶
 
@@ -43,53 +39,6 @@ DATABASES = [
     ("Statistics Office", "https://first.example"),
     ("University", "https://second.example"),
 ]
-
-
-def hand_out(route: Route) -> None:
-    """The files of the pages, with no service behind them."""
-    name = route.request.url.rpartition("/")[2]
-    if not name:
-        route.fulfill(body="<!doctype html><title>nothing</title>", content_type="text/html")
-        return
-    found = all_files()[name]
-    route.fulfill(body=found.plain, content_type=found.media_type)
-
-
-@pytest.fixture
-def run(chromium: Browser) -> Iterator[Run]:
-    """Evaluate JavaScript in an empty page, with the named modules at hand."""
-    context = chromium.new_context()
-    context.route("**/*", hand_out)
-    page = context.new_page()
-    page.goto("http://localhost/")  # which browsers take for a protected address
-
-    def evaluate(modules: str, body: str, argument: object = None) -> Any:
-        names = modules.split()
-        imports = ", ".join(f"import('/pages/{name}.js')" for name in names)
-        ready = f"const [{', '.join(names)}] = await Promise.all([{imports}]);"
-        return page.evaluate(f"async (given) => {{ {ready} {body} }}", argument)
-
-    yield evaluate
-    context.close()
-
-
-def on_grid(agreement: Agreement, record: Any) -> np.ndarray:
-    """What is blurred, on the grid: the exact numbers of each part, rounded as it says."""
-    exact = agreement.exact(record)
-    return np.concatenate(
-        [
-            noise.to_grid(exact[part.numbers], part.step, toward_zero=part.toward_zero)
-            for part in agreement.parts
-        ]
-    )
-
-
-def deviations(agreement: Agreement) -> np.ndarray:
-    return np.concatenate([part.deviations for part in agreement.parts])
-
-
-def steps(agreement: Agreement) -> np.ndarray:
-    return np.concatenate([np.full(len(part.deviations), part.step) for part in agreement.parts])
 
 
 def wide() -> Schema:
@@ -169,27 +118,6 @@ def agreements(survey) -> list[Agreement]:
         for bound in (0.3, 3.0, 70.0)
     ]
     return found
-
-
-def records(schema: Schema, count: int) -> list[dict[str, Any]]:
-    """Some at the bounds, some outside where that is allowed, most anywhere."""
-    generator = np.random.default_rng(1)
-
-    def value(column: Any) -> Any:
-        if isinstance(column, Binary):
-            return bool(generator.integers(2))
-        if isinstance(column, Categorical):
-            return str(generator.choice(column.levels))
-        width = column.upper - column.lower
-        if generator.random() < 0.2:
-            return float(generator.choice([column.lower, column.upper]))
-        reach = 0.0 if column.outside == "refuse" else 0.3
-        return float(
-            min(max(column.lower + width * generator.uniform(-reach, 1 + reach), -1e300), 1e300)
-        )
-
-    columns = [*schema.features, schema.target]
-    return [{column.name: value(column) for column in columns} for _ in range(count)]
 
 
 def test_canonical_json(run) -> None:
@@ -396,34 +324,6 @@ def test_verdicts_on_other_noise_are_the_same(run, survey, quorum) -> None:
     assert {"accepted", "refused"} == set(expected)
 
 
-def mutations(agreement: Agreement, count: int) -> list[dict[str, Any]]:
-    """One field of the contract changed, a little or a lot, or made something else."""
-    generator = np.random.default_rng(4)
-    changes: list[Callable[[float], Any]] = [
-        *(
-            lambda one, by=by: one * by
-            for by in (1 + 1e-12, 1 + 1e-8, 1 - 1e-8, 1 + 1e-6, 1 - 1e-6)
-        ),
-        *(lambda one, by=by: one * by for by in (0.5, 2, -1, 0, 1e300)),
-        *(lambda _, to=to: to for to in (None, "0", [], {}, True, 1e-320)),
-    ]
-    found = []
-    for _ in range(count):
-        document = agreement.to_dict()
-        holder: Any = document
-        while True:
-            keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-            key = keys[generator.integers(len(keys))]
-            if not isinstance(holder[key], dict | list) or not holder[key]:
-                break
-            holder = holder[key]
-        value, change = holder[key], changes[generator.integers(len(changes))]
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        holder[key] = change(value if is_number else 1.0)
-        found.append(json.loads(json.dumps(document)))
-    return found
-
-
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_what_the_page_accepts_python_accepts(run, survey, kind) -> None:
     """800 mutated contracts, under fingerprints that fit: the page is never the more lenient of the
@@ -485,7 +385,7 @@ def test_encoding_and_what_is_blurred_to_the_last_bit(run, agreements) -> None:
 
 def test_what_is_sent_and_its_deviations_are_pythons_to_the_last_bit(run, agreements) -> None:
     for agreement in agreements:
-        parts = run("perturb", "return perturb.partsOf(JSON.parse(given));", agreement.to_json())
+        parts = run("parts", "return parts.partsOf(JSON.parse(given));", agreement.to_json())
         assert [(one["start"], one["end"]) for one in parts] == [
             (part.numbers.start, part.numbers.stop) for part in agreement.parts
         ]
@@ -498,19 +398,20 @@ def test_what_is_sent_and_its_deviations_are_pythons_to_the_last_bit(run, agreem
 def test_the_joint_form_is_pythons(run, agreements) -> None:
     """Which products are sent, by name, and how far they reach under either relation."""
     body = """
-        const agreement = JSON.parse(given);
+        const agreement = JSON.parse(given.agreement);
         const form = joint.formOf(agreement);
         const names = ["1", ...form.columns.map(({ name }) => name)];
         return {
           names: form.sent.map(([row, column]) => `${names[row]}·${names[column]}`),
-          reach: joint.reachOf(agreement),
+          reach: given.neighbours.map((one) => joint.reachFor(agreement, one)),
         };"""
     for agreement in agreements:
         if agreement.mechanism == "moment":
-            got = run("joint", body, agreement.to_json())
+            relations = [agreement.calibration.model.neighbours, "replace"]
+            given = {"agreement": agreement.to_json(), "neighbours": relations}
+            got = run("joint", body, given)
             assert tuple(got["names"]) == agreement.form.names
-            reach = agreement.form.reach(agreement.calibration.model.neighbours)
-            assert got["reach"] == pytest.approx(reach._asdict(), rel=1e-14)
+            assert got["reach"] == pytest.approx(agreement.form.reach(relations[0]), rel=1e-14)
 
 
 @pytest.mark.statistical

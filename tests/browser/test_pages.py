@@ -16,7 +16,9 @@ def collect(service, survey, people):
 
     def make(name: str, count: int, *, quorum: int = 300, publish: bool = False, **options):
         schema = survey(name, above=options.pop("above", None))
-        agreement = Agreement.propose(schema, epsilon=2, delta=1e-6, quorum=quorum, **options)
+        agreement = Agreement.propose(
+            schema, epsilon=2, delta=1e-6, quorum=quorum, **{"admission": "anyone", **options}
+        )
         service.open(agreement)
         if count:
             service.store.add(agreement, perturb_table(agreement, people(count, name)))
@@ -268,7 +270,8 @@ def test_the_promise_follows_what_is_edited(visit, service) -> None:
     expect(promise).to_contain_text("ε = 1, δ = 10⁻⁶.")
     page.get_by_text("More choices").click()
     page.get_by_label("ε of one submission").fill("1")
-    expect(promise).to_contain_text("Expected local_delta with local_epsilon=1.0")
+    expect(page.get_by_text("A promise about one submission needs its δ too")).to_be_visible()
+    expect(page.get_by_label("δ of one submission")).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_role("button", name="Open this collection")).to_be_disabled()
     page.get_by_label("δ of one submission").fill("0.000001")
     expect(promise).to_contain_text("could learn very little from a single submission")
@@ -291,13 +294,14 @@ def test_a_wrong_token_is_refused(visit) -> None:
 def test_invitations_are_made_in_the_page(visit, service, survey) -> None:
     """The service gets their hashes alone; each link works."""
     agreement = Agreement.propose(survey("invited income"), epsilon=1, delta=1e-6, quorum=2000)
-    service.open(agreement, invited=True)
+    service.open(agreement)
     visitor = visit()
     page = visitor.go("/admin")
     enter(page, service.token)
     entry = page.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
+    entry.get_by_role("button", name="Invite…").click()
     with page.expect_download() as download:
-        entry.get_by_role("button", name="Make 100 invitations").click()
+        page.get_by_role("button", name="Make them").click()
     links = download.value.path().read_text().split()
     assert len(set(links)) == 100
     assert service.store.invitations(agreement.fingerprint) == 100

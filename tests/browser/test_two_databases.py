@@ -40,6 +40,7 @@ def two(tmp_path_factory, survey):
             delta=1e-6,
             quorum=1000,
             databases=[("Office", first[1]), ("University", second[1])],
+            admission="anyone",
         )
         first[0].open(agreement, role="first")
         second[0].open(agreement, role="second")

@@ -1,11 +1,9 @@
 """The command as a user meets it: a real process in a folder of its own, and a real service."""
 
 import os
-import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,13 +16,11 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.schema.schema import Numeric, Schema
 from support import processes
 
-COMMAND = [sys.executable, "-c", "from blurfit.cli import main; main()"]
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 1000))
-# No proxy may stand between two processes of this machine, and a service must say things at once.
 
 
 def environment() -> dict[str, str]:
-    """That of the test, without proxies."""
+    """That of the test: no proxy may stand between two processes of this machine."""
     return {name: v for name, v in os.environ.items() if not name.lower().endswith("_proxy")}
 
 
@@ -39,28 +35,22 @@ class Blurfit:
             arguments, folder=self.folder, environment=environment() | more, seconds=60
         )
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """The same, without waiting for its end."""
-        return subprocess.Popen(
-            [*COMMAND, *arguments],
-            cwd=self.folder,
-            env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def start(self, *arguments: str) -> processes.Talking:
+        """Run it without waiting for its end."""
+        return processes.Talking.start(arguments, folder=self.folder, environment=environment())
 
     @contextmanager
     def serving(self, *arguments: str) -> Iterator["Served"]:
         """`blurfit serve` at a free port, ended with the block if it has not ended before."""
         process = self.start("serve", "--port", "0", *arguments)
         try:
-            served = Served(self.folder, process, *(_line(process) for _ in range(3)))
+            served = Served(self.folder, process, *(process.line() for _ in range(3)))
+            if not served.greeting:
+                pytest.fail(f"The service did not start: {process.err}")
             served.wait()
             yield served
         finally:
             process.kill()
-            process.communicate()
 
 
 @dataclass(frozen=True)
@@ -68,7 +58,7 @@ class Served:
     """A running service: where it is, what it said about the token, and what is next."""
 
     folder: Path
-    process: subprocess.Popen[str]
+    process: processes.Talking
     greeting: str
     said: str
     hint: str
@@ -81,32 +71,16 @@ class Served:
         """Until somebody listens."""
         host, _, port = self.url.partition("://")[2].partition(":")
         deadline = time.monotonic() + seconds
-        while self.process.poll() is None and time.monotonic() < deadline:
+        while self.process.process.poll() is None and time.monotonic() < deadline:
             with suppress(OSError), socket.create_connection((host, int(port)), timeout=5):
                 return
             time.sleep(0.01)
-        self.process.kill()
-        pytest.fail(f"Nobody listens at {self.url}: {self.process.communicate()[1]}")
+        pytest.fail(f"Nobody listens at {self.url}: {self.process.err}")
 
     def stop(self, how: int = signal.SIGINT) -> tuple[int, str, str]:
         """Its exit code, and what it wrote at the end."""
-        self.process.send_signal(how)
-        out, err = self.process.communicate(timeout=30)
-        return self.process.returncode, out, err
-
-
-def _line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    assert process.stderr is not None
-    if not select.select([process.stdout], [], [], 60)[0]:
-        process.kill()
-    # Unbuffered, so that `select` never waits for what has been read already.
-    found = b""
-    while not found.endswith(b"\n") and (byte := os.read(process.stdout.fileno(), 1)):
-        found += byte
-    if not found:
-        pytest.fail(f"The service did not start: {process.stderr.read()}")
-    return found.decode().rstrip("\n")
+        self.process.process.send_signal(how)
+        return self.process.end()
 
 
 @pytest.fixture
@@ -116,10 +90,11 @@ def blurfit(tmp_path) -> Blurfit:
 
 @pytest.fixture(scope="session")
 def propose() -> Callable[..., Agreement]:
-    """An agreement about ages and incomes, quorum 20, with changes."""
+    """An agreement about ages and incomes, quorum 20, open to anyone, with changes."""
 
     def propose(**changes) -> Agreement:
-        return Agreement.propose(SCHEMA, **{"epsilon": 1.0, "delta": 1e-6, "quorum": 20} | changes)
+        promise = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20, "admission": "anyone"}
+        return Agreement.propose(SCHEMA, **promise | changes)
 
     return propose
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.conditions import premise_in_words
 from blurfit.schema.schema import Numeric, Schema
 
 NUMBER = """
@@ -89,6 +90,9 @@ def test_every_option_reaches_the_agreement(agree, tmp_path) -> None:
         "neighbours": "zero-out",
         "quorum": 3000,
         "trust": "one",
+        "admission": "invited",
+        "database_noise": False,
+        "condition": premise_in_words(expected),
         "proofs": False,
         "numbers": 4,
         "bytes": expected.layout.size,

@@ -16,7 +16,8 @@ ROWS = 25
 def collection(blurfit, propose, request, service):
     """A collection of its own for each test, and a table of people."""
     epsilon = 1 + int.from_bytes(tokens.hashed(request.node.name)[:2]) / 2**16
-    agreement = propose(epsilon=epsilon)
+    admission = "invited" if "invited" in request.node.name else "anyone"
+    agreement = propose(epsilon=epsilon, admission=admission)
     agreement.save(blurfit.folder / "agreement.json")
     (blurfit.folder / "people.csv").write_text("age,income\n" + "31,420\n" * ROWS)
     return agreement
@@ -72,7 +73,7 @@ def test_a_bad_row_is_exit_code_2_and_nothing_is_sent(blurfit, collection, datab
 
 
 def test_those_who_are_invited(blurfit, collection, database, asked, service) -> None:
-    database.open(collection, invited=True)
+    database.open(collection)
     sending = ["contribute", "agreement.json", "people.csv", *asked]
     stranger = blurfit(*sending)
     assert stranger.returncode == 4
@@ -110,7 +111,6 @@ def test_a_run_that_is_killed_goes_on_where_it_was(blurfit, collection, database
             time.sleep(0.01)
     finally:
         process.kill()
-        process.communicate()
     assert 0 < database.status(collection)["count"] < rows
     result = blurfit(*sending)
     assert result.returncode == 0, result.stderr

@@ -3,14 +3,14 @@
 import json
 
 from blurfit.commands.init import PEOPLE, made_up_people
-from blurfit.commands.plans import read_plan
+from blurfit.commands.proposals import read_proposal
 
 
 def test_a_schema_and_people_that_fit_it(blurfit) -> None:
     done = blurfit("init", "a/survey")
     assert done.returncode == 0, done.stderr
     folder = blurfit.folder / "a" / "survey"
-    plan = read_plan(folder / "schema.toml")
+    plan = read_proposal(folder / "schema.toml")
     assert plan.terms["quorum"] < PEOPLE
     lines = (folder / "people.csv").read_text().splitlines()
     assert len(lines) == PEOPLE + 1

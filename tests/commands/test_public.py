@@ -150,3 +150,29 @@ def test_rows_without_the_features_are_not_agreed_on(blurfit, folder) -> None:
     assert refused.returncode == 2
     assert "Expected the columns age in 'other.csv'" in refused.stderr
     assert not (folder / "agreement.json").exists()
+
+
+def test_agree_says_first_what_the_rows_are_worth(blurfit, folder) -> None:
+    (folder / "schema.toml").write_text(TOML)
+    terms = ("--epsilon", "1", "--delta", "1e-6", "--quorum", "20000", "--local-epsilon", "1")
+    typed = ("agree", "schema.toml", *terms, "--local-delta", "1e-6", "--public", "rows.csv")
+    done = blurfit(*typed)
+    assert done.returncode == 0, done.stderr
+    assert "With 20,000 contributors at ε = 1 and a local ε = 1, public rows" in done.stdout
+    told = json.loads(blurfit(*typed, "--json").stdout)["public_rows_worth"]
+    assert told["rows"] == 500
+    assert told["cases"][0]["with_public_rows"] < told["constant"] * 1.2
+
+
+def test_a_forecast_compares_with_and_without_public_rows(blurfit, folder) -> None:
+    (folder / "schema.toml").write_text(TOML)
+    typed = ("forecast", "schema.toml", "--public", "rows.csv", "--contributors", "2000,20000")
+    done = blurfit(*typed, "--epsilon", "1", "--draws", "3")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("With 20,000 contributors at ε = 1, public rows")
+    assert "with public rows" in done.stdout
+    found = json.loads(blurfit(*typed, "--epsilon", "1", "--draws", "3", "--json").stdout)
+    assert [case["contributors"] for case in found["cases"]] == [2000, 20_000]
+    refused = blurfit(*typed, "--mechanism", "input")
+    assert refused.returncode == 2
+    assert "--mechanism input" in refused.stderr

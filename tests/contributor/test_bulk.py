@@ -22,7 +22,7 @@ from blurfit.messages.submission_files import open_submissions
 from blurfit.schema.table_files import TableFile
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
-AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=200)
+AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=200, admission="anyone")
 
 
 @pytest.fixture(params=[".csv", ".parquet"])

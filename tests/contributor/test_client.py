@@ -39,8 +39,9 @@ from blurfit.store.store import Store
 from blurfit.theory.moment_calibration import MomentCalibration
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
-PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20}
+PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20, "admission": "anyone"}
 AGREEMENT = Agreement.propose(SCHEMA, **PROMISE)
+INVITED = Agreement.propose(SCHEMA, **PROMISE | {"admission": "invited"})
 RECORD = {"age": 31.0, "income": 42.0}
 ROWS, AT_ONCE = 23, 5
 FATES = ["lose request", "lose response", "twice"]
@@ -89,9 +90,11 @@ def stored(store: Store, agreement: Agreement = AGREEMENT) -> dict[str, Submissi
     return by_name
 
 
-def require_each_row_once(store: Store, network, rows: int = ROWS) -> None:
+def require_each_row_once(
+    store: Store, network, rows: int = ROWS, agreement: Agreement = AGREEMENT
+) -> None:
     """As many submissions as rows, and never two blurs of one row, not even on the way."""
-    kept = stored(store)
+    kept = stored(store, agreement)
     on_the_way = set(itertools.chain.from_iterable(identifiers(body) for body in network.sent))
     assert set(kept) == on_the_way
     assert len(kept) == rows
@@ -493,9 +496,9 @@ def test_a_service_that_limits_its_callers_gets_everything_in_the_end(
 
 @pytest.fixture(name="tokens")
 def invitations(store) -> list[str]:
-    store.open(AGREEMENT, invited=True)
+    store.open(INVITED)
     made = [tokens.new_token() for _ in range(ROWS)]
-    store.invite(AGREEMENT.fingerprint, [tokens.hashed(token) for token in made])
+    store.invite(INVITED.fingerprint, [tokens.hashed(token) for token in made])
     return made
 
 
@@ -507,25 +510,25 @@ def guest(url, tokens, network):
 
 def test_an_invitation_is_for_one_submission(guest, store, tokens) -> None:
     with pytest.raises(NotInvitedError):
-        guest.contribute(AGREEMENT, RECORD)
+        guest.contribute(INVITED, RECORD)
     with pytest.raises(NotInvitedError):
-        guest.contribute(AGREEMENT, RECORD, invitation=new_token())
-    receipt = guest.contribute(AGREEMENT, RECORD, invitation=tokens[0])
+        guest.contribute(INVITED, RECORD, invitation=new_token())
+    receipt = guest.contribute(INVITED, RECORD, invitation=tokens[0])
     with pytest.raises(NotInvitedError, match="have been used"):
-        guest.contribute(AGREEMENT, RECORD, invitation=tokens[0])
-    assert list(stored(store)) == [receipt.identifier]
-    assert store.invitations(AGREEMENT.fingerprint) == ROWS - 1
+        guest.contribute(INVITED, RECORD, invitation=tokens[0])
+    assert list(stored(store, INVITED)) == [receipt.identifier]
+    assert store.invitations(INVITED.fingerprint) == ROWS - 1
 
 
 def test_the_same_submission_is_accepted_again_with_its_used_invitation(
     guest, store, tokens
 ) -> None:
-    one = perturb(AGREEMENT, RECORD)
+    one = perturb(INVITED, RECORD)
     assert guest.submit(one, invitations=tokens[:1]) == 1
     assert guest.submit(one, invitations=tokens[:1]) == 0
     assert guest.submit(one, invitations=tokens[1:2]) == 0  # and uses no other
-    assert store.invitations(AGREEMENT.fingerprint) == ROWS - 1
-    assert store.count(AGREEMENT) == 1
+    assert store.invitations(INVITED.fingerprint) == ROWS - 1
+    assert store.count(INVITED) == 1
 
 
 @pytest.mark.parametrize("fates", [[fate] for fate in FATES] + [FATES], ids=" ".join)
@@ -533,18 +536,18 @@ def test_one_invitation_is_enough_whatever_the_network_does(
     guest, store, network, tokens, fates
 ) -> None:
     network.fates += fates
-    guest.contribute(AGREEMENT, RECORD, invitation=tokens[0])
-    assert store.count(AGREEMENT) == 1
-    assert store.invitations(AGREEMENT.fingerprint) == ROWS - 1
+    guest.contribute(INVITED, RECORD, invitation=tokens[0])
+    assert store.count(INVITED) == 1
+    assert store.invitations(INVITED.fingerprint) == ROWS - 1
 
 
 def test_a_table_uses_an_invitation_for_each_row(guest, store, network, people, tokens) -> None:
     network.fates += ["fine", "lose response", cut_after]
     with pytest.raises(PowerCut):
-        guest.contribute_table(AGREEMENT, people, invitations=tokens)
-    guest.contribute_table(AGREEMENT, people, invitations=tokens)
-    require_each_row_once(store, network)
-    assert store.invitations(AGREEMENT.fingerprint) == 0
+        guest.contribute_table(INVITED, people, invitations=tokens)
+    guest.contribute_table(INVITED, people, invitations=tokens)
+    require_each_row_once(store, network, agreement=INVITED)
+    assert store.invitations(INVITED.fingerprint) == 0
     given = [headers["blurfit-invitation"].split(",") for headers in network.headers]
     assert max(map(len, given)) <= AT_ONCE - 1  # so that no header is long
 
@@ -554,26 +557,26 @@ def test_too_few_invitations_are_refused_before_anything_is_blurred(
 ) -> None:
     for few in (tokens[:-1], [*tokens[:-1], tokens[0]]):
         with pytest.raises(InvalidValueError, match=f"for each of {ROWS} rows"):
-            guest.contribute_table(AGREEMENT, people, invitations=few)
+            guest.contribute_table(INVITED, people, invitations=few)
     assert not network.sent
-    assert not default_journal(people, AGREEMENT).exists()
+    assert not default_journal(people, INVITED).exists()
 
 
 def test_an_invitation_that_is_listed_twice_is_used_once(
     guest, store, network, people, tokens
 ) -> None:
-    assert guest.contribute_table(AGREEMENT, people, invitations=[tokens[0], *tokens]) == ROWS
-    require_each_row_once(store, network)
+    assert guest.contribute_table(INVITED, people, invitations=[tokens[0], *tokens]) == ROWS
+    require_each_row_once(store, network, agreement=INVITED)
 
 
 def test_who_forgot_the_invitations_can_go_on_with_them(
     guest, store, network, people, tokens
 ) -> None:
     with pytest.raises(NotInvitedError):
-        guest.contribute_table(AGREEMENT, people)
-    guest.contribute_table(AGREEMENT, people, invitations=tokens)
-    require_each_row_once(store, network)
-    assert store.invitations(AGREEMENT.fingerprint) == 0
+        guest.contribute_table(INVITED, people)
+    guest.contribute_table(INVITED, people, invitations=tokens)
+    require_each_row_once(store, network, agreement=INVITED)
+    assert store.invitations(INVITED.fingerprint) == 0
 
 
 # ---- the noise of a table

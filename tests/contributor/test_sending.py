@@ -22,16 +22,20 @@ class Place:
 
     kind = "service"
     rows_at_once = 4
+    moves_on = False
 
     def __init__(self, agreement: Agreement = AGREEMENT) -> None:
-        self.agreement, self.got, self.blurs, self.down = agreement, [], 0, False
+        self.agreed, self.got, self.blurs, self.down = agreement, [], 0, False
+
+    def agreement(self) -> Agreement:
+        return self.agreed
 
     def begin(self, rows: int) -> None:
         self.asked = rows
 
     def blur(self, exact):
         self.blurs += len(exact)
-        return (blur(self.agreement, exact).to_bytes(),)
+        return (blur(self.agreed, exact).to_bytes(),)
 
     def send(self, part) -> bool:
         if self.down and part.start >= 4:

@@ -22,7 +22,7 @@ from blurfit.store.joint_publication import totals_of
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]
 VECTORS = json.loads(Path(__file__).parents[1].joinpath("vectors", "shares.json").read_text())
-PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 20}
+PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "admission": "anyone"}
 AGREEMENT = Agreement.propose(SCHEMA, databases=TWO, **PROMISE)
 LIMIT = int(largest_steps(AGREEMENT.calibration, AGREEMENT.grid))
 STEP, WIDTH = AGREEMENT.grid.quadratic, 5  # products of (c, age, income), but c²
@@ -38,9 +38,7 @@ def blurred(steps: np.ndarray) -> Submissions:
 def from_shares(table: Submissions, seeds: np.ndarray):
     """Σ as the two databases find it: sums of shares, minus sums of masks, each mod 2⁶⁴."""
     shared = shared_with(AGREEMENT, table, seeds)
-    first, second = (
-        Collection.of(1, AGREEMENT, invited=False, role=role) for role in ("first", "second")
-    )
+    first, second = (Collection.of(1, AGREEMENT, role=role) for role in ("first", "second"))
     words = first.sums(shared.first.words) - second.sums(shared.second.words)
     return totals_of(first, len(table), words)
 
@@ -84,13 +82,13 @@ def test_so_many_contributors_cannot_overflow(steps, data) -> None:
     shares = np.array(
         [(2**32 * v + m) % 2**64 for v, m in zip(steps, masks, strict=True)], dtype=np.uint64
     )
-    collection = Collection.of(1, AGREEMENT, invited=False, role="first")
+    collection = Collection.of(1, AGREEMENT, role="first")
     found = totals_of(collection, 2**32, shares - np.array(masks, dtype=np.uint64))
     assert found.sums.tolist() == [float(2**32 * one) * STEP for one in steps]
 
 
 def test_sums_that_nobody_honest_makes_are_refused() -> None:
-    collection = Collection.of(1, AGREEMENT, invited=False, role="first")
+    collection = Collection.of(1, AGREEMENT, role="first")
     words = np.zeros(WIDTH, dtype=np.uint64)
     for place in (0, 4):
         words[place] = 7 * LIMIT

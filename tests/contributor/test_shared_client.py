@@ -19,7 +19,7 @@ from blurfit.store.store import Store
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:8002"))
-PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 3}
+PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 3, "admission": "anyone"}
 RECORD = {"age": 30, "income": 50}
 
 
@@ -161,11 +161,12 @@ def test_the_part_that_was_shared_is_sent_again_as_it_was(agreement, two, tmp_pa
     assert [len(message) for (message,) in messages] == [16 + 3 * 104, 16 + 3 * 96], "both"
 
 
-def test_invitations_of_both_are_needed(agreement, tmp_path) -> None:
+def test_invitations_of_both_are_needed(tmp_path) -> None:
+    agreement = Agreement.propose(SCHEMA, databases=TWO, **PROMISE | {"admission": "invited"})
     with Store() as first, Store() as second:
         tokens = [[new_token() for _ in range(4)] for _ in range(2)]
         for store, role, some in ((first, "first", tokens[0]), (second, "second", tokens[1])):
-            store.open(agreement, role=role, invited=True)
+            store.open(agreement, role=role)
             store.invite(agreement.fingerprint, [hashed(one) for one in some])
         with (
             TestClient(Service(first), base_url=TWO[0][1]) as one,

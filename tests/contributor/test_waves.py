@@ -8,12 +8,20 @@ from blurfit.contributor.bulk import blur_table
 from blurfit.contributor.client import Client
 from blurfit.contributor.perturb import perturb, perturb_table
 from blurfit.contributor.sending import default_journal
-from blurfit.errors import ClosedError, ConflictError, NotCertifiedError, ServiceError
+from blurfit.errors import (
+    ClosedError,
+    ConflictError,
+    NotCertifiedError,
+    ServiceError,
+    WaveClosedError,
+)
 from blurfit.messages.submissions import Submission
-from blurfit.model.waves import follows, next_agreement
+from blurfit.model.waves import Course, follows, next_agreement
+from blurfit.store import plans
+from blurfit.store.advance import advance
 from support.plans import people, plan, release, rows, written
 
-PLAN = plan("number", waves=2, quorum=60)
+PLAN = plan("number", waves=2, quorum=60, admission="anyone")
 NAMES = ("age", "education", "region", "married", "income")
 AT_ONCE = 5
 
@@ -146,3 +154,56 @@ def test_a_wave_of_another_past_is_refused_before_the_record_is_read(store) -> N
     later = second_wave(store)
     with pytest.raises(NotCertifiedError):
         follows(PLAN, [], later)
+
+
+# ---- a table under a plan, whose waves open by themselves
+
+
+def test_a_table_goes_through_the_waves_and_loses_nobody(url, store, network, tmp_path) -> None:
+    """Each part is blurred for the wave that collects then; one sender is never too late."""
+    table = written(tmp_path / "people.csv", people(65, 8), NAMES)
+    first = store.write(plans.begin, PLAN)
+    with connected(url, network) as client:
+        assert client.contribute_table(PLAN, table) == 65
+        with pytest.raises(ConflictError, match="took part in this plan"):
+            client.contribute_table(PLAN, table)
+    waves = store.read(plans.status, PLAN.fingerprint).waves
+    filled = -(-PLAN.quorums[0] // AT_ONCE) * AT_ONCE  # up to the end of a part
+    assert [one.count for one in waves] == [filled, 65 - filled]
+    assert [one.state for one in waves] == ["released", "released"]
+    assert waves[0].fingerprint == first.fingerprint
+
+
+def test_a_wave_that_others_fill_while_a_part_is_on_its_way(url, store, network, tmp_path) -> None:
+    """That part is left out, once and for all; the rows after it take part in the next wave."""
+    table = written(tmp_path / "people.csv", people(15, 8), NAMES)
+    first = store.write(plans.begin, PLAN)
+
+    def overtaken(request):
+        missing = PLAN.quorums[0] - store.count(first)
+        store.add(first, perturb_table(first, rows(people(60), 0, missing)))
+        store.write(advance, PLAN.fingerprint)
+        return network._wire.handle_request(request)
+
+    network.fates = ["fine", overtaken]
+    with connected(url, network) as client:
+        with pytest.raises(WaveClosedError, match="5 rows were blurred for an earlier wave"):
+            client.contribute_table(PLAN, table)
+        with pytest.raises(ConflictError):
+            client.contribute_table(PLAN, table)
+    second = store.read(plans.current, PLAN.fingerprint)
+    assert (store.count(first), store.count(second)) == (PLAN.quorums[0], 5)
+    assert len(network.sent) == 3
+
+
+def test_an_announced_wave_that_does_not_follow_is_refused(url, store, network) -> None:
+    """A database that chose another map than its releases say gets nothing."""
+    first = store.write(plans.begin, PLAN)
+    store.add(first, perturb_table(first, rows(people(60), 0, PLAN.quorums[0])))
+    other = next_agreement(PLAN, [release(first, people(60), np.random.default_rng(5))])
+    with pytest.MonkeyPatch.context() as hostile:
+        hostile.setattr(Course, "next_agreement", lambda _course: other)
+        assert store.write(advance, PLAN.fingerprint) == other
+    with connected(url, network) as client, pytest.raises(NotCertifiedError):
+        client.contribute(PLAN, {name: column[0] for name, column in people(1).items()})
+    assert not network.sent

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from unittest import SkipTest
 
 import numpy as np
 import pandas as pd
@@ -46,13 +47,6 @@ IDS = [kind.__name__ for kind in ALL]
 all_kinds = pytest.mark.parametrize("kind", ALL, ids=IDS)
 
 
-@pytest.fixture(autouse=True)
-def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hundreds of fits to a few rows, each of which samples for a while: short chains will do."""
-    monkeypatch.setattr(posterior_mean, "_WARM", 6)
-    monkeypatch.setattr(posterior_mean, "_KEPT", 8)
-
-
 def is_regressor(kind: type) -> bool:
     return "Regressor" in kind.__name__
 
@@ -74,22 +68,29 @@ def data(kind: type, rows: int = 200, columns: int = 3):
 seeded = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
 
 
+# SciPy must be told of it before it is imported: run in a process of its own, below.
+ELSEWHERE = "check_array_api_input"
+
+
 @seeded  # and with classes of their own
 @parametrize_with_checks(CHECKED)
 def test_scikit_learns_checks(estimator, check) -> None:
-    check(estimator)
+    try:
+        check(estimator)
+    except SkipTest:
+        assert check.func.__name__ == ELSEWHERE, "no other is skipped"
 
 
 def test_none_of_scikit_learns_checks_is_skipped() -> None:
-    """One is skipped above: SciPy must be told of it before it is imported."""
     script = f"""
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.estimator_checks import estimator_checks_generator
 from blurfit.estimators import {", ".join(IDS)}
 for estimator in {CHECKED!r}:
     estimator.set_params(epsilon=1e4)  # so much information that nothing is sampled
-    outcomes = check_estimator(estimator, on_skip=None)
-    assert len(outcomes) > 40
-    assert {{outcome["status"] for outcome in outcomes}} == {{"passed"}}, outcomes
+    checks = [(one, check) for one, check in estimator_checks_generator(estimator)]
+    assert len(checks) > 40
+    (found,) = [(one, check) for one, check in checks if check.func.__name__ == {ELSEWHERE!r}]
+    found[1](found[0])
 """
     subprocess.run(
         [sys.executable, "-c", script], check=True, env={**os.environ, "SCIPY_ARRAY_API": "1"}
@@ -409,11 +410,13 @@ def test_agreements_are_remembered() -> None:
 @seeded
 @pytest.mark.statistical
 @all_kinds
-def test_each_row_by_itself_gives_the_same_distribution(kind) -> None:
+def test_each_row_by_itself_gives_the_same_distribution(kind, monkeypatch) -> None:
     """What is released, by the long way round and at once.
 
     The local target makes the noise large enough to be seen in every number.
     """
+    monkeypatch.setattr(posterior_mean, "_WARM", 1)  # of moments only the sums are compared
+    monkeypatch.setattr(posterior_mean, "_KEPT", 1)
     X, y = data(kind, rows=200, columns=2)
     target = {"epsilon": 20.0, "delta": 1e-3, "local_epsilon": 20.0, "local_delta": 1e-3}
     is_moment = "Moment" in kind.__name__

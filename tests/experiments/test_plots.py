@@ -3,7 +3,7 @@
 import pytest
 
 from blurfit.experiments.catalogue import ONE_PAGE
-from blurfit.experiments.methods import INPUT, MOMENT, NO_PRIVACY, PUBLISHED_INPUT
+from blurfit.experiments.methods import INPUT, MOMENT, NO_PRIVACY, PUBLISHED_INPUT, WAVES
 from blurfit.experiments.plots import draw
 from blurfit.experiments.trials import Row
 
@@ -13,6 +13,7 @@ VARIANTS = {
     "target": ("1", "16"),
     "rivals": ("linear", "logistic"),
     "utility": ("linear", "logistic"),
+    "reliability": ("predicted 03", "observed 03", "weight 03", "error"),
 }
 
 
@@ -20,7 +21,7 @@ VARIANTS = {
 def test_pictures(name, tmp_path) -> None:
     rows = [
         Row(line, variant, epsilon, n, trial, 0.2 + 0.01 * trial + 1 / n)
-        for line in (NO_PRIVACY, PUBLISHED_INPUT, INPUT, MOMENT)
+        for line in (NO_PRIVACY, PUBLISHED_INPUT, INPUT, MOMENT, WAVES)
         for variant in VARIANTS.get(name, ("default", "tuned"))
         for epsilon in ((0.1, 1.0) if name in VARIANTS else (0.1,))
         for n in (2**13, 2**17)

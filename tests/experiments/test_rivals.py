@@ -21,7 +21,7 @@ def test_all_lines_are_there_and_no_privacy_is_best_or_nearly(people, monkeypatc
     monkeypatch.setattr(rivals, "PUBLISHED_STEPS", 100)
     small = Comparison("rivals", (512,), (1.0,), most_trials=2, from_rows=True)
     cells = small.cells(people, 5)
-    assert cells == ["linear:1.0:512:2", "logistic:1.0:512:2"]
+    assert cells == ["linear:1.0:512:0:2", "logistic:1.0:512:0:2"]
     for cell in cells:
         rows = small.compute(people, cell, {})
         expected = {*LINES, *MORE_LINES, *FROM_ROWS}
@@ -33,6 +33,17 @@ def test_all_lines_are_there_and_no_privacy_is_best_or_nearly(people, monkeypatc
         best = min(values.values()) if cell.startswith("linear") else max(values.values())
         assert values[NO_PRIVACY] == pytest.approx(best, rel=0.05)
         assert small.compute(people, cell, {}) == rows
+
+
+def test_the_first_trials_of_everything_come_first(people) -> None:
+    many = Comparison("u", (128, 512), (1.0,), 100, from_rows=False)
+    cells = many.cells(people, 30)
+    assert cells[:2] == ["linear:1.0:128:0:20", "linear:1.0:512:0:20"]
+    assert cells[-1] == "logistic:1.0:512:20:30"
+    assert (
+        many.compute(people, "linear:1.0:128:0:2", {})[-1]
+        == (many.compute(people, "linear:1.0:128:1:2", {})[-1])
+    )
 
 
 @pytest.mark.parametrize("label", [False, True])

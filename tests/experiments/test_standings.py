@@ -10,8 +10,10 @@ from blurfit.experiments.standings import (
     best_of,
     errors_of,
     geometric_mean,
+    having,
     interval,
     under,
+    worse,
 )
 from blurfit.experiments.trials import Row
 
@@ -70,3 +72,19 @@ def test_rows_by_cell_relation_and_trial() -> None:
     found = errors_of(rows)
     assert found[Cell("UCI, a set", "replace", 1.0)]["moment"].tolist() == [1.0, 11.0]
     assert list(under(found, "zero-out")) == [Cell("UCI, a set", "zero-out", 1.0)]
+
+
+def test_worse_by_more_than_allowed_and_surely() -> None:
+    found = errors(1.2)
+    assert worse(found, "ours", ["theirs"], 1.1) == (20, 20)
+    assert worse(found, "ours", ["theirs"], 1.3) == (0, 0)
+    seen, sure = worse(errors(1.1, trials=4), "ours", ["theirs"], 1.1)
+    assert 0 < sure + seen < 30
+    assert sure < seen
+
+
+def test_cells_with_a_line() -> None:
+    found = errors(1.0)
+    found[Cell("one more", "replace", 1.0)] = {"theirs": np.ones(3)}
+    assert len(having(found, "theirs")) == 21
+    assert len(having(found, "theirs", "ours")) == 20

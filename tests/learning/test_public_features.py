@@ -47,6 +47,26 @@ def test_the_exact_logistic_model_is_found_not_a_parabola() -> None:
     assert found.unshrunk == pytest.approx(TRUTH, abs=0.03)
 
 
+def test_a_class_has_the_coefficients_of_its_label() -> None:
+    """One release as yes and no, one as two classes: the same people, the same model."""
+    generator = np.random.default_rng(2)
+    v, public = features(50_000, generator), features(5000, generator)
+    y = labels(v, generator)
+    classes = (
+        *COLUMNS[:2],
+        JointColumn("no", 0.7, "level", "y"),
+        JointColumn("yes", 0.7, "level", "y"),
+    )
+    clean = clean_sums(classes, 0.5, np.column_stack([v, y < 0, y > 0]))
+    as_class = JointSums(classes, 0.5, len(v), clean, 0.0).submodel("yes", ["a", "b"])
+    as_label = sums(v, y, 0.0, generator).submodel("y")
+    one, other = (fit_with_public_rows(s, public, "logistic") for s in (as_class, as_label))
+    assert one.unshrunk == pytest.approx(other.unshrunk, abs=0.15)
+    more = np.diag(one.sampling) / np.diag(other.sampling)  # the public rows tell E[x] as well
+    assert (more > 0.99).all()
+    assert (more < 4).all()
+
+
 def test_errors_cover_the_truth_with_noise_and_with_few_public_rows() -> None:
     inside, draws = 0, 120
     for seed in range(draws):
@@ -108,3 +128,25 @@ def test_families_fit_their_targets() -> None:
         fit_with_public_rows(release, v, "poisson")
     with pytest.raises(InvalidValueError, match="public rows of shape"):
         fit_with_public_rows(release, v[:, :1], "logistic")
+
+
+def test_errors_of_a_number_follow_its_own_residuals() -> None:
+    """Residuals have variance 0.01, a hundredth of the largest: intervals must not be for that."""
+    columns = (*COLUMNS[:2], JointColumn("y", 0.7))
+    truth, draws, inside, sampling = np.array([0.1, 0.3, 0.2]), 60, 0, []
+    for seed in range(draws):
+        generator = np.random.default_rng(seed)
+        v = features(4000, generator)
+        y = truth[0] + v @ truth[1:] + generator.normal(0, 0.1, len(v))
+        found = fit_with_public_rows(
+            sums(v, y, 3.0, generator, columns).submodel("y"),
+            features(2000, generator),
+            "linear",
+            match=False,
+        )
+        error = np.sqrt(np.diag(found.sampling + found.privacy))
+        inside += (np.abs(found.unshrunk - truth) <= 1.96 * error).sum()
+        sampling.append(found.sampling[1, 1])
+    assert inside / (3 * draws) == pytest.approx(0.95, abs=0.035)
+    # Var(v·y)/n, and as much for public rows: a tenth of what the bounds of y alone would say.
+    assert np.median(sampling) < 0.6 / 4000

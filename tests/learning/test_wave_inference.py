@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.errors import InfeasibleError
 from blurfit.learning.wave_inference import wave_estimates
 from blurfit.simulation.waves import Collected, collect_in_waves
-from blurfit.theory.waves import Plan, Stage
+from blurfit.theory.waves import Stage, Stages
 
 BETA = np.array([0.2, 1.0, -0.8, 0.5, 0.0])
 STAGES = (("joint", 0.2), ("residual", 0.2), ("newton", 0.2), ("newton", 0.4))
@@ -16,7 +16,7 @@ STAGES = (("joint", 0.2), ("residual", 0.2), ("newton", 0.2), ("newton", 0.4))
 def collect(n: int, mu: float, generator: np.random.Generator, stages=STAGES) -> Collected:
     v = np.clip(generator.normal(size=(n, 4)) * 0.4 + generator.normal(size=(n, 1)) * 0.2, -1, 1)
     y = np.where(generator.random(n) < expit(BETA[0] + v @ BETA[1:]), 1.0, -1.0)
-    plan = Plan("label", tuple(Stage(kind, fraction) for kind, fraction in stages))
+    plan = Stages("label", tuple(Stage(kind, fraction) for kind, fraction in stages))
     return collect_in_waves(v, y, ["numeric"] * 4, plan=plan, mu=mu, generator=generator)
 
 
@@ -28,16 +28,9 @@ def test_coverage_of_95_percent(n: int, mu: float) -> None:
     for _ in range(40):
         got = collect(n, mu, generator)
         found = wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1])
-        low, high = found.interval(0.95)
-        hits.append((low < BETA) & (high > BETA))
+        told = found.estimates()
+        hits.append([one.lower < truth < one.upper for one, truth in zip(told, BETA, strict=True)])
     assert 0.915 <= np.mean(hits) <= 0.99
-
-
-def test_a_wider_confidence_is_wider() -> None:
-    got = collect(20_000, 0.5, np.random.default_rng(1))
-    found = wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1])
-    assert (found.interval(0.99)[1] > found.interval(0.9)[1]).all()
-    assert (found.standard_errors > 0).all()
 
 
 def test_refused_where_noise_rules() -> None:
@@ -49,10 +42,4 @@ def test_refused_where_noise_rules() -> None:
 def test_refused_where_one_step_is_not_enough() -> None:
     got = collect(20_000, 2.0, np.random.default_rng(3), (("joint", 0.001), ("newton", 0.999)))
     with pytest.raises(InfeasibleError, match="another Newton wave"):
-        wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1])
-
-
-def test_refused_for_cut_records() -> None:
-    got = collect(5_000, 1.0, np.random.default_rng(4), (("joint", 0.3), ("residual", 0.7)))
-    with pytest.raises(InvalidValueError, match="residual wave cuts"):
         wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1])

@@ -48,8 +48,28 @@ def test_numbers_with_public_rows_find_the_truth() -> None:
     told = {one.name: one for one in model.estimates(0.9999)}
     assert told["age"].lower < 300 < told["age"].upper
     assert told["region=west"].lower < 5000 < told["region=west"].upper
-    with pytest.raises(InfeasibleError, match="no residual variance"):
-        model.prediction_intervals(people(3, 1))
+    without = MOMENTS.fit("income ~ age + education + region + married")
+    assert model.inference[0].residual_variance == pytest.approx(
+        without.inference[0].residual_variance, rel=0.15
+    )
+    assert model.prediction_intervals(people(3, 1)) == pytest.approx(
+        without.prediction_intervals(people(3, 1)), rel=0.2, abs=3000
+    )
+
+
+def test_each_class_is_told_from_all_others() -> None:
+    """The same classes as yes and no: two levels of the release give a label's coefficients."""
+    model = MOMENTS.fit("region ~ income + age + married", public=ROWS)
+    assert (model.link, model.outputs) == ("logistic", ("north", "south", "west"))
+    some = people(2000, 5)
+    chances = model.predict_proba(some)
+    assert chances.sum(axis=1) == pytest.approx(1)
+    shares = [float(np.mean(np.asarray(some["region"]) == level)) for level in model.outputs]
+    assert chances.mean(axis=0) == pytest.approx(shares, abs=0.03)
+    assert len(model.inference) == 3
+    assert "west" in str(model.summary())
+    assert PublishedModel.from_json(model.to_json()).to_json() == model.to_json()
+    assert set(model.predict(some)) <= {"north", "south", "west"}
 
 
 def test_balance_is_told_beside_the_model() -> None:
@@ -69,7 +89,7 @@ def test_a_caveat_of_the_release_is_the_models() -> None:
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"target": "region"}, InfeasibleError, "'region' has 3 classes"),
+        ({"target": "region", "family": "poisson"}, InvalidValueError, "lower bound 0"),
         ({"target": "married", "family": "linear"}, InvalidValueError, "yes and no"),
         ({"target": "age", "family": "poisson"}, InvalidValueError, "lower bound 0"),
         ({"family": "logistic"}, InvalidValueError, "yes and no for family='logistic'"),

@@ -47,7 +47,7 @@ def test_says_what_is_promised_to_whom(mechanism, neighbours) -> None:
         f"neighbours: {neighbours}",
         f"ε = {at_most(local.epsilon)}",
         f"μ = {at_most(local.mu)}",
-        "25,000 contributors",
+        "25,000 people",
         "20,000",
         found.fingerprint,
         found.software,

@@ -8,7 +8,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from blurfit.errors import InvalidValueError
-from blurfit.schema.columns import Binary, Categorical, Label, Numeric, column_from_dict
+from blurfit.schema.columns import Binary, Categorical, Label, Numeric
+from blurfit.schema.entries import column_from_dict
 
 HUGE = 1e300
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -237,38 +238,3 @@ class TestAll:
     def test_frozen(self, column):
         with pytest.raises(AttributeError):
             column.name = "other"
-
-
-NUMERIC = {"name": "age", "kind": "numeric", "lower": 0, "upper": 100}
-
-
-class TestFromDict:
-    def test_outside_by_default_and_by_name(self):
-        assert column_from_dict("", NUMERIC).outside == "clip"
-        assert column_from_dict("", NUMERIC, "refuse").outside == "refuse"
-        assert column_from_dict("", NUMERIC | {"outside": "clip"}, "refuse").outside == "clip"
-        assert column_from_dict("", NUMERIC | {"above": 30}, "refuse").outside == "refuse"
-
-    @pytest.mark.parametrize(
-        ("entry", "message"),
-        [
-            (NUMERIC | {"uper": 3}, "features[1] ('age'): Unknown key 'uper'; the keys here are"),
-            (NUMERIC | {"levels": ["a"]}, "features[1] ('age'): Unknown key 'levels'"),
-            (NUMERIC | {"kind": "real"}, "features[1] ('age'): Expected kind='real' to be one of"),
-            (NUMERIC | {"kind": ["x"]}, "features[1] ('age'): Expected kind=['x'] to be one of"),
-            (NUMERIC | {"lower": "0"}, "features[1] ('age'): Expected lower='0' to be a real"),
-            (NUMERIC | {"above": 300}, "features[1] ('age'): Expected threshold=300.0 for 'age'"),
-            (
-                {"name": "a", "kind": "numeric", "lower": 0},
-                "features[1] ('a'): Expected the key 'upper'",
-            ),
-            ({"name": "a", "kind": "binary", "lower": 0}, "features[1] ('a'): Unknown key 'lower'"),
-            ({"name": "a", "kind": "categorical"}, "features[1] ('a'): Expected the key 'levels'"),
-            ({"name": "a"}, "features[1]: Expected the key 'kind' besides 'name'"),
-            ({"kind": "binary"}, "features[1]: Expected the key 'name' besides 'kind'"),
-            ({"name": 3, "kind": "binary"}, "features[1] (3): Expected name=3 to be a word"),
-            ("age", "features[1]: Expected a table of keys and values, and got 'age'"),
-        ],
-    )
-    def test_errors_say_which_entry(self, entry, message):
-        assert refusal(column_from_dict, "features[1]", entry).startswith(message)

@@ -1,5 +1,7 @@
 """Open, invite, close, publish: with the administrator's token, and not without."""
 
+from dataclasses import replace
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -30,11 +32,31 @@ def test_closed_without_publishing(http, agreement) -> None:
     assert http.post(f"{path}/publish", headers=ADMINISTRATOR).status_code == 200
 
 
+def test_paused_for_a_while(http, agreement) -> None:
+    """What is sent meanwhile may come again, and counts once; what was known is acknowledged."""
+    path = opened(http, agreement)
+    one, other = perturb_table(agreement, {name: v[:2] for name, v in PEOPLE.items()})
+    assert send(http, path, one.to_bytes()).json() == {"accepted": 1, "new": 1}
+    for _ in range(2):
+        assert http.post(f"{path}/pause", headers=ADMINISTRATOR).json()["state"] == "paused"
+    answer = send(http, path, other.to_bytes())
+    refused(answer, 503, "paused")
+    assert int(answer.headers["retry-after"]) > 0
+    assert send(http, path, one.to_bytes()).json() == {"accepted": 1, "new": 0}
+    assert http.post(f"{path}/resume", headers=ADMINISTRATOR).json()["state"] == "collecting"
+    assert send(http, path, other.to_bytes()).json() == {"accepted": 1, "new": 1}
+    http.post(f"{path}/pause", headers=ADMINISTRATOR)
+    assert http.post(f"{path}/close", headers=ADMINISTRATOR).json()["state"] == "closed"
+    refused(http.post(f"{path}/resume", headers=ADMINISTRATOR), 409, "closed")
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [
         ("POST", "/collections"),
         ("POST", "/collections/{}/invitations"),
+        ("POST", "/collections/{}/pause"),
+        ("POST", "/collections/{}/resume"),
         ("POST", "/collections/{}/close"),
         ("POST", "/collections/{}/publish"),
     ],
@@ -63,7 +85,8 @@ def test_an_agreement_that_promises_too_much_is_not_opened(http, agreement) -> N
 
 
 def test_invitations(http, agreement) -> None:
-    path = opened(http, agreement, invited="true")
+    agreement = replace(agreement, admission="invited")
+    path = opened(http, agreement)
     tokens = [new_token() for _ in range(2)]
     hashes = {"hashes": [hashed(token).hex() for token in tokens]}
     given = http.post(f"{path}/invitations", json=hashes, headers=ADMINISTRATOR)
@@ -78,9 +101,3 @@ def test_invitations(http, agreement) -> None:
     for bad in ({}, {"hashes": []}, {"hashes": ["xy"]}, {"hashes": ["ab"]}, [1], {"hashes": [1]}):
         answer = http.post(f"{path}/invitations", json=bad, headers=ADMINISTRATOR)
         refused(answer, 400, "invalid")
-    refused(
-        http.post("/collections?invited=maybe", content="{}", headers=ADMINISTRATOR | as_json()),
-        400,
-        "invalid",
-        "maybe",
-    )

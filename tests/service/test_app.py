@@ -1,5 +1,7 @@
 """The service as its users meet it, from opening a collection to its statement."""
 
+from unittest.mock import ANY
+
 from starlette.testclient import TestClient
 
 from blurfit import Agreement, PublishedModel, PublishedMoments
@@ -22,6 +24,7 @@ def test_a_collection_from_opening_to_statement(http, agreement) -> None:
         "count": 0,
         "quorum": 20,
         "invited": False,
+        "opened": ANY,
     }
     assert Agreement.from_json(http.get(f"{path}/agreement").text) == agreement
     refused(http.get(f"{path}/model"), 404, "not-published", "20")

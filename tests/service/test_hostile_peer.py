@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import httpx2 as httpx
 import numpy as np
@@ -128,39 +128,48 @@ def test_pages_without_end_are_given_up(monkeypatch) -> None:
         peer.identifiers()
 
 
-@pytest.mark.parametrize("start", [b"", HEAD + b"a: ", HEAD + b"content-length: 600\r\n\r\n"])
-def test_a_service_ends_whatever_the_other_does(start, tmp_path) -> None:
-    """Seen before: not ended 45 s after SIGTERM, because an answer dripped."""
+STARTS = b"", HEAD + b"a: ", HEAD + b"content-length: 600\r\n\r\n"
 
-    def hang(connection: socket.socket) -> None:
-        connection.sendall(start)
-        asked.set()
-        if start:
-            drip(connection)
-        else:
-            time.sleep(30)
 
-    asked = threading.Event()
+def test_a_service_ends_whatever_others_do(tmp_path) -> None:
+    """One says nothing, one drips its headers, one its answer, all while it is told to end.
+
+    Seen before: not ended 45 s after SIGTERM, because an answer dripped.
+    """
+    asked = [threading.Event() for _ in STARTS]
+
+    def hanging(place: int) -> Callable[[socket.socket], None]:
+        def hang(connection: socket.socket) -> None:
+            connection.sendall(STARTS[place])
+            asked[place].set()
+            if STARTS[place]:
+                drip(connection)
+            else:
+                time.sleep(30)
+
+        return hang
+
     (tmp_path / "peer.txt").write_text(SECRET)
-    with answering(hang) as url:
-        two = (("Office", "http://127.0.0.1:8001"), ("University", url))
-        agreement = propose(two, epsilon=300)
-        more = ("--peer-token-file", str(tmp_path / "peer.txt"))
-        service = Serving(f"sqlite:///{tmp_path / 'collection.db'}", tmp_path, more)
-        service.start()
+    more = ("--peer-token-file", str(tmp_path / "peer.txt"))
+    service = Serving(f"sqlite:///{tmp_path / 'collection.db'}", tmp_path, more)
+    service.start()
+
+    def publish(fingerprint: str) -> None:
+        path = f"{service.url}/collections/{fingerprint}/publish"
+        with suppress(httpx.TransportError):
+            httpx.post(path, headers=service.headers, timeout=60)
+
+    with ExitStack() as others:
         try:
-            opened = service.post(
-                "/collections?role=first&invited=false", content=agreement.to_json()
-            )
-            assert opened.status_code == 201, opened.text
-            path = f"{service.url}/collections/{agreement.fingerprint}"
-
-            def publish() -> None:
-                with suppress(httpx.TransportError):
-                    httpx.post(f"{path}/publish", headers=service.headers, timeout=60)
-
-            threading.Thread(target=publish, daemon=True).start()
-            assert asked.wait(20)
+            for place in range(len(STARTS)):
+                url = others.enter_context(answering(hanging(place)))
+                two = (("Office", "http://127.0.0.1:8001"), ("University", url))
+                agreement = propose(two, epsilon=300)
+                opened = service.post("/collections?role=first", content=agreement.to_json())
+                assert opened.status_code == 201, opened.text
+                arguments = (agreement.fingerprint,)
+                threading.Thread(target=publish, args=arguments, daemon=True).start()
+            assert all(one.wait(20) for one in asked)
             assert service.process is not None
             service.process.terminate()
             began = time.monotonic()

@@ -15,7 +15,7 @@ from support.sender import read
 from support.serving import Serving
 from support.stores import PEOPLE, propose, totals_of
 
-KILLS, SENDERS = 20, 3
+KILLS, SENDERS = 8, 3
 
 
 def by_identifier(*parts: Submissions) -> dict[bytes, bytes]:
@@ -40,7 +40,7 @@ def test_killed_while_collecting(place, tmp_path) -> None:
     ]
     try:
         for _ in range(KILLS):
-            time.sleep(float(generator.uniform(0.02, 0.3)))
+            time.sleep(float(generator.uniform(0.02, 0.25)))
             service.kill()
             service.start()
         (tmp_path / "stop").touch()
@@ -76,7 +76,7 @@ def test_killed_while_publishing(place, tmp_path, mechanism) -> None:
     service.start()
     service.post("/collections", content=agreement.to_json())
     path = f"/collections/{agreement.fingerprint}"
-    batch = perturb_table(agreement, {name: np.resize(v, 5000) for name, v in PEOPLE.items()})
+    batch = perturb_table(agreement, {name: np.resize(v, 2000) for name, v in PEOPLE.items()})
     with Store(place) as store:
         store.add(agreement, batch)
     seen: set[bytes] = set()
@@ -90,7 +90,7 @@ def test_killed_while_publishing(place, tmp_path, mechanism) -> None:
         if answer.status_code == 200:
             seen.add(answer.content)
 
-    for _ in range(6):
+    for _ in range(4):
         asking = [threading.Thread(target=publish) for _ in range(2)]
         for thread in asking:
             thread.start()
@@ -107,4 +107,4 @@ def test_killed_while_publishing(place, tmp_path, mechanism) -> None:
     assert sorted(states, key=["collecting", "published"].index) == states, "and never back"
     with Store(place) as store:
         assert {store.model(agreement.fingerprint).encode()} == seen
-        assert PublishedModel.from_json(seen.pop().decode()).count == 5000
+        assert PublishedModel.from_json(seen.pop().decode()).count == 2000

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -75,7 +75,7 @@ def running(agreement: Agreement, place, tmp_path) -> Iterator[Two]:
             with TestClient(near, base_url=TWO[0][1]) as first:
                 for client, role in ((first, "first"), (second, "second")):
                     answer = client.post(
-                        f"/collections?role={role}&invited=false",
+                        f"/collections?role={role}",
                         content=agreement.to_json(),
                         headers=ADMINISTRATOR | JSON,
                     )
@@ -230,10 +230,10 @@ def test_what_the_other_asks_is_checked(two) -> None:
     assert two.publish(0).status_code == 200, "nothing of this was in the way"
 
 
-def test_two_databases_collect_by_invitation_unless_told_otherwise(two) -> None:
+def test_two_databases_collect_by_invitation_unless_agreed_otherwise(two) -> None:
     """Neither can tell people from contributors whom the other one has invented."""
     for client, role in ((two.first, "first"), (two.second, "second")):
-        agreement = new_agreement()
+        agreement = replace(new_agreement(), admission="invited")
         answer = client.post(
             f"/collections?role={role}", content=agreement.to_json(), headers=ADMINISTRATOR | JSON
         )

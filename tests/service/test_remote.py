@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from unittest.mock import ANY
 
 import httpx2 as httpx
 import numpy as np
@@ -12,7 +13,6 @@ from blurfit.contributor.perturb import perturb_table
 from blurfit.errors import (
     BelowQuorumError,
     BlurfitError,
-    ConflictError,
     InfeasibleError,
     NotPublishedError,
     ServiceError,
@@ -27,9 +27,11 @@ from blurfit.service.serving import in_a_thread
 from blurfit.store.store import Store
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
-AGREEMENT = Agreement.propose(SCHEMA, epsilon=1.0, delta=1e-6, quorum=20)
+PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20}
+AGREEMENT = Agreement.propose(SCHEMA, **PROMISE, admission="anyone")
+INVITED = Agreement.propose(SCHEMA, **PROMISE)
 INPUT = Agreement.propose(
-    SCHEMA, epsilon=1.0, delta=1e-6, quorum=20, mechanism="input", weight_bound=2.0
+    SCHEMA, **PROMISE, mechanism="input", weight_bound=2.0, admission="anyone"
 )
 PEOPLE = {"age": np.linspace(0, 100, 40), "income": np.linspace(0, 100, 40)}
 TOKEN = new_token()
@@ -86,6 +88,7 @@ def test_a_collection_from_its_opening_to_its_model(database, store) -> None:
         "count": 0,
         "quorum": 20,
         "invited": False,
+        "opened": ANY,
     }
     assert database.open(AGREEMENT) == state
     assert database.open(AGREEMENT) == state  # again, nothing changes
@@ -143,23 +146,21 @@ def test_invitations_are_made_here_and_only_their_hashes_leave(
     database, store, wire, monkeypatch
 ) -> None:
     monkeypatch.setattr(remote, "HASHES_AT_ONCE", 3)
-    assert database.open(AGREEMENT, invited=True)["invited"] is True
-    tokens = database.invite(AGREEMENT, 8)
+    assert database.open(INVITED)["invited"] is True
+    tokens = database.invite(INVITED, 8)
     assert len(set(tokens)) == 8
-    assert store.invitations(AGREEMENT.fingerprint) == 8
+    assert store.invitations(INVITED.fingerprint) == 8
     hashes = [hashed(token) for token in tokens]
-    assert store.invite(AGREEMENT.fingerprint, hashes) == 0  # these very ones are known
+    assert store.invite(INVITED.fingerprint, hashes) == 0  # these very ones are known
     if isinstance(wire, ForgetfulWire):
         sent = b"".join(content for _, content in wire.requests)
         assert not any(token.encode() in sent for token in tokens)
         assert all(one.hex().encode() in sent for one in hashes)
 
 
-def test_who_may_send_cannot_be_changed_afterwards(database) -> None:
-    database.open(AGREEMENT)
-    with pytest.raises(ConflictError, match="cannot be changed"):
-        database.open(AGREEMENT, invited=True)
-    with pytest.raises(InfeasibleError, match="from anyone"):
+def test_where_anyone_may_take_part_nobody_is_invited(database) -> None:
+    assert database.open(AGREEMENT)["invited"] is False
+    with pytest.raises(InfeasibleError, match="lets anyone take part"):
         database.invite(AGREEMENT, 1)
 
 

@@ -44,9 +44,7 @@ def test_killed_while_collecting_and_publishing(
     generator = np.random.default_rng(11)
     for service, role in ((first, "first"), (second, "second")):
         service.start()
-        opened = service.post(
-            f"/collections?role={role}&invited=false", content=agreement.to_json()
-        )
+        opened = service.post(f"/collections?role={role}", content=agreement.to_json())
         assert opened.status_code == 201, opened.text
     arguments = [str(tmp_path / "agreement.json"), str(tmp_path)]
     senders = [

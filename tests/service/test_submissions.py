@@ -3,6 +3,7 @@
 import json
 import logging
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,15 +21,16 @@ from support.requests import ADMINISTRATOR, TOKEN, opened, refused, send
 from support.stores import PEOPLE, SCHEMA
 
 
-@pytest.mark.parametrize("invited", ["false", "true"])
+@pytest.mark.parametrize("admission", ["anyone", "invited"])
 def test_a_known_identifier_is_answered_alike_whatever_comes_under_it(
-    http, store, agreement, invited
+    http, store, agreement, admission
 ) -> None:
     """Else whoever knows an identifier could test guesses of the numbers."""
-    path = opened(http, agreement, invited=invited)
+    agreement = replace(agreement, admission=admission)
+    path = opened(http, agreement)
     one, other = (perturb(agreement, {"age": 1, "income": 2}) for _ in range(2))
     token = new_token()
-    if invited == "true":
+    if admission == "invited":
         store.invite(agreement.fingerprint, [hashed(token)])
     assert send(http, path, one.to_bytes(), **{"blurfit-invitation": token}).status_code == 200
     forged = Submission(one.identifier, one.fingerprint, other.numbers)

@@ -6,7 +6,7 @@ import pytest
 from blurfit import perturb_table
 from blurfit.contributor.perturb import blur
 from blurfit.contributor.share import shared_with
-from blurfit.errors import ConflictError, UnknownCollectionError
+from blurfit.errors import UnknownCollectionError
 from blurfit.learning.sums import total
 from blurfit.messages.masks import expand
 from blurfit.store import collections, tables
@@ -24,28 +24,28 @@ def database(place):
 
 
 def test_a_collection_is_begun_once_and_found_as_it_was(database, agreement) -> None:
-    key, new = database.write(collections.begin, agreement, invited=True)
+    key, new = database.write(collections.begin, agreement)
     assert new
-    assert database.write(collections.begin, agreement, invited=True) == (key, False)
+    assert database.write(collections.begin, agreement) == (key, False)
     found = database.read(collections.find, agreement.fingerprint)
-    assert (found.key, found.invited, found.role) == (key, True, "whole")
+    assert (found.key, found.invited, found.role) == (key, False, "whole")
     assert found.agreement.to_json() == agreement.to_json()
     assert found.fingerprint == agreement.fingerprint
     assert database.read(collections.state, found) == "collecting"
 
 
-def test_invitations_cannot_be_asked_for_afterwards(database, agreement) -> None:
-    database.write(collections.begin, agreement, invited=False)
-    with pytest.raises(ConflictError, match="invited=True to be False"):
-        database.write(collections.begin, agreement, invited=True)
-    assert not database.read(collections.find, agreement.fingerprint).invited
+def test_invitations_are_needed_unless_the_agreement_says_anyone(database) -> None:
+    for admission, needed in (("invited", True), ("anyone", False)):
+        agreement = propose(admission=admission)
+        database.write(collections.begin, agreement)
+        assert database.read(collections.find, agreement.fingerprint).invited is needed
 
 
 def test_collections_are_listed_in_the_order_of_their_opening(database) -> None:
     agreements = [propose(quorum=quorum) for quorum in (30, 20, 25)]
     assert database.read(collections.fingerprints) == []
     for agreement in agreements:
-        database.write(collections.begin, agreement, invited=False)
+        database.write(collections.begin, agreement)
     expected = [agreement.fingerprint for agreement in agreements]
     assert database.read(collections.fingerprints) == expected
 
@@ -58,7 +58,7 @@ def test_what_was_never_opened_is_unknown(database, fingerprint: str) -> None:
 
 
 def test_sums_of_submissions_are_exact(agreement) -> None:
-    collection = Collection.of(1, agreement, invited=False)
+    collection = Collection.of(1, agreement)
     table = perturb_table(agreement, PEOPLE)
     numbers = collection.numbers(table.rows(collection.layout))
     assert np.array_equal(numbers, table.numbers)
@@ -76,7 +76,7 @@ def test_shares_add_up_to_the_sums_of_whole_submissions_and_nothing_is_told_of_t
     shares = shared_with(agreement, table, keys)
     sums = []
     for role, part in (("first", shares.first), ("second", shares.second)):
-        collection = Collection.of(1, agreement, invited=False, role=role)
+        collection = Collection.of(1, agreement, role=role)
         rows = part.layout.joined(part.identifiers, part.words)
         assert np.array_equal(collection.numbers(rows), part.words)
         assert collection.screen is None

@@ -45,8 +45,6 @@ def test_roles_fit_the_agreement() -> None:
         assert not store.open(split, role="second")
         with pytest.raises(ConflictError, match="'second'"):
             store.open(split, role="first")
-        with pytest.raises(ConflictError, match="invited"):
-            store.open(split, role="second", invited=True)
 
 
 def test_names_in_order_and_a_page_at_a_time(place) -> None:

@@ -40,6 +40,7 @@ def new_agreement() -> Agreement:
         epsilon=300 + next(_collections) * 1e-3,  # so little noise that nothing is sampled
         delta=1e-6,
         quorum=3,
+        admission="anyone",
     )
 
 
@@ -54,12 +55,11 @@ def marks(senders: Iterable[int], width: int) -> np.ndarray:
 class Faults(RuleBasedStateMachine):
     """Senders, a network that loses and repeats, and two services."""
 
-    place = ""
+    services: tuple[Store, Store]  # which all walks share
     sent = Bundle("sent")
 
     def __init__(self) -> None:
         super().__init__()
-        self.services = [Store(self.place), Store(self.place)]
         self.agreement = new_agreement()
         self.fingerprint = self.agreement.fingerprint
         for service in self.services:
@@ -68,10 +68,6 @@ class Faults(RuleBasedStateMachine):
         self.acknowledged: set[int] = set()
         self.delivered: set[int] = set()
         self.models: set[str] = set()
-
-    def teardown(self) -> None:
-        for service in self.services:
-            service.close()
 
     def message(self, sender: int, mark: int | None = None) -> Submissions:
         """The sender's submission: a bit of its own in one of the numbers."""
@@ -185,5 +181,6 @@ def test_random_walks(place) -> None:
     class Walk(Faults):
         pass
 
-    Walk.place = place
-    run_state_machine_as_test(Walk, settings=settings(max_examples=25, stateful_step_count=30))
+    with Store(place) as first, Store(place) as second:
+        Walk.services = first, second
+        run_state_machine_as_test(Walk, settings=settings(max_examples=15, stateful_step_count=30))

@@ -65,12 +65,11 @@ class Wire(Peer):
 class TwoDatabases(RuleBasedStateMachine):
     """Contributors, two databases, what is between them, and liars."""
 
-    places = ("", "")
+    stores: tuple[Store, Store]  # which all walks share
     sent = Bundle("sent")
 
     def __init__(self) -> None:
         super().__init__()
-        self.stores = tuple(Store(place) for place in self.places)
         self.agreement = new_agreement()
         self.mark = self.agreement.fingerprint
         self.peer = opened(self.agreement, *self.stores)
@@ -88,10 +87,6 @@ class TwoDatabases(RuleBasedStateMachine):
         self.liars = liars
         for _ in range(early):
             self.contribute_both()
-
-    def teardown(self) -> None:
-        for store in self.stores:
-            store.close()
 
     # ---- contributors
 
@@ -275,10 +270,9 @@ def test_random_walks(place, in_memory) -> None:
     class Walk(TwoDatabases):
         pass
 
-    Walk.places = (place, f"sqlite:///{in_memory / 'second.db'}")
-    run_state_machine_as_test(
-        Walk, settings=settings(max_examples=30, stateful_step_count=30, deadline=None)
-    )
+    with Store(place) as first, Store(in_memory / "second.db") as second:
+        Walk.stores = first, second
+        run_state_machine_as_test(Walk, settings=settings(max_examples=15, stateful_step_count=30))
 
 
 def test_a_walk_that_reaches_the_end(place, in_memory) -> None:
@@ -287,19 +281,22 @@ def test_a_walk_that_reaches_the_end(place, in_memory) -> None:
     class Walk(TwoDatabases):
         pass
 
-    Walk.places = (place, f"sqlite:///{in_memory / 'second.db'}")
-    for breaks in range(6):
-        walk = Walk()
-        for _ in range(9):
-            walk.contribute_both()
-        walk.contribute({0}, True)
-        walk.contribute({1}, True)
-        walk.close(1)
-        walk.the_first_publishes(breaks)
-        assert (walk.stores[1].status(walk.mark).state == "published") == (breaks == 5)
-        walk.the_first_publishes(None)
-        assert len(walk.models) == 1
-        walk.the_second_publishes()
-        assert len(walk.models) == len(walk.sums_given) == 1
-        assert counted(walk.stores[1], walk.agreement) == set(range(9))
-        walk.teardown()
+    with Store(place) as first, Store(in_memory / "second.db") as second:
+        Walk.stores = first, second
+        for breaks in range(6):
+            _to_the_end(Walk(), breaks)
+
+
+def _to_the_end(walk: TwoDatabases, breaks: int) -> None:
+    for _ in range(9):
+        walk.contribute_both()
+    walk.contribute({0}, True)
+    walk.contribute({1}, True)
+    walk.close(1)
+    walk.the_first_publishes(breaks)
+    assert (walk.stores[1].status(walk.mark).state == "published") == (breaks == 5)
+    walk.the_first_publishes(None)
+    assert len(walk.models) == 1
+    walk.the_second_publishes()
+    assert len(walk.models) == len(walk.sums_given) == 1
+    assert counted(walk.stores[1], walk.agreement) == set(range(9))

@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ import sqlalchemy as sa
 
 from blurfit import (
     ClosedError,
-    ConflictError,
     InfeasibleError,
     InvalidValueError,
     NotInvitedError,
@@ -104,11 +104,12 @@ def test_a_known_identifier_is_answered_alike_whatever_its_numbers_are(
     agreement, place, invited, closed
 ) -> None:
     """Equal or not, alone or among others, before closing and after: else guesses can be tested."""
+    agreement = replace(agreement, admission="invited" if invited else "anyone")
     batch = perturb_table(agreement, people(5))
     one = next(iter(batch))
     tokens = [f"invitation {n}" for n in range(5)] if invited else []
     with Store(place) as kept:
-        kept.open(agreement, invited=invited)
+        kept.open(agreement)
         if invited:
             kept.invite(agreement.fingerprint, [hashed(one) for one in tokens])
         assert kept.receive(kept.collection(agreement.fingerprint), [arrival(batch, *tokens)]) == [
@@ -239,10 +240,11 @@ def test_a_model_that_cannot_be_had_is_refused_for_ever(place) -> None:
 
 
 def test_invitations_are_used_once_and_leave_no_trace(agreement, place) -> None:
+    agreement = replace(agreement, admission="invited")
     one, other = perturb_table(agreement, people(2))
     tokens = [new_token() for _ in range(3)]
     with Store(place) as kept:
-        kept.open(agreement, invited=True)
+        kept.open(agreement)
         assert kept.invite(agreement.fingerprint, map(hashed, tokens)) == 3
         assert kept.invite(agreement.fingerprint, map(hashed, tokens)) == 0
 
@@ -268,15 +270,15 @@ def test_invitations_are_used_once_and_leave_no_trace(agreement, place) -> None:
         assert isinstance(short, NotInvitedError)
         assert fine == 2
         assert kept.invitations(agreement.fingerprint) == 0
-        with pytest.raises(ConflictError, match="invited=False"):
-            kept.open(agreement, invited=False)
+        vouched = perturb_table(agreement, people(3))  # by whoever holds the store
+        assert kept.add(agreement, vouched) == 3
 
 
 def test_invitations_are_for_collections_that_need_them(agreement, place) -> None:
     with Store(place) as kept:
         assert kept.open(agreement)
         assert not kept.open(agreement)
-        with pytest.raises(InfeasibleError, match="from anyone"):
+        with pytest.raises(InfeasibleError, match="lets anyone take part"):
             kept.invite(agreement.fingerprint, [b"0" * 32])
 
 

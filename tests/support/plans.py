@@ -8,6 +8,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
+from blurfit.contributor.perturb import perturb_table
 from blurfit.model.learner import moments_of
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.waves import next_agreement
@@ -46,11 +47,23 @@ def people(count: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 @cache
-def plan(task: str = "number", *, quorum: int = 40_000, waves: int | str = "auto") -> Plan:
+def plan(
+    task: str = "number",
+    *,
+    quorum: int = 40_000,
+    waves: int | str = "auto",
+    admission: str = "invited",
+) -> Plan:
     """A plan at ε = 1, δ = 1e-6."""
     schema = Schema(FEATURES, TARGETS[task])
     return Plan.propose(
-        schema, waves=waves, counts=task == "count", epsilon=1.0, delta=1e-6, quorum=quorum
+        schema,
+        waves=waves,
+        counts=task == "count",
+        epsilon=1.0,
+        delta=1e-6,
+        quorum=quorum,
+        admission=admission,
     )
 
 
@@ -83,3 +96,8 @@ def written(path: Any, table: dict[str, np.ndarray], names: Sequence[str]) -> An
     lines = [",".join(names), *(",".join(map(str, row)) for row in zip(*(table[n] for n in names)))]  # noqa: B905
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def fill(store: Any, agreement: Agreement, start: int, stop: int) -> None:
+    """Some of sixty people contribute to a wave."""
+    store.add(agreement, perturb_table(agreement, rows(people(60, 4), start, stop)))

@@ -6,10 +6,12 @@ only need not import NumPy, SciPy and the rest again, which takes most of a shor
 
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import forkserver
@@ -104,6 +106,58 @@ def run(
         finally:
             process.kill()
         return subprocess.CompletedProcess(arguments, code, out.read_text(), err.read_text())
+
+
+@dataclass
+class Talking:
+    """`blurfit …` in a process of its own, that is heard while it runs."""
+
+    process: Running
+    folder: Path  # where its output is
+    heard: int = 0  # characters of its output that were read
+
+    @classmethod
+    def start(
+        cls, arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+    ) -> "Talking":
+        written = Path(tempfile.mkdtemp(prefix="blurfit-"))
+        out, err = written / "out", written / "err"
+        out.touch()
+        err.touch()
+        process = start(
+            blurfit, *arguments, out=out, err=err, folder=folder, environment=environment
+        )
+        return cls(process, written)
+
+    @property
+    def out(self) -> str:
+        """What it said since it was last heard."""
+        return (self.folder / "out").read_text()[self.heard :]
+
+    @property
+    def err(self) -> str:
+        return (self.folder / "err").read_text()
+
+    def line(self, seconds: float = 60.0) -> str:
+        """The next line that it says, or nothing if it ends before, or says nothing for long."""
+        deadline = time.monotonic() + seconds
+        while "\n" not in self.out and self.process.poll() is None:
+            if time.monotonic() > deadline:
+                self.process.kill()
+            time.sleep(0.005)
+        line = self.out.partition("\n")[0]
+        self.heard += len(line) + 1
+        return line
+
+    def end(self, seconds: float = 30.0) -> tuple[int, str, str]:
+        """Its exit code, and what it wrote at the end."""
+        return self.process.wait(seconds), self.out, self.err
+
+    def kill(self) -> None:
+        """Whatever it does; what it said is gone with it."""
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def blurfit(*arguments: str) -> None:

@@ -23,7 +23,7 @@ _fresh = itertools.count()
 
 
 def propose(databases=TWO, **changes) -> Agreement:
-    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3}
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3, "admission": "anyone"}
     return Agreement.propose(SCHEMA, databases=databases, **promise | changes)
 
 

@@ -51,7 +51,7 @@ def agreement(request) -> Agreement:
 
 def propose(**changes) -> Agreement:
     """With little noise, so that few people make a model without anything being sampled."""
-    promise = {"epsilon": 100, "delta": 1e-6, "quorum": 20}
+    promise = {"epsilon": 100, "delta": 1e-6, "quorum": 20, "admission": "anyone"}
     if changes.get("mechanism") == "input":
         promise["weight_bound"] = 2.0
     return Agreement.propose(SCHEMA, **promise | changes)

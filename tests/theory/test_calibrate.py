@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blurfit import (
@@ -26,6 +26,7 @@ from blurfit.theory.setting import Setting
 
 UNIT = {"q_bound": 1.0, "p_bound": 1.0, "weight_bound": 1.0}
 CENSUS = {"dimension": 14, "quorum": 2**21, **UNIT}
+EXPENSIVE = settings(max_examples=30)  # each of them calibrates several times
 
 
 @pytest.mark.parametrize(
@@ -77,6 +78,7 @@ def keyword_arguments(drawn: dict) -> dict:
     return {"quorum": rest["dimension"] + rest.pop("surplus"), **rest}
 
 
+@EXPENSIVE
 @given(inputs)
 def test_input_keeps_its_promise_when_evaluated_again(drawn) -> None:
     call = keyword_arguments(drawn)
@@ -91,6 +93,7 @@ def test_input_keeps_its_promise_when_evaluated_again(drawn) -> None:
     assert found.guarantee(epsilon=call["epsilon"]).delta <= call["delta"] * (1 + 1e-9)
 
 
+@EXPENSIVE
 @given(inputs, st.integers(2, 1000))
 def test_a_larger_quorum_never_raises_the_noise_of_a_collection(drawn, factor: int) -> None:
     call = keyword_arguments(drawn)
@@ -99,6 +102,7 @@ def test_a_larger_quorum_never_raises_the_noise_of_a_collection(drawn, factor: i
     assert many.sigma_b <= few.sigma_b * (1 + 1e-9)
 
 
+@EXPENSIVE
 @given(inputs, st.floats(1.05, 5), st.sampled_from(["epsilon", "delta"]))
 def test_a_weaker_promise_never_raises_the_noise(drawn, factor: float, what: str) -> None:
     call = keyword_arguments(drawn)
@@ -117,6 +121,7 @@ def test_chosen_split_is_as_good_as_the_best_of_a_grid(epsilon, dimension, quoru
     assert calibrate(epsilon, 1e-5, **public).excess_risk <= min(grid) * 1.002
 
 
+@EXPENSIVE
 @given(
     st.floats(0.05, 50),
     st.floats(1e-12, 0.1),

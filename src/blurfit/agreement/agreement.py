@@ -8,6 +8,7 @@ contributor need not trust the database that sent the agreement.
 does not know; a field is never given a new meaning, nor removed, without a new version.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from blurfit.agreement import outline
 from blurfit.agreement.checks import (
     promised_in_all,
     refuse_unless_blurrable,
@@ -34,7 +36,7 @@ from blurfit.agreement.numbers import (
     moment_parts,
 )
 from blurfit.agreement.proving import Proving
-from blurfit.agreement.terms import Mechanism, Terms
+from blurfit.agreement.terms import Admission, Mechanism, Terms
 from blurfit.agreement.verification import compute_again
 from blurfit.agreement.wave import Wave
 from blurfit.arrays import FloatArray
@@ -62,6 +64,9 @@ class Agreement(Fingerprinted):
     `wave` is its place in a plan, if there is one: a later wave has a map instead of weights.
     `public_rows` is the SHA-256 of a public file of rows with the same features, if models are to
     be read beside one; they are assumed to be public, and not to be the contributors' own.
+    `admission` says who may take part, on which the promise depends
+    (`blurfit.agreement.conditions`); `database_noise` whether the database, or each of the two,
+    adds noise of its own (`blurfit.theory.database_noise`).
     `proofs` says whether contributors prove to the two databases that what they send is short.
     """
 
@@ -80,8 +85,7 @@ class Agreement(Fingerprinted):
             "public_rows",
         }
     )
-
-    OPTIONAL = frozenset({"proofs"})
+    OPTIONAL = outline.OPTIONAL
 
     schema: Schema
     calibration: InputCalibration | MomentCalibration
@@ -91,6 +95,8 @@ class Agreement(Fingerprinted):
     databases: tuple[Database, ...] = ()
     wave: Wave | None = None
     public_rows: str | None = None
+    admission: Admission = "invited"
+    database_noise: bool = False
     proofs: bool = False
 
     @classmethod
@@ -125,6 +131,17 @@ class Agreement(Fingerprinted):
             f"delta={self.delta:g}, quorum={self.quorum:,}>"
         )
 
+    def _repr_html_(self) -> str:
+        from blurfit.agreement.plot import as_html
+
+        return as_html(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """How well one answer could be told from another: see `blurfit.agreement.plot`."""
+        from blurfit.agreement.plot import plot
+
+        return plot(self, ax)
+
     @property
     def mechanism(self) -> Mechanism:
         """What is blurred: "moment" (products of all columns) or "input" (q and p)."""
@@ -149,6 +166,19 @@ class Agreement(Fingerprinted):
     def delta(self) -> float:
         """δ of what is published, what is kept back for discrete noise included."""
         return promised_in_all(self.calibration.model.delta, DISCRETE_SHARE)
+
+    @property
+    def database_draws(self) -> int:
+        """How many databases add noise of their own to what is published."""
+        return max(1, len(self.databases)) if self.database_noise else 0
+
+    @property
+    def database_ratios(self) -> FloatArray:
+        """How many steps the deviation of a database's noise has, on each number: that of a whole
+        quorum of contributors.
+        """
+        (part,) = self.parts
+        return np.asarray(part.deviations / part.step * math.sqrt(self.quorum))
 
     @property
     def once(self) -> str:
@@ -257,7 +287,7 @@ class Agreement(Fingerprinted):
             "databases": [asdict(one) for one in self.databases],
             "wave": None if self.wave is None else self.wave.to_dict(),
             "public_rows": self.public_rows,
-            **({"proofs": True} if self.proofs else {}),
+            **outline.written(self),
         }
 
     @classmethod
@@ -276,7 +306,7 @@ class Agreement(Fingerprinted):
             databases=tuple(Database(**one) for one in document["databases"]),
             wave=None if wave is None else Wave.from_dict(wave),
             public_rows=document["public_rows"],
-            proofs=document.get("proofs", False),
+            **outline.read(document),
         )
         if found.mechanism != document["mechanism"]:
             raise InvalidValueError(

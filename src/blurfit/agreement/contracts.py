@@ -52,6 +52,8 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
         "databases": terms.databases,
         "wave": wave,
         "public_rows": terms.public_rows,
+        "admission": terms.admission,
+        "database_noise": terms.database_noise,
         "proofs": terms.proofs,
     }
 
@@ -108,7 +110,13 @@ def input_contract(schema: Schema, terms: Terms) -> dict[str, Any]:
     if objective.penalised:  # the bound is for the model that fits best
         calibration = replace(calibration, excess_risk=None)
     grid = Grid.of(calibration, size=schema.dimension)
-    return {"schema": schema, "calibration": calibration, "grid": grid, "objective": objective}
+    return {
+        "schema": schema,
+        "calibration": calibration,
+        "grid": grid,
+        "objective": objective,
+        "admission": terms.admission,
+    }
 
 
 def _local_delta(terms: Terms) -> float | None:

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
+from blurfit.agreement import outline
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.databases import Database
 from blurfit.agreement.fingerprinted import Fingerprinted
@@ -64,6 +65,7 @@ class Plan(Fingerprinted):
     CALLED = "a plan"
     STATED: ClassVar = {"format": "blurfit-plan", "version": 1, "rule": RULE}
     FIELDS = frozenset(["schema", "task", "waves", *_TERMS])
+    OPTIONAL = outline.OPTIONAL
 
     schema: Schema
     terms: Terms
@@ -97,7 +99,7 @@ class Plan(Fingerprinted):
             )
         shares = [one / self.terms.quorum for one in self.quorums]
         stages = tuple(map(waves.Stage, self.kinds, shares))
-        waves.Plan(self.task, stages)  # refuses kinds in another order
+        waves.Stages(self.task, stages)  # refuses kinds in another order
 
     @classmethod
     def propose(
@@ -147,6 +149,11 @@ class Plan(Fingerprinted):
         return mu_of(self.terms.epsilon, self.terms.delta * (1 - DISCRETE_SHARE))
 
     @property
+    def databases(self) -> tuple[Database, ...]:
+        """The two databases, where trust is shared."""
+        return self.terms.databases
+
+    @property
     def count_bound(self) -> float | None:
         """The largest count, where counts are learnt."""
         return float(self.schema.target.upper) if self.task == "count" else None  # type: ignore[union-attr]
@@ -164,7 +171,7 @@ class Plan(Fingerprinted):
             raise InvalidValueError(
                 f"Expected fewer than {len(self)} releases: the plan has no wave after them."
             )
-        given = {name: getattr(self.terms, name) for name in _TERMS}
+        given = {name: getattr(self.terms, name) for name in (*_TERMS, *outline.DEFAULTS)}
         later = {"constant": None, "weights": None} if follows else {}
         terms = Terms(**(given | later | {"quorum": self.quorums[len(follows)]}))
         wave = Wave(self.fingerprint, len(follows) + 1, follows, chart)
@@ -186,12 +193,14 @@ class Plan(Fingerprinted):
             ],
             **terms,
             "databases": [asdict(one) for one in self.terms.databases],
+            **outline.written(self.terms),
         }
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Self:
         databases = [Database(**one) for one in document["databases"]]
-        terms = Terms.of(**{name: document[name] for name in _TERMS} | {"databases": databases})
+        given = {name: document[name] for name in _TERMS} | outline.read(document)
+        terms = Terms.of(**given | {"databases": databases})
         return cls(
             Schema.from_dict(document["schema"]),
             terms,

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from blurfit.theory.gaussian import epsilon_of
+from blurfit.theory.guessing import in_hundred, right_by_approximate, right_by_gaussian
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Neighbours
 
 _STRONG, _WEAK, _YARDSTICK = 1.0, 10.0, 1e-6
@@ -46,7 +47,43 @@ def releases_in_words(model: ModelGuarantee) -> str:
     )
 
 
-def either_in_words(names: Sequence[str], epsilon: float, delta: float, quorum: int) -> str:
+def guesses_in_words(guarantee: ModelGuarantee, mu: float | None, what: str) -> str:
+    """How well one answer could be guessed from what is published, in the worst case.
+
+    `mu` is the exact Gaussian privacy of it, where it has one.
+    """
+    right = right_by_approximate(guarantee.epsilon, guarantee.delta, guarantee.neighbours)
+    if mu is not None:
+        right = min(right, right_by_gaussian(mu, guarantee.neighbours))
+    return _guesses(in_hundred(right), what)
+
+
+def guesses_from_submission(local: LocalGuarantee, who: str = "Whoever runs the database") -> str:
+    """How well one answer could be guessed from a single submission, in the worst case."""
+    hundred = in_hundred(right_by_gaussian(local.mu))
+    if hundred >= 100:
+        return f"{who} could, in the worst case, tell two answers apart almost every time."
+    return f"{who} could do so at most {hundred} times in 100."
+
+
+def _guesses(hundred: int, what: str) -> str:
+    known = "Somebody who knows everything about you but one answer, and finds two equally likely"
+    if hundred >= 100:
+        return f"{known}, could in the worst case tell from {what} which one is yours."
+    return (
+        f"{known}, picks the right one from {what} at most {hundred} times in 100; a coin is right "
+        "50 times in 100."
+    )
+
+
+def either_in_words(
+    names: Sequence[str],
+    epsilon: float,
+    delta: float,
+    quorum: int,
+    *,
+    database_noise: bool = False,
+) -> str:
     """What one of two databases learns from the shares that it gets, and on what condition."""
     first, second = names
     return (
@@ -54,12 +91,18 @@ def either_in_words(names: Sequence[str], epsilon: float, delta: float, quorum: 
         "alone is random numbers, which say nothing about a record as long as AES-256 is not "
         "broken. All that either learns are the blurred sums from which the model is computed, so "
         f"the promise to the model's readers, ε = {epsilon:g}, δ = {delta:g}, holds against each "
-        f"of the two as well. {condition_in_words(quorum)}"
+        f"of the two as well. {condition_in_words(quorum, database_noise=database_noise)}"
     )
 
 
-def condition_in_words(quorum: int) -> str:
+def condition_in_words(quorum: int, *, database_noise: bool = False) -> str:
     """What the promise against either of two databases depends on."""
+    if database_noise:
+        return (
+            "This holds only if the two do not put their shares together, and if the other one "
+            "follows the protocol and adds its own noise: then it holds even if one of them "
+            "invents contributors."
+        )
     return (
         "This holds only if the two do not put their shares together, if each follows the "
         f"protocol, and if neither invents contributors: at least {quorum:,} of those who are "

@@ -32,9 +32,12 @@ from blurfit.validate import (
 
 Mechanism = Literal["moment", "input"]
 MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
+Admission = Literal["invited", "anyone"]
+ADMISSIONS: tuple[Admission, ...] = ("invited", "anyone")
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
 LEAST_DELTA = 1e-30
+MOST_EPSILON_BEHIND_NOISE = 500.0
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,6 +69,21 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         tuple[Database, ...],
         Meta(description="Two databases, of which neither sees a submission."),
     ] = ()
+    admission: Annotated[
+        Admission,
+        Meta(
+            description="Who may take part: those who are invited, or anyone; then nobody can "
+            "tell how many of the submissions are honest people's, whom the promise needs."
+        ),
+    ] = "invited"
+    database_noise: Annotated[
+        bool,
+        Meta(
+            description="The database adds noise of its own, once: readers are kept out even if "
+            "every other contributor lies. Twice the variance; three times with two databases. "
+            "(moment)"
+        ),
+    ] = False
     proofs: Annotated[
         bool,
         Meta(
@@ -120,6 +138,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         require_delta(self.delta)
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(NEIGHBOURS, neighbours=self.neighbours)
+        one_of(ADMISSIONS, admission=self.admission)
         one_of(RULES, rule=self.rule)
         one_of(APPROXIMATIONS, approximation=self.approximation)
         nonnegative(l1=self.l1, l2=self.l2)
@@ -129,7 +148,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             if (value := getattr(self, name)) is not None:
                 finite(**{name: value})
         require_digest(self.public_rows)
-        require_proofs(self.proofs, databases=self.databases)
+        require_database_noise(self.database_noise, self.epsilon)
+        require_proofs(self.proofs, databases=self.databases, database_noise=self.database_noise)
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
             if getattr(self, name) != default:
@@ -159,12 +179,27 @@ def require_delta(delta: float) -> None:
     """Refuse a δ below what the random bits themselves are worth.
 
     Noise comes of a block cipher in counter mode, whose blocks differ from chance by up to 10⁻³⁷ in
-    one submission (`blurfit.contributor.bits`): a smaller δ would be a promise about the cipher.
+    one submission (`blurfit.randomness.bits`): a smaller δ would be a promise about the cipher.
     """
     if delta < LEAST_DELTA:
         raise InvalidValueError(
             f"Expected delta={delta!r} of at least {LEAST_DELTA:g}: noise from a cipher's bits "
             "cannot promise less."
+        )
+
+
+def require_database_noise(database_noise: Any, epsilon: float) -> None:
+    """Refuse what is neither true nor false, and such noise where submissions cannot be screened.
+
+    Sums must be exact before noise is added to them, so each submission must be bounded; for an ε
+    beyond some hundreds nothing is refused by its size (`blurfit.learning.admission`).
+    """
+    if type(database_noise) is not bool:
+        raise InvalidValueError(f"Expected database_noise={database_noise!r} to be true or false.")
+    if database_noise and epsilon > MOST_EPSILON_BEHIND_NOISE:
+        raise InvalidValueError(
+            f"Expected epsilon={epsilon!r} of at most {MOST_EPSILON_BEHIND_NOISE:g} with "
+            "database_noise: a larger one promises nothing that noise could keep."
         )
 
 
@@ -179,13 +214,24 @@ def require_digest(public_rows: Any) -> None:
         )
 
 
-def require_proofs(proofs: Any, *, databases: tuple[Database, ...]) -> bool:
-    """Refuse proofs where one database sees whole submissions, and can measure them itself."""
+def require_proofs(
+    proofs: Any, *, databases: tuple[Database, ...], database_noise: bool = False
+) -> bool:
+    """Refuse proofs where one database sees whole submissions, and can measure them itself.
+
+    Nor are they taken together with noise of the databases, whose sums are of another kind: there
+    they are in the field that proofs are about, and no noise is drawn in it.
+    """
     if not isinstance(proofs, bool):
         raise InvalidValueError(f"Expected proofs={proofs!r} to be true or false.")
     if proofs and not databases:
         raise InvalidValueError(
             "Expected two databases with proofs=True: one database sees how long a submission is."
+        )
+    if proofs and database_noise:
+        raise InvalidValueError(
+            "Expected proofs or database_noise, and not both: the databases' noise is not drawn in "
+            "the field that proofs are about."
         )
     return proofs
 
@@ -204,7 +250,12 @@ def _defaults(*names: str) -> dict[str, Any]:
     return {name: found[name] for name in names}
 
 
-MOMENT_TERMS = _defaults("constant", "weights", "public_rows")
+def later_terms() -> dict[str, Any]:
+    """Terms that JSON leaves out where they have their default (`blurfit.agreement.outline`)."""
+    return _defaults("admission", "database_noise", "proofs")
+
+
+MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise")
 INPUT_TERMS = _defaults(
     "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"
 )

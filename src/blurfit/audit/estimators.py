@@ -32,7 +32,7 @@ from sklearn.base import clone  # type: ignore[import-untyped]
 
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
 from blurfit.audit.attacks import Score, nearest
-from blurfit.audit.examination import Finding
+from blurfit.audit.examination import Findings
 from blurfit.audit.findings import audit
 from blurfit.errors import InvalidValueError, NotPrivateWarning
 from blurfit.validate import one_of, whole
@@ -150,7 +150,7 @@ def audit_estimator(
     trials: int = TRIALS,
     confidence: float = CONFIDENCE,
     seed: int = 0,
-) -> list[Finding]:
+) -> Findings:
     """What an attacker finds in many fits to each table of each pair.
 
     Args:
@@ -192,7 +192,7 @@ def audit_estimator(
         return {"nearest": nearest(*sides)}
 
     each = 1 - (1 - confidence) / max(1, len(pairs))
-    return [
+    return Findings(
         replace(
             audit(
                 release,
@@ -209,4 +209,4 @@ def audit_estimator(
             pair=pair.name,
         )
         for number, pair in enumerate(pairs)
-    ]
+    )

@@ -20,6 +20,7 @@ from blurfit.audit.count_bounds import (
     gaussian_mu,
 )
 from blurfit.errors import InvalidValueError
+from blurfit.notebook import html_table
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.validate import inside_unit_interval, nonnegative, whole
 
@@ -67,6 +68,31 @@ class Finding:
         """All of it as plain values, for JSON."""
         found = {"audited": self.audited, "ratio": self.ratio, "broken": self.broken}
         return asdict(self) | found
+
+
+class Findings(list[Finding]):
+    """What several attacks found: a list that a notebook shows as a table."""
+
+    def plot(self, ax: Any = None) -> Any:
+        """Audited over promised ε, a bar for each attack; the axes are returned."""
+        from blurfit.audit.plot import plot
+
+        return plot(self, ax)
+
+    def _repr_html_(self) -> str:
+        head = ["seen", "neighbours", "attack", "promised ε", "ε is at least", "verdict"]
+        rows = [
+            [
+                one.view,
+                one.pair,
+                one.attack,
+                f"{one.promised:.4g}",
+                f"{one.audited:.4g}",
+                "BROKEN" if one.broken else "not refuted",
+            ]
+            for one in self
+        ]
+        return html_table(head, rows)
 
 
 def examine(

@@ -1,4 +1,4 @@
-"""What an administrator types: `open`, `invite`, `status`, `close`, `publish`."""
+"""What an administrator types: `open`, `status`, `close`, `publish`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from blurfit.commands.common import (
     agreement_file,
     answer,
     as_json,
+    load_agreed,
     load_agreement,
     moments_file,
     next_step,
@@ -40,12 +41,6 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
 @service
 @administrator
 @click.option(
-    "--invited/--anyone",
-    default=None,
-    help="Whether each submission needs an invitation; with two databases it does by default, "
-    "with one it does not.",
-)
-@click.option(
     "--as",
     "role",
     type=click.Choice(FIRST_OR_SECOND),
@@ -57,18 +52,27 @@ def open_collection(
     url: str,
     patience: float,
     token_file: Path,
-    invited: bool | None,
     role: "Role | None",
     as_json: bool,
 ) -> None:
-    """Start collecting under an AGREEMENT."""
-    agreed = load_agreement(agreement)
-    with _database(url, patience, token_file) as database:
-        state = database.open(agreed, invited=invited, role=role or "whole")
+    """Start collecting under an AGREEMENT, or under a plan of waves.
+
+    Each submission needs an invitation, unless the agreement says that anyone may take part
+    (`blurfit agree --anyone`). A plan goes from wave to wave by itself: whenever a wave has its
+    quorum, its sums are published and the next one is opened.
+    """
+    from blurfit.agreement.conditions import premise_in_words
+    from blurfit.agreement.plan import Plan
+
+    agreed = load_agreed(agreement)
+    with database_at(url, patience, token_file) as database:
+        state = database.open(agreed, role=role or "whole")
     page = page_of(url, "c", agreed.fingerprint)
-    sentence = f"{_in_words(state)} The page for contributors: {page}"
+    sentence = f"{in_words(state)} The page for contributors: {page}"
     if agreed.databases:
         sentence += f"\n{_WITH_INVITATIONS if state['invited'] else _WITHOUT_INVITATIONS}"
+    elif not state["invited"]:
+        sentence += f"\n{premise_in_words(agreed.first() if isinstance(agreed, Plan) else agreed)}"
     answer(state | {"page": page}, sentence, as_json=as_json)
     if state["invited"]:
         step = f"`blurfit invite {agreement} --links …` writes a link for each person."
@@ -79,56 +83,17 @@ def open_collection(
     next_step(step, quiet=as_json)
 
 
-@click.command(
-    epilog=f"Example: blurfit invite {_AS_ADMINISTRATOR} --count 1000 --out invitations.txt"
-)
-@agreement_file
-@service
-@administrator
-@click.option("--count", type=click.IntRange(1), required=True, help="How many invitations.")
-@out_file("Where they are written, one a line; they are nowhere else.", required=True)
-@click.option("--links", is_flag=True, help="Write links to the page for contributors instead.")
-@as_json
-def invite(
-    agreement: Path,
-    url: str,
-    patience: float,
-    token_file: Path,
-    count: int,
-    out: Path,
-    links: bool,
-    as_json: bool,
-) -> None:
-    """Make one-time invitations for a collection that was opened with --invited.
-
-    With --links each line is a link that somebody can open: the invitation stands behind #, which
-    browsers never send.
-    """
-    agreed = load_agreement(agreement)
-    if out.exists():
-        raise InvalidValueError(f"Expected --out {str(out)!r} to be new: it may hold invitations.")
-    with _database(url, patience, token_file) as database:
-        tokens = database.invite(agreed, count)
-    # In a link the token stands behind #, which browsers never send.
-    page = f"{page_of(url, 'c', agreed.fingerprint)}#"
-    out.touch(mode=0o600)
-    out.write_text("".join(f"{page if links else ''}{token}\n" for token in tokens))
-    what = "links" if links else "invitations"
-    sentence = f"Wrote {count:,} {what} to {out}. Give each to one person."
-    answer({"count": count, "out": str(out)}, sentence, as_json=as_json)
-
-
 @click.command(epilog=f"Example: blurfit status {_EXAMPLE} --json")
 @agreement_file
 @service
 @as_json
 def status(agreement: Path, url: str, patience: float, as_json: bool) -> None:
-    """Tell how many have contributed under an AGREEMENT."""
+    """Tell how many have contributed under an AGREEMENT, or to each wave of a plan."""
     from blurfit.service.remote import RemoteDatabase
 
     with RemoteDatabase(url, patience=patience) as database:
-        state = database.status(load_agreement(agreement))
-    answer(state, _in_words(state), as_json=as_json)
+        state = database.status(load_agreed(agreement))
+    answer(state, in_words(state), as_json=as_json)
 
 
 @click.command(epilog=f"Example: blurfit close {_AS_ADMINISTRATOR}")
@@ -138,9 +103,9 @@ def status(agreement: Path, url: str, patience: float, as_json: bool) -> None:
 @as_json
 def close(agreement: Path, url: str, patience: float, token_file: Path, as_json: bool) -> None:
     """Stop collecting, without publishing anything yet. This cannot be undone."""
-    with _database(url, patience, token_file) as database:
+    with database_at(url, patience, token_file) as database:
         state = database.close_collection(load_agreement(agreement))
-    answer(state, _in_words(state), as_json=as_json)
+    answer(state, in_words(state), as_json=as_json)
     next_step(f"`blurfit publish {agreement} --to {url} …` learns and publishes.", quiet=as_json)
 
 
@@ -152,6 +117,7 @@ def close(agreement: Path, url: str, patience: float, token_file: Path, as_json:
 @administrator
 @out_file("Where the model is written.", default=Path("model.json"), show_default=True)
 @moments_file
+@click.option("--early", is_flag=True, help="With a plan: end it now, with the best model so far.")
 @as_json
 def publish(
     agreement: Path,
@@ -160,14 +126,28 @@ def publish(
     token_file: Path,
     out: Path,
     moments: Path | None,
+    early: bool,
     as_json: bool,
 ) -> None:
-    """Close the collection, learn its model and publish it. This can be done once."""
-    from blurfit.commands.fit import after_learning, refuse_moments_of_input, show_model
+    """Close the collection, learn its model and publish it. This can be done once.
 
-    agreed = load_agreement(agreement)
+    A plan of waves publishes by itself: then this fetches its model, or with --early ends the plan.
+    """
+    from blurfit.agreement.plan import Plan
+    from blurfit.commands.fit import after_learning, refuse_moments_of_input, show_model
+    from blurfit.commands.steer import publish_plan
+
+    agreed = load_agreed(agreement)
+    if isinstance(agreed, Plan):
+        if moments is not None:
+            raise InvalidValueError("Expected no --moments: each wave of a plan has its own.")
+        with database_at(url, patience, token_file) as database:
+            model, shown = publish_plan(database, agreed, early=early)
+        show_model(model, out, None, as_json=as_json, page=page_of(url, "m", shown))
+        next_step(after_learning(out, None), quiet=as_json)
+        return
     refuse_moments_of_input(agreed, moments)
-    with _database(url, patience, token_file) as database:
+    with database_at(url, patience, token_file) as database:
         model = database.publish(agreed)
         if moments is not None:
             database.moments(agreed).save(moments)
@@ -181,18 +161,29 @@ def page_of(url: str, kind: str, fingerprint: str) -> str:
     return f"{url.rstrip('/')}/{kind}/{fingerprint}"
 
 
-def _database(url: str, patience: float, token_file: Path) -> Any:
+def database_at(url: str, patience: float, token_file: Path) -> Any:
+    """The service at an address, for its administrator."""
     from blurfit.service.remote import RemoteDatabase
 
     return RemoteDatabase(url, token=tokens.read_token(token_file), patience=patience)
 
 
-def _in_words(state: dict[str, Any]) -> str:
+def in_words(state: dict[str, Any]) -> str:
+    """How far a collection is, or a plan."""
+    if "waves" in state:
+        from blurfit.commands.steer import plan_state_in_words
+
+        return plan_state_in_words(state)
     missing = state["quorum"] - state["count"]
     needed = f"{missing:,} more are needed" if missing > 0 else "the quorum is reached"
-    who = "those who are invited" if state["invited"] else "anyone"
+    if not state["invited"]:
+        came = f"Collecting from anyone: {state['count']:,} submissions have come, {needed}."
+    else:
+        who = "those who are invited"
+        came = f"Collecting from {who}: {state['count']:,} have contributed, {needed}."
     return {
-        "collecting": f"Collecting from {who}: {state['count']:,} have contributed, {needed}.",
+        "collecting": came,
+        "paused": f"Paused with {state['count']:,} contributions, {needed}.",
         "closed": f"Closed with {state['count']:,} contributions; nothing is published.",
         "published": f"Published, from {state['count']:,} contributions.",
     }[state["state"]]

@@ -1,7 +1,7 @@
 """`blurfit agree`: from a schema and a promise to the contract that everyone shares."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,7 +10,12 @@ from blurfit.commands.common import WrongError, answer, as_json, next_step, out_
 from blurfit.commands.public import digest_of, public_option
 from blurfit.commands.terms import given, term_options
 
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.forecast.beside import PublicForecast
+
 NEEDED = ("epsilon", "delta", "quorum")
+FEWEST_ROWS = 200  # public ones, of which half are read: fewer than a hundred are refused
 
 
 def _waves(_context: object, _option: object, word: str | None) -> int | str | None:
@@ -67,18 +72,19 @@ def agree(
     from rich.console import Console
 
     from blurfit.agreement.agreement import Agreement
-    from blurfit.agreement.plan import Plan as WavePlan
+    from blurfit.agreement.plan import Plan
     from blurfit.commands.facts import agreement_facts
-    from blurfit.commands.plans import read_plan
     from blurfit.commands.presentation import agreement_report, doubts
+    from blurfit.commands.proposals import read_proposal
+    from blurfit.commands.public_report import public_answer
     from blurfit.commands.waves import plan_facts, plan_in_words
 
-    plan = read_plan(schema)
-    if plan.agreement is not None:
+    proposal = read_proposal(schema)
+    if proposal.agreement is not None:
         raise WrongError(f"Expected a schema (.toml), and {str(schema)!r} is an agreement already.")
-    terms = plan.terms | given(typed)
+    terms = proposal.terms | given(typed)
     if public is not None:
-        terms["public_rows"] = digest_of(public, plan.schema)
+        terms["public_rows"] = digest_of(public, proposal.schema)
     if missing := [f"--{name}" for name in NEEDED if name not in terms]:
         raise WrongError(
             f"Expected {', '.join(missing)}: type it, or write it below [terms] in {schema}."
@@ -86,25 +92,53 @@ def agree(
     if waves is None:
         if counts:
             raise WrongError("Expected --waves with --counts.")
-        agreement, planned, told = Agreement.propose(plan.schema, **terms), {}, ""
+        agreement, planned, told = Agreement.propose(proposal.schema, **terms), {}, ""
     else:
-        course = WavePlan.propose(plan.schema, waves=waves, counts=counts, **terms)
+        course = Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)
         agreement, planned = course.first(), {"plan": str(plan_file), **plan_facts(course)}
         told = f"\n{plan_in_words(course)}\nWrote {plan_file}, fingerprint {course.fingerprint}."
         course.save(plan_file)
     agreement.save(out)
     found = doubts(agreement)
+    worth = _worth(agreement, public, terms) if public is not None and waves is None else None
     if not as_json:
         Console().print(agreement_report(agreement))
     for doubt in found:
         click.echo(f"Warning: {doubt}", err=True)
+    if worth is not None:
+        planned["public_rows_worth"] = worth.to_dict()
+        told = f"{told}\n{public_answer(worth, worth.cases[0])}"
     answer(
         {"agreement": str(out), **planned, **agreement_facts(agreement), "warnings": found},
         f"Wrote {out}, fingerprint {agreement.fingerprint}.{told}",
         as_json=as_json,
     )
+    collects = f"`blurfit serve` and `blurfit open {plan_file}` collect" if waves else ""
     next_step(
-        f"`blurfit forecast {out}` says what error to expect; `blurfit serve` collects, or "
+        f"`blurfit forecast {out}` says what error to expect; "
+        f"{collects or '`blurfit serve` collects'}, or "
         f"`blurfit contribute {out} TABLE --out FILE` blurs into a file.",
         quiet=as_json,
+    )
+
+
+def _worth(agreement: "Agreement", public: Path, terms: dict[str, Any]) -> "PublicForecast | None":
+    """What the public rows are worth at the quorum; nothing where there are too few to tell."""
+    from blurfit.commands.public import encoded_public
+    from blurfit.forecast.beside import forecast_beside, people_and_rows
+
+    schema = agreement.schema
+    rows = encoded_public(public, schema)
+    if len(rows) < FEWEST_ROWS:
+        return None
+    people, kept = people_and_rows(schema, rows)
+    rest = {name: value for name, value in terms.items() if name not in ("epsilon", "quorum")}
+    return forecast_beside(
+        schema,
+        people,
+        kept,
+        contributors=[agreement.quorum],
+        epsilons=[terms["epsilon"]],
+        local_epsilons=[rest.pop("local_epsilon", None)],
+        terms=rest,
     )

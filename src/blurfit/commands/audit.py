@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
-from blurfit.commands.common import load_agreement, picture_file, wrote
+from blurfit.commands.common import load_agreement, picture_file, save_picture
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
     from blurfit.audit.estimators import Range, Tables
-    from blurfit.audit.examination import Finding
+    from blurfit.audit.examination import Findings
 
 AGREEMENT, ESTIMATOR = "agreement", "estimator"
 
@@ -54,6 +54,12 @@ AGREEMENT, ESTIMATOR = "agreement", "estimator"
     help="Of each lower bound; with --of, of all of them together.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="For the crowd's noise.")
+@click.option(
+    "--liars",
+    is_flag=True,
+    help="Let all other contributors lie, too: that breaks every promise that counts on them, and "
+    "none that noise of the database keeps. (moment)",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 @picture_file
 def audit_command(
@@ -69,6 +75,7 @@ def audit_command(
     trials: int,
     confidence: float,
     seed: int,
+    liars: bool,
     as_json: bool,
     picture: Path | None,
 ) -> None:
@@ -79,13 +86,13 @@ def audit_command(
     from rich.console import Console
 
     from blurfit.audit.estimators import Range, audit_estimator, load_estimator
-    from blurfit.commands.audit_report import plot, report
+    from blurfit.commands.audit_report import report
 
     if (file is None) == (where is None):
         raise click.UsageError("Give the FILE of an agreement, or --of module:Estimator.")
     if where is None:
         assert file is not None
-        findings = _attack(load_agreement(file), trials, confidence, seed)
+        findings = _attack(load_agreement(file), trials, confidence, seed, liars=liars)
     else:
         known = Range(rows, columns, features, target, labels)
         tables = [_tables(pair, known) for pair in pairs or PAIRS]
@@ -96,8 +103,7 @@ def audit_command(
         )
     subject = AGREEMENT if where is None else ESTIMATOR
     if picture is not None:
-        plot(findings, picture)
-        wrote(picture)
+        save_picture(findings.plot, picture)
     if as_json:
         click.echo(json.dumps([one.to_dict() for one in findings], indent=2))
     else:
@@ -106,20 +112,27 @@ def audit_command(
         raise SystemExit(1)
 
 
-def _attack(agreement: "Agreement", trials: int, confidence: float, seed: int) -> "list[Finding]":
+def _attack(
+    agreement: "Agreement", trials: int, confidence: float, seed: int, *, liars: bool
+) -> "Findings":
     from rich.console import Console
     from rich.progress import Progress
 
     from blurfit.audit.findings import audit_agreement, number_of_attacks
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("Attacking", total=number_of_attacks(agreement))
+        task = progress.add_task("Attacking", total=number_of_attacks(agreement, liars=liars))
 
         def begin(name: str) -> None:
             progress.update(task, description=name, advance=1)
 
         return audit_agreement(
-            agreement, trials=trials, confidence=confidence, seed=seed, progress=begin
+            agreement,
+            trials=trials,
+            confidence=confidence,
+            seed=seed,
+            progress=begin,
+            liars=liars,
         )
 
 

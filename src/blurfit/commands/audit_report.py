@@ -1,14 +1,12 @@
-"""An audit for people to read: a table, a verdict in one sentence, and a plot."""
+"""An audit for people to read: a verdict in one sentence, and tables."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from blurfit.audit.examination import Finding
-from blurfit.optional import optional
 
 
 def report(
@@ -56,23 +54,6 @@ def verdict(findings: Sequence[Finding], subject: str = "agreement") -> str:
         f"No attack exceeded what is promised; the best reached {tightest.ratio:.0%} of it "
         f"({tightest.view}, {tightest.pair}). That refutes nothing, and proves nothing{proof}."
     )
-
-
-def plot(findings: Sequence[Finding], path: Path) -> None:
-    """Audited over promised ε, a bar for each attack."""
-    optional("matplotlib").use("Agg")
-    plt = optional("matplotlib.pyplot")
-
-    figure, axis = plt.subplots(figsize=(8, 1 + 0.45 * len(findings)))
-    names = [f"{one.view}: {one.pair}" for one in findings]
-    colours = ["tab:red" if one.broken else "tab:blue" for one in findings]
-    axis.barh(names, [one.ratio for one in findings], color=colours)
-    axis.axvline(1, color="black", linewidth=1)
-    axis.invert_yaxis()
-    axis.set_xlabel("audited ε over promised ε (beyond 1: broken)")
-    figure.tight_layout()
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 def _number(value: float | None) -> str:

@@ -30,6 +30,7 @@ from blurfit.optional import EXTRAS, missing
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
+    from blurfit.agreement.plan import Plan
 
 WRONG, UNREACHABLE, REFUSED = 2, 3, 4
 _REFUSALS = (BelowQuorumError, ClosedError, ConflictError, NotInvitedError, NotPublishedError)
@@ -153,6 +154,16 @@ def wrote(path: Path) -> None:
     click.echo(f"Wrote {path}.", err=True)
 
 
+def save_picture(draw: Callable[[], Any], path: Path) -> None:
+    """Write what `draw` draws, axes or a figure, without a screen, and say where."""
+    from blurfit.optional import optional
+
+    optional("matplotlib").use("Agg")
+    drawn = draw()
+    getattr(drawn, "figure", drawn).savefig(path, dpi=130)
+    wrote(path)
+
+
 def out_file(help_text: str, **options: Any) -> Callable[[Any], Any]:
     """Where something is written."""
     return click.option(
@@ -192,6 +203,17 @@ def load_agreement(path: Path) -> "Agreement":
     from blurfit.agreement.agreement import Agreement
 
     return Agreement.load(path)
+
+
+def load_agreed(path: Path) -> "Agreement | Plan":
+    """The agreement in a file, verified, or the plan of waves."""
+    from blurfit.agreement.plan import Plan
+
+    try:
+        kind = json.loads(path.read_bytes()).get("format")
+    except (ValueError, AttributeError):
+        kind = None
+    return Plan.load(path) if kind == Plan.STATED["format"] else load_agreement(path)
 
 
 def answer(values: dict[str, Any], sentence: str, *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from blurfit.commands.common import (
     agreement_file,
     answer,
     as_json,
-    load_agreement,
+    load_agreed,
     next_step,
     out_file,
     service_or_file,
@@ -21,10 +21,12 @@ from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
+    from blurfit.agreement.plan import Plan
 
 
 @click.command(
-    epilog="Example: blurfit contribute agreement.json people.csv --to http://127.0.0.1:8000"
+    epilog="Example: blurfit contribute agreement.json people.csv --to http://127.0.0.1:8000 "
+    "--invitations invitations.txt"
 )
 @agreement_file
 @click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -63,10 +65,19 @@ def contribute(
 ) -> None:
     """Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file (--out).
 
-    Stopped in the middle, run it again: it goes on where it was, and no row is blurred twice.
+    Stopped in the middle, run it again: it goes on where it was, and no row is blurred twice. With
+    a plan instead of an AGREEMENT, each part of the table is for the wave that collects then.
     """
-    agreed = load_agreement(agreement)
-    read_course(agreed, plan_file, releases)
+    from blurfit.agreement.plan import Plan
+
+    agreed = load_agreed(agreement)
+    if not isinstance(agreed, Plan):
+        read_course(agreed, plan_file, releases)
+    elif plan_file or releases or out:
+        raise WrongError(
+            "Expected an agreement with --out, --plan or --release: a plan is for a service, which "
+            "tells the wave that collects. `blurfit next` writes a wave's agreement."
+        )
     if agreed.databases and out is not None:
         raise WrongError(
             "Expected no --out: the agreement's trust is shared, so a record is shared between two "
@@ -74,7 +85,7 @@ def contribute(
         )
     if (url is None) == (out is None) and not agreed.databases:
         raise WrongError("Expected either --to SERVICE or --out FILE.")
-    if out is not None:
+    if out is not None and not isinstance(agreed, Plan):
         if invitations:
             raise WrongError("Expected no --invitations with --out: a file invites nobody.")
         from blurfit.contributor.bulk import blur_table
@@ -113,8 +124,10 @@ def contribute(
             progress.update(task, completed=done, total=of)
 
         options = {"journal": journal, "other_people": other_people, "progress": watch}
-        send = _share if agreed.databases else _send
-        rows = send(agreed, table, url, patience, tokens, options)
+        if isinstance(agreed, Plan) or not agreed.databases:
+            rows = _send(agreed, table, url, patience, tokens, options)
+        else:
+            rows = _share(agreed, table, url, patience, tokens, options)
     answer(
         {"rows": rows, "fingerprint": agreed.fingerprint},
         f"{rows:,} rows of {table} are stored there, each counted once.",
@@ -125,7 +138,7 @@ def contribute(
 
 
 def _send(
-    agreed: "Agreement",
+    agreed: "Agreement | Plan",
     table: Path,
     url: str | None,
     patience: float,
@@ -133,12 +146,16 @@ def _send(
     options: dict[str, Any],
 ) -> int:
     """Everything to one database."""
+    from blurfit.agreement.plan import Plan
     from blurfit.contributor.client import Client
 
     if url is None:
         raise InvalidValueError("Expected --to: the service, like http://127.0.0.1:8000.")
     with Client(url, patience=patience) as client:
-        client.agreement(agreed.fingerprint)  # the service is collecting under this very one
+        if isinstance(agreed, Plan):
+            client.plan(agreed.fingerprint)  # the service has this very one
+        else:
+            client.agreement(agreed.fingerprint)
         return client.contribute_table(agreed, table, invitations=tokens[0], **options)
 
 

@@ -4,6 +4,8 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from blurfit.agreement.conditions import premise_in_words
+
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
     from blurfit.arrays import FloatArray
@@ -21,6 +23,9 @@ def agreement_facts(agreement: "Agreement") -> dict[str, Any]:
         "neighbours": agreement.calibration.model.neighbours,
         "quorum": agreement.quorum,
         "trust": agreement.trust,
+        "admission": agreement.admission,
+        "database_noise": agreement.database_noise,
+        "condition": premise_in_words(agreement),
         "proofs": agreement.proofs,
         "numbers": agreement.width,
         "bytes": (agreement.share_layout("masked") if agreement.proofs else agreement.layout).size,
@@ -38,6 +43,8 @@ def moments_facts(moments: "PublishedMoments") -> dict[str, Any]:
         "count": moments.count,
         "epsilon": moments.guarantee.epsilon,
         "delta": moments.guarantee.delta,
+        "admission": moments.admission,
+        "condition": moments.condition,
         "targets": list(moments.agreement.schema.targets),
         "columns": list(found.names),
         "correlations": _rows(found.values),
@@ -55,6 +62,8 @@ def model_facts(model: "PublishedModel") -> dict[str, Any]:
         "epsilon": model.guarantee.epsilon,
         "delta": model.guarantee.delta,
         "proved": model.guarantee.proved,
+        "admission": model.admission,
+        "condition": model.condition,
         "method": model.method,
         "refusal": model.refusal,
         "outputs": {},

@@ -1,8 +1,7 @@
-"""A forecast for people to read: a table of errors, answers in sentences, and a plot."""
+"""A forecast for people to read: answers in sentences, and a table of errors."""
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -11,7 +10,6 @@ from rich.text import Text
 from blurfit.agreement.terms import Mechanism
 from blurfit.forecast.results import LEVEL, Forecast, Outlook
 from blurfit.forecast.tuning import Advice
-from blurfit.optional import optional
 
 
 def report(found: Forecast, tolerance: float, advice: Sequence[Advice] = ()) -> RenderableType:
@@ -113,38 +111,6 @@ def advice_in_words(advice: Advice) -> str:
         f"{place}: {chosen} brings the error from {number(before.error)} to {number(after.error)} "
         f"({before.ratio:.3f} to {after.ratio:.3f} times that without privacy)."
     )
-
-
-def plot(found: Forecast, path: Path) -> None:
-    """Errors against contributors, one panel for each mechanism, with bands."""
-    optional("matplotlib").use("Agg")
-    plt = optional("matplotlib.pyplot")
-
-    lines = found.lines()
-    mechanisms = list(dict.fromkeys(mechanism for mechanism, _, _ in lines))
-    size = (6 * len(mechanisms), 4.5)
-    figure, axes = plt.subplots(1, len(mechanisms), figsize=size, sharey=True, squeeze=False)
-    for (mechanism, epsilon, local), outlooks in lines.items():
-        axis = axes[0, mechanisms.index(mechanism)]
-        known = [one for one in outlooks if math.isfinite(one.error)]
-        sizes = [one.contributors for one in known]
-        label = f"ε = {epsilon:g}" + (f", local {local:g}" if local else "")
-        style = {"marker": "o", "ms": 3, "linestyle": "-" if local is None else "--"}
-        (drawn,) = axis.plot(sizes, [one.error for one in known], label=label, **style)
-        bounds = [one.lower for one in known], [one.upper for one in known]
-        axis.fill_between(sizes, *bounds, color=drawn.get_color(), alpha=0.2, linewidth=0)
-    for axis, mechanism in zip(axes[0], mechanisms, strict=True):
-        axis.axhline(found.best, color="black", linewidth=1, label="no privacy")
-        axis.axhline(found.constant, color="grey", linewidth=1, linestyle="--", label="a constant")
-        axis.set(xscale="log", title=mechanism, xlabel="contributors")
-        axis.grid(alpha=0.3)
-    axes[0, 0].set_ylabel("share of wrong predictions" if found.is_label else "error")
-    axes[0, 0].set_ylim(bottom=0.9 * found.best, top=1.5 * found.constant)
-    axes[0, -1].legend(fontsize="small")
-    figure.suptitle(f"{found.population}, {LEVEL:.0%} bands")
-    figure.tight_layout()
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 def _table(found: Forecast, mechanism: str, local: float | None) -> Table:

@@ -8,18 +8,23 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from blurfit.agreement.conditions import counted_in_words, premise_in_words
 from blurfit.agreement.promises import (
     PUBLIC_ROWS_ASSUMED,
     at_most,
     either_in_words,
+    guesses_from_submission,
+    guesses_in_words,
     local_in_words,
     relation_in_words,
     releases_in_words,
     together_in_words,
 )
 from blurfit.agreement.proving import PROVED_IN_WORDS
-from blurfit.schema.columns import Categorical, Label, Numeric
-from blurfit.schema.joint import Question, questions
+from blurfit.schema.content import About
+from blurfit.schema.joint import questions
+from blurfit.schema.titles import asked_in_words
+from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.public_weights import information
@@ -54,23 +59,41 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
     )
     layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
     sent = ("sent", f"{agreement.width:,}", f"numbers a person, once, {layout.size:,} bytes")
+    asked = ", ".join(asked_in_words(one) for one in questions(agreement.schema))
     parts: list[RenderableType] = [
-        Text(f"Asked: {', '.join(_asked(one) for one in questions(agreement.schema))}."),
-        _noise_table(calibration, [sent, *_costs(calibration)]),
-        Text(_promise(calibration, stated)),
+        *(Text(line) for line in about_lines(agreement.schema.about)),
+        Text(f"Asked: {asked}."),
+        _noise_table(calibration, [sent, *_own_noise(agreement), *_costs(calibration)]),
+        Text(f"{_promise(calibration, stated)} {premise_in_words(agreement)}"),
     ]
+    if model.proved:
+        mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
+        parts.append(Text(guesses_in_words(stated, mu, "what is published")))
     if agreement.databases:
         names = [one.name for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
-        parts.append(Text(either_in_words(names, *promise)))
+        noisy = agreement.database_noise
+        parts.append(Text(either_in_words(names, *promise, database_noise=noisy)))
         parts.append(Text(together_in_words(calibration.local)))
         if agreement.proofs:
             parts.append(Text(PROVED_IN_WORDS))
     else:
-        parts.append(Text(_submission(calibration)))
+        alone = guesses_from_submission(calibration.local)
+        parts.append(Text(f"{_submission(calibration)} {alone}"))
     if agreement.public_rows is not None:
         parts.append(Text(f"Public rows: SHA-256 {agreement.public_rows}. {PUBLIC_ROWS_ASSUMED}"))
     return Group(*parts)
+
+
+def about_lines(about: About) -> list[str]:
+    """Who asks, and what for."""
+    known = (
+        ("", about.title),
+        ("Purpose: ", about.purpose),
+        ("Asked by: ", about.organiser),
+        ("Contact: ", about.contact),
+    )
+    return [f"{what}{text}" for what, text in known if text is not None]
 
 
 def doubts(agreement: "Agreement") -> list[str]:
@@ -103,10 +126,12 @@ def moments_report(moments: "PublishedMoments") -> str:
     """What a release is of, and the correlations between its columns."""
     promise = moments.guarantee
     facts = (
-        f"{moments.count:,} people (at least {moments.agreement.quorum:,} were required) answered "
-        f"{', '.join(_asked(one) for one in questions(moments.agreement.schema))}.",
+        f"{counted_in_words(moments.admission, moments.count)} (at least "
+        f"{moments.agreement.quorum:,} were required) answered "
+        f"{', '.join(asked_in_words(one) for one in questions(moments.agreement.schema))}.",
         f"Sums of all products of two columns, blurred together: ε = {promise.epsilon:g}, δ = "
         f"{promise.delta:g}, {promise.neighbours} one record; {releases_in_words(promise)}.",
+        moments.condition,
         f"May be predicted: {', '.join(moments.agreement.schema.targets)}.",
     )
     told = "\n".join(textwrap.fill(fact, width=79) for fact in facts)
@@ -161,6 +186,14 @@ def _submission(calibration: Calibration) -> str:
     )
 
 
+def _own_noise(agreement: "Agreement") -> list[Row]:
+    if not agreement.database_draws:
+        return []
+    factor = variance_factor(agreement.quorum, agreement.quorum, agreement.database_draws)
+    meaning = "times the variance at the quorum, with the noise that databases add themselves"
+    return [("database noise", f"{factor:.6g}", meaning)]
+
+
 def _costs(calibration: Calibration) -> list[Row]:
     if not isinstance(calibration, InputCalibration) or calibration.excess_risk is None:
         return []
@@ -195,17 +228,6 @@ def _moment_rows(calibration: MomentCalibration) -> list[Row]:
         ("μ", calibration.mu, "exact Gaussian privacy of the sums, Δ/σ"),
     ]
     return [(name, f"{value:.6g}", meaning) for name, value, meaning in rows]
-
-
-def _asked(one: Question) -> str:
-    """A question and its public range, in brackets."""
-    if isinstance(one, Categorical):
-        return f"{one.name} ({' | '.join(map(str, one.levels))})"
-    if isinstance(one, Label):
-        return f"{one.name} (above {one.threshold:,g})"
-    if isinstance(one, Numeric):
-        return f"{one.name} ({one.lower:,g} to {one.upper:,g})"
-    return f"{one.name} (yes or no)"
 
 
 def _times(epsilon: float) -> str:

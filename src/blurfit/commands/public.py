@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from blurfit.agreement.agreement import Agreement
+    from blurfit.arrays import FloatArray
     from blurfit.learning.balancing import Balance
     from blurfit.schema.schema import Schema
 
@@ -57,6 +58,16 @@ def read_public(path: Path, schema: "Schema", names: "Sequence[str]") -> dict[st
     if not rows:
         raise InvalidValueError(f"Expected at least one public row in {str(path)!r}.")
     return columns
+
+
+def encoded_public(path: Path, schema: "Schema") -> "FloatArray":
+    """All features of a file of public rows as the columns that joint moments have: (rows, k)."""
+    import numpy as np
+
+    from blurfit.schema.joint import values
+
+    names = [feature.name for feature in schema.features]
+    return np.atleast_2d(values(schema, read_public(path, schema, names), names))
 
 
 def require_agreed(path: Path, agreement: "Agreement") -> None:

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from blurfit.commands.common import as_json, wrote
 
 if TYPE_CHECKING:
-    from blurfit.experiments.cohort import Population
+    from blurfit.experiments.cohort import Cohort
 
 
 class ExperimentName(click.ParamType):  # type: ignore[type-arg]
@@ -43,8 +43,8 @@ class ExperimentName(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="The ACS file or its folder, or an IPUMS extract; default: BLURFIT_DATA, else a generated "
-    "population.",
+    help="The ACS file or its folder, Adult's file, or an IPUMS extract; default: BLURFIT_DATA, "
+    "else a generated population.",
 )
 @click.option("--rows", type=int, help="Of the generated population; default: 2,162,688.")
 @click.option("--seed", default=0, show_default=True, help="Of everything that is random.")
@@ -59,7 +59,13 @@ class ExperimentName(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--page",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a Markdown page of all CSV in --out, and its pictures beside it.",
+    help="Write Markdown pages of all CSV in --out, and their pictures beside them.",
+)
+@click.option(
+    "--beside",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    multiple=True,
+    help="With --page: the --out of a run on other people, whose comparison is told as well.",
 )
 @as_json
 def reproduce(
@@ -72,16 +78,17 @@ def reproduce(
     out: Path,
     plot_only: bool,
     page: Path | None,
+    beside: tuple[Path, ...],
     as_json: bool,
 ) -> None:
     """Run the paper's experiments and ours: config → CSV → plot.
 
-    NAMES are fig1a, fig1b, fig2a, fig2b (the paper's), risk, noise, target, rivals and utility; all
-    of them if none is given. rivals2026 is a head to head with the best of 2026, with a page of
-    its own. A run that was stopped goes on where it was.
+    NAMES are fig1a, fig1b, fig2a, fig2b (the paper's), risk, noise, target, rivals, utility and
+    reliability; all of them if none is given. rivals2026 is a head to head with the best of 2026,
+    with a page of its own. A run that was stopped goes on where it was.
     """
     from blurfit.experiments.catalogue import ONE_PAGE, PAPER
-    from blurfit.experiments.cohort import Population
+    from blurfit.experiments.cohort import Cohort
     from blurfit.experiments.facts import Facts
     from blurfit.experiments.page import write_page
     from blurfit.experiments.plots import draw
@@ -91,7 +98,7 @@ def reproduce(
     chosen = names or ONE_PAGE
     facts = Facts.read(out)
     if not plot_only:
-        population = Population.load(data, rows=rows, seed=seed)
+        population = Cohort.load(data, rows=rows, seed=seed)
         known = facts if facts.population == population.name else Facts()
         facts = Facts(
             population.name,
@@ -119,14 +126,17 @@ def reproduce(
             err=True,
         )
     if page is not None:
-        (write_rivals_page if chosen == (NAME,) else write_page)(page, out, facts)
+        if chosen == (NAME,):
+            write_rivals_page(page, out, facts)
+        else:
+            write_page(page, out, facts, beside)
         wrote(page)
     if as_json:
         files = {name: str(out / f"{name}.csv") for name in chosen}
         click.echo(json.dumps({"csv": files, "seconds": dict(facts.seconds)}, indent=2))
 
 
-def _run(name: str, population: "Population", trials: int, workers: int, out: Path) -> None:
+def _run(name: str, population: "Cohort", trials: int, workers: int, out: Path) -> None:
     from rich.console import Console
     from rich.progress import Progress
 

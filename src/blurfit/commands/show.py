@@ -1,17 +1,27 @@
 """`blurfit show`: what a file of ours is, in words and tables."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
-from blurfit.commands.common import WrongError, answer, as_json, next_step
+from blurfit.commands.common import (
+    WrongError,
+    answer,
+    as_json,
+    next_step,
+    picture_file,
+    save_picture,
+)
 
 
 @click.command(epilog="Example: blurfit show model.json")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@picture_file
 @as_json
-def show(file: Path, as_json: bool) -> None:
+def show(file: Path, picture: Path | None, as_json: bool) -> None:
     """Show what is in a FILE: an agreement's promise, a model's summary, moments' correlations.
 
     Of a plan of waves it shows which waves there are.
@@ -32,6 +42,36 @@ def show(file: Path, as_json: bool) -> None:
             "blurfit writes them."
         )
     showing[kind](file, as_json)
+    if picture is not None:
+        drawing = _DRAWN.get(kind)
+        if drawing is None:
+            raise WrongError(f"Expected --plot for an agreement, a model or moments, not {kind!r}.")
+        save_picture(drawing(file), picture)
+
+
+def _agreement_picture(file: Path) -> Callable[[], Any]:
+    from blurfit.agreement.agreement import Agreement
+
+    return Agreement.load(file, allow_unproved=True).plot
+
+
+def _model_picture(file: Path) -> Callable[[], Any]:
+    from blurfit.model.published import PublishedModel
+
+    return PublishedModel.load(file).plot
+
+
+def _moments_picture(file: Path) -> Callable[[], Any]:
+    from blurfit.model.moments import PublishedMoments
+
+    return PublishedMoments.load(file).plot
+
+
+_DRAWN = {
+    "blurfit-agreement": _agreement_picture,
+    "blurfit-model": _model_picture,
+    "blurfit-moments": _moments_picture,
+}
 
 
 def _agreement(file: Path, as_json: bool) -> None:

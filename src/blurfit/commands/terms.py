@@ -20,6 +20,9 @@ _SEVERAL = {
     "weights": ("--weight", (str, float), "NAME VALUE", " Give it for every column."),
 }
 
+# Terms of which only one choice is typed, because the other is what nothing typed means.
+_SAID_OUT_LOUD = {"admission": ("--anyone", "anyone", "Let anyone take part, without invitations")}
+
 
 def term_options(*names: str, required: Collection[str] = ()) -> Callable[[Any], Any]:
     """An option for each of some terms, such as --weight-bound for `weight_bound`."""
@@ -43,6 +46,16 @@ def _option(name: str, hint: Any, field: Any, required: bool) -> Callable[[Any],
         flag, several, metavar, how = _SEVERAL[name]
         return click.option(
             flag, name, type=several, metavar=metavar, multiple=True, help=said + how
+        )
+    if name in _SAID_OUT_LOUD:
+        flag, value, what = _SAID_OUT_LOUD[name]
+        return click.option(
+            flag,
+            name,
+            flag_value=value,
+            default=None,
+            help=f"{what}: then nobody can tell how many of the submissions are honest people's, "
+            "whom the promise needs.",
         )
     flag = name.replace("_", "-")
     unset: dict[str, Any] = {}

@@ -71,15 +71,17 @@ def predict(
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["markdown", "html", "yaml"]),
+    type=click.Choice(["markdown", "html", "yaml", "card"]),
     default="markdown",
     show_default=True,
-    help="Markdown is rendered if it is read on a terminal.",
+    help="Markdown is rendered on a terminal; yaml is for OpenDP's registry of deployments, card "
+    "for a model hub.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON for scripts.")
 def statement(file: Path, kind: str, as_json: bool) -> None:
     """Print the privacy statement of a published model or of moments in FILE."""
     from blurfit.model import statement as written
+    from blurfit.model.published import PublishedModel
 
     published = _published(file)
     promise, local = published.guarantee, published.agreement.calibration.local
@@ -95,7 +97,16 @@ def statement(file: Path, kind: str, as_json: bool) -> None:
         "local_epsilon": local.epsilon,
         "local_delta": local.delta,
     }
-    text = getattr(written, f"as_{kind}")(published)
+    if kind == "card":
+        from blurfit.model.card import as_card
+
+        if not isinstance(published, PublishedModel):
+            raise InvalidValueError(
+                "Expected a model for --format card: fit one to the moments with `blurfit fit`."
+            )
+        text = as_card(published)
+    else:
+        text = getattr(written, f"as_{kind}")(published)
     if kind == "markdown" and not as_json and sys.stdout.isatty():
         from rich.console import Console
         from rich.markdown import Markdown

@@ -2,6 +2,11 @@
 
 Nothing is sent, nor even computed from a record, under an agreement that promises more than its
 noise keeps, or that has another fingerprint than the one that the contributor was invited with.
+
+Under a **plan of waves** the client asks which wave collects before it blurs anything, and checks
+that the wave's agreement follows from the plan and from the releases so far. So a record is blurred
+for a wave that is open; if that closes while it is on its way, it is left out and said so
+(`blurfit.contributor.journal` has the proof that it must not be blurred again).
 """
 
 from collections.abc import Sequence
@@ -12,14 +17,18 @@ from typing import Any, Self
 import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
 from blurfit.arrays import FloatArray
-from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.journal import Journal, Messages, Portion
+from blurfit.contributor.once import take_part
 from blurfit.contributor.perturb import blur, perturb
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InvalidValueError, UnknownCollectionError, WaveClosedError
 from blurfit.messages.submissions import Submission, Submissions
-from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
-from blurfit.protocol.wire import BINARY, INVITATION
+from blurfit.model.moments import PublishedMoments
+from blurfit.model.waves import follows
+from blurfit.protocol.http import PATIENCE, Exchange, acknowledged, decoded, texts_in
+from blurfit.protocol.wire import BINARY, INVITATION, path_of, plan_path
 
 
 @dataclass(frozen=True)
@@ -43,28 +52,88 @@ class Client:
         **options: Any,
     ) -> None:
         self._exchange = Exchange(url, patience=patience, transport=transport, **options)
+        self._followed: set[str] = set()  # the agreements of waves that were found to follow
 
     def agreement(self, fingerprint: str) -> Agreement:
         """The agreement that one was invited to, verified; another is refused."""
-        text = self._exchange.get(f"/collections/{fingerprint}/agreement")
+        text = self._exchange.get(f"{path_of(fingerprint)}/agreement")
         agreement = Agreement.from_json(text)
         agreement.verify(fingerprint)
         return agreement
 
+    def plan(self, fingerprint: str) -> Plan:
+        """The plan that one was invited to; another is refused."""
+        plan = Plan.from_json(self._exchange.get(f"{plan_path(fingerprint)}/plan"))
+        if plan.fingerprint != fingerprint:
+            raise InvalidValueError(
+                f"Expected the plan {fingerprint}, and the service sent {plan.fingerprint}."
+            )
+        return plan
+
+    def current(self, plan: Plan) -> Agreement:
+        """The agreement of the wave that collects now, checked to follow from plan and releases.
+
+        Raises ClosedError if the plan has come to its end.
+        """
+        path = plan_path(plan.fingerprint)
+        agreement = Agreement.from_json(self._exchange.get(f"{path}/agreement"))
+        if agreement.fingerprint not in self._followed:
+            before = 0 if agreement.wave is None else agreement.wave.number - 1
+            texts = texts_in(self._exchange.get(f"{path}/releases"))[:before] if before else []
+            follows(plan, [PublishedMoments.from_json(text) for text in texts], agreement)
+            self._followed.add(agreement.fingerprint)
+        return agreement
+
     def contribute(
-        self, agreement: Agreement | str, record: Any, *, invitation: str | None = None
+        self,
+        agreement: Agreement | Plan | str,
+        record: Any,
+        *,
+        invitation: str | None = None,
+        person: str = "",
     ) -> Receipt:
-        """Blur one record and send it, under an agreement or the fingerprint of one.
+        """Blur one record and send it, under an agreement, a plan, or the fingerprint of either.
 
         If the connection breaks for good, an error is raised, and the record may have arrived or
-        not. To try again later without a second blur, use `perturb` and `submit`.
+        not. Under a plan, call it again: the same bytes are sent, and `person` is remembered to
+        have taken part (`blurfit.contributor.once`). Without one, use `perturb` and `submit` to try
+        again later without a second blur.
         """
-        agreed = self.agreement(agreement) if isinstance(agreement, str) else agreement
-        submission = perturb(agreed, record)
-        if not isinstance(submission, Submission):
-            raise InvalidValueError("Expected one record; send a table with contribute_table.")
-        self.submit(submission, invitations=[invitation] if invitation else [])
-        return Receipt(self._exchange.url, agreed.fingerprint, submission.identifier)
+        agreed = self._agreed(agreement) if isinstance(agreement, str) else agreement
+        tokens = [invitation] if invitation else []
+        if isinstance(agreed, Agreement) and agreed.wave is None:
+            submission = _one(agreed, record)
+            self.submit(submission, invitations=tokens)
+            return Receipt(self._exchange.url, agreed.fingerprint, submission.identifier)
+        once = agreed.fingerprint if isinstance(agreed, Plan) else agreed.once
+
+        def blur_for_the_current_wave() -> Portion:
+            wave = self.current(agreed) if isinstance(agreed, Plan) else self.still_open(agreed)
+            return Portion(0, 1, (_one(wave, record).to_bytes(),), wave.fingerprint)
+
+        def send(part: Portion) -> int:
+            (message,) = part.messages
+            return self.post(part.under, message, 1, tokens)
+
+        sent = take_part(once, person, blur_for_the_current_wave, send)
+        identifier = Submission.from_bytes(*sent.messages).identifier
+        return Receipt(self._exchange.url, sent.under, identifier)
+
+    def still_open(self, wave: Agreement) -> Agreement:
+        """A wave's agreement, if the wave still collects: asked before anything is blurred."""
+        state = decoded(self._exchange.get(path_of(wave.fingerprint)))
+        if wave.wave is not None and state.get("state") != "collecting":
+            raise WaveClosedError(
+                f"Wave {wave.wave.number} has closed, and nothing was blurred or sent. Contribute "
+                f"under the plan {wave.wave.plan}: it tells which wave collects now."
+            )
+        return wave
+
+    def _agreed(self, fingerprint: str) -> Agreement | Plan:
+        try:
+            return self.agreement(fingerprint)
+        except UnknownCollectionError:
+            return self.plan(fingerprint)
 
     def submit(
         self, submission: Submission | Submissions, *, invitations: Sequence[str] = ()
@@ -82,7 +151,7 @@ class Client:
         """Send the bytes of so many submissions; how many were new is returned."""
         headers = {INVITATION: ",".join(invitations)} if invitations else {}
         answer = self._exchange.post(
-            f"/collections/{fingerprint}/submissions",
+            f"{path_of(fingerprint)}/submissions",
             message,
             content_type=BINARY,
             headers=headers,
@@ -91,7 +160,7 @@ class Client:
 
     def contribute_table(
         self,
-        agreement: Agreement,
+        agreement: Agreement | Plan,
         table: str | Path,
         *,
         invitations: Sequence[str] = (),
@@ -100,9 +169,13 @@ class Client:
         """Blur and send every row of a CSV or Parquet file; how many rows were sent is returned.
 
         Whatever happens in between, each row is blurred once and counted once: run it again, and it
-        goes on. `invitations` has one for each row, if the collection needs them; the other options
-        are those of `blurfit.contributor.sending.send_table`.
+        goes on. Under a plan each part of the table is blurred for the wave that collects then.
+        `invitations` has one for each row, if the collection needs them; the other options are
+        those of `blurfit.contributor.sending.send_table`.
         """
+        if isinstance(agreement, Plan):
+            moving = _CurrentWave(self, agreement, invitations)
+            return send_table(agreement.first(), table, moving, **options)
         agreement.verify()
         return send_table(agreement, table, _OneService(self, agreement, invitations), **options)
 
@@ -121,10 +194,15 @@ class _OneService:
     """A service that gets whole submissions."""
 
     kind = "service"
+    moves_on = False
 
     def __init__(self, client: Client, agreement: Agreement, invitations: Sequence[str]) -> None:
         self._client, self._agreement, self._invitations = client, agreement, invitations
         self.rows_at_once = rows_in_a_request(agreement, invited=bool(invitations))
+
+    def agreement(self) -> Agreement:
+        pinned = self._agreement
+        return pinned if pinned.wave is None else self._client.still_open(pinned)
 
     def begin(self, rows: int) -> None:
         self._invitations = invitations_for(rows, self._invitations)
@@ -132,10 +210,31 @@ class _OneService:
     def blur(self, exact: FloatArray) -> Messages:
         return (blur(self._agreement, exact).to_bytes(),)
 
-    def send(self, part: Part) -> bool:
+    def send(self, part: Portion) -> bool:
         tokens, (message,) = self._invitations[part.start : part.stop], part.messages
         self._client.post(part.under, message, part.stop - part.start, tokens)
         return True
 
     def finish(self, journal: Journal, rows: int) -> None:
         """Nothing remains: everything was received."""
+
+
+class _CurrentWave(_OneService):
+    """A service that gets whole submissions for whichever wave of a plan collects."""
+
+    moves_on = True
+
+    def __init__(self, client: Client, plan: Plan, invitations: Sequence[str]) -> None:
+        super().__init__(client, plan.first(), invitations)
+        self._plan = plan
+
+    def agreement(self) -> Agreement:
+        self._agreement = self._client.current(self._plan)
+        return self._agreement
+
+
+def _one(agreement: Agreement, record: Any) -> Submission:
+    submission = perturb(agreement, record)
+    if not isinstance(submission, Submission):
+        raise InvalidValueError("Expected one record; send a table with contribute_table.")
+    return submission

@@ -39,7 +39,7 @@ class Memory:
         self.folder = folder or Path(os.environ.get(HOME) or Path.home() / ".blurfit")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._key = _key(self.folder / "key")
+            self.key = _key(self.folder / "key")
         except OSError as error:
             raise InvalidValueError(
                 f"Expected {str(self.folder)!r} to be a folder that can be written, where blurfit "
@@ -50,7 +50,7 @@ class Memory:
         """The keyed hash of some encoded rows; those of parts add up to the table's, mod 2²⁵⁶."""
         rows = np.ascontiguousarray(np.column_stack([x, y]), dtype="<f8")
         rows += 0.0  # −0.0 and 0.0 are one value
-        hashes = (hashlib.blake2b(row.tobytes(), key=self._key, digest_size=32) for row in rows)
+        hashes = (hashlib.blake2b(row.tobytes(), key=self.key, digest_size=32) for row in rows)
         return sum(int.from_bytes(found.digest()) for found in hashes) % 2**256
 
     def claim(self, fingerprint: str, rows: int, journal: str) -> None:

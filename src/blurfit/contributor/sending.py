@@ -8,9 +8,10 @@ travel, handed over, and forgotten when it has been received. A run that was sto
 again: it hands over what the journal holds, which the receivers know by its identifiers if they
 have it already, and goes on with the first row that was not blurred.
 
-Under a plan of waves the run may be for another wave than the last one was. What the journal holds
-then goes where it was blurred for, as it is; if that wave has closed, those rows are left out, and
-`blurfit.contributor.journal` proves why they must be.
+Under a plan of waves the run may be for another wave than the last one was, and a destination may
+move on from wave to wave: it is asked before each part what that is to be blurred under. What the
+journal holds goes where it was blurred for, as it is; if that wave has closed, those rows are left
+out, and `blurfit.contributor.journal` proves why they must be.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,13 +20,18 @@ from typing import Protocol
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
-from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.memory import Memory
-from blurfit.errors import ClosedError, ConflictError, InvalidValueError
+from blurfit.errors import ClosedError, ConflictError, InvalidValueError, WaveClosedError
 from blurfit.schema.table_files import TableFile
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20
 INVITED_AT_ONCE = 100  # invitations travel in a header, which must not be long
+
+_TOOK_PART = (
+    "These rows took part in {where}, and nobody takes part twice: they are in its sums, and "
+    "nothing was sent now. Put other people's records into a file of their own."
+)
 
 Progress = Callable[[int, int], object]  # is told how many rows of how many are done
 
@@ -39,6 +45,10 @@ class Destination(Protocol):
 
     kind: str  # "service" or "file": a table that went to the one does not go to the other
     rows_at_once: int
+    moves_on: bool  # from wave to wave of a plan, as they open
+
+    def agreement(self) -> Agreement:
+        """What the next part is to be blurred under: asked before each."""
 
     def begin(self, rows: int) -> None:
         """Refuse a table of so many rows, if need be, before any of it is blurred."""
@@ -46,7 +56,7 @@ class Destination(Protocol):
     def blur(self, exact: FloatArray) -> Messages:
         """Exact numbers as blurred messages, one for each database that gets something."""
 
-    def send(self, part: Part) -> bool:
+    def send(self, part: Portion) -> bool:
         """Hand a part over; whether it has been received for good."""
 
     def finish(self, journal: Journal, rows: int) -> None:
@@ -88,37 +98,36 @@ def send_table(
                 "These rows were blurred for a file of another wave of this plan, and nobody takes "
                 "part twice: go on with that wave's agreement, or copy the file."
             )
-        late = 0
-        for part in _parts(agreement, file, destination, kept):
+        late = sent = 0
+        for part in _parts(file, destination, kept):
+            sent += part.rows
             try:
                 received = destination.send(part)
             except ClosedError:
-                if part.under == agreement.fingerprint:
+                if part.under == agreement.fingerprint and not destination.moves_on:
                     raise
                 received, late = True, late + part.rows  # for good: never blurred again
             if received:
                 kept.acknowledge(part)
             progress(part.stop, rows)
         destination.finish(kept, rows)
-        _tell_of_waves(agreement, kept, late)
+        if destination.moves_on and not sent:
+            raise ConflictError(_TOOK_PART.format(where="this plan"))
+        _tell_of_waves(agreement, kept, late, moves_on=destination.moves_on)
     progress(rows, rows)
     return rows
 
 
-def _tell_of_waves(agreement: Agreement, kept: Journal, late: int) -> None:
+def _tell_of_waves(agreement: Agreement, kept: Journal, late: int, *, moves_on: bool) -> None:
     """Say so if rows came too late for their wave, or if all of them took part in another one."""
     if late:
-        raise ClosedError(
+        raise WaveClosedError(
             f"{late} rows were blurred for an earlier wave of this plan, which closed before they "
             "arrived. They are left out: a second blur of what may have been seen would cost the "
             "promise. All other rows have been sent."
         )
-    if kept.blurred() and agreement.fingerprint not in kept.agreements():
-        raise ConflictError(
-            "These rows took part in an earlier wave of this plan, and nobody takes part twice: "
-            "they are in its sums, and nothing was sent now. Put other people's records into a "
-            "file of their own."
-        )
+    if kept.blurred() and agreement.fingerprint not in kept.agreements() and not moves_on:
+        raise ConflictError(_TOOK_PART.format(where="an earlier wave of this plan"))
 
 
 def _claim(memory: Memory, agreement: Agreement, known: int, kept: Journal) -> None:
@@ -130,15 +139,14 @@ def _claim(memory: Memory, agreement: Agreement, known: int, kept: Journal) -> N
         raise
 
 
-def _parts(
-    agreement: Agreement, file: TableFile, destination: Destination, kept: Journal
-) -> Iterator[Part]:
+def _parts(file: TableFile, destination: Destination, kept: Journal) -> Iterator[Portion]:
     """What was blurred before but perhaps not received, and then the rest, blurred now."""
     yield from kept.pending()
     start = kept.blurred()
     for columns in file.chunks(destination.rows_at_once, skip=start):
+        agreement = destination.agreement()
         exact = agreement.exact(columns)
-        part = Part(start, len(exact), destination.blur(exact), agreement.fingerprint)
+        part = Portion(start, len(exact), destination.blur(exact), agreement.fingerprint)
         kept.record(part)
         yield part
         start = part.stop

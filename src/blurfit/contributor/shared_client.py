@@ -18,7 +18,7 @@ import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
-from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.contributor.share import SharedRecords, share, share_exact
 from blurfit.errors import BlurfitError, InvalidValueError
@@ -158,10 +158,14 @@ class _TwoServices:
     """Two services, each of which gets one share of every record."""
 
     kind = "service"
+    moves_on = False
 
     def __init__(self, client: SharedClient, invitations: Sequence[Sequence[str]]) -> None:
         self._client, self._invitations = client, invitations
         self.rows_at_once = rows_in_a_request(client.agreement, invited=any(invitations))
+
+    def agreement(self) -> Agreement:
+        return self._client.agreement
 
     def begin(self, rows: int) -> None:
         given = zip(self._client.agreement.databases, self._invitations, strict=True)
@@ -173,7 +177,7 @@ class _TwoServices:
         shared = share_exact(self._client.agreement, exact)
         return shared.first.to_bytes(), shared.second.to_bytes()
 
-    def send(self, part: Part) -> bool:
+    def send(self, part: Portion) -> bool:
         tokens = [some[part.start : part.stop] for some in self._invitations]
         rows = part.stop - part.start
         for failure in self._client.post(part.under, part.messages, rows, tokens).values():

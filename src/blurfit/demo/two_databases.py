@@ -59,8 +59,12 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
         first, second = (
             running.enter_context(_running(Path(folder), name, token)) for name in NAMES
         )
+        # Everyone is played here, so nobody is invited; in earnest, keep the default.
         shared = Agreement.propose(
-            people.schema, databases=[(one.name, one.url) for one in (first, second)], **promise
+            people.schema,
+            databases=[(one.name, one.url) for one in (first, second)],
+            admission="anyone",
+            **promise,
         )
         console.print(
             f"[bold]{contributors:,} people of a {people.name}[/bold] share their blurred answers "
@@ -119,8 +123,7 @@ def _collect(
     roles: tuple[tuple[Running, Role], ...] = ((first, "first"), (second, "second"))
     for database, role in roles:
         with database.administer() as remote:
-            # Everyone is played here, so nobody is invited; in earnest, keep the default.
-            remote.open(agreement, role=role, invited=False)
+            remote.open(agreement, role=role)
     identifiers = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with SharedClient(agreement) as client, Progress(*columns, console=console) as progress:
@@ -158,8 +161,8 @@ def _seen(database: Running, agreement: Agreement, identifiers: ByteArray) -> Fl
 def _plot(
     people: Census, blurred: FloatArray, masked: FloatArray, seeds: FloatArray, path: Path
 ) -> None:
-    """The same number of the poorer and the richer half, as one database, and as each of two, has
-    it.
+    """One of the numbers that people send, of the poorer and of the richer half: as one database
+    has it, and as each of two has it.
     """
     optional("matplotlib").use("Agg")
     plt = optional("matplotlib.pyplot")

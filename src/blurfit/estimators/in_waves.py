@@ -29,6 +29,7 @@ from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import AnyArray, FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.base import Signal
+from blurfit.estimators.one_pass import encoded
 from blurfit.learning.sums import Totals
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.waves import Course
@@ -121,17 +122,10 @@ def later_totals(agreement: Agreement, values: AnyArray, signal: Signal) -> Tota
     def sums_of(start: int) -> FloatArray:
         rows = slice(start, start + ROWS_AT_ONCE)
         part = Signal(signal.target, signal.answers[rows])
-        columns = [_encoded(values[rows, at], one) for at, one in enumerate(schema.features)]
+        columns = [encoded(values[rows, at], one) for at, one in enumerate(schema.features)]
         return form.sums(np.column_stack([*columns, part.encoded[:, 0]]))
 
     # How the rows are parted depends on their number alone: so does the rounding of the sums.
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         sums = sum(pool.map(sums_of, range(0, len(values), ROWS_AT_ONCE)), np.zeros(form.width))
     return Totals(len(values), sums, agreement.fingerprint)
-
-
-def _encoded(column: AnyArray, feature: Any) -> FloatArray:
-    """A column of a table as `read_rows` makes it: of a categorical, the places of levels."""
-    if isinstance(feature, Categorical):
-        return np.eye(len(feature.levels))[column.astype(np.intp)]
-    return np.asarray(feature.scale(column))[:, None]

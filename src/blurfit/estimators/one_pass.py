@@ -51,7 +51,8 @@ def joint_totals(values: AnyArray, targets: FloatArray, columns: Sequence[Featur
 
     v = (x − centre)·2/width of each value x, cut to [−1, 1]. It is cut last, so that |v| ≤ 1 holds
     to the last bit, and x − centre comes first, so that narrow bounds far from zero lose no digits.
-    A categorical has a column for each level, with one 1 in each row.
+    A categorical has a column for each level, with one 1 in each row. Where a column need not be
+    said, all are encoded as in `blurfit.schema.unsaid`, block by block.
 
     Args:
         values: (n, d) finite numbers of any real type, best in rows or in columns without gaps; of
@@ -65,6 +66,8 @@ def joint_totals(values: AnyArray, targets: FloatArray, columns: Sequence[Featur
     >>> found.matrix(2).tolist()
     [[2.0, 0.5, 1.5], [0.5, 1.25, 0.0], [1.5, 0.0, 1.25]]
     """
+    if any(column.optional for column in columns):
+        return _totals_with_unsaid(values, targets, columns)
     n, d = values.shape
     levels = _Levels.of(columns)
     at_once = min(n, max(LEAST_ROWS, NUMBERS_AT_ONCE // (d + levels.width)))
@@ -86,6 +89,28 @@ def joint_totals(values: AnyArray, targets: FloatArray, columns: Sequence[Featur
     back = levels.order
     gram, total, cross = sum(grams), sum(totals), sum(crosses)
     return JointTotals(gram[np.ix_(back, back)], total[back], cross[back], sum(squares), sum(sums))
+
+
+def _totals_with_unsaid(
+    values: AnyArray, targets: FloatArray, columns: Sequence[Feature]
+) -> JointTotals:
+    k, m = sum(len(column.columns) for column in columns), targets.shape[1]
+    gram, total, cross = np.zeros((k, k)), np.zeros(k), np.zeros((k, m))
+    at_once = max(LEAST_ROWS, NUMBERS_AT_ONCE // k)
+    for start in range(0, len(values), at_once):
+        rows = values[start : start + at_once]
+        block = np.column_stack([encoded(rows[:, j], one) for j, one in enumerate(columns)])
+        gram += np.dot(block.T, block)
+        total += block.sum(axis=0)
+        cross += np.dot(block.T, targets[start : start + at_once])
+    return JointTotals(gram, total, cross, np.dot(targets.T, targets), targets.sum(axis=0))
+
+
+def encoded(values: AnyArray, column: Feature) -> FloatArray:
+    """A column of a table, as `read_rows` makes it, as columns v: of a categorical, levels."""
+    if isinstance(column, Categorical):
+        return np.eye(len(column.columns))[values.astype(np.intp)]
+    return np.asarray(column.scale(values)).reshape(len(values), -1)
 
 
 class _Levels(NamedTuple):

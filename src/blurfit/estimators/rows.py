@@ -20,7 +20,8 @@ from blurfit.errors import InvalidValueError
 from blurfit.estimators.bounds import feature_columns
 from blurfit.schema.columns import Binary, Categorical, Feature
 from blurfit.schema.schema import Schema
-from blurfit.schema.table import codes, listed
+from blurfit.schema.table import listed, missing
+from blurfit.schema.unsaid import filled
 
 NO_TARGETS = object()  # None is no targets where some are needed, which scikit-learn refuses
 
@@ -42,9 +43,11 @@ def read_rows(
         validate_data(estimator, X, skip_check_array=True, reset=reset)
         columns = columns_of(estimator)
         table = _table(X, columns)
+        refuse_unless_said(table, columns)
+        checks |= {"dtype": "numeric", "ensure_all_finite": "allow-nan"}  # where it may be unsaid
         if y is NO_TARGETS:
-            return check_array(table, dtype="numeric"), None, columns
-        values, targets = check_X_y(table, y, dtype="numeric", **checks)
+            return check_array(table, **checks), None, columns
+        values, targets = check_X_y(table, y, **checks)
         return values, targets, columns
     try:
         if y is NO_TARGETS:
@@ -72,26 +75,31 @@ def records(values: AnyArray, columns: Sequence[Feature]) -> dict[str, AnyArray]
     for place, column in enumerate(columns):
         found[column.name] = values[:, place]
         if isinstance(column, Categorical):
-            found[column.name] = words(values[:, place].astype(np.intp), column.levels)
+            levels = [*column.levels, None]  # the last for whoever does not say
+            found[column.name] = words(values[:, place].astype(np.intp), levels)
     return found
 
 
-def words(places: AnyArray, levels: Sequence[str]) -> AnyArray:
+def words(places: AnyArray, levels: Sequence[str | None]) -> AnyArray:
     """The level at each place."""
     return np.asarray(np.array(levels, dtype=object)[places], dtype=object)
 
 
 def design(values: AnyArray, columns: Sequence[Feature]) -> FloatArray:
     """What coefficients in the user's units multiply: numbers as they are, 0 and 1 for each level
-    but the first.
+    but the first. A number that was not said is at its middle, with a 1 beside it.
     """
-    if not any(isinstance(column, Categorical) for column in columns):
+    if not any(isinstance(column, Categorical) or column.optional for column in columns):
         return np.asarray(values, dtype=np.float64)
     parts = []
     for place, column in enumerate(columns):
         value = np.asarray(values[:, place], dtype=np.float64)
         if isinstance(column, Categorical):
-            parts += [value == level for level in range(1, len(column.levels))]
+            parts += [value == level for level in range(1, len(column.columns))]
+        elif column.optional:
+            silent = np.isnan(value)
+            middle = 0.5 if isinstance(column, Binary) else column.centre
+            parts += [np.where(silent, middle, value), silent]
         else:
             parts.append(value)
     return np.column_stack(parts).astype(np.float64)
@@ -100,16 +108,33 @@ def design(values: AnyArray, columns: Sequence[Feature]) -> FloatArray:
 def refuse_unless_binary(values: AnyArray, columns: Sequence[Feature]) -> None:
     """Binary columns have 0 and 1 alone; their bounds cut nothing."""
     for place, column in enumerate(columns):
-        if isinstance(column, Binary) and not np.isin(values[:, place], (0, 1)).all():
+        if not isinstance(column, Binary):
+            continue
+        given = values[:, place]
+        if column.optional:
+            given = given[~np.isnan(given)]
+        if not np.isin(given, (0, 1)).all():
             raise InvalidValueError(
                 f"Expected the binary column {column.name!r} to have 0 and 1, or False and True, "
                 "and it has others. Map them beforehand."
             )
 
 
+def refuse_unless_said(table: FloatArray, columns: Sequence[Feature]) -> None:
+    """Values may be missing in optional columns alone."""
+    for place, column in enumerate(columns):
+        if not column.optional and np.isnan(table[:, place]).any():
+            raise InvalidValueError(
+                f"Expected a value in every row of {column.name!r}, and some are missing (NaN). "
+                "Say optional=True of it in a Schema, or fill them in by what could have been "
+                "known beforehand."
+            )
+
+
 def _names_levels(bounds: Any) -> bool:
+    """Whether columns are to be read one by one: some have levels, or need not be said."""
     if isinstance(bounds, Schema):
-        return any(isinstance(one, Categorical) for one in bounds.features)
+        return any(isinstance(one, Categorical) or one.optional for one in bounds.features)
     if not isinstance(bounds, Mapping):
         return False
     return any(
@@ -129,6 +154,8 @@ def _table(X: Any, columns: Sequence[Feature]) -> AnyArray:
         if isinstance(column, Categorical):
             value = _places(value, column)
         else:
+            if column.optional:
+                value = filled(value, missing(value), np.nan)
             try:
                 value = value.astype(np.float64)
             except (TypeError, ValueError):
@@ -141,7 +168,7 @@ def _table(X: Any, columns: Sequence[Feature]) -> AnyArray:
 
 def _places(values: AnyArray, column: Categorical) -> AnyArray:
     try:
-        return codes(column.name, values, column.levels)
+        return column.places(values)
     except InvalidValueError:
         raise InvalidValueError(
             f"Expected every value of {column.name!r} to be one of its levels "

@@ -3,6 +3,7 @@
 from blurfit.experiments.beyond import ExcessRisk, LocalTarget, PublicNumbers
 from blurfit.experiments.figures import FIGURES
 from blurfit.experiments.head_to_head import RIVALS_2026
+from blurfit.experiments.reliability import Reliability
 from blurfit.experiments.rivals import RIVALS, UTILITY
 from blurfit.experiments.runner import Experiment
 
@@ -17,6 +18,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         LocalTarget(),
         RIVALS,
         UTILITY,
+        Reliability(),
         RIVALS_2026,
     )
 }

@@ -83,7 +83,7 @@ class Window:
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class Cohort:
     """Encoded rows in random order, and what they are called."""
 
     x: FloatArray
@@ -96,7 +96,7 @@ class Population:
     seed: int
 
     @classmethod
-    def of(cls, census: Census, seed: int = 0) -> "Population":
+    def of(cls, census: Census, seed: int = 0) -> "Cohort":
         """Encode by the census's public bounds, in an order that the seed decides."""
         order = generator_for([seed, 2017]).permutation(len(census))
         x, y = census.schema.encode(census.table)
@@ -114,9 +114,9 @@ class Population:
         )
 
     @classmethod
-    def load(cls, data: Path | None, *, rows: int | None = None, seed: int = 0) -> "Population":
-        """ACS where its file is (in `data`, or in BLURFIT_DATA), Adult or an IPUMS extract if `data`
-        is that file, and the generated population where there is none.
+    def load(cls, data: Path | None, *, rows: int | None = None, seed: int = 0) -> "Cohort":
+        """ACS where its file is (in `data`, or in BLURFIT_DATA), Adult or an IPUMS extract if
+        `data` is that file, and the generated population where there is none.
         """
         if data is not None and data.is_file() and data.name == adult.FILENAME:
             return cls.of(load_adult(data), seed)
@@ -179,13 +179,17 @@ class Population:
     def accuracies(self, window: Window, weights: FloatArray) -> FloatArray:
         """The share of test labels that each row of weights gets right."""
         right, tested = np.zeros(len(weights)), 0
-        parts = self._rows((window.start + window.count) % self._blocked, window.tested)
-        if window.tested == len(self) - window.count:
-            parts = [*parts[:-1], *self._tail(parts[-1], window)]
-        for x, label in parts:
+        for x, label in self.test_rows(window):
             right += ((x @ weights.T > 0) == (label > 0)[:, None]).sum(axis=0)
             tested += len(label)
         return right / tested
+
+    def test_rows(self, window: Window) -> list[tuple[FloatArray, FloatArray]]:
+        """x and label of the window's test rows, in parts."""
+        parts = self._rows((window.start + window.count) % self._blocked, window.tested)
+        if window.tested == len(self) - window.count:
+            return [*parts[:-1], *self._tail(parts[-1], window)]
+        return parts
 
     @cached_property
     def optimum(self) -> FloatArray:
@@ -220,7 +224,7 @@ class Population:
 
     @cached_property
     def _whole(self) -> FloatArray:
-        """The same over all rows, those after the last whole block included."""
+        """Sums of products over all rows, those after the last whole block included."""
         z = np.column_stack(
             [self.x[self._blocked :], self.y[self._blocked :], self.label[self._blocked :]]
         )

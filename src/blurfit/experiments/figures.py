@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.experiments.cohort import Population, Window
+from blurfit.agreement.plan import Plan
+from blurfit.experiments.cohort import Cohort, Window
 from blurfit.experiments.methods import (
     CONSTANT,
     FROM_MINIMISERS,
@@ -57,7 +58,7 @@ class PaperFigure:
         """(ε, δ), with the paper's δ."""
         return Promise(self.epsilon, DELTA)
 
-    def cells(self, population: Population, trials: int) -> list[str]:
+    def cells(self, population: Cohort, trials: int) -> list[str]:
         """First "tuning", which the others need, then n:first:last, the largest n first."""
         last = self._quorums(population)
         blocks = [
@@ -67,9 +68,7 @@ class PaperFigure:
         ]
         return ["tuning", *blocks]
 
-    def compute(
-        self, population: Population, cell: str, known: Mapping[str, list[Row]]
-    ) -> list[Row]:
+    def compute(self, population: Cohort, cell: str, known: Mapping[str, list[Row]]) -> list[Row]:
         """The rows of one cell."""
         if cell == "tuning":
             return self._tune(population)
@@ -88,7 +87,7 @@ class PaperFigure:
 
     def scores(
         self,
-        population: Population,
+        population: Cohort,
         window: Window,
         asked: Iterable[tuple[str, float | None]],
         trial: int,
@@ -97,19 +96,17 @@ class PaperFigure:
         asked, sums = list(asked), population.training_sums(window)
         risk = population.training_risk(window) if self.label else squared_risk(sums)
         problems, weights = {}, np.zeros((len(asked), len(sums.moment)))
+        waves, one_wave = self._plan(population, window), (MOMENT, None)
         for k, (line, ridge) in enumerate(asked):
-            if line == WAVES:
-                chosen = plan(population, self.promise, window.count, label=self.label)
-                if len(chosen) > 1:
-                    generator = self._generator(population, window, trial, line)
-                    weights[k] = in_waves(chosen, population, window, generator, label=self.label)
-                    continue
-                line = MOMENT  # one wave is moment itself, with its own noise
             generator = self._generator(population, window, trial, line)
             if line == CONSTANT:
                 weights[k] = constant(population, sums, label=self.label)
             elif line in FROM_MINIMISERS:
                 problems[k] = perturbed(line, risk, self.promise, ridge, generator)
+            elif line == WAVES and len(waves) > 1:
+                weights[k] = in_waves(waves, population, window, generator, label=self.label)
+            elif line == WAVES and one_wave in asked:  # moment itself, with its own noise
+                weights[k] = weights[asked.index(one_wave)]
             else:
                 contract = agreement(line, population, self.promise, window.count, label=self.label)
                 weights[k] = from_sums(contract, sums, ridge, generator, label=self.label)
@@ -119,7 +116,10 @@ class PaperFigure:
         tested = population.test_sums(window)
         return [tested.rmse(one) for one in weights]
 
-    def _tune(self, population: Population) -> list[Row]:
+    def _plan(self, population: Cohort, window: Window) -> Plan:
+        return plan(population, self.promise, window.count, label=self.label)
+
+    def _tune(self, population: Cohort) -> list[Row]:
         """The best ridge of each line, on average over a few trials at the largest n."""
         n = max(self._quorums(population))
         asked = [(line, ridge) for line in TUNED for ridge in RIDGES]
@@ -132,13 +132,11 @@ class PaperFigure:
                 best[line] = (float(score), ridge)
         return [Row(line, "ridge", self.epsilon, n, 0, ridge) for line, (_, ridge) in best.items()]
 
-    def _quorums(self, population: Population) -> list[int]:
+    def _quorums(self, population: Cohort) -> list[int]:
         return [n for n in self.quorums if n <= 0.97 * len(population)]
 
-    def _generator(
-        self, population: Population, window: Window, trial: int, line: str
-    ) -> Generator:
-        """The same noise for each ridge of a line, so that tuning compares ridges alone."""
+    def _generator(self, population: Cohort, window: Window, trial: int, line: str) -> Generator:
+        """One and the same for all ridges of a line, so that tuning compares ridges alone."""
         words = zlib.crc32(f"{self.name} {line}".encode())
         return generator_for([population.seed, words, window.count, trial])
 

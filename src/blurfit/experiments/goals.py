@@ -1,7 +1,10 @@
-"""The goals for public defaults on real data, each beside what was measured."""
+"""The goals for public defaults on real data, each beside what was measured, and who is ahead."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from blurfit.experiments.methods import (
     CERTIFIED_OBJECTIVE,
@@ -10,6 +13,7 @@ from blurfit.experiments.methods import (
     NO_PRIVACY,
     OBJECTIVE,
     OUTPUT,
+    WAVES,
 )
 from blurfit.experiments.rivals import (
     ADASSP,
@@ -19,6 +23,7 @@ from blurfit.experiments.rivals import (
     LAPLACE_OBJECTIVE,
 )
 from blurfit.experiments.summary import Key, Mean, power, table
+from blurfit.experiments.trials import Row
 
 Means = Mapping[Key, Mean]
 PRIVATE_RIVALS = (
@@ -57,13 +62,6 @@ class Goal:
             return mean.value - plain, mean.error, mean.value - plain >= self.bound
         return mean.value, mean.error, mean.value >= self.bound
 
-    def first(self, found: Means) -> float:
-        """The same over the first 20 trials alone."""
-        plain = Key(NO_PRIVACY, self.problem, self.epsilon, self.n)
-        mine = Key(self.line, self.problem, self.epsilon, self.n)
-        alone = {key: replace(found[key], value=found[key].first) for key in (plain, mine)}
-        return self.measured(alone)[0]
-
 
 GOALS = (
     Goal(INPUT, "linear", 1.0, 2**15, 1.005),
@@ -82,6 +80,21 @@ GOALS = (
     Goal(MOMENT, "logistic", 0.1, 2**11, 0.73),
     Goal(MOMENT, "logistic", 0.1, 2**13, 0.777),
     Goal(MOMENT, "logistic", 1.0, 2**11, 0.778),
+    Goal(WAVES, "linear", 0.1, 2**11, 1.165),
+    Goal(WAVES, "linear", 0.1, 2**13, 1.026),
+    Goal(WAVES, "linear", 0.1, 2**15, 1.0025),
+    Goal(WAVES, "linear", 0.1, 2**17, 1.0006),
+    Goal(WAVES, "linear", 1.0, 2**9, 1.14),
+    Goal(WAVES, "linear", 1.0, 2**11, 1.02),
+    Goal(WAVES, "linear", 1.0, 2**13, 1.0035),
+    Goal(WAVES, "linear", 1.0, 2**15, 1.0006),
+    Goal(WAVES, "logistic", 0.1, 2**13, -0.012),
+    Goal(WAVES, "logistic", 0.1, 2**15, -0.001),
+    Goal(WAVES, "logistic", 0.1, 2**17, -0.0005),
+    Goal(WAVES, "logistic", 1.0, 2**11, -0.01),
+    Goal(WAVES, "logistic", 1.0, 2**13, -0.001),
+    Goal(WAVES, "logistic", 1.0, 2**15, -0.0005),
+    Goal(WAVES, "logistic", 1.0, 2**17, -0.0005),
 )
 
 
@@ -89,7 +102,8 @@ def goals_table(found: Means) -> str:
     """Each goal whose numbers are there."""
     rows = []
     for goal in GOALS:
-        if Key(goal.line, goal.problem, goal.epsilon, goal.n) in found:
+        key = Key(goal.line, goal.problem, goal.epsilon, goal.n)
+        if key in found:
             value, error, reached = goal.measured(found)
             rows.append(
                 [
@@ -99,49 +113,95 @@ def goals_table(found: Means) -> str:
                     power(goal.n),
                     f"{goal.bound:g}",
                     f"{value:.4f} ± {error:.4f}",
-                    f"{goal.first(found):.4f}",
+                    f"{found[key].trials}",
                     "yes" if reached else "**no**",
                 ]
             )
-    return table(
-        ["method", "problem", "ε", "n", "goal", "measured", "first 20 trials", "reached"], rows
-    )
+    return table(["method", "problem", "ε", "n", "goal", "measured", "trials", "reached"], rows)
 
 
-def losses_against(
-    line: str, rivals: tuple[str, ...], found: Means, least: int
-) -> list[tuple[str, str, float, int, float]]:
-    """Where a rival is better: (rival, problem, ε, n, by how much), at n of at least `least`."""
-    worse = []
-    for key, mean in found.items():
-        mine = found.get(Key(line, key.variant, key.epsilon, key.n))
-        if key.line not in rivals or key.line == line or mine is None or key.n < least:
+@dataclass(frozen=True)
+class Lead:
+    """How far our line is ahead of one rival in one cell: positive is better.
+
+    The trials are paired, as all methods see the same people: `error` is the standard error of the
+    mean difference. Within two of them the two are even.
+    """
+
+    rival: str
+    by: float
+    error: float
+    trials: int
+
+    @property
+    def verdict(self) -> str:
+        """One of "ahead", "even" and "behind"."""
+        if abs(self.by) <= 2 * self.error:
+            return "even"
+        return "ahead" if self.by > 0 else "behind"
+
+
+def leads(
+    line: str, rivals: Sequence[str], rows: Iterable[Row], least: int = 2**9
+) -> dict[Key, list[Lead]]:
+    """Against every rival, in each cell (a `Key` of our line) with n of at least `least`."""
+    values: dict[Key, dict[int, float]] = {}
+    for row in rows:
+        if row.n >= least and row.line in (line, *rivals):
+            key = Key(row.line, row.variant, row.epsilon, row.n)
+            values.setdefault(key, {})[row.trial] = row.value
+    found: dict[Key, list[Lead]] = {}
+    for key, theirs in values.items():
+        mine = values.get(replace(key, line=line))
+        if key.line == line or mine is None:
             continue
-        by = mine.value - mean.value if key.variant == "linear" else mean.value - mine.value
-        if by > 0:
-            worse.append((key.line, key.variant, key.epsilon, key.n, by))
-    return worse
+        sign = -1 if key.variant == "linear" else 1
+        gaps = [sign * (mine[trial] - theirs[trial]) for trial in theirs if trial in mine]
+        error = float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.inf
+        lead = Lead(key.line, float(np.mean(gaps)), error, len(gaps))
+        found.setdefault(replace(key, line=line), []).append(lead)
+    return found
 
 
-def standings(found: Means) -> str:
-    """Whether input beats its three rivals from 2¹³ on, and moment everybody from 2⁹ on."""
-    text = []
-    for line, rivals, least, words in (
-        (INPUT, (OBJECTIVE, FUNCTIONAL, ADASSP), 2**13, "its published rivals"),
-        (MOMENT, PRIVATE_RIVALS, 2**9, "private methods"),
-    ):
-        worse = losses_against(line, rivals, found, least)
-        if not worse:
-            text.append(f"**{line}** is never behind {words} from n = {power(least)} on.")
-            continue
-        places = "; ".join(
-            f"{rival} ({problem}, ε = {epsilon:g}, n = {power(n)}) by {by:.4f}"
-            for rival, problem, epsilon, n, by in worse
+def closest(cell: Sequence[Lead]) -> Lead:
+    """The rival that does best there; one that is ahead beyond chance comes before all others."""
+    behind = [lead for lead in cell if lead.verdict == "behind"]
+    return min(behind or cell, key=lambda lead: lead.by)
+
+
+def standings(line: str, rows: Sequence[Row]) -> str:
+    """Each cell with whichever rival comes closest, and whether we are ahead of it."""
+    lines = []
+    for key, cell in leads(line, PRIVATE_RIVALS, rows).items():
+        rival = closest(cell)
+        lines.append(
+            [
+                key.variant,
+                f"{key.epsilon:g}",
+                power(key.n),
+                rival.rival,
+                f"{rival.by:+.4f} ± {rival.error:.4f}",
+                f"{rival.trials}",
+                rival.verdict if rival.verdict != "behind" else "**behind**",
+            ]
         )
-        text.append(f"**{line}** is behind {words} from n = {power(least)} on here: {places}.")
-    text.append(
-        "For labels a rival with the logistic loss itself can be ahead where noise is small: a "
-        "parabola's best direction costs about half a point of accuracy, whatever n is, and "
-        "nothing that is calibrated changes that."
+    return table(["problem", "ε", "n", "closest rival", "lead", "trials", "verdict"], lines)
+
+
+def verdict(line: str, rows: Sequence[Row]) -> str:
+    """In a sentence: in how many cells we are ahead of every rival, even, or behind one."""
+    found = {key: closest(cell) for key, cell in leads(line, PRIVATE_RIVALS, rows).items()}
+    words = [lead.verdict for lead in found.values()]
+    text = (
+        f"**{line}** is ahead of every rival in {words.count('ahead')} of {len(words)} cells, even "
+        f"with the best of them in {words.count('even')}"
     )
-    return "\n\n".join(text)
+    places = "; ".join(
+        f"{lead.rival} ({key.variant}, ε = {key.epsilon:g}, n = {power(key.n)}) by "
+        f"{-lead.by:.4f} ± {lead.error:.4f}"
+        for key, lead in found.items()
+        if lead.verdict == "behind"
+    )
+    if not places:
+        return f"{text}, and behind none in any."
+    return f"{text}, and behind in {words.count('behind')}: {places}."

@@ -1,50 +1,57 @@
-"""Head to head with the best of 2026, on their data and settings.
+"""Head to head with the best of 2026, on their data and settings, and on ours.
 
-Twelve small UCI sets and two samples of the population; ε on six values from 0.1 to 10, δ = 1/n²,
-each neighbouring relation by itself, everyone under the same one. A trial splits the rows 4 : 1 at
-random, and every line trains and tests on the same rows: trials are paired. All have the same
-public bounds and the same encoding, and all predictions are clipped to the target's bounds, which
-costs no privacy.
+The sets are those of `blurfit.experiments.contests`: numbers to predict, and labels. ε takes six
+values from 0.1 to 10, δ = 1/n², each neighbouring relation by itself, everyone under the same one.
+In a trial every line trains and tests on the same rows: trials are paired. All have the same public
+bounds and the same encoding, and predicted numbers are clipped to the target's bounds, which costs
+no privacy. The error is the mean square for a target in [0, 1], and the share of mistakes for
+labels.
 
 A line is a name and a function from a `Task` and a generator to weights; `fitted` makes one of any
 estimator that is fitted like scikit-learn's. To compare your own, add it to `LINES`.
 """
 
 import math
-import os
 import warnings
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from blurfit.agreement.grid import DISCRETE_SHARE
 from blurfit.baselines import (
     AdaSSPRegressor,
     BinAggRegressor,
     BoostedAdaSSPRegressor,
     GaussMixRegressor,
+    GeneralisedObjectivePerturbationClassifier,
     GeneralisedObjectivePerturbationRegressor,
+    GradientPerturbationClassifier,
     GradientPerturbationRegressor,
     IterativeHessianMixingRegressor,
+    NonPrivateClassifier,
+    ObjectivePerturbationClassifier,
     TukeyRegressor,
 )
-from blurfit.datasets import UCI_SETS, load_uci
-from blurfit.datasets.reading import VARIABLE
-from blurfit.datasets.uci import FOLDER
-from blurfit.errors import NotPrivateWarning
-from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
-from blurfit.experiments.cohort import Population
-from blurfit.experiments.methods import INPUT, MOMENT, NO_PRIVACY
+from blurfit.errors import InfeasibleError, NotPrivateWarning
+from blurfit.estimators import (
+    InputPerturbationClassifier,
+    InputPerturbationRegressor,
+    MomentPerturbationClassifier,
+    MomentPerturbationRegressor,
+)
+from blurfit.experiments.cohort import Cohort
+from blurfit.experiments.contests import contests
+from blurfit.experiments.methods import CERTIFIED_OBJECTIVE, INPUT, MOMENT, NO_PRIVACY
 from blurfit.experiments.rivals import ADASSP, EXACT_ADASSP, GRADIENT
 from blurfit.experiments.trials import Row
 from blurfit.simulation.entropy import Generator, generator_for
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
+from blurfit.theory.waves import choose_plan
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -52,52 +59,84 @@ PRIVATE_MEAN = "private mean"
 PUBLISHED_IHM, IHM, GAUSSMIX = "IHM", "IHM (exact)", "GaussMix (exact)"
 BOOSTED, BINAGG, TUKEY = "BoostedAdaSSP (20 rounds)", "BinAgg", "TukeyEM"
 GENERALISED = "objective (generalised)"
+WAVES, PUBLIC_FEATURES = "moment in waves", "moment, public rows"
 EPSILONS = tuple(float(f"{value:.4g}") for value in np.logspace(-1, 1, 6))
-PEOPLE = {"people 2¹⁰": 2**10, "people 2¹³": 2**13}  # rows for training
-TESTED = 2**12  # people to test on
-TRAINING = 0.8
+BLOCK = 5  # trials of one cell, so that a long run has some of every cell early
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Encoded rows, ‖x‖ ≤ 1 with the constant last, targets |y| ≤ 1, and the promise to keep."""
+    """Encoded rows, ‖x‖ ≤ 1 with the constant last, targets |y| ≤ 1, and the promise to keep.
+
+    `public` are rows of x that are neither trained nor tested on, where there are some.
+    """
 
     x: FloatArray
     y: FloatArray
     epsilon: float
     delta: float
     neighbours: Neighbours
+    label: bool = False
+    public: FloatArray | None = None
+
+    @property
+    def root(self) -> float:
+        """What encoded columns are multiplied by to be in [−1, 1]."""
+        return math.sqrt(self.x.shape[1])
 
 
 Line = Callable[[Task, Generator], FloatArray]
 
 
-def fitted(family: type[Any], **terms: Any) -> Line:
+def fitted(regressor: type[Any], classifier: type[Any] | None = None, **terms: Any) -> Line:
     """The line of an estimator: fitted to columns that are scaled to [−1, 1], which is public."""
 
     def line(task: Task, generator: Generator) -> FloatArray:
-        root = math.sqrt(task.x.shape[1])
+        family = classifier if task.label and classifier is not None else regressor
+        aim = {} if task.label else {"target_bounds": (-1, 1)}
         model = family(
             epsilon=task.epsilon,
             delta=task.delta,
             neighbours=task.neighbours,
             bounds=(-1, 1),
-            target_bounds=(-1, 1),
             random_state=int(generator.integers(2**31)),
+            **aim,
             **terms,
         )
         with warnings.catch_warnings():  # seeds are meant here: nobody is protected by a comparison
             warnings.simplefilter("ignore", NotPrivateWarning)
-            model.fit(task.x[:, :-1] * root, task.y)
-        return np.asarray(np.append(model.coef_, model.intercept_) * root)
+            model.fit(task.x[:, :-1] * task.root, task.y)
+        return np.append(model.coef_, model.intercept_) * task.root
 
     return line
 
 
+def is_one_wave(task: Task) -> bool:
+    """Whether the default takes one wave there, by public facts: it is `MOMENT` then."""
+    n, columns = task.x.shape
+    mu = mu_of(task.epsilon, task.delta * (1 - DISCRETE_SHARE))
+    kind: Any = "label" if task.label else "number"
+    return len(choose_plan(kind, coefficients=columns - 1, count=n, mu=mu).stages) == 1
+
+
+def with_public_rows(task: Task, generator: Generator) -> FloatArray:
+    """Joint moments beside public rows; without them where the fit with them is refused."""
+    assert task.public is not None
+    alone = MomentPerturbationRegressor, MomentPerturbationClassifier
+    try:
+        public = task.public[:, :-1] * task.root
+        return fitted(*alone, public_X=public)(task, generator)
+    except InfeasibleError:
+        return fitted(*alone, waves=1)(task, generator)
+
+
 def no_privacy(task: Task, generator: Generator) -> FloatArray:
-    """Least squares: the floor."""
+    """Least squares, or logistic regression: the floor."""
     del generator
-    return np.asarray(np.linalg.lstsq(task.x, task.y, rcond=None)[0])
+    if not task.label:
+        return np.asarray(np.linalg.lstsq(task.x, task.y, rcond=None)[0])
+    model = NonPrivateClassifier(bounds=(-1, 1)).fit(task.x[:, :-1] * task.root, task.y)
+    return np.append(model.coef_, model.intercept_) * task.root
 
 
 def private_mean(task: Task, generator: Generator) -> FloatArray:
@@ -106,13 +145,15 @@ def private_mean(task: Task, generator: Generator) -> FloatArray:
     noise = reach / mu_of(task.epsilon, task.delta) * float(generator.standard_normal())
     weights = np.zeros(task.x.shape[1])
     mean = min(1.0, max(-1.0, (float(task.y.sum()) + noise) / len(task.y)))
-    weights[-1] = mean * math.sqrt(len(weights))
+    weights[-1] = mean * task.root
     return weights
 
 
 OURS: dict[str, Line] = {
-    MOMENT: fitted(MomentPerturbationRegressor, waves=1),
-    INPUT: fitted(InputPerturbationRegressor),
+    WAVES: fitted(MomentPerturbationRegressor, MomentPerturbationClassifier),
+    MOMENT: fitted(MomentPerturbationRegressor, MomentPerturbationClassifier, waves=1),
+    PUBLIC_FEATURES: with_public_rows,
+    INPUT: fitted(InputPerturbationRegressor, InputPerturbationClassifier),
 }
 RIVAL_LINES: dict[str, Line] = {
     ADASSP: fitted(AdaSSPRegressor),
@@ -123,81 +164,81 @@ RIVAL_LINES: dict[str, Line] = {
     IHM: fitted(IterativeHessianMixingRegressor, accounting="exact"),
     BINAGG: fitted(BinAggRegressor),
     TUKEY: fitted(TukeyRegressor),
-    GENERALISED: fitted(GeneralisedObjectivePerturbationRegressor),
-    GRADIENT: fitted(GradientPerturbationRegressor, steps=100),
+    CERTIFIED_OBJECTIVE: fitted(
+        ObjectivePerturbationClassifier, ObjectivePerturbationClassifier, rule="certified"
+    ),
+    GENERALISED: fitted(
+        GeneralisedObjectivePerturbationRegressor, GeneralisedObjectivePerturbationClassifier
+    ),
+    GRADIENT: fitted(GradientPerturbationRegressor, GradientPerturbationClassifier, steps=100),
 }
+FOR_LABELS = (CERTIFIED_OBJECTIVE, GENERALISED, GRADIENT)  # the rivals that take labels
+ONLY_LABELS = (CERTIFIED_OBJECTIVE,)
 REFERENCES: dict[str, Line] = {NO_PRIVACY: no_privacy, PRIVATE_MEAN: private_mean}
 LINES: dict[str, Line] = {**REFERENCES, **RIVAL_LINES, **OURS}
 
 
-@lru_cache(maxsize=16)
-def _uci(name: str) -> tuple[FloatArray, FloatArray]:
-    census = load_uci(name)
-    x, y = census.schema.encode(census.table)
-    return x, y
-
-
-def _has_uci() -> bool:
-    place = os.environ.get(VARIABLE)
-    return bool(place) and all(
-        (Path(str(place)) / FOLDER / f"{name}.parquet").is_file() for name in UCI_SETS
-    )
+def takes(line: str, task: Task) -> bool:
+    """Whether a line can be run on a task: some take no labels, and one needs public rows."""
+    if line == PUBLIC_FEATURES:
+        return task.public is not None
+    if line not in RIVAL_LINES:
+        return True
+    return line in FOR_LABELS if task.label else line not in ONLY_LABELS
 
 
 @dataclass(frozen=True)
 class HeadToHead:
-    """Cells of one set, one relation and one ε each."""
+    """Cells of one set, one relation, one ε and ten trials each."""
 
     name: str = "rivals2026"
 
-    def cells(self, population: Population, trials: int) -> list[str]:
-        """set:relation:ε:trials; the UCI sets only where their files are."""
-        sets = [*(UCI_SETS if _has_uci() else ())]
-        sets += [name for name, n in PEOPLE.items() if n + TESTED <= len(population)]
+    def cells(self, population: Cohort, trials: int) -> list[str]:
+        """set:relation:ε:first trial:one after the last; the first trials of all sets first."""
         return [
-            f"{name}:{neighbours}:{epsilon}:{trials}"
-            for name in sets
+            f"{name}:{neighbours}:{epsilon}:{first}:{min(first + BLOCK, trials)}"
+            for first in range(0, trials, BLOCK)
+            for name in contests(population)
             for neighbours in NEIGHBOURS
             for epsilon in EPSILONS
         ]
 
     def compute(
         self,
-        population: Population,
+        population: Cohort,
         cell: str,
         known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
     ) -> list[Row]:
-        """The test error of every line in every trial: its mean square, of a target in [0, 1]."""
+        """The test error of every line in every trial."""
         name, neighbours, *numbers = cell.split(":")
-        epsilon, trials = float(numbers[0]), int(numbers[1])
+        epsilon, first, last = float(numbers[0]), int(numbers[1]), int(numbers[2])
+        contest = contests(population)[name]
+        relation: Neighbours = "replace" if neighbours == "replace" else "zero-out"
         rows = []
-        for trial in range(trials):
-            (x, y), (test_x, test_y) = self._split(population, name, trial)
-            relation: Neighbours = "replace" if neighbours == "replace" else "zero-out"
-            task = Task(x, y, epsilon, 1 / len(y) ** 2, relation)
-            for line, release in LINES.items():
-                words = zlib.crc32(f"{self.name} {cell} {line}".encode())
-                weights = release(task, generator_for([population.seed, words, trial]))
-                error = np.clip(test_x @ weights, -1, 1) - test_y
-                value = float(np.mean(error**2)) / 4
-                rows.append(Row(line, f"{name}, {neighbours}", epsilon, len(y), trial, value))
+        for trial in range(first, last):
+            split = contest.split(population, trial)
+            n = len(split.y)
+            task = Task(split.x, split.y, epsilon, 1 / n**2, relation, contest.label, split.public)
+            weights: dict[str, FloatArray] = {}
+            for line in LINES:
+                if not takes(line, task):
+                    continue
+                run = MOMENT if line == WAVES and is_one_wave(task) else line
+                if run not in weights:
+                    words = zlib.crc32(f"{name}:{neighbours}:{epsilon} {run}".encode())
+                    random = generator_for([population.seed, words, trial])
+                    weights[run] = LINES[run](task, random)
+                score = split.test_x @ weights[run]
+                value = error_of(score, split.test_y, label=contest.label)
+                rows.append(Row(line, f"{name}, {neighbours}", epsilon, n, trial, value))
         return rows
 
-    def _split(
-        self, population: Population, name: str, trial: int
-    ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-        """Rows to train on and rows to test on: the same for every ε, relation and line."""
-        if name in PEOPLE:
-            n, x, y = PEOPLE[name], population.x, population.y
-            start = generator_for([population.seed, n, trial]).integers(len(y) - n - TESTED + 1)
-            order = np.arange(start, start + n + TESTED)
-        else:
-            x, y = _uci(name)
-            words = zlib.crc32(name.encode())
-            order = generator_for([population.seed, words, trial]).permutation(len(y))
-            n = int(TRAINING * len(y))
-        train, test = order[:n], order[n:]
-        return (x[train], y[train]), (x[test], y[test])
+
+def error_of(score: FloatArray, y: FloatArray, *, label: bool) -> float:
+    """The share of mistakes, or the mean square for a target that is scaled to [0, 1]."""
+    if label:
+        return float(np.mean((score > 0) != (y > 0)))
+    return float(np.mean((np.clip(score, -1, 1) - y) ** 2)) / 4
 
 
 RIVALS_2026 = HeadToHead()

@@ -80,6 +80,7 @@ def _drawers(name: str) -> Callable[[Figure, Mapping[Key, Mean]], None]:
         "target": _target,
         "rivals": _rivals,
         "utility": _utility,
+        "reliability": _reliability,
     }[name]
 
 
@@ -205,3 +206,29 @@ def _utility(figure: Figure, found: Mapping[Key, Mean]) -> None:
         if problem == "linear":
             axis.set_ylim(0.19, 0.3)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=7)
+
+
+def _reliability(figure: Figure, found: Mapping[Key, Mean]) -> None:
+    """Share of +1 against probability; the larger a point, the more people it stands for."""
+    sizes = sorted({key.n for key in found})
+    epsilons = sorted({key.epsilon for key in found})
+    axes = figure.subplots(len(epsilons), len(sizes), sharex=True, sharey=True, squeeze=False)
+    for row, epsilon in zip(axes, epsilons, strict=True):
+        for axis, n in zip(row, sizes, strict=True):
+            axis.plot([0, 1], [0, 1], color="grey", linestyle=":")
+            for line in (NO_PRIVACY, MOMENT, WAVES):
+                of = {
+                    k.variant: m.value
+                    for k, m in _of(found, line=line, epsilon=epsilon, n=n).items()
+                }
+                places = sorted(name[-2:] for name in of if name.startswith("predicted"))
+                points = [[of[f"{word} {p}"] for p in places] for word in ("predicted", "observed")]
+                weight = [300 * of[f"weight {p}"] for p in places]
+                colour = STYLES[line]["color"]
+                axis.plot(*points, color=colour, linewidth=1, label=line)
+                axis.scatter(*points, s=weight, color=colour, alpha=0.6)
+            axis.set_title(f"ε = {epsilon:g}, n = {n:,}", fontsize=8)
+            axis.grid(alpha=0.3)
+    figure.supxlabel("probability that the model gives", fontsize=8)
+    figure.supylabel("share of +1", fontsize=8)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside right upper", fontsize=7)

@@ -26,7 +26,7 @@ from blurfit.baselines.functional import LOGISTIC, SQUARED
 from blurfit.baselines.gradient import published_descent, published_deviation
 from blurfit.baselines.local import local_descent
 from blurfit.baselines.slopes import logistic_slope, squared_slope
-from blurfit.experiments.cohort import BLOCK, Population, Window
+from blurfit.experiments.cohort import BLOCK, Cohort, Window
 from blurfit.experiments.figures import DELTA, PaperFigure
 from blurfit.experiments.methods import CONSTANT, INPUT, LINES, MOMENT, WAVES, Promise, squared_risk
 from blurfit.experiments.trials import Row
@@ -42,11 +42,12 @@ MORE_LINES = (LAPLACE_OBJECTIVE, FUNCTIONAL, ADASSP, EXACT_ADASSP, GRADIENT)
 FOR_NUMBERS = (ADASSP, EXACT_ADASSP)  # not for labels
 PUBLISHED_STEPS = 2**15
 TEST_ROWS = 2**16
+TRIALS_AT_ONCE = 20
 
 
 def more_weights(
     line: str,
-    population: Population,
+    population: Cohort,
     window: Window,
     promise: Promise,
     *,
@@ -76,7 +77,7 @@ def more_weights(
 
 def weights_from_rows(
     line: str,
-    population: Population,
+    population: Cohort,
     window: Window,
     promise: Promise,
     *,
@@ -106,9 +107,7 @@ def weights_from_rows(
     return published_descent(x, y, slope, deviation=deviation, steps=steps, **terms)
 
 
-def scored(
-    population: Population, window: Window, weights: FloatArray, *, label: bool
-) -> list[float]:
+def scored(population: Cohort, window: Window, weights: FloatArray, *, label: bool) -> list[float]:
     """RMSE or accuracy of each row of weights on the window's test rows."""
     if label:
         return [float(value) for value in population.accuracies(window, weights)]
@@ -125,32 +124,41 @@ class Comparison:
     epsilons: tuple[float, ...]
     most_trials: int
     from_rows: bool
+    most_large_trials: int = 10  # at n of 2¹⁷, where a rival takes hundreds of whole gradients
 
-    def cells(self, population: Population, trials: int) -> list[str]:
-        """problem:ε:n:trials; a population with a label alone has no linear problem."""
+    def cells(self, population: Cohort, trials: int) -> list[str]:
+        """problem:ε:n:first:last, the first trials of everything before the next ones.
+
+        A population with a label alone has no linear problem.
+        """
         problems = ("logistic",) if population.schema.is_label else ("linear", "logistic")
         return [
-            f"{problem}:{epsilon}:{n}:{min(trials, self.most_trials)}"
+            f"{problem}:{epsilon}:{n}:{first}:{min(first + TRIALS_AT_ONCE, trials, self._most(n))}"
+            for first in range(0, trials, TRIALS_AT_ONCE)
             for problem in problems
             for epsilon in self.epsilons
             for n in self.quorums
-            if n <= 0.75 * len(population)
+            if n <= 0.75 * len(population) and first < self._most(n)
         ]
+
+    def _most(self, n: int) -> int:
+        return self.most_trials if n < 2**17 else self.most_large_trials
 
     def compute(
         self,
-        population: Population,
+        population: Cohort,
         cell: str,
         known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
     ) -> list[Row]:
-        """All methods, trial by trial; those from rows all trials at once."""
+        """All methods, trial by trial; those from rows all trials at once, on the first window."""
         problem, *numbers = cell.split(":")
-        epsilon, n, trials = float(numbers[0]), int(numbers[1]), int(numbers[2])
+        epsilon, n = float(numbers[0]), int(numbers[1])
+        trials = range(int(numbers[2]), int(numbers[3]))
         label, promise = problem == "logistic", Promise(epsilon, DELTA)
         figure = PaperFigure(self.name, label, epsilon, (n,))
         more = [line for line in MORE_LINES if not (label and line in FOR_NUMBERS)]
         rows = []
-        for trial in range(trials):
+        for trial in trials:
             window = self._window(population, n, trial)
             values = figure.scores(population, window, [(line, None) for line in LINES], trial)
             weights = [
@@ -160,7 +168,7 @@ class Comparison:
                     window,
                     promise,
                     label=label,
-                    generator=self._generator(population, cell, line, trial),
+                    generator=self._generator(population, problem, window, line, epsilon, trial),
                 )
                 for line in more
             ]
@@ -170,7 +178,7 @@ class Comparison:
                 for line, value in zip([*LINES, *more], values, strict=True)
             ]
         if self.from_rows:
-            window = self._window(population, n, 0)
+            window = self._window(population, n, trials.start)
             for line in FROM_ROWS:
                 found = weights_from_rows(
                     line,
@@ -178,22 +186,34 @@ class Comparison:
                     window,
                     promise,
                     label=label,
-                    runs=trials,
-                    generator=self._generator(population, cell, line, 0),
+                    runs=len(trials),
+                    generator=self._generator(
+                        population, problem, window, line, epsilon, trials.start
+                    ),
                 )
+                values = scored(population, window, found, label=label)
                 rows += [
                     Row(line, problem, epsilon, n, trial, value)
-                    for trial, value in enumerate(scored(population, window, found, label=label))
+                    for trial, value in zip(trials, values, strict=True)
                 ]
         return rows
 
-    def _window(self, population: Population, n: int, trial: int) -> Window:
+    def _window(self, population: Cohort, n: int, trial: int) -> Window:
         """With more test rows than the paper's n/4, so that trials tell small differences."""
         tested = min(TEST_ROWS, (len(population) - n) // BLOCK * BLOCK)
         return replace(population.window(n, trial), tested=tested)
 
-    def _generator(self, population: Population, cell: str, line: str, trial: int) -> Generator:
-        words = zlib.crc32(f"{self.name} {cell} {line}".encode())
+    def _generator(
+        self,
+        population: Cohort,
+        problem: str,
+        window: Window,
+        line: str,
+        epsilon: float,
+        trial: int,
+    ) -> Generator:
+        """Of one line in one trial: more trials begin with fewer trials' numbers."""
+        words = zlib.crc32(f"{self.name} {problem} {epsilon} {window.count} {line}".encode())
         return generator_for([population.seed, words, trial])
 
 
@@ -204,5 +224,6 @@ UTILITY = Comparison(
     (0.1, 1.0),
     most_trials=100,
     from_rows=False,
+    most_large_trials=40,
 )
 assert {CONSTANT, INPUT, MOMENT, WAVES} < set(LINES)

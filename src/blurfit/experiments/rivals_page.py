@@ -1,15 +1,22 @@
 """The tables and the picture of `rivals2026`: written from its CSV, never by hand."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from blurfit.experiments.contests import LABEL_SETS, PUBLIC
 from blurfit.experiments.facts import Facts
-from blurfit.experiments.head_to_head import OURS, PRIVATE_MEAN, RIVAL_LINES
+from blurfit.experiments.head_to_head import (
+    OURS,
+    PRIVATE_MEAN,
+    PUBLIC_FEATURES,
+    RIVAL_LINES,
+    WAVES,
+)
 from blurfit.experiments.methods import NO_PRIVACY
 from blurfit.experiments.standings import (
     Cell,
@@ -18,57 +25,91 @@ from blurfit.experiments.standings import (
     best_of,
     errors_of,
     geometric_mean,
+    having,
     interval,
     under,
+    worse,
 )
 from blurfit.experiments.summary import table
 from blurfit.experiments.trials import Row, read_csv
 
 NAME = "rivals2026"
 RELATIONS = {"zero-out": "zero-out, their relation", "replace": "replace, ours"}
-COLOURS = ("tab:red", "tab:blue", "tab:green", "tab:purple", "tab:orange")
-MARKERS = ".v^<>sPXD*"
+KINDS = {False: "numbers", True: "labels"}
+COLOURS = ("tab:red", "tab:orange", "tab:green", "tab:blue")
 BEGIN, END = f"<!-- {NAME}: begin -->", f"<!-- {NAME}: end -->"
 
 
 def draw_rivals(figure: Figure, rows: Sequence[Row]) -> None:
-    """Geometric mean over the sets of error over a private mean's, by ε: below 1 is of use."""
-    errors = errors_of(rows)
-    relations = [name for name in RELATIONS if under(errors, name)]
-    axes = figure.subplots(1, len(relations), sharey=True, squeeze=False)[0]
-    for axis, relation in zip(axes, relations, strict=True):
-        chosen = under(errors, relation)
-        epsilons = sorted({cell.epsilon for cell in chosen})
-        best = best_of(chosen, list(RIVAL_LINES))
-        for line in (NO_PRIVACY, *RIVAL_LINES, *OURS):
-            means = [
-                geometric_mean(_at(chosen, epsilon), line, PRIVATE_MEAN) for epsilon in epsilons
-            ]
-            axis.plot(epsilons, means, label=line, **_style(line, best))
-        axis.axhline(1.0, color="grey", linestyle=":", label=PRIVATE_MEAN)
-        axis.set(xscale="log", yscale="log", xlabel="ε", title=RELATIONS[relation])
-        axis.set_ylim(0.25, 4)
-        axis.grid(alpha=0.3, which="both")
-    axes[0].set_ylabel("test error over a private mean's")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=7)
+    """Error over a private mean's by ε, geometric mean over the sets: what is lower is better.
+
+    A row for numbers and one for labels, a column for each relation; ours in colour, the best rival
+    in black, all others grey.
+    """
+    sections = list(_sections(errors_of(rows)))
+    kinds = list(dict.fromkeys(label for label, _, _ in sections))
+    relations = list(dict.fromkeys(relation for _, relation, _ in sections))
+    axes = figure.subplots(len(kinds), len(relations), sharey="row", squeeze=False)
+    known: dict[str, Any] = {}
+    for label, relation, chosen in sections:
+        axis = axes[kinds.index(label)][relations.index(relation)]
+        rivals = _rivals(chosen)
+        best = best_of(chosen, rivals)
+        for line in (NO_PRIVACY, *rivals, *_ours(chosen)):
+            epsilons = sorted({cell.epsilon for cell in chosen})
+            means = [geometric_mean(_at(chosen, e), line, PRIVATE_MEAN) for e in epsilons]
+            name, style = _style(line, best)
+            (known[name],) = axis.plot(epsilons, means, **style)
+            if line == best:
+                axis.annotate(line, (epsilons[-1], means[-1]), fontsize=7, ha="right", va="bottom")
+        known[PRIVATE_MEAN] = axis.axhline(1.0, color="grey", linestyle=":")
+        axis.set(xscale="log", yscale="log", title=f"{KINDS[label]}: {RELATIONS[relation]}")
+        axis.set_ylim(0.25, 2.5)
+        axis.set_yticks([0.3, 0.5, 1, 2], ["0.3", "0.5", "1", "2"])
+        axis.minorticks_off()
+        axis.grid(alpha=0.3)
+    for axis in axes[-1]:
+        axis.set_xlabel("ε (more to the right: less privacy)")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("test error over a private mean's")
+    figure.legend(
+        list(known.values()), list(known), loc="outside lower center", ncols=4, fontsize=8
+    )
+
+
+def _sections(errors: Errors) -> Iterator[tuple[bool, str, Errors]]:
+    """Numbers, then labels, under each relation."""
+    for label in KINDS:
+        kind = {cell: lines for cell, lines in errors.items() if (cell.data in LABEL_SETS) == label}
+        for relation in RELATIONS:
+            if chosen := under(kind, relation):
+                yield label, relation, chosen
+
+
+def _rivals(errors: Errors) -> list[str]:
+    """The rivals that were run in all of these cells."""
+    return [line for line in RIVAL_LINES if len(having(errors, line)) == len(errors)]
+
+
+def _ours(errors: Errors) -> list[str]:
+    return [line for line in OURS if len(having(errors, line)) == len(errors)]
 
 
 def _at(errors: Errors, epsilon: float) -> Errors:
     return {cell: lines for cell, lines in errors.items() if cell.epsilon == epsilon}
 
 
-def _style(line: str, best: str) -> dict[str, Any]:
-    """Ours in colour, the best rival in black, all others grey: what matters is seen first."""
+def _style(line: str, best: str) -> tuple[str, dict[str, Any]]:
+    """What the legend calls a line, and its look: what matters is seen first."""
     if line in OURS:
-        colour = COLOURS[list(OURS).index(line) % len(COLOURS)]
-        return {"color": colour, "linewidth": 2.5, "marker": "o", "markersize": 4, "zorder": 3}
+        place = list(OURS).index(line)
+        width = 3 if line == WAVES else 1.5
+        return line, {"color": COLOURS[place], "linewidth": width, "marker": "o", "zorder": 4}
     if line == NO_PRIVACY:
-        return {"color": "black", "linestyle": "--"}
-    place = list(RIVAL_LINES).index(line)
-    look = {"marker": MARKERS[place % len(MARKERS)], "markersize": 4}
+        return line, {"color": "black", "linestyle": "--"}
     if line == best:
-        return look | {"color": "black", "linewidth": 2, "zorder": 2}
-    return look | {"color": "darkgrey", "linewidth": 1}
+        return "the best rival", {"color": "black", "linewidth": 2, "zorder": 3}
+    return "other rivals", {"color": "lightgrey", "linewidth": 1, "zorder": 1}
 
 
 def write_rivals_page(path: Path, folder: Path, facts: Facts) -> None:
@@ -94,50 +135,66 @@ def measured_text(rows: Sequence[Row], facts: Facts) -> str:
         f"Measured with `blurfit reproduce {NAME} --trials {trials}{rows_option}`: "
         f"{len(sets)} sets "
         f"({', '.join(sets)}; the people are {people}), ε on six values from 0.1 to 10, "
-        f"δ = 1/n², {trials} paired trials in each cell.",
+        f"δ = 1/n², {trials} paired trials in each cell. Samples of people have {PUBLIC:,} public "
+        "rows besides, which nobody trains or tests on.",
     ]
-    for relation, words in RELATIONS.items():
-        chosen = under(errors, relation)
-        if chosen:
-            parts += [f"### {words}", _answers(chosen), _lines(chosen)]
+    sections = list(_sections(errors))
+    parts += [_goals(sections)]
+    for label, relation, chosen in sections:
+        parts += [f"### {KINDS[label].capitalize()}: {RELATIONS[relation]}", _lines(chosen, label)]
     parts += ["### Set by set", _sets(errors)]
     return "\n\n".join(parts)
 
 
-def _answers(errors: Errors) -> str:
-    best = best_of(errors, list(RIVAL_LINES))
-    sentences = []
-    for line in OURS:
-        ratio, (low, high) = geometric_mean(errors, line, best), interval(errors, line, best)
-        record = against(errors, line, best)
-        mean = [
-            cell
-            for cell, lines in errors.items()
-            if lines[line].mean() > 1.05 * lines[PRIVATE_MEAN].mean()
-        ]
-        worse = sum(
-            lines[line].mean() > 1.1 * min(lines[rival].mean() for rival in RIVAL_LINES)
-            for lines in errors.values()
-        )
-        sentences.append(
-            f"- **{line}** against the best rival, {best}: error {ratio:.3f} times as large "
-            f"(95%: {low:.3f} to {high:.3f}); {record.wins} cells won, {record.losses} lost, "
-            f"{record.even} even (sign test p = {record.p_value:.2g}); more than 5% worse than a "
-            f"private mean in {len(mean)} of {len(errors)} cells, and more than 10% worse than "
-            f"whichever rival did best there in {worse}."
-        )
-    return "\n".join(sentences)
+def _goals(sections: Sequence[tuple[bool, str, Errors]]) -> str:
+    """What was aimed at, and how far each of ours got."""
+    rows = []
+    for label, relation, chosen in sections:
+        for line in OURS:
+            cells = having(chosen, line)
+            if not cells:
+                continue
+            best = best_of(cells, _rivals(cells))
+            low, high = interval(cells, line, best)
+            record = against(cells, line, best)
+            mean = worse(cells, line, [PRIVATE_MEAN], 1.05)
+            there = worse(cells, line, list(RIVAL_LINES), 1.1)
+            rows.append(
+                [
+                    f"{KINDS[label]}, {relation}",
+                    line,
+                    best,
+                    f"{geometric_mean(cells, line, best):.3f} ({low:.3f} to {high:.3f})",
+                    f"{record.wins} / {record.even} / {record.losses}",
+                    f"{mean[0]} ({mean[1]}) of {len(cells)}",
+                    f"{there[0]} ({there[1]}) of {len(cells)}",
+                ]
+            )
+    header = [
+        "where",
+        "ours",
+        "best rival",
+        "error, ours over theirs (95%)",
+        "won / even / lost",
+        "> 5% worse than a private mean (surely)",
+        "> 10% worse than the best rival there (surely)",
+    ]
+    return table(header, rows)
 
 
-def _lines(errors: Errors) -> str:
+def _lines(errors: Errors, label: bool) -> str:
     epsilons = sorted({cell.epsilon for cell in errors})
     rows = []
     for line in (NO_PRIVACY, *RIVAL_LINES, *OURS):
-        cells = [f"{geometric_mean(_at(errors, e), line, PRIVATE_MEAN):.3f}" for e in epsilons]
-        rows.append([line, *cells, f"{geometric_mean(errors, line, PRIVATE_MEAN):.3f}"])
-    return (
-        "Mean squared test error over that of a private mean, geometric mean over the sets.\n\n"
-        + table(["line", *(f"ε = {e:g}" for e in epsilons), "all ε"], rows)
+        cells = having(errors, line)
+        if not cells:
+            continue
+        name = line if len(cells) == len(errors) else f"{line} (people only)"
+        means = [f"{geometric_mean(_at(cells, e), line, PRIVATE_MEAN):.3f}" for e in epsilons]
+        rows.append([name, *means, f"{geometric_mean(cells, line, PRIVATE_MEAN):.3f}"])
+    what = "Share of mistakes" if label else "Mean squared test error"
+    return f"{what} over that of a private mean, geometric mean over the sets.\n\n" + table(
+        ["line", *(f"ε = {e:g}" for e in epsilons), "all ε"], rows
     )
 
 
@@ -146,8 +203,12 @@ def _sets(errors: Mapping[Cell, Mapping[str, np.ndarray]]) -> str:
     rows = []
     for data in dict.fromkeys(cell.data for cell in errors):
         chosen = {cell: lines for cell, lines in errors.items() if cell.data == data}
-        ours, best = best_of(chosen, list(OURS)), best_of(chosen, list(RIVAL_LINES))
+        best = best_of(chosen, _rivals(chosen))
+        ours = best_of(chosen, [line for line in _ours(chosen) if line != PUBLIC_FEATURES])
         record = against(chosen, ours, best)
+        public = "–"
+        if len(having(chosen, PUBLIC_FEATURES)) == len(chosen):
+            public = f"{geometric_mean(chosen, PUBLIC_FEATURES, best):.3f}"
         rows.append(
             [
                 data,
@@ -155,7 +216,8 @@ def _sets(errors: Mapping[Cell, Mapping[str, np.ndarray]]) -> str:
                 best,
                 f"{geometric_mean(chosen, ours, best):.3f}",
                 f"{record.wins} / {record.even} / {record.losses}",
+                public,
             ]
         )
     header = ["set", "best of ours", "best rival", "error, ours over theirs", "won / even / lost"]
-    return table(header, rows)
+    return table([*header, "with public rows"], rows)

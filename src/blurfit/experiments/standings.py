@@ -101,3 +101,25 @@ def best_of(errors: Errors, lines: Sequence[str]) -> str:
 def under(errors: Errors, neighbours: str) -> dict[Cell, Mapping[str, FloatArray]]:
     """The cells of one relation."""
     return {cell: lines for cell, lines in errors.items() if cell.neighbours == neighbours}
+
+
+def having(errors: Errors, *lines: str) -> dict[Cell, Mapping[str, FloatArray]]:
+    """The cells in which all of these lines were run."""
+    return {cell: found for cell, found in errors.items() if all(one in found for one in lines)}
+
+
+def worse(errors: Errors, line: str, others: Sequence[str], times: float) -> tuple[int, int]:
+    """In how many cells the mean error is more than so many times that of whichever other line did
+    best there, and in how many of them the paired bootstrap is sure of it.
+    """
+    generator = generator_for(0)
+    seen = sure = 0
+    for lines in errors.values():
+        best = min((one for one in others if one in lines), key=lambda one: lines[one].mean())
+        excess = lines[line] - times * lines[best]
+        if excess.mean() <= 0:
+            continue
+        seen += 1
+        chosen = generator.integers(len(excess), size=(RESAMPLES, len(excess)))
+        sure += float((excess[chosen].mean(axis=1) > 0).mean()) >= CONFIDENCE
+    return seen, sure

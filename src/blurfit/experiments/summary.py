@@ -8,17 +8,14 @@ import numpy as np
 
 from blurfit.experiments.trials import Row
 
-FIRST = 20  # trials, over which the goals were set
-
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean over trials, its standard error, their number, and the mean of the first 20."""
+    """The mean over trials, its standard error, and their number."""
 
     value: float
     error: float
     trials: int
-    first: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,6 @@ def means(rows: Iterable[Row]) -> dict[Key, Mean]:
             float(np.mean(found)),
             float(np.std(found, ddof=1) / math.sqrt(len(found))) if len(found) > 1 else 0.0,
             len(found),
-            float(np.mean(found[:FIRST])),
         )
         for key, found in values.items()
     }

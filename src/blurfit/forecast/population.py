@@ -120,6 +120,17 @@ class Population:
         return cls._explained(schema, table, explained, generator, "assumed spectrum")
 
     @classmethod
+    def beside(
+        cls, schema: Schema, x: FloatArray, *, explained: float = 0.3, seed: int = 0
+    ) -> "Population":
+        """People whose features are those of public rows, encoded, with a target that is made up as
+        in `generated`.
+        """
+        inside_unit_interval(explained=explained)
+        y = _target(schema, x, explained, np.random.default_rng(seed))
+        return cls.of_values(schema, np.column_stack([x, y]), f"public rows (R² = {explained:g})")
+
+    @classmethod
     def _explained(
         cls,
         schema: Schema,

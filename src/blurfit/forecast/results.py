@@ -6,6 +6,7 @@ from typing import Any
 
 from blurfit.agreement.terms import Mechanism
 from blurfit.forecast import TOLERANCE
+from blurfit.notebook import html_table
 from blurfit.validate import positive
 
 LEVEL = 0.9  # of the band
@@ -96,6 +97,31 @@ class Forecast:
         """
         ratio = outlook.error / self.constant
         return 1 - (ratio if self.is_label else ratio**2)
+
+    def plot(self) -> Any:
+        """Errors against contributors as a matplotlib figure."""
+        from blurfit.forecast.plot import plot
+
+        return plot(self)
+
+    def _repr_html_(self) -> str:
+        head = ["mechanism", "ε", "local ε", "contributors", "error", "over no privacy", "R²"]
+        rows = [
+            [
+                one.mechanism,
+                f"{one.epsilon:g}",
+                "" if one.local_epsilon is None else f"{one.local_epsilon:g}",
+                f"{one.contributors:,}",
+                one.reason or f"{one.error:,.4g} ({one.lower:,.4g} to {one.upper:,.4g})",
+                "" if one.reason else f"{one.ratio:.3f}",
+                "" if one.reason else f"{self.explained(one):.3f}",
+            ]
+            for one in self.outlooks
+        ]
+        title = (
+            f"{self.population}; without privacy {self.best:,.4g}, constant {self.constant:,.4g}"
+        )
+        return html_table(head, rows, title)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON; what is not known is None."""

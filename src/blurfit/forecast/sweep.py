@@ -6,7 +6,7 @@ one exact draw (`blurfit.simulation.sampler`), and the database's own code learn
 band holds all of the chance there is, who takes part and how they are blurred, and a billion
 contributors cost what a thousand do.
 
-Where noise rules, a `moment` collection publishes the posterior mean, which takes a third of a
+Where noise rules, a `moment` collection publishes the posterior mean, which takes a tenth of a
 second to sample (`blurfit.learning.shrinkage`). A forecast of thousands of collections reads their
 sums by linear Bayes instead, which errs on the safe side there (on the generated census by 0 to 3 %
 of the error), unless it is asked for what would be published to the last bit (`sampled=True`).
@@ -111,14 +111,18 @@ def errors_of(
     generator: np.random.Generator,
     *,
     sampled: bool = False,
+    public: FloatArray | None = None,
 ) -> FloatArray:
-    """The errors of the models that the collections would publish; fewer where some are refused."""
+    """The errors of the models that the collections would publish; fewer where some are refused.
+
+    `public` are encoded rows of the features to read beside each release.
+    """
     found = []
     for products in sums.products:
         clean = totals_of_products(agreement, sums.count, products)
         drawn = sampler_for(agreement, clean).draw(generator)
         try:
-            found.append(weights_of(agreement, drawn, sampled=sampled))
+            found.append(weights_of(agreement, drawn, sampled=sampled, public=public))
         except InfeasibleError:  # this collection would publish nothing
             continue
     return population.error(np.array(found)) if found else np.empty(0)

@@ -51,19 +51,27 @@ class Balance:
     wanted: FloatArray
     _features: FloatArray | None = None  # f, centred by its weighted mean, where rows were weighted
     _inverse: FloatArray | None = None  # (F + S/γ)⁻¹ under the weights
+    _noise: FloatArray | None = None  # ν, privacy's part of S
 
-    def spread(self, terms: FloatArray) -> FloatArray:
-        """Covariance of the weighted mean of some terms, (rows, k), from who is in the public rows.
+    def spread(self, terms: FloatArray, count: int) -> FloatArray:
+        """Covariance of the difference between the weighted mean of some terms, (rows, k), and
+        their mean over the contributors, of whom there are `count`.
 
         Matching takes out what the matched moments explain of the terms (as in a regression
-        estimator; Deville and Särndal 1992): with r the terms less their regression on f,
-        penalised as the matching is, it is Σq²rrᵀ.
+        estimator; Deville and Särndal 1992). With r the terms less their regression on f, penalised
+        as the matching is, who is in the public rows adds Σq²rrᵀ and who happened to take part
+        Σqrrᵀ/N; with b the coefficients of that regression, the privacy noise of the matched
+        moments, of variances ν, adds bᵀdiag(ν)b.
         """
         rest = terms - self.weights @ terms
-        if self._features is not None and self._inverse is not None:
+        of_noise: FloatArray | float = 0.0
+        if self._features is not None and self._inverse is not None and self._noise is not None:
             along = (self._features * self.weights[:, None]).T @ rest
-            rest = rest - self._features @ (self._inverse @ along)
-        found: FloatArray = (rest * self.weights[:, None] ** 2).T @ rest
+            slope = self._inverse @ along
+            rest = rest - self._features @ slope
+            of_noise = (slope * self._noise[:, None]).T @ slope
+        each = self.weights**2 + self.weights / count
+        found: FloatArray = (rest * each[:, None]).T @ rest + of_noise
         return found
 
     def __str__(self) -> str:
@@ -129,6 +137,7 @@ def balance(sums: Submodel, rows: FloatArray) -> Balance:
         wanted=wanted[:k],
         _features=centred,
         _inverse=inverse,
+        _noise=noise - _sampling(sums),
     )
 
 
@@ -162,7 +171,12 @@ def _moments(sums: Submodel, weights: FloatArray, keep: IntArray) -> tuple[Float
             variance[1:, 1:][i, j] / scale**2,
         ]
     )
-    return np.clip(wanted, -1.0, 1.0), noise + 0.5 / sums.count
+    return np.clip(wanted, -1.0, 1.0), noise + _sampling(sums)
+
+
+def _sampling(sums: Submodel) -> float:
+    """What who took part adds to the variance of a moment, about: that of an even spread."""
+    return 0.5 / sums.count
 
 
 def _difference(features: FloatArray, wanted: FloatArray, noise: FloatArray) -> float:

@@ -13,6 +13,7 @@ column's correlations are not a number.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class Correlations:
         return _table(self.names, self.names, self.values)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{self}</pre>"
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,7 @@ class Components:
         return _table(self.names, heads, self.directions.T)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{self}</pre>"
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def correlations(sums: JointSums) -> Correlations:

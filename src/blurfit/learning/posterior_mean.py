@@ -14,8 +14,10 @@ and the model that is returned is E[T_zz | S]⁻¹E[T_zy | S], which has the lea
 squared error. The numbers 0.6, 0.35, ½, p + 4 are choices, set with the American Community Survey
 in view. Entries that are known exactly enter with the same σ: tighter would only slow the sampler.
 
-Sampling is Hamiltonian Monte Carlo (Neal 2011) from the linear Bayes model: eight chains side by
+Sampling is Hamiltonian Monte Carlo (Neal 2011) from the linear Bayes model: 32 chains side by
 side, step size by acceptance and scales of the parameters by their spread, both found in a warm-up.
+Many short chains cost as much as a few short ones, for the time goes into the number of steps; what
+sampling adds to the squared error is below 0.3 % of the target's variance (seen on twelve sets).
 It draws from a generator that is seeded by the release itself, so that the same release gives the
 same model, and everybody can repeat it.
 """
@@ -29,7 +31,7 @@ from blurfit.arrays import FloatArray
 from blurfit.learning.joint_sums import Submodel
 from blurfit.learning.linear_bayes import Shrunk, linear_bayes
 
-_CHAINS, _WARM, _KEPT, _STEPS = 8, 60, 80, 12
+_CHAINS, _WARM, _KEPT, _STEPS = 32, 30, 12, 8
 _SHARE = 0.35
 _ACCEPTED = 0.8
 
@@ -73,6 +75,9 @@ class _Moments:
     """The posterior density of the moments, in coordinates that are free: any vector is allowed.
 
     A point is (v̄, ȳ; log D; h; log τ; log σ_e; log of L's diagonal; L below it), one row per chain.
+
+    WTW, but for the constant's row, is GGᵀ with G = W(Q | mean), Q the factor of the covariance
+    and its target's row: one product gives the gap G·Gᵀ − S/n, a second the slope 2·gap·G/σ².
     """
 
     def __init__(self, sums: Submodel) -> None:
@@ -82,6 +87,8 @@ class _Moments:
         self.seen = sums.extended / sums.count
         self.precision = (sums.count / sums.deviation) ** 2
         self.freedom = p + 4
+        self.lower = np.tril_indices(p, -1)
+        below = len(self.lower[0])
         self.centre = np.concatenate(
             [
                 np.zeros(p + 1),
@@ -95,13 +102,16 @@ class _Moments:
             [np.full(p + 1, 0.6), np.full(p, 0.5), np.ones(p), [1.0], [0.5]]
         )
         self.degrees = self.freedom - np.arange(p)
-        self.lower = np.tril_indices(p, -1)
-        ends = np.cumsum([0, p + 1, p, p, 1, 1, p, len(self.lower[0])])
+        ends = np.cumsum([0, p + 1, p, p, 1, 1, p, below])
         self.size = int(ends[-1])
         parts = [slice(int(a), int(b)) for a, b in pairwise(ends)]
         self.mean, self.log_scale, self.h, self.log_rate, self.log_left = parts[:5]
         self.log_diagonal, self.below = parts[5:]
-        self.prior = slice(0, len(self.centre))  # all but L, independent and Gaussian
+        # L's entries below the diagonal are standard normal, those on it are told by `degrees`.
+        self._centre = np.concatenate([self.centre, np.zeros(p + below)])
+        self._inverse = np.concatenate([self.spread**-2.0, np.zeros(p), np.ones(below)])
+        self._row = self.weights[1:-1] / np.sqrt(self.freedom)  # D is multiplied by it
+        self._rate = np.sqrt(_SHARE) * self.weights[-1] / self.weights[1:-1]
 
     def point(self, begin: Shrunk) -> FloatArray:
         """The coordinates of a linear Bayes model."""
@@ -127,76 +137,77 @@ class _Moments:
             ]
         )
 
-    def moments(self, x: FloatArray) -> tuple[FloatArray, ...]:
-        """T and what it was made of, for each chain."""
-        p, chains = self.p, len(x)
-        mean = x[:, self.mean]
-        factor = np.zeros((chains, p + 1, p + 1))
-        each = np.arange(p)
-        factor[:, each, each] = np.exp(x[:, self.log_diagonal])
-        factor[:, self.lower[0], self.lower[1]] = x[:, self.below]
-        factor[:, :p] *= self._scales(x)[:, :, None]
-        beta = self._rates(x) * x[:, self.h]
-        factor[:, p, :p] = np.einsum("cj,cjk->ck", beta, factor[:, :p, :p])
-        factor[:, p, p:] = np.exp(x[:, self.log_left])
-        total = np.empty((chains, p + 2, p + 2))
+    def moments(self, x: FloatArray) -> FloatArray:
+        """T of each chain."""
+        factor = self._factor(x)[0]
+        total = np.empty((len(x), self.p + 2, self.p + 2))
         total[:, 0, 0] = 1.0
-        total[:, 0, 1:] = total[:, 1:, 0] = mean
-        total[:, 1:, 1:] = factor @ factor.transpose(0, 2, 1)
-        total[:, 1:, 1:] += mean[:, :, None] * mean[:, None, :]
-        return total, factor, beta, mean
+        total[:, 0, 1:] = total[:, 1:, 0] = x[:, self.mean]
+        both = np.outer(self.weights[1:], self.weights[1:])
+        total[:, 1:, 1:] = factor @ factor.transpose(0, 2, 1) / both
+        return total
 
-    def energy(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """−log density and its gradient, for each chain: T = QQᵀ + mean·meanᵀ, differentiated by
-        the rules of the matrix product.
-        """
-        p = self.p
-        total, factor, beta, mean = self.moments(x)
-        both = np.outer(self.weights, self.weights)
-        gap = total * both - self.seen
-        gap[:, 0, 0] = 0.0
-        standard = (x[:, self.prior] - self.centre) / self.spread
-        squares = np.exp(2 * x[:, self.log_diagonal])
-        value = (
-            self.precision / 2 * np.sum(gap**2, axis=(1, 2))
-            + np.sum(standard**2, axis=1) / 2
-            + np.sum(squares / 2 - self.degrees * x[:, self.log_diagonal], axis=1)
-            + np.sum(x[:, self.below] ** 2, axis=1) / 2
+    def energy(self, x: FloatArray) -> FloatArray:
+        """−log density of each chain, up to a constant."""
+        factor, *_ = self._factor(x)
+        gap, of_means = self._gaps(factor)
+        logs = x[:, self.log_diagonal]
+        return np.asarray(
+            self.precision * (np.sum(gap**2, axis=(1, 2)) / 2 + np.sum(of_means**2, axis=1))
+            + (x - self._centre) ** 2 @ self._inverse / 2
+            + np.sum(np.exp(2 * logs) / 2 - self.degrees * logs, axis=1)
         )
-        push = self.precision * gap * both
-        on_factor = 2 * push[:, 1:, 1:] @ factor
-        features, of_target = factor[:, :p, :p], on_factor[:, p, :p]
-        on_features = on_factor[:, :p, :p] + beta[:, :, None] * of_target[:, None, :]
-        on_beta = np.einsum("cjk,ck->cj", features, of_target)
-        on_logs = on_features * features
-        slope = np.empty_like(x)
-        slope[:, self.prior] = standard / self.spread
-        slope[:, self.mean] += 2 * push[:, 0, 1:]
-        slope[:, self.mean] += 2 * np.einsum("cjk,ck->cj", push[:, 1:, 1:], mean)
-        slope[:, self.log_scale] += on_logs.sum(axis=2) - on_beta * beta
-        slope[:, self.h] += on_beta * self._rates(x)
-        slope[:, self.log_rate] += np.sum(on_beta * beta, axis=1, keepdims=True)
-        slope[:, self.log_left] += on_factor[:, p, p:] * factor[:, p, p:]
-        slope[:, self.log_diagonal] = squares - self.degrees
-        slope[:, self.log_diagonal] += np.diagonal(on_logs, axis1=1, axis2=2)
-        on_lower = on_features * self._scales(x)[:, :, None]
-        slope[:, self.below] = x[:, self.below] + on_lower[:, self.lower[0], self.lower[1]]
-        return value, slope
 
-    def _scales(self, x: FloatArray) -> FloatArray:
-        """D/√ν, by which the rows of L are multiplied."""
-        return np.asarray(np.exp(x[:, self.log_scale]) / np.sqrt(self.freedom))
+    def slope(self, x: FloatArray) -> FloatArray:
+        """The gradient of the energy, by the rules of the matrix product."""
+        p = self.p
+        factor, scales, rates, diagonal = self._factor(x)
+        gap, of_means = self._gaps(factor)
+        push = (2 * self.precision) * (gap @ factor)
+        push[:, :, -1] += (2 * self.precision * self.weights[0]) * of_means
+        beta, of_target = rates * x[:, self.h], push[:, p, :p]
+        features = factor[:, :p, :p]
+        on_features = push[:, :p, :p] + beta[:, :, None] * of_target[:, None, :]
+        on_beta = (features @ of_target[:, :, None])[:, :, 0]
+        of_beta = on_beta * beta
+        found = (x - self._centre) * self._inverse
+        found[:, self.mean] += push[:, :, -1] * self.weights[1:]
+        found[:, self.log_scale] += np.einsum("cjk,cjk->cj", on_features, features) - of_beta
+        found[:, self.h] += on_beta * rates
+        found[:, self.log_rate] += of_beta.sum(axis=1, keepdims=True)
+        found[:, self.log_left] += push[:, p, p : p + 1] * factor[:, p, p : p + 1]
+        on_lower = on_features * scales[:, :, None]
+        each = np.arange(p)
+        found[:, self.log_diagonal] = diagonal * (diagonal + on_lower[:, each, each]) - self.degrees
+        found[:, self.below] += on_lower[:, self.lower[0], self.lower[1]]
+        return np.asarray(found)
 
-    def _rates(self, x: FloatArray) -> FloatArray:
-        """β_j/h_j = τ√0.35/D_j."""
-        logs = x[:, self.log_rate] - x[:, self.log_scale]
-        return np.asarray(np.exp(logs) * np.sqrt(_SHARE))
+    def _factor(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """G, what L's rows are multiplied by, β_j/h_j, and L's diagonal, all in z-space."""
+        p = self.p
+        factor = np.zeros((len(x), p + 1, p + 2))
+        each = np.arange(p)
+        diagonal = np.exp(x[:, self.log_diagonal])
+        factor[:, each, each] = diagonal
+        factor[:, self.lower[0], self.lower[1]] = x[:, self.below]
+        scales = np.exp(x[:, self.log_scale]) * self._row
+        factor[:, :p] *= scales[:, :, None]
+        rates = np.exp(x[:, self.log_rate] - x[:, self.log_scale]) * self._rate
+        factor[:, p, :p] = ((rates * x[:, self.h])[:, None, :] @ factor[:, :p, :p])[:, 0]
+        factor[:, p, p : p + 1] = self.weights[-1] * np.exp(x[:, self.log_left])
+        factor[:, :, -1] = x[:, self.mean] * self.weights[1:]
+        return factor, scales, rates, diagonal
+
+    def _gaps(self, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """WTW − S/n: of all but the constant's row, and of that row, which stands there twice."""
+        gap = factor @ factor.transpose(0, 2, 1) - self.seen[1:, 1:]
+        return gap, self.weights[0] * factor[:, :, -1] - self.seen[0, 1:]
 
 
 def _sample(law: _Moments, start: FloatArray, generator: np.random.Generator) -> FloatArray:
     """E[T | S] by Hamiltonian Monte Carlo."""
     x = start + 0.02 * generator.normal(size=(_CHAINS, law.size))
-    value, slope = law.energy(x)
+    value, slope = law.energy(x), law.slope(x)
     scale, step = np.ones(law.size), 0.1 / law.size**0.25
     seen: list[FloatArray] = []
     total = np.zeros((law.p + 2, law.p + 2))
@@ -218,7 +229,7 @@ def _sample(law: _Moments, start: FloatArray, generator: np.random.Generator) ->
                 step *= float(np.median(scale / new_scale))
                 scale = new_scale
         else:
-            total += law.moments(x)[0].mean(axis=0)
+            total += law.moments(x).mean(axis=0)
     return total / _KEPT
 
 
@@ -234,14 +245,13 @@ def _move(
     momentum = generator.normal(size=x.shape)
     before = np.sum(momentum**2, axis=1) / 2
     length = step * generator.uniform(0.8, 1.2) * scale
-    value = np.zeros(len(x))
     with np.errstate(over="ignore", invalid="ignore"):  # a path that flies off is refused
-        for _ in range(_STEPS):
-            momentum = momentum - length / 2 * slope
+        momentum = momentum - length / 2 * slope
+        for place in range(_STEPS):
             x = x + length * momentum
-            value, slope = law.energy(x)
-            momentum = momentum - length / 2 * slope
-        return x, value, slope, before - np.sum(momentum**2, axis=1) / 2
+            slope = law.slope(x)
+            momentum = momentum - (length if place < _STEPS - 1 else length / 2) * slope
+        return x, law.energy(x), slope, before - np.sum(momentum**2, axis=1) / 2
 
 
 def _seed(sums: Submodel) -> int:

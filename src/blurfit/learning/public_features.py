@@ -6,8 +6,10 @@ to look like the contributors, `blurfit.learning.balancing`) it is the solution 
 
     ∇Â(w) = Σ_i q_i A'(x_i·w)x_i = t,          A'(η) = tanh(η/2), e^η or η
 
-for labels ±1, counts and numbers. t is part of the joint release: no mechanism of its own is
-needed, and none is used. "Exact" means that no parabola stands in for A.
+for labels ±1, counts and numbers. Of several classes each is told from all others: with y = 1 for
+it and 0 else, A' = 2/(1 + e^−η) and 2E[yx] stands for t: the label's model, moved by E[x]. t is
+part of the joint release: no mechanism of its own is needed, and none is used. "Exact" means that
+no parabola stands in for A.
 
 **Noise.** t is blurred, and may lie outside of what any w gives. So w is estimated as linear Bayes
 does (`blurfit.learning.linear_bayes`), with the curve in the place of the matrix: under a prior
@@ -15,17 +17,24 @@ w ~ N(w₀, P) and t = ∇Â(w) + error of covariance V, Gauss–Newton's fixed 
 
     w ← w₀ + PH(HPH + V)⁻¹(t − ∇Â(w) + H(w − w₀)),     H = ∇²Â(w),
 
-is the most probable w. V has three parts: the privacy noise of t, who happened to take part
-(H/N for a canonical model), and who happens to be in the public rows (`Balance.spread`). The
+is the most probable w. V has three parts: the privacy noise of t; how contributors' answers differ
+from their mean at their features, φH/N; and how their features differ from the weighted public
+rows, by who takes part in either and by the noise of matching (`Balance.spread`). The
 prior says that the features move the linear predictor with variance s², in equal parts; s² is
 averaged over a grid by how probable it makes t.
 
 **Errors.** Without the prior w errs by H⁻¹(error of t), so its covariance is H⁻¹VH⁻¹.
+
+**How far answers lie from the model** decides who happened to take part: that part of V is φH/N,
+φ = Var(y | x)/A''. It is 2 for labels ±1 and 1 for counts, by the model. For a number it is the
+residual variance, and the release has Σy²: with r(w) = E[y²] − 2t·w + wᵀHw, and w = H⁻¹t of a t
+with noise variances ν, E[r] = φ − tr(H⁻¹diag(ν)), so φ is r + tr(H⁻¹diag(ν)); at least half a
+deviation of what the noise adds to it, and at most the variance of y. For shrinkage, the latter.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -33,6 +42,7 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.learning.balancing import Balance, balance, unweighted
 from blurfit.learning.joint_sums import Submodel
+from blurfit.learning.linear_bayes import target_variance
 from blurfit.validate import one_of
 
 Family = Literal["logistic", "poisson", "linear"]
@@ -63,20 +73,26 @@ CURVES: dict[Family, Curve] = {
     "poisson": Curve(np.exp, np.exp),
     "linear": Curve(lambda eta: eta, np.ones_like),
 }
+# Var(y | x)/A'' where the model tells it: labels are ±1, and their A' is tanh(η/2).
+DISPERSION: dict[Family, float] = {"logistic": 2.0, "poisson": 1.0}
+
+
+CLASS = Curve(lambda eta: 1 + np.tanh(eta / 2), _logistic_slope)  # 2/(1 + e^−η)
 
 
 @dataclass(frozen=True, eq=False)
 class PublicFit:
     """w of (1, v): shrunk for prediction, and unshrunk with the parts of its covariance.
 
-    `spread` is the posterior mean of the linear predictor's variance; `balance` says how the public
-    rows were weighted.
+    `residual_variance` is φ of a number; `spread` is the posterior mean of the linear predictor's
+    variance; `balance` says how the public rows were weighted.
     """
 
     coefficients: FloatArray
     unshrunk: FloatArray | None
     sampling: FloatArray | None
     privacy: FloatArray | None
+    residual_variance: float | None
     spread: float
     balance: Balance
 
@@ -94,15 +110,16 @@ def fit_with_public_rows(
     Args:
         sums: one target and its features; only Σz·y is read of them, and the moments if `match`.
         rows: public rows of the columns v, (rows, k), never the contributors' own.
-        family: "logistic" for a target of ±1, "poisson" for counts, "linear" for numbers.
+        family: "logistic" for a target of ±1 or one of several classes, "poisson" for counts,
+            "linear" for numbers.
         match: weight the rows to the contributors' blurred moments first.
         top: for "poisson", the largest count Y: the target's column is v = 2y/Y − 1.
     """
     one_of(FAMILIES, family=family)
-    if family == "logistic" and sums.target.kind != "sign":
+    if family == "logistic" and sums.target.kind == "numeric":
         raise InvalidValueError(
-            f"Expected a target of yes and no for family='logistic', and {sums.target.name!r} is "
-            f"{sums.target.kind}."
+            f"Expected a target of yes and no for family='logistic', or one of several classes: "
+            f"{sums.target.name!r} is a number."
         )
     if family == "poisson" and (sums.target.kind != "numeric" or top is None):
         raise InvalidValueError(
@@ -114,8 +131,12 @@ def fit_with_public_rows(
     q = found.weights
     design = np.column_stack([np.ones(len(rows)), rows])
     moment, noise = _target_moment(sums, top if family == "poisson" else None)
-    problem = _Problem(design, found, moment, CURVES[family], sums.count)
-    start, prior = _prior(design, q, moment, family)
+    curve, is_class = CURVES[family], sums.target.kind == "level"
+    if is_class:
+        curve, moment, noise = CLASS, 2 * moment, 4 * noise
+    dispersion = target_variance(sums) / sums.target.weight**2
+    problem = _Problem(design, found, moment, curve, sums.count, DISPERSION.get(family, dispersion))
+    start, prior = _prior(design, q, moment - is_class, family)
     logs, means, spreads = [], [], []
     w = start
     for spread in _SPREADS[family]:
@@ -130,7 +151,7 @@ def fit_with_public_rows(
         coefficients=w,
         spread=float(chance @ np.array(spreads)),
         balance=found,
-        **_unshrunk(problem, noise, w),
+        **_unshrunk(problem, noise, w, sums if family == "linear" else None),
     )
 
 
@@ -141,6 +162,7 @@ class _Problem:
     moment: FloatArray
     curve: Curve
     count: int
+    dispersion: float  # Var(y | x)/A''
 
     def gradient(self, w: FloatArray) -> FloatArray:
         """∇Â(w)."""
@@ -148,19 +170,19 @@ class _Problem:
         found: FloatArray = (self.rows.weights * self.curve.mean(eta)) @ self.design
         return found
 
-    def at(self, w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """∇Â(w), H, and the part of V that is not privacy noise."""
+    def at(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """∇Â(w) and H."""
         eta = np.clip(self.design @ w, -_LARGEST_PREDICTOR, _LARGEST_PREDICTOR)
-        mean, slope = self.curve.mean(eta), self.curve.slope(eta)
-        terms = self.design * mean[:, None]
-        gradient = self.rows.weights @ terms
-        hessian = (self.design * (self.rows.weights * slope)[:, None]).T @ self.design
-        spread = hessian * self._dispersion() / self.count + self.rows.spread(terms)
-        return gradient, hessian, spread
+        slope = self.rows.weights * self.curve.slope(eta)
+        gradient = (self.rows.weights * self.curve.mean(eta)) @ self.design
+        return gradient, (self.design * slope[:, None]).T @ self.design
 
-    def _dispersion(self) -> float:
-        """Var(y | x)/A'': 2 for labels of ±1, whose A' is tanh(η/2), else 1."""
-        return 2.0 if self.curve is CURVES["logistic"] else 1.0
+    def spread(self, w: FloatArray, hessian: FloatArray) -> FloatArray:
+        """The part of V that is not privacy noise."""
+        eta = np.clip(self.design @ w, -_LARGEST_PREDICTOR, _LARGEST_PREDICTOR)
+        terms = self.design * self.curve.mean(eta)[:, None]
+        found: FloatArray = self.rows.spread(terms, self.count)
+        return found + hessian * self.dispersion / self.count
 
 
 def _target_moment(sums: Submodel, top: float | None) -> tuple[FloatArray, FloatArray]:
@@ -205,14 +227,15 @@ def _most_probable(
 ) -> tuple[FloatArray, float]:
     """Gauss–Newton's fixed point, and ln(evidence) of the linear model around it.
 
-    Each step minimises ‖t − ∇Â(w)‖² in V⁻¹ plus ‖w − w₀‖² in P⁻¹, V as it is at the last w, and is
-    halved until that falls.
+    Each step minimises ‖t − ∇Â(w)‖² in V⁻¹ plus ‖w − w₀‖² in P⁻¹, and is halved until that falls.
+    V is that of the start and then of the first step, which is near enough: it takes longest.
     """
     precision = np.linalg.inv(prior)
-    log = -np.inf
-    for _ in range(_STEPS):
-        gradient, hessian, spread = problem.at(w)
-        error = spread + np.diag(noise)
+    log, error = -np.inf, np.diag(noise)
+    for place in range(_STEPS):
+        gradient, hessian = problem.at(w)
+        if place < 2:
+            error = problem.spread(w, hessian) + np.diag(noise)
         total = hessian @ prior @ hessian + error
         seen = problem.moment - gradient + hessian @ (w - start)
         solved = np.linalg.solve(total, seen)
@@ -233,11 +256,24 @@ def _most_probable(
     return w, log
 
 
-def _unshrunk(problem: _Problem, noise: FloatArray, w: FloatArray) -> dict[str, FloatArray | None]:
+def _residual_variance(
+    sums: Submodel, problem: _Problem, noise: FloatArray, w: FloatArray, hessian: FloatArray
+) -> float:
+    """φ of a number, from the release's Σy²: between its noise and the variance of y."""
+    scale = sums.count * sums.target.weight**2
+    seen = sums.square / scale - 2 * float(problem.moment @ w) + float(w @ hessian @ w)
+    seen += float(np.trace(np.linalg.solve(hessian, np.diag(noise))))
+    unsure = np.sqrt(sums.noise.variance[-1, -1] / scale**2 + 4 * float(noise @ w**2))
+    return float(np.clip(seen, min(unsure / 2, problem.dispersion), problem.dispersion))
+
+
+def _unshrunk(
+    problem: _Problem, noise: FloatArray, w: FloatArray, sums: Submodel | None
+) -> dict[str, Any]:
     """The solution of ∇Â(w) = t and its covariance, where Newton finds one."""
-    nothing: dict[str, FloatArray | None] = {"unshrunk": None, "sampling": None, "privacy": None}
+    nothing = dict.fromkeys(("unshrunk", "sampling", "privacy", "residual_variance"))
     for _ in range(_STEPS):
-        gradient, hessian, spread = problem.at(w)
+        gradient, hessian = problem.at(w)
         values = np.linalg.eigvalsh(hessian)
         if values[0] <= 1e-10 * values[-1]:
             return nothing
@@ -250,9 +286,14 @@ def _unshrunk(problem: _Problem, noise: FloatArray, w: FloatArray) -> dict[str, 
             break
     else:
         return nothing
+    known, spread = None, problem.spread(w, hessian)
+    if sums is not None:
+        known = _residual_variance(sums, problem, noise, w, hessian)
+        spread += hessian * (known - problem.dispersion) / problem.count
     inverse = np.linalg.inv(hessian)
     return {
         "unshrunk": w,
         "sampling": inverse @ spread @ inverse,
         "privacy": inverse @ np.diag(noise) @ inverse,
+        "residual_variance": known,
     }

@@ -1,4 +1,6 @@
-"""Standard errors for the last Newton step: the sampling of people, and the noise of privacy.
+"""Standard errors for the last wave: the sampling of people, and the noise of privacy.
+
+A residual wave's are in `blurfit.learning.residual_inference`. Newton's are these.
 
 With Â = ΣM + E and t̂ = Σp + e, the step without any shrinkage is θ̃ = Â⁻¹t̂, and for the true step θ
 (the Newton step of everybody's sums)
@@ -22,54 +24,32 @@ another wave is needed. It is refused, too, where noise rules Â: λ_min ≤ 0, 
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
-from blurfit.arrays import FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.errors import InfeasibleError
+from blurfit.learning.inference import CONSTANT, Inference
+from blurfit.learning.residual_inference import residual_estimates
 from blurfit.learning.waves import Belief, WaveSums, coordinates, on_curve, step_sums
-from blurfit.theory.maps import NewtonMap, WaveMap
-from blurfit.validate import inside_unit_interval
+from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
 
 MOST_NOISE = 0.3  # κ
 LONGEST_STEP = 0.5  # standard deviation of the change of scores
 
 
-@dataclass(frozen=True, eq=False)
-class WaveEstimates:
-    """Coefficients of (1, v) without shrinkage, with the covariance of their error."""
+def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> Inference:
+    """The estimates of the wave that was collected under `chart`, the map of `belief`.
 
-    coefficients: FloatArray
-    sampling: FloatArray
-    privacy: FloatArray
-    condition: float  # κ
-
-    @property
-    def covariance(self) -> FloatArray:
-        """Of the coefficients, with both parts: the sampling of people, and the noise."""
-        return self.sampling + self.privacy
-
-    @property
-    def standard_errors(self) -> FloatArray:
-        """Of each coefficient, the constant's first."""
-        return np.asarray(np.sqrt(np.diagonal(self.covariance)))
-
-    def interval(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper ends, by the normal law."""
-        inside_unit_interval(confidence=confidence)
-        reach = float(ndtri((1 + confidence) / 2)) * self.standard_errors
-        return self.coefficients - reach, self.coefficients + reach
+    Coefficients are of (1, v), without shrinkage: of the encoded target after a residual wave, of
+    log-odds or log rates after Newton's. An `InfeasibleError` says where no errors can be told.
+    """
+    if isinstance(chart, ResidualMap):
+        return residual_estimates(belief, chart, sums)
+    return newton_estimates(belief, chart, sums)
 
 
-def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> WaveEstimates:
-    """The estimates of the Newton wave that was collected under `chart`, the map of `belief`."""
-    if not isinstance(chart, NewtonMap):
-        raise InvalidValueError(
-            "Expected a Newton wave: a residual wave cuts records, so its coefficients are those "
-            "of the cut ones; take the first wave's estimates instead."
-        )
+def newton_estimates(belief: Belief, chart: NewtonMap, sums: WaveSums) -> Inference:
+    """Of the exact curve, one step after the model that the map announced."""
     read = step_sums(chart, sums)
     values = np.linalg.eigvalsh(read.gram)
     least, blur = float(values[0]), sums.deviation**2 / 2
@@ -94,9 +74,14 @@ def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> WaveEstima
     back = np.linalg.inv(coordinates(chart))
     whole = back @ inverse
     sampling, privacy = (whole @ one @ whole.T for one in (read.dispersion * read.gram, noise))
-    return WaveEstimates(
-        on_curve(belief).coefficients + back @ theta,
-        (sampling + sampling.T) / 2,
-        (privacy + privacy.T) / 2,
-        condition,
+    return Inference(
+        names=(CONSTANT, *(f"v{place}" for place in range(chart.whitening.dimension))),
+        count=sums.count,
+        coefficients=on_curve(belief).coefficients + back @ theta,
+        sampling=(sampling + sampling.T) / 2,
+        privacy=(privacy + privacy.T) / 2,
+        residual_variance=None,
+        r_squared=None,
+        condition=condition,
+        uneven=False,
     )

@@ -19,7 +19,7 @@ from sklearn.preprocessing import (  # type: ignore[import-untyped]
     OneHotEncoder,
 )
 
-from blurfit.errors import BlurfitError
+from blurfit.errors import BlurfitError, InfeasibleError
 from blurfit.schema.joint import question
 from blurfit.schema.schema import Categorical, Numeric
 
@@ -32,7 +32,7 @@ def to_sklearn(model: "PublishedModel") -> Pipeline:
 
     It takes a pandas DataFrame with the model's columns, and predicts what the model does: a number
     in its own units, a label as False or True, a class by its word. Probabilities are the model's
-    own where its link is logistic. Where it is linear they follow the logistic curve (for classes,
+    own for a label whose link is logistic. For others they follow the logistic curve (for classes,
     the softmax) whose slope is that of `predict_proba` where all are equally likely; elsewhere they
     are only as good as that curve.
     """
@@ -71,7 +71,13 @@ def to_onnx(model: "PublishedModel") -> bytes:
 
 
 def _features(model: "PublishedModel") -> list[Any]:
-    return [question(model.agreement.schema, name) for name in model.features]
+    features: list[Any] = [question(model.agreement.schema, name) for name in model.features]
+    if unsaid := [feature.name for feature in features if getattr(feature, "optional", False)]:
+        raise InfeasibleError(
+            f"Expected features that everybody answers, and {', '.join(unsaid)} may be left "
+            "unsaid, which these formats have no column for: predict with blurfit itself."
+        )
+    return features
 
 
 def _scaler(feature: Any) -> Any:
@@ -106,8 +112,11 @@ def _linear(model: "PublishedModel") -> LinearRegression | LogisticRegression | 
     constants, slopes = model.weights[:, 0], model.weights[:, 1:]
     aim = model.aim
     if isinstance(aim, Categorical):
-        steepness = float(len(aim.levels))  # softmax has slope 1/K where all are equally likely
-        if steepness == 2:  # for which scikit-learn has one row, of their difference
+        # Softmax has slope 1/K where all are equally likely; there K logistic curves, whose sum is
+        # 1, have (K − 1)/K².
+        count = float(len(aim.levels))
+        steepness = (count - 1) / count if model.link == "logistic" else count
+        if count == 2:  # for which scikit-learn has one row, of their difference
             constants, slopes = np.diff(constants), np.diff(slopes, axis=0)
         return _curve(np.array(aim.levels, dtype=object), steepness * slopes, steepness * constants)
     if model.is_label:

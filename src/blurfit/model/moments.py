@@ -72,15 +72,21 @@ class PublishedMoments(PublishedFile):
         names = ", ".join(one.name for one in questions(self.agreement.schema))
         return f"<PublishedMoments of {names}; count={self.count:,}>"
 
+    def _repr_html_(self) -> str:
+        promise = self.guarantee
+        head = f"{self.count:,} people, ε = {promise.epsilon:g}, δ = {promise.delta:g}"
+        return f"<p>{head}</p>{self.correlations()._repr_html_()}"
+
+    def plot(self, ax: Any = None) -> Any:
+        """The correlations of all columns, by matplotlib: see `blurfit.model.plot`."""
+        from blurfit.model.plot import plot_moments
+
+        return plot_moments(self, ax)
+
     @property
     def mark(self) -> str:
         """SHA-256 of the release's own text: what a later wave says that it follows."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
-
-    @property
-    def quorum_in_words(self) -> str:
-        """How many honest people the promise needs."""
-        return f"{self.agreement.quorum:,}"
 
     @property
     def local(self) -> LocalGuarantee:
@@ -100,7 +106,7 @@ class PublishedMoments(PublishedFile):
         """s, the standard deviation of the noise in the sums: on the diagonal, s/√2 off it."""
         calibration = self.agreement.calibration
         assert isinstance(calibration, MomentCalibration)
-        return calibration.total_noise(self.count)
+        return calibration.total_noise(self.count, self.agreement.database_draws)
 
     @cached_property
     def joint(self) -> JointSums:

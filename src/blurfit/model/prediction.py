@@ -15,8 +15,8 @@ import numpy as np
 
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError
-from blurfit.schema.columns import Categorical, Numeric
-from blurfit.schema.joint import Question, affine_of, columns_of, question, values
+from blurfit.schema.columns import Categorical, Numeric, affines
+from blurfit.schema.joint import Question, columns_of, question, values
 from blurfit.schema.schema import Schema
 
 Link = Literal["linear", "logistic", "log"]
@@ -41,11 +41,12 @@ def probabilities(aim: Question, link: Link, score: FloatArray) -> FloatArray:
     """P(label is false), P(label is true); or of each class.
 
     With the linear link the score is the least-squares reading of E[±1], so (score + 1)/2, cut to
-    [0, 1], is as calibrated as a linear function can be. Classes are cut at 0 and divided by their
-    sum.
+    [0, 1], is as calibrated as a linear function can be. Classes are cut at 0, or follow the
+    logistic curve, and are divided by their sum.
     """
     if isinstance(aim, Categorical):
-        positive = np.maximum(score, LEAST_SHARE)
+        shares = 0.5 * (1 + np.tanh(score / 2)) if link == "logistic" else score
+        positive = np.maximum(shares, LEAST_SHARE)
         return np.asarray(positive / positive.sum(axis=-1, keepdims=True))
     if isinstance(aim, Numeric):
         raise InfeasibleError(
@@ -64,9 +65,9 @@ def in_own_units(
     """The encoded columns called `names`, back in the user's units, (n, k): levels as 0 and 1."""
     v = np.atleast_2d(values(schema, records, tuple(features)))
     affine = {
-        column: affine_of(one)
+        column: pair
         for one in (question(schema, name) for name in features)
-        for column in columns_of(one)
+        for column, pair in zip(columns_of(one), affines(one), strict=True)
     }
     places = list(affine)
     parts = [(v[:, places.index(name)] - affine[name][1]) / affine[name][0] for name in names]

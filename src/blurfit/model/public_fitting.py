@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from blurfit.arrays import FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.errors import InvalidValueError
 from blurfit.learning.balancing import Balance
 from blurfit.learning.inference import Inference
 from blurfit.learning.public_features import Family, PublicFit, fit_with_public_rows
@@ -46,8 +46,8 @@ def fit_public(
         moments: the release.
         public: rows of the features, as `Schema` takes records; other columns are ignored.
         formula: what predicts what; the agreed target by all others, if left out.
-        family: "logistic" for yes and no, "poisson" for counts from 0, "linear" for numbers; by
-            the target's kind, if left out.
+        family: "logistic" for yes and no and for classes, each told from all others; "poisson" for
+            counts from 0, "linear" for numbers; by the target's kind, if left out.
 
     Raises:
         InfeasibleError: no weights make the public rows match the contributors.
@@ -59,41 +59,42 @@ def fit_public(
     rows = np.atleast_2d(values(schema, public, asked.features))
     top = aim.upper if chosen == "poisson" and isinstance(aim, Numeric) else None
     features = [column for name in asked.features for column in columns_of(question(schema, name))]
-    whole = fit_with_public_rows(
-        moments.joint.submodel(asked.target, features), rows, chosen, top=top
-    )
     kept = told_apart(schema, asked)
-    apart = whole
-    if len(kept) < len(features):  # contrasts need a model without the reference levels
-        part = moments.joint.submodel(asked.target, [features[place] for place in kept])
-        apart = fit_with_public_rows(part, rows[:, kept], chosen, top=top)
-    inference = _inference(moments, asked, chosen, apart, kept)
+    found, inference = [], []
+    for column, level in zip(columns_of(aim), _levels(aim), strict=True):
+        whole = fit_with_public_rows(
+            moments.joint.submodel(column, features), rows, chosen, top=top
+        )
+        apart = whole
+        if len(kept) < len(features):  # contrasts need a model without the reference levels
+            part = moments.joint.submodel(column, [features[place] for place in kept])
+            apart = fit_with_public_rows(part, rows[:, kept], chosen, top=top)
+        found.append(whole)
+        told = _inference(moments, asked, chosen, apart, kept, level)
+        inference += [] if told is None else [told]
+    balance = found[0].balance  # of the features alone, so that of every class
+    complete = len(inference) == len(found)
     model = PublishedModel(
         agreement=moments.agreement,
         target=asked.target,
         features=asked.features,
-        weights=whole.coefficients[None],
+        weights=np.array([one.coefficients for one in found]),
         count=moments.count,
         method=(
             f"{chosen} regression with {len(rows):,} public rows, worth "
-            f"{whole.balance.effective_rows:,.0f} after matching"
+            f"{balance.effective_rows:,.0f} after matching"
         ),
         link=LINK[chosen],
-        inference=() if inference is None else (inference,),
-        refusal=NOT_FOUND if inference is None else None,
+        inference=tuple(inference) if complete else (),
+        refusal=None if complete else NOT_FOUND,
         references=asked.references,
         software=moments.software,
         caveat=moments.caveat,
     )
-    return model, whole.balance
+    return model, balance
 
 
 def _family(aim: Question, family: Family | None) -> Family:
-    if isinstance(aim, Categorical):
-        raise InfeasibleError(
-            f"Expected a number or yes and no as the target with public rows, and {aim.name!r} has "
-            f"{len(aim.levels)} classes: fit it without public rows."
-        )
     is_number = isinstance(aim, Numeric)
     if family is None:
         return "linear" if is_number else "logistic"
@@ -103,14 +104,24 @@ def _family(aim: Question, family: Family | None) -> Family:
         )
     if family == "linear" and not is_number:
         raise InvalidValueError(
-            f"Expected {aim.name!r} to be a number for family='linear'; it is yes and no, for "
-            "which family='logistic' is made."
+            f"Expected {aim.name!r} to be a number for family='linear'; it is yes and no, or "
+            "one of several classes, for which family='logistic' is made."
         )
     return family
 
 
+def _levels(aim: Question) -> tuple[str | None, ...]:
+    """The class that each column of a target is of; of others there is one column, and no class."""
+    return tuple(aim.levels) if isinstance(aim, Categorical) else (None,)
+
+
 def _inference(
-    moments: "PublishedMoments", formula: Formula, family: Family, found: PublicFit, kept: list[int]
+    moments: "PublishedMoments",
+    formula: Formula,
+    family: Family,
+    found: PublicFit,
+    kept: list[int],
+    level: str | None,
 ) -> Inference | None:
     """Unshrunk coefficients with the parts of their covariance, in the user's units."""
     if found.unshrunk is None or found.sampling is None or found.privacy is None:
@@ -120,6 +131,7 @@ def _inference(
         formula.target,
         formula.features,
         references=formula.references,
+        level=level,
         log_odds=family != "linear",
     )
     plain = Inference(
@@ -128,7 +140,7 @@ def _inference(
         coefficients=found.unshrunk,
         sampling=_symmetric(found.sampling),
         privacy=_symmetric(found.privacy),
-        residual_variance=None,
+        residual_variance=found.residual_variance,
         r_squared=None,
         condition=0.0,
         uneven=False,

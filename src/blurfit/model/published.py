@@ -27,6 +27,7 @@ from blurfit.validate import inside_unit_interval, one_of
 from blurfit.version import software
 
 if TYPE_CHECKING:
+    from blurfit.model.results import Results
     from blurfit.model.summary import Summary
 
 
@@ -70,7 +71,8 @@ class PublishedModel(PublishedFile):
     def __post_init__(self) -> None:
         self._require_quorum()
         one_of(LINKS, link=self.link)
-        if {"logistic": not self.is_label, "log": not isinstance(self.aim, Numeric)}.get(self.link):
+        number = isinstance(self.aim, Numeric)
+        if {"logistic": number, "log": not number}.get(self.link):
             raise InvalidValueError(
                 f"Expected another link than {self.link!r} for {self.target!r}."
             )
@@ -125,7 +127,7 @@ class PublishedModel(PublishedFile):
     def quorum_in_words(self) -> str:
         """How many honest people the promise needs: in each wave, where there are several."""
         if not self.waves:
-            return f"{self.agreement.quorum:,}"
+            return super().quorum_in_words
         each = [f"{one.quorum:,} in wave {place}" for place, one in enumerate(self.waves, start=1)]
         return " and ".join(each)
 
@@ -209,6 +211,19 @@ class PublishedModel(PublishedFile):
         from blurfit.model.summary import Summary
 
         return Summary.of(self, confidence)
+
+    def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
+        """The coefficients with their intervals, by matplotlib: see `blurfit.model.plot`."""
+        from blurfit.model.plot import plot_model
+
+        return plot_model(self, ax, output=output, confidence=confidence)
+
+    def results(self, output: str | None = None) -> "Results":
+        """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
+        from blurfit.model.results import Results
+
+        self._inference(output)  # refused where there are no standard errors
+        return Results(self, self.outputs[0] if output is None else output)
 
     def _inference(self, output: str | None) -> Inference:
         if not self.inference:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.conditions import premise_in_words
+from blurfit.agreement.terms import Admission
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.validate import whole
 
@@ -50,6 +52,21 @@ class PublishedFile(ABC):
         """The fingerprint of the agreement that it was collected under."""
         return self.agreement.fingerprint
 
+    @property
+    def admission(self) -> Admission:
+        """Who could take part: those who were "invited", or "anyone"."""
+        return self.agreement.admission
+
+    @property
+    def quorum_in_words(self) -> str:
+        """How many honest people the promise needs."""
+        return f"{self.agreement.quorum:,}"
+
+    @property
+    def condition(self) -> str:
+        """What the promise needs, and whether anybody can check it."""
+        return premise_in_words(self.agreement, self.quorum_in_words)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, the agreement included, as plain values."""
         return {
@@ -58,6 +75,8 @@ class PublishedFile(ABC):
             "software": self.software,
             "caveat": self.caveat,
             "fingerprint": self.fingerprint,
+            "admission": self.admission,
+            "condition": self.condition,
             "count": self.count,
             "agreement": self.agreement.to_document(),
             **self._contents(),

@@ -50,8 +50,8 @@ from blurfit.model.published import PublishedModel
 ALIKE, ALIKE_IF_SAMPLED = 1e-6, 0.1  # how far two machines may be apart in one model's numbers
 
 WITHOUT_A_MODEL = (
-    "A later wave is published as its sums, and has no model of its own: learn from all releases "
-    "of its plan together, with blurfit.model.waves.learn_plan."
+    "A wave is published as its sums, and has no model of its own: learn from all releases of its "
+    "plan together, with blurfit.model.waves.learn_plan."
 )
 
 
@@ -64,13 +64,13 @@ class Release:
     refusal: str | None = None
 
     @classmethod
-    def of(cls, agreement: Agreement, totals: Totals) -> "Release":
+    def of(cls, agreement: Agreement, totals: Totals, *, sums_alone: bool = False) -> "Release":
         """Learn, or find that there is no model; below the quorum an error is raised.
 
         A later wave's sums are published without a model of their own: `blurfit.model.waves`
-        learns from all releases of the plan.
+        learns from all releases of the plan. So are a first wave's with `sums_alone`.
         """
-        if agreement.is_later_wave:
+        if agreement.is_later_wave or sums_alone:
             agreement.verify()
             moments = moments_of(agreement, totals).to_json()
             return cls(moments=moments, refusal=WITHOUT_A_MODEL)
@@ -114,7 +114,8 @@ class Release:
             return False
         if (found.to_json(), shown.to_json()) != (self.model, self.moments):
             return False
-        again = learn(agreement, Totals(count, shown.sums, agreement.fingerprint))
+        draws = agreement.database_draws
+        again = learn(agreement, Totals(count, shown.sums, agreement.fingerprint, draws))
         stated, expected = found.to_dict(), again.to_dict()
         if "posterior" in again.method and found.weights.shape == again.weights.shape:
             apart = float(np.abs(found.weights - again.weights).max())

@@ -6,27 +6,32 @@ from it.
 """
 
 import math
-import re
 from typing import Any
 
 import yaml
 from markdown_it import MarkdownIt
 
+from blurfit.agreement.conditions import counted_in_words
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
 from blurfit.agreement.promises import (
     PUBLIC_ROWS_ASSUMED,
     at_most,
     condition_in_words,
     either_in_words,
+    guesses_in_words,
     local_in_words,
     relation_in_words,
     together_in_words,
 )
 from blurfit.agreement.proving import lies_in_words
+from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.schema.joint import questions
+from blurfit.schema.titles import title_of
+from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 
 Published = PublishedModel | PublishedMoments
@@ -39,14 +44,15 @@ def as_markdown(model: Published) -> str:
     return f"""\
 # Privacy statement
 
-{_subject(model)}, from {model.count:,} contributors (at least
-{model.quorum_in_words} were required).
+{_subject(model)}, from {counted_in_words(model.admission, model.count)} (at least
+{model.quorum_in_words} were required).{_asked_by(model)}
 
 ## What is protected, and from whom
 
 **Everyone who reads it.** {_promise(model)}
 
-{_meaning(promise) if promise.proved else ""}
+{_meaning(promise, model) if promise.proved else ""}
+{model.condition}
 
 {_databases(model)}
 
@@ -54,11 +60,9 @@ def as_markdown(model: Published) -> str:
 {_waves(model)}
 ## What is assumed
 
-- At least {model.quorum_in_words} of the contributors were honest: they added the noise agreed on,
-  and do not tell it to anyone.
-- Each person contributed once.
+- {_premise(model)}
 - {_release_assumption(model)}
-- The number of contributors is public, and did not depend on their answers.
+- The number of submissions is public, and did not depend on their answers.
 {_assumed_of_public_rows(model)}{_assumed_of_two(model)}
 ## What is not covered
 
@@ -76,7 +80,8 @@ def as_markdown(model: Published) -> str:
 | neighbours | {promise.neighbours} |
 | {_submission(model)} | {_kept_alone(local)} |
 | quorum, count | {model.quorum_in_words}, {model.count:,} |
-| agreement | `{model.fingerprint}` |
+| admission | {model.admission} |
+{_own_noise(model)}| agreement | `{model.fingerprint}` |
 | software | {model.software} |
 """
 
@@ -95,19 +100,20 @@ def as_yaml(model: Published) -> str:
 def _registry_entry(model: Published) -> dict[str, Any]:
     agreement, promise = model.agreement, model.guarantee
     local = model.local
-    proved = _proved(model)
+    proved, about = _proved(model), agreement.schema.about
     parameters = {"epsilon": proved.epsilon, "delta": proved.delta}
     return {
         "status": "Draft",
         "deployment": {
             "product": {
                 "name": _name(model),
-                "data_curators": [],
-                "intended_use": "",
+                "data_curators": [str(about.organiser)] if about.organiser else [],
+                "intended_use": str(about.purpose or ""),
                 "data_product_type": "Machine learning model"
                 if isinstance(model, PublishedModel)
                 else "Summary statistics",
-                "description": f"From {model.count} contributors who blurred their own records.",
+                "description": f"From {counted_in_words(model.admission, model.count)}, blurred "
+                f"before they were sent. Admission: {model.admission}. {model.condition}",
             },
             "dp_flavor": {
                 "name": "Approximate DP",
@@ -115,7 +121,7 @@ def _registry_entry(model: Published) -> dict[str, Any]:
                 "bound_on_input_distance": 1,
                 "output_measure": "approximate max-divergence",
                 "bound_on_output_distance": parameters,
-                "unprotected_quantities": "the number of contributors",
+                "unprotected_quantities": "the number of submissions",
             },
             "privacy_loss": {
                 "privacy_unit": "person-level",
@@ -154,18 +160,66 @@ def _registry_entry(model: Published) -> dict[str, Any]:
     }
 
 
+def _premise(model: Published) -> str:
+    """Those without whom the promise does not hold."""
+    least = model.quorum_in_words
+    if model.agreement.database_noise:
+        who = "One of the two databases" if model.agreement.databases else "The database"
+        return (
+            f"{who} was honest: it added the noise agreed on to the sums, once, and published\n"
+            f"  nothing else of them; or else at least {least} of the contributors were honest.\n"
+            "  Each person contributed once."
+        )
+    if model.admission == "invited":
+        return (
+            f"At least {least} of the contributors were honest: they added the noise agreed on,\n"
+            "  and do not tell it to anyone. Each person contributed once. Invitations are there\n"
+            "  for both: that each went to one real person is the organiser's word."
+        )
+    return (
+        f"At least {least} of the submissions were honest people's, each her only one, with the\n"
+        "  noise agreed on, which they do not tell anyone. **The collection was open to anyone:\n"
+        "  nobody can check this.**"
+    )
+
+
 def _name(model: Published) -> str:
     if isinstance(model, PublishedModel):
-        return f"{'Classifier' if model.is_label else 'Model'} of {model.target}"
-    return f"Blurred moments of {', '.join(one.name for one in questions(model.agreement.schema))}"
+        return f"{'Classifier' if model.is_label else 'Model'} of {title_of(model.aim)}"
+    names = ", ".join(title_of(one) for one in questions(model.agreement.schema))
+    return f"Blurred moments of {names}"
 
 
 def _subject(model: Published) -> str:
     """What is published, with its names as Markdown takes them."""
     if isinstance(model, PublishedModel):
-        return f"A {'classifier' if model.is_label else 'model'} of **{_plain(model.target)}**"
-    names = (_plain(one.name) for one in questions(model.agreement.schema))
+        kind = "classifier" if model.is_label else "model"
+        return f"A {kind} of **{plain(title_of(model.aim))}**"
+    names = (plain(title_of(one)) for one in questions(model.agreement.schema))
     return f"Blurred sums of all products of two of **{', '.join(names)}**"
+
+
+def _asked_by(model: Published) -> str:
+    """Who asked, and what for, as far as the schema says."""
+    about = model.agreement.schema.about
+    known = (
+        ("Survey", about.title),
+        ("Purpose", about.purpose),
+        ("Asked by", about.organiser),
+        ("Contact", about.contact),
+    )
+    lines = [f"- {what}: {plain(str(text))}" for what, text in known if text is not None]
+    return "\n\n" + "\n".join(lines) if lines else ""
+
+
+def _own_noise(model: Published) -> str:
+    """What noise of the databases themselves costs."""
+    draws = model.agreement.database_draws
+    if not draws:
+        return ""
+    factor = variance_factor(model.agreement.quorum, model.count, draws)
+    whose = "of each database" if draws > 1 else "of the database"
+    return f"| noise {whose} itself | once; the variance is {factor:.3g} times as large |\n"
 
 
 def _columns(model: Published) -> str:
@@ -174,8 +228,11 @@ def _columns(model: Published) -> str:
     if agreement.weights is None:
         return ""
     weights = agreement.weights.to_dict(agreement.schema)
-    listed = ", ".join(f"{_plain(name)} {weight:.4g}" for name, weight in weights.items())
-    targets = ", ".join(_plain(name) for name in agreement.schema.targets)
+    called = {one.name: title_of(one) for one in questions(agreement.schema)}
+    listed = ", ".join(
+        f"{plain(called.get(name, name))} {weight:.4g}" for name, weight in weights.items()
+    )
+    targets = ", ".join(plain(called[name]) for name in agreement.schema.targets)
     return f"| public weights | {listed} |\n| may be predicted | {targets} |\n"
 
 
@@ -207,10 +264,11 @@ def _databases(model: Published) -> str:
     """What is promised against whoever collected."""
     agreement, local = model.agreement, model.local
     if agreement.databases:
-        first, second = names = [_plain(one.name) for one in agreement.databases]
+        first, second = names = [plain(one.name) for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
         return (
-            f"**Either of the two databases alone.** {either_in_words(names, *promise)}\n\n"
+            "**Either of the two databases alone.** "
+            f"{either_in_words(names, *promise, database_noise=agreement.database_noise)}\n\n"
             f"**{first} and {second} together.** {together_in_words(local)}"
         )
     return f"""\
@@ -242,10 +300,12 @@ def _assumed_of_public_rows(model: Published) -> str:
 def _assumed_of_two(model: Published) -> str:
     if not model.agreement.databases:
         return ""
+    noisy = model.agreement.database_noise
+    word = "add the noise agreed on" if noisy else "invent no contributors"
     return (
         "- Against either database: the two are in different hands, do not put their shares\n"
         "  together, follow the protocol (each sums over one set of contributors, once), and\n"
-        "  invent no contributors.\n"
+        f"  {word}.\n"
     )
 
 
@@ -256,8 +316,13 @@ def _sharing(model: Published) -> str:
     return (
         f"Each submission is shared between two databases, {first.name} ({first.url}) and "
         f"{second.name} ({second.url}). Against either alone the model's promise holds. "
-        f"{condition_in_words(model.agreement.quorum)} Against both together: "
+        f"{_against_either(model)} Against both together: "
     )
+
+
+def _against_either(model: Published) -> str:
+    agreement = model.agreement
+    return condition_in_words(agreement.quorum, database_noise=agreement.database_noise)
 
 
 def _if_unproved(promise: ModelGuarantee) -> str:
@@ -274,14 +339,16 @@ def _proved(model: Published) -> ModelGuarantee:
     return ModelGuarantee(epsilon, delta, promise.neighbours, promise.releases)
 
 
-def _meaning(promise: ModelGuarantee) -> str:
-    """What (ε, δ) says, and no more: P(event) ≤ e^ε·P'(event) + δ."""
+def _meaning(promise: ModelGuarantee, model: Published) -> str:
+    """What (ε, δ) says, and no more: P(event) ≤ e^ε·P'(event) + δ; and how well one can guess."""
     if promise.epsilon > 20:
         return "An ε as large as this gives no useful bound on what an attacker could infer."
+    calibration = model.agreement.calibration
+    mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
     return (
         f"Should {relation_in_words(promise.neighbours)}, whatever anyone concludes from it "
         f"would be at most {math.exp(promise.epsilon):.3g} times as likely as before, plus a "
-        f"probability of {promise.delta:g}."
+        f"probability of {promise.delta:g}. {guesses_in_words(promise, mu, 'it')}"
     )
 
 
@@ -307,11 +374,6 @@ def _releases(promise: ModelGuarantee) -> str:
         "From the one final collection may be published: the blurred sums (the moments), and any "
         "number of models that are made from them, by anyone."
     )
-
-
-def _plain(name: str) -> str:
-    """A name that somebody chose, as one line in which Markdown finds nothing to interpret."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(name.split()))
 
 
 def _release_assumption(model: Published) -> str:

@@ -12,6 +12,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from blurfit.learning.inference import Estimate
+from blurfit.model.markdown import plain
+from blurfit.notebook import html_table
+from blurfit.schema.titles import title_of, titles
 
 if TYPE_CHECKING:
     from blurfit.model.published import PublishedModel
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
 UNEVEN = (
     "Errors assume that people spread evenly around the model; second moments cannot tell "
     "otherwise. uneven=True allows for it."
+)
+CUT = (
+    "Errors count the sampling of people, the noise, and what the last wave's cut leaves of the "
+    "model it started from; they assume that people spread evenly around the model."
 )
 CURVE = "Coefficients are of the {scale}. Errors assume that the model's curve is right."
 _SCALES = {"logistic": "log-odds", "log": "logarithm of the mean"}
@@ -52,8 +59,9 @@ class Summary:
         if model.waves:
             each = ", ".join(f"{one.count:,} of at least {one.quorum:,}" for one in model.waves)
             people = f"{model.count:,} in {len(model.waves)} waves ({each}), each person in one"
+        whom = "people" if model.admission == "invited" else "submissions"
         facts = (
-            ("people", people),
+            (whom, people),
             ("privacy", f"ε = {promise.epsilon:g}, δ = {promise.delta:g}{proved}"),
             ("neighbours", f"{promise.neighbours} one record"),
             ("method", model.method),
@@ -63,13 +71,15 @@ class Summary:
             if model.link != "linear":
                 notes.append(CURVE.format(scale=_SCALES[model.link]))
             elif not model.inference[0].uneven:
-                notes.append(UNEVEN)
+                notes.append(CUT if model.waves else UNEVEN)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
+        if model.admission == "anyone":
+            notes.append(model.condition)
         if model.caveat:
             notes.append(f"Caution: {model.caveat}")
         return cls(
-            title=f"{model.target} ~ {' + '.join(model.features)}",
+            title=_title(model),
             sections=tuple(_section(model, output, confidence) for output in model.outputs),
             facts=facts,
             notes=tuple(notes),
@@ -89,13 +99,13 @@ class Summary:
 
     def to_markdown(self) -> str:
         """As Markdown tables, with whatever a name could do to them escaped."""
-        lines = [f"### {_plain(self.title)}", ""]
+        lines = [f"### {plain(self.title)}", ""]
         for section in self.sections:
             if section.title:
-                lines += [f"**{_plain(section.title)}**", ""]
+                lines += [f"**{plain(section.title)}**", ""]
             lines.append("| " + " | ".join(section.head) + " |")
             lines.append("| --- |" + " ---: |" * (len(section.head) - 1))
-            lines += ["| " + " | ".join(map(_plain, row)) + " |" for row in section.rows]
+            lines += ["| " + " | ".join(map(plain, row)) + " |" for row in section.rows]
             lines += ["", *(f"- {name}: {value}" for name, value in section.facts), ""]
         lines += [f"- {name}: {value}" for name, value in self.facts]
         lines += ["", *self.notes] if self.notes else []
@@ -105,14 +115,7 @@ class Summary:
         """As a fragment of HTML without scripts, styles or outside addresses."""
         parts = [f"<h4>{escape(self.title)}</h4>"]
         for section in self.sections:
-            head = "".join(f"<th>{escape(cell)}</th>" for cell in section.head)
-            body = "".join(
-                "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-                for row in section.rows
-            )
-            caption = f"<caption>{escape(section.title)}</caption>" if section.title else ""
-            parts.append(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>")
-            parts.append("</table>")
+            parts.append(html_table(section.head, section.rows, section.title))
             parts += [f"<p>{escape(name)}: {escape(value)}</p>" for name, value in section.facts]
         facts = "".join(f"<li>{escape(name)}: {escape(value)}</li>" for name, value in self.facts)
         parts.append(f"<ul>{facts}</ul>")
@@ -123,18 +126,30 @@ class Summary:
         return self.to_html()
 
 
+def _title(model: "PublishedModel") -> str:
+    """The formula, by the names that fit it; with the survey's title, where it has one."""
+    formula = f"{model.target} ~ {' + '.join(model.features)}"
+    title = model.agreement.schema.about.title
+    return formula if title is None else f"{title}: {formula}"
+
+
 def _section(model: "PublishedModel", output: str, confidence: float) -> Section:
-    title = f"{model.target} = {output}" if len(model.outputs) > 1 else ""
+    title, called = "", titles(model.agreement.schema)
+    if len(model.outputs) > 1:
+        title = f"{title_of(model.aim)} = {model.aim.wording.label(output)}"
     found = model.coefficients_of(output)
     predicting = {"(intercept)": found.intercept, **found.effects}
     if not model.inference:
-        plain = tuple((name, number(value)) for name, value in predicting.items())
+        plain = tuple((called.get(name, name), number(value)) for name, value in predicting.items())
         return Section(title, ("", "for prediction"), plain, ())
     inference = model.inference[model.outputs.index(output)]
     level = f"{100 * confidence:g} %"
     head = ("", "coefficient", "std. error", "of it privacy", f"{level} interval", "p")
     rows = tuple(
-        (*_cells(one), number(predicting[one.name], one.standard_error))
+        (
+            *_cells(one, called.get(one.name, one.name)),
+            number(predicting[one.name], one.standard_error),
+        )
         for one in inference.estimates(confidence)
     )
     facts: list[tuple[str, str]] = []
@@ -146,10 +161,10 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
     return Section(title, (*head, "for prediction"), rows, tuple(facts))
 
 
-def _cells(one: Estimate) -> tuple[str, ...]:
+def _cells(one: Estimate, name: str) -> tuple[str, ...]:
     error = one.standard_error
     return (
-        one.name,
+        name,
         number(one.value, error),
         number(error),
         number(one.privacy_error),
@@ -194,9 +209,3 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         for row in rows
     ]
     return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown takes as it is."""
-    escaped = "".join(f"\\{c}" if c in "\\`*_{}[]()#+!|<>" else c for c in text)
-    return " ".join(escaped.split())

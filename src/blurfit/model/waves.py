@@ -39,6 +39,7 @@ from blurfit.learning.waves import (
     next_map,
     on_curve,
 )
+from blurfit.model.fitting import in_units
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.prediction import Link
 from blurfit.model.published import PublishedModel
@@ -135,7 +136,7 @@ def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedMod
 
     A number has a line. A label has log-odds (link="logistic"), whose curve gives calibrated
     probabilities. A count has a log rate (link="log") after a Newton wave, and a line before.
-    Standard errors are those of the last wave if that was Newton's; else there is a reason why not.
+    Standard errors are those of the last wave, or there is a reason why not.
     """
     if not releases:
         raise InvalidValueError("Expected at least the first wave's release.")
@@ -199,29 +200,18 @@ def _chart_of(release: PublishedMoments) -> WaveMap:
 
 
 def _inference(course: Course) -> tuple[tuple[Inference, ...], str | None]:
-    """The last Newton step's errors in the user's units, or why there are none."""
+    """The last wave's errors in the user's units, or why there are none."""
     plan, release = course.plan, course.releases[-1]
     if len(course.releases) == 1:
         return (), "The plan ended after its first wave; fit its release for standard errors."
     try:
         found = wave_estimates(course.beliefs[-2], _chart_of(release), wave_sums(release))
-    except (InfeasibleError, InvalidValueError) as error:
+    except InfeasibleError as error:
         return (), str(error)
-    features = [one.name for one in plan.schema.features]
-    told = units(plan.schema, plan.schema.target.name, features, log_odds=True)
-    matrix = told.matrix[:, [0, *(1 + place for place in kept_columns(plan.schema))]]
-    inference = Inference(
-        names=told.names,
-        count=release.count,
-        coefficients=matrix @ found.coefficients + told.offset,
-        sampling=matrix @ found.sampling @ matrix.T,
-        privacy=matrix @ found.privacy @ matrix.T,
-        residual_variance=None,
-        r_squared=None,
-        condition=found.condition,
-        uneven=False,
-    )
-    return (inference,), None
+    names = [one.name for one in plan.schema.features]
+    curve = not course.beliefs[-1].line
+    told = units(plan.schema, plan.schema.target.name, names, log_odds=curve)
+    return (in_units(found, told, kept_columns(plan.schema)),), None
 
 
 def _spread(plan: Plan, coefficients: FloatArray) -> FloatArray:

@@ -149,6 +149,18 @@ def decoded(answer: bytes) -> Any:
         raise ServiceError(f"Expected JSON from the service: {error}. Is it blurfit's?") from error
 
 
+def texts_in(answer: bytes) -> list[bytes]:
+    """The members of a list in JSON, each as the bytes that were sent.
+
+    >>> texts_in(b'[{"b":1.0},{"a":2}]')
+    [b'{"b":1.0}', b'{"a":2}']
+    """
+    try:
+        return [bytes(one) for one in msgspec.json.decode(answer, type=list[msgspec.Raw])]
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise ServiceError(f"Expected a list in JSON from the service: {error}.") from error
+
+
 def acknowledged(answer: bytes, rows: int) -> int:
     """How many of so many rows were new, if the answer says that all of them are on disk.
 

@@ -19,9 +19,11 @@ from blurfit.errors import (
     InvalidValueError,
     NotInvitedError,
     NotPublishedError,
+    PausedError,
     ServiceError,
     StorageError,
     UnknownCollectionError,
+    WaveClosedError,
 )
 
 _TYPE = "urn:blurfit:problem:"
@@ -60,12 +62,14 @@ NOT_ALLOWED = Kind("method-not-allowed", 405, "This cannot be done here")
 TOO_SLOW = Kind("too-slow", 408, "The body did not arrive in time")
 CONFLICT = Kind("conflict", 409, "This contradicts what is there already")
 CLOSED = Kind("closed", 409, "The collection is closed")
+WAVE_CLOSED = Kind("wave-closed", 409, "This wave of the plan has closed")
 BELOW_QUORUM = Kind("below-quorum", 409, "Too few contributors")
 INFEASIBLE = Kind("infeasible", 409, "This is not possible as things stand")
 TOO_LARGE = Kind("too-large", 413, "The body is too large")
 WRONG_TYPE = Kind("unsupported-media-type", 415, "The body is of another kind")
 TOO_MANY = Kind("too-many-requests", 429, "Too many requests from this address", retry_after=1)
 OTHER_DATABASE = Kind("other-database", 502, "The other database did not help", retry_after=2)
+PAUSED = Kind("paused", 503, "The collection is paused", retry_after=30)
 BUSY = Kind("busy", 503, "Too much comes at once", retry_after=2)
 UNAVAILABLE = Kind("unavailable", 503, "Storage is not available", retry_after=2)
 
@@ -75,6 +79,8 @@ KINDS: tuple[tuple[type[BlurfitError], Kind], ...] = (
     (NotPublishedError, NOT_PUBLISHED),
     (NotInvitedError, NOT_INVITED),
     (ConflictError, CONFLICT),
+    (WaveClosedError, WAVE_CLOSED),
+    (PausedError, PAUSED),
     (ClosedError, CLOSED),
     (BelowQuorumError, BELOW_QUORUM),
     (InvalidValueError, INVALID),

@@ -5,6 +5,8 @@ import msgspec
 COLLECTIONS = "/collections"
 SUBMISSIONS = "/submissions"  # behind the path of a collection
 ONE_COLLECTION = COLLECTIONS + "/{fingerprint}"
+PLANS = "/plans"
+ONE_PLAN = PLANS + "/{fingerprint}"
 
 JSON = "application/json"
 BINARY = "application/vnd.blurfit.submission"
@@ -29,6 +31,15 @@ def path_of(fingerprint: str) -> str:
     '/collections/1f'
     """
     return f"{COLLECTIONS}/{fingerprint}"
+
+
+def plan_path(fingerprint: str) -> str:
+    """Where a service keeps a plan of waves.
+
+    >>> plan_path("1f")
+    '/plans/1f'
+    """
+    return f"{PLANS}/{fingerprint}"
 
 
 def media_type(header: str) -> str:

@@ -8,24 +8,30 @@
 | `Label` | numbers in [lower, upper] | +1 above the threshold, −1 otherwise; for targets only |
 
 Whatever the data are, a feature adds at most 1 to ‖z‖², which is what privacy rests upon: so scales
-come from what everyone knows beforehand, and never from the records.
+come from what everyone knows beforehand, and never from the records. With `optional=True` a feature
+may be left unsaid, which has a column of its own (`blurfit.schema.unsaid`). What people read is its
+`wording` (`blurfit.schema.content`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from blurfit import validate
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.schema.table import (
-    codes,
-    numbers,
-    refuse_first,
-    refuse_keys,
+from blurfit.schema.content import NO, NO_WORDING, YES, Wording
+from blurfit.schema.table import codes, missing, numbers, refuse_first
+from blurfit.schema.unsaid import (
+    NOT_SAID,
+    filled,
+    scaled_or_unsaid,
+    unsaid_column,
+    unscaled_or_unsaid,
 )
 
 Outside = Literal["clip", "refuse"]
@@ -53,11 +59,14 @@ class Numeric:
     lower: float
     upper: float
     outside: Outside = "clip"
+    optional: bool = False
+    wording: Wording = field(default=NO_WORDING, repr=False)
 
     def __post_init__(self) -> None:
         name = _text(name=self.name)
         _set(self, name=name, lower=_number(lower=self.lower), upper=_number(upper=self.upper))
         validate.one_of(OUTSIDE, outside=self.outside)
+        _check_words(self, (), measured=True)
         if not SMALLEST_WIDTH <= self.width <= LARGEST_WIDTH:
             raise InvalidValueError(
                 f"Expected lower={self.lower!r} < upper={self.upper!r} for {self.name!r}, and not "
@@ -77,8 +86,8 @@ class Numeric:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The name of the one column that it becomes."""
-        return (self.name,)
+        """The name of the one column that it becomes, and of the one for not saying."""
+        return _columns(self)
 
     @property
     def affine(self) -> tuple[float, float]:
@@ -87,7 +96,9 @@ class Numeric:
 
     def above(self, threshold: float) -> "Label":
         """Whether the value is above the threshold, as a label to be learnt."""
-        return Label(self.name, self.lower, self.upper, threshold, self.outside)
+        if self.optional:
+            raise InvalidValueError(f"Expected {self.name!r} to be answered: a target must be.")
+        return Label(self.name, self.lower, self.upper, threshold, self.outside, self.wording)
 
     def inside(self, values: AnyArray) -> FloatArray:
         """The values, all of them within the bounds."""
@@ -106,6 +117,11 @@ class Numeric:
 
     def scale(self, values: AnyArray) -> FloatArray:
         """Into [−1, 1]."""
+        if self.optional:
+            return scaled_or_unsaid(values, self._scale, self.centre)
+        return self._scale(values)
+
+    def _scale(self, values: AnyArray) -> FloatArray:
         z = self.inside(values) - self.lower
         z /= self.width
         z *= 2
@@ -114,6 +130,11 @@ class Numeric:
 
     def unscale(self, z: FloatArray) -> FloatArray:
         """The inverse of `scale`: (1 − t)·lower + t·upper, t = (z + 1)/2, exact at the two ends."""
+        if self.optional:
+            return unscaled_or_unsaid(z, self._unscale, np.nan)
+        return self._unscale(z)
+
+    def _unscale(self, z: FloatArray) -> FloatArray:
         t = (np.clip(z, -1, 1) + 1) / 2
         v: FloatArray = np.clip((1 - t) * self.lower + t * self.upper, self.lower, self.upper)
         return v
@@ -121,7 +142,7 @@ class Numeric:
     def to_dict(self) -> dict[str, Any]:
         """As in the file."""
         bounds = {"lower": self.lower, "upper": self.upper, "outside": self.outside}
-        return {"name": self.name, "kind": "numeric", **bounds}
+        return {"name": self.name, "kind": "numeric", **bounds, **_more(self)}
 
 
 @dataclass(frozen=True)
@@ -133,14 +154,17 @@ class Binary:
     """
 
     name: str
+    optional: bool = False
+    wording: Wording = field(default=NO_WORDING, repr=False)
 
     def __post_init__(self) -> None:
         _set(self, name=_text(name=self.name))
+        _check_words(self, (YES, NO))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The name of the one column that it becomes."""
-        return (self.name,)
+        """The name of the one column that it becomes, and of the one for not saying."""
+        return _columns(self)
 
     @property
     def affine(self) -> tuple[float, float]:
@@ -149,6 +173,11 @@ class Binary:
 
     def scale(self, values: AnyArray) -> FloatArray:
         """To −1 and +1."""
+        if self.optional:
+            return scaled_or_unsaid(values, self._scale, 0)
+        return self._scale(values)
+
+    def _scale(self, values: AnyArray) -> FloatArray:
         remedy = "and a binary column has 0 and 1, or False and True; map the others beforehand"
         v = numbers(self.name, values, remedy)
         refuse_first(self.name, values, (v != 0) & (v != 1), remedy)
@@ -156,11 +185,13 @@ class Binary:
 
     def unscale(self, z: FloatArray) -> AnyArray:
         """The inverse of `scale`, as 0 and 1."""
+        if self.optional:
+            return unscaled_or_unsaid(z, lambda signs: (signs > 0).astype(np.int64), None)
         return (z > 0).astype(np.int64)
 
     def to_dict(self) -> dict[str, Any]:
         """As in the file."""
-        return {"name": self.name, "kind": "binary"}
+        return {"name": self.name, "kind": "binary", **_more(self)}
 
 
 @dataclass(frozen=True)
@@ -176,6 +207,8 @@ class Categorical:
 
     name: str
     levels: Sequence[str]
+    optional: bool = False
+    wording: Wording = field(default=NO_WORDING, repr=False)
 
     def __post_init__(self) -> None:
         _set(self, name=_text(name=self.name))
@@ -187,11 +220,18 @@ class Categorical:
                 "words, each of them once."
             )
         _set(self, levels=levels)
+        _check_words(self, levels)
+        if self.optional and NOT_SAID in levels:
+            raise InvalidValueError(
+                f"Expected other levels of {self.name!r} than {NOT_SAID!r}, which is the one for "
+                "not saying if it is optional."
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The name of each level's column: "sex=f", "sex=m"."""
-        return tuple(f"{self.name}={level}" for level in self.levels)
+        """The name of each level's column: "sex=f", "sex=m"; and of the one for not saying."""
+        unsaid = (unsaid_column(self.name),) if self.optional else ()
+        return (*(f"{self.name}={level}" for level in self.levels), *unsaid)
 
     @property
     def affine(self) -> tuple[float, float]:
@@ -200,16 +240,26 @@ class Categorical:
 
     def scale(self, values: AnyArray) -> FloatArray:
         """To one 1 among zeros."""
-        return np.eye(len(self.levels))[codes(self.name, values, self.levels)]
+        return np.eye(len(self.columns))[self.places(values)]
+
+    def places(self, values: AnyArray) -> npt.NDArray[np.intp]:
+        """The place of each value among the columns, the last for whoever does not say."""
+        if not self.optional:
+            return codes(self.name, values, self.levels)
+        silent = missing(values)
+        found = codes(self.name, filled(values, silent, self.levels[0]), self.levels)
+        found[silent] = len(self.levels)
+        return found
 
     def unscale(self, z: FloatArray) -> AnyArray:
         """The inverse of `scale`: the level whose column is the largest."""
-        words = np.array(self.levels, dtype=object)
+        words = np.array([*self.levels, None], dtype=object)
         return np.asarray(words[z.argmax(axis=-1)], dtype=object)
 
     def to_dict(self) -> dict[str, Any]:
         """As in the file."""
-        return {"name": self.name, "kind": "categorical", "levels": list(self.levels)}
+        entry = {"name": self.name, "kind": "categorical", "levels": list(self.levels)}
+        return {**entry, **_more(self)}
 
 
 @dataclass(frozen=True)
@@ -225,8 +275,10 @@ class Label:
     upper: float
     threshold: float
     outside: Outside = "clip"
+    wording: Wording = field(default=NO_WORDING, repr=False)
 
     def __post_init__(self) -> None:
+        self.wording.refuse_unless_about(str(self.name), (YES, NO), measured=True)
         value, threshold = self.value, _number(threshold=self.threshold)
         if not value.lower < threshold < value.upper:
             raise InvalidValueError(
@@ -250,34 +302,40 @@ class Label:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the file."""
-        return {**self.value.to_dict(), "above": self.threshold}
+        return {**self.value.to_dict(), "above": self.threshold, **self.wording.to_dict()}
 
 
 Feature = Numeric | Binary | Categorical
 Target = Numeric | Binary | Label | Categorical
 
 
-def column_from_dict(where: str, entry: Any, outside: Outside = "clip") -> Feature | Label:
-    """The column that an entry of a file describes; errors say `where` it stands.
+def affines(one: Feature | Label) -> tuple[tuple[float, float], ...]:
+    """a and b of v = a·x + b for each column; a label's x is 0 or 1, a level's too.
 
-    `outside` is for a numeric column that does not say.
+    A number that was not said has v = 0, which is x at the middle; a yes/no then is ½.
     """
-    try:
-        refuse_keys(entry, ("name", "kind"), None)
-        where = f"{where} ({entry['name']!r})"
-        validate.one_of(("numeric", "binary", "categorical"), kind=entry["kind"])
-        if entry["kind"] == "binary":
-            refuse_keys(entry, ("name", "kind"))
-            return Binary(entry["name"])
-        if entry["kind"] == "categorical":
-            refuse_keys(entry, ("name", "kind", "levels"))
-            return Categorical(entry["name"], entry["levels"])
-        refuse_keys(entry, ("name", "kind", "lower", "upper"), ("outside", "above"))
-        outside = entry.get("outside", outside)
-        numeric = Numeric(entry["name"], entry["lower"], entry["upper"], outside)
-        return numeric.above(entry["above"]) if "above" in entry else numeric
-    except InvalidValueError as error:
-        raise InvalidValueError(f"{where}: {error}") from error
+    if isinstance(one, Label):
+        return ((2.0, -1.0),)
+    if isinstance(one, Categorical):
+        return tuple(one.affine for _ in one.columns)
+    return (one.affine, *(((1.0, 0.0),) if one.optional else ()))
+
+
+def _columns(column: Numeric | Binary) -> tuple[str, ...]:
+    return (column.name, unsaid_column(column.name)) if column.optional else (column.name,)
+
+
+def _check_words(column: Any, answers: Sequence[str], *, measured: bool = False) -> None:
+    if not isinstance(column.optional, bool):
+        raise InvalidValueError(f"Expected optional={column.optional!r} to be True or False.")
+    if not isinstance(column.wording, Wording):
+        raise InvalidValueError(f"Expected wording={column.wording!r} to be a Wording.")
+    column.wording.refuse_unless_about(column.name, answers, measured=measured)
+
+
+def _more(column: Numeric | Binary | Categorical) -> dict[str, Any]:
+    """What a column says beyond what it always says."""
+    return {**({"optional": True} if column.optional else {}), **column.wording.to_dict()}
 
 
 def _set(column: Any, **fields: Any) -> None:

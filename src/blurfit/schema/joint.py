@@ -23,7 +23,7 @@ import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.schema.columns import Binary, Categorical, Label, Numeric
+from blurfit.schema.columns import Binary, Categorical, Label, Numeric, affines
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed, read
 from blurfit.theory.joint_form import ColumnKind, JointColumn, JointForm
@@ -50,13 +50,17 @@ def question(schema: Schema, name: str) -> Question:
 def kind_of(one: Question) -> Kind:
     """What public weights are chosen by: a number, a sign, or how many levels there are."""
     if isinstance(one, Categorical):
-        return len(one.levels)
+        return len(one.columns)
+    if getattr(one, "optional", False):
+        return 3  # low, high and not said: two coefficients, as of three levels
     return "numeric" if isinstance(one, Numeric) else "sign"
 
 
 def columns_of(one: Question) -> tuple[str, ...]:
-    """The names of the columns that a question becomes: its own, or one for each level."""
-    return one.columns if isinstance(one, Categorical) else (one.name,)
+    """The names of the columns that a question becomes: its own, one for each level, and one for
+    not saying where that is allowed.
+    """
+    return (one.name,) if isinstance(one, Label) else one.columns
 
 
 def joint_form(schema: Schema, constant: float, weights: Sequence[float]) -> JointForm:
@@ -69,20 +73,32 @@ def joint_form(schema: Schema, constant: float, weights: Sequence[float]) -> Joi
         )
     columns: list[JointColumn] = []
     for one, weight in zip(asked, weights, strict=True):
-        is_level = isinstance(one, Categorical)
-        kind: ColumnKind = (
-            "level" if is_level else "numeric" if isinstance(one, Numeric) else "sign"
-        )
-        group = one.name if is_level else None
-        columns += [JointColumn(name, weight, kind, group) for name in columns_of(one)]
+        names = columns_of(one)
+        group = one.name if len(names) > 1 or isinstance(one, Categorical) else None
+        columns += [
+            JointColumn(name, weight, kind, group)
+            for name, kind in zip(names, _kinds(one), strict=True)
+        ]
     return JointForm(constant, tuple(columns))
+
+
+def _kinds(one: Question) -> tuple[ColumnKind, ...]:
+    """Of a question's columns; a yes/no that need not be said may be 0, and is no sign."""
+    if isinstance(one, Categorical):
+        return tuple("level" for _ in one.columns)
+    if isinstance(one, Label):
+        return ("sign",)
+    if one.optional:
+        return ("numeric", "level")
+    return ("numeric",) if isinstance(one, Numeric) else ("sign",)
 
 
 def values(schema: Schema, records: Any, names: Sequence[str] | None = None) -> FloatArray:
     """The columns v of some questions (all of them, if none are named): (n, k), or (k,) for one
     record.
 
-    |v| ≤ 1 to the last bit, and a categorical has one 1 among its levels (`schema.columns`).
+    |v| ≤ 1 to the last bit, and a categorical has one 1 among its levels (`schema.columns`). Who
+    does not say, where that is allowed, has a 1 of her own and zeros beside it (`schema.unsaid`).
     """
     asked = questions(schema) if names is None else [question(schema, name) for name in names]
     table = read(records, [one.name for one in asked])
@@ -131,7 +147,7 @@ def units(
     """
     chosen = dict(references or {})
     aim = question(schema, target)
-    slope, constant = (1.0, 0.0) if log_odds else affine_of(aim)
+    slope, constant = (1.0, 0.0) if log_odds else affines(aim)[0]
     if isinstance(aim, Categorical) and level not in aim.levels:
         raise InvalidValueError(f"Expected level={level!r} to be one of {listed(aim.levels)}.")
     names, rows, moved = ["(intercept)"], [], []
@@ -139,7 +155,6 @@ def units(
     for name in features:
         one = question(schema, name)
         width = len(columns_of(one))
-        a, b = affine_of(one)
         if isinstance(one, Categorical):
             reference = chosen.pop(name, one.levels[0])
             if reference not in one.levels:
@@ -154,9 +169,12 @@ def units(
                     names.append(column)
                     rows.append({place: 1.0, base: -1.0})
         else:
-            names.append(name)
-            rows.append({at: a})
-            moved.append((at, b))
+            for place, (column, (a, b)) in enumerate(
+                zip(columns_of(one), affines(one), strict=True), start=at
+            ):
+                names.append(column)
+                rows.append({place: a})
+                moved.append((place, b))
         at += width
     if chosen:
         raise InvalidValueError(
@@ -172,8 +190,3 @@ def units(
     offset = np.zeros(len(names))
     offset[0] = -constant / slope
     return Units(tuple(names), matrix / slope, offset, slope)
-
-
-def affine_of(one: Question) -> tuple[float, float]:
-    """a and b of v = a·x + b; a label's x is 0 or 1, a level's too."""
-    return (2.0, -1.0) if isinstance(one, Label) else one.affine

@@ -9,13 +9,15 @@ In a file, for `Schema.from_toml`:
     kind = "numeric"     # numeric (lower, upper), binary, categorical (levels)
     lower = 0
     upper = 100
+    optional = true      # people may prefer not to say; if left out, they may not
     [target]
     name = "income"
     kind = "numeric"     # numeric or binary
     lower = 0
     upper = 200000       # above = 37000 makes it a label
 
-A table [terms] beside it, with what is planned to be promised, is for `blurfit agree` and
+What people read (title, purpose, questions, labels …) is described in `blurfit.schema.content`. A
+table [terms] beside it, with what is planned to be promised, is for `blurfit agree` and
 `blurfit forecast`.
 """
 
@@ -24,7 +26,7 @@ import os
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -44,8 +46,10 @@ from blurfit.schema.columns import (
     Label,
     Numeric,
     Target,
-    column_from_dict,
+    affines,
 )
+from blurfit.schema.content import ABOUT, NO_ONE, About, about_from
+from blurfit.schema.entries import column_from_dict
 from blurfit.schema.table import Table, listed, read, refuse_keys
 
 __all__ = [
@@ -90,7 +94,8 @@ class Schema:
     target, or a numeric one `above` a threshold) is y = ±1. All of this follows from the schema
     alone, whatever the data are.
 
-    `targets` are the columns that may be predicted from joint moments: all, unless you say which.
+    `targets` are the columns that may be predicted from joint moments: all that everybody answers,
+    unless you say which. `about` says who asks and what for.
 
     `records` is, here and below, a dict (of sequences, or of single values for one record), a
     pandas or polars DataFrame, an Arrow table, a NumPy structured array, or a NumPy array with the
@@ -113,6 +118,7 @@ class Schema:
     target: Target
     intercept: bool = True
     targets: Sequence[str] = ()
+    about: About = field(default=NO_ONE, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.features, Sequence) or not self.features:
@@ -126,7 +132,13 @@ class Schema:
         if not isinstance(self.intercept, bool):
             raise InvalidValueError(f"Expected intercept={self.intercept!r} to be True or False.")
         all_names = (*(feature.name for feature in self.features), self.target.name)
-        targets = tuple(self.targets) or all_names
+        unsaid = {one.name for one in (*self.features, self.target) if getattr(one, "optional", 0)}
+        targets = tuple(self.targets) or tuple(name for name in all_names if name not in unsaid)
+        if told := sorted(unsaid & {self.target.name, *targets}):
+            raise InvalidValueError(
+                f"Expected {listed(told)} to be answered by everybody, because it is to be "
+                "predicted: leave `optional` out, or take it out of `targets`."
+            )
         if self.target.name not in targets or not set(targets) <= set(all_names):
             raise InvalidValueError(
                 f"Expected targets={self.targets!r} to be columns of the schema, the target "
@@ -215,7 +227,7 @@ class Schema:
         d = self.dimension
         effects = d - self.intercept
         T, t = np.zeros((1 + effects, d)), np.zeros(1 + effects)
-        affine = [feature.affine for feature in self.features for _ in feature.columns]
+        affine = [pair for feature in self.features for pair in affines(feature)]
         T[1 + np.arange(effects), np.arange(effects)] = [slope for slope, _ in affine]
         T[0] = [*(constant for _, constant in affine), *([1.0] if self.intercept else [])]
         half = 1.0
@@ -243,12 +255,15 @@ class Schema:
             "target": self.target.to_dict(),
             "intercept": self.intercept,
             "targets": list(self.targets),
+            **self.about.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "Schema":
         """From what `to_dict` wrote, or what stands in a file (without its terms)."""
-        refuse_keys(description, ("features", "target"), ("intercept", "outside", "targets"))
+        refuse_keys(
+            description, ("features", "target"), ("intercept", "outside", "targets", *ABOUT)
+        )
         outside, entries = description.get("outside", "clip"), description["features"]
         validate.one_of(OUTSIDE, outside=outside)
         if not isinstance(entries, list):
@@ -257,9 +272,8 @@ class Schema:
             column_from_dict(f"features[{i}]", entry, outside) for i, entry in enumerate(entries)
         ]
         target: Any = column_from_dict("target", description["target"], outside)
-        return cls(
-            features, target, description.get("intercept", True), description.get("targets", ())
-        )
+        rest = description.get("intercept", True), description.get("targets", ())
+        return cls(features, target, *rest, about_from(description))
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> "Schema":
@@ -288,9 +302,7 @@ class Schema:
         """Where in x each feature is: in one column, or in as many as it has levels."""
         stops = accumulate(len(feature.columns) for feature in self.features)
         return tuple(
-            slice(stop - len(feature.columns), stop)
-            if isinstance(feature, Categorical)
-            else stop - 1
+            slice(stop - len(feature.columns), stop) if len(feature.columns) > 1 else stop - 1
             for feature, stop in zip(self.features, stops, strict=True)
         )
 

@@ -108,18 +108,25 @@ def codes(name: str, values: AnyArray, levels: Sequence[str]) -> npt.NDArray[np.
     return found
 
 
+def missing(values: AnyArray) -> npt.NDArray[np.bool_]:
+    """Where there is no value: None, NaN, NaT or NA."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind in "biuSU":
+        return np.zeros(len(values), dtype=np.bool_)
+    return np.array([_is_missing(value) for value in values], dtype=np.bool_)
+
+
 def refuse_missing(name: str, values: AnyArray) -> None:
     """Raise for the first None, NaN, NaT or NA, if any: what is missing cannot be blurred."""
-    if values.dtype.kind == "f":
-        missing = np.isnan(values)
-    else:
-        missing = np.array([_is_missing(value) for value in values])
-    if missing.any():
-        row = int(missing.argmax())
+    silent = missing(values)
+    if silent.any():
+        row = int(silent.argmax())
         raise InvalidValueError(
-            f"Row {row} has {name}={values[row]}, a missing value; fill in a value that does not "
-            "depend on other records, such as the middle of the public bounds. To leave the record "
-            "out would let the number of contributors depend on an answer."
+            f"Row {row} has {name}={values[row]}, a missing value; say optional = true of a "
+            "feature that people may leave unsaid, or fill in a value that does not depend on "
+            "other records, such as the middle of the public bounds. To leave the record out would "
+            "let the number of contributors depend on an answer."
         )
 
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.errors import InvalidValueError, NotPublishedError, UnknownCollectionError
+from blurfit.errors import InvalidValueError, NotPublishedError
 from blurfit.messages.shares import ROLES, Role
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError
@@ -22,7 +22,7 @@ from blurfit.service.documents import Hashes
 from blurfit.service.peer import publish_remotely
 from blurfit.service.proposal import agreement_from
 from blurfit.service.reading import fingerprint_in
-from blurfit.store import joint_publication
+from blurfit.store import joint_publication, publication
 from blurfit.store.store import Status, Store
 
 
@@ -37,21 +37,26 @@ class Administration:
 
     async def propose(self, request: Request) -> Response:
         """The agreement that a schema and a promise would give; nothing is kept."""
-        await self._admit(request)  # calibrating takes time that others need
+        await admit(self.store, request)  # calibrating takes time that others need
         body = await body_of(request, JSON)
         agreement = await run_in_threadpool(agreement_from, body)
         return Response(agreement.to_json(), media_type=JSON)
 
     async def open(self, request: Request) -> Response:
         """Start collecting under an agreement."""
-        await self._admit(request)
-        invited, role = _invited(request), _role(request)
+        await admit(self.store, request)
+        role = _role(request)
         body = await body_of(request, JSON)
         agreement = await run_in_threadpool(Agreement.from_json, body)
+        if agreement.wave is not None:
+            raise InvalidValueError(
+                f"Expected an agreement that stands alone, and this is wave "
+                f"{agreement.wave.number} of the plan {agreement.wave.plan}: open the plan "
+                "(POST /plans), and its waves open themselves."
+            )
 
         def open_collection() -> tuple[bool, Status]:
-            by_invitation = self._is_by_invitation(agreement) if invited is None else invited
-            is_new = self.store.open(agreement, invited=by_invitation, role=role)
+            is_new = self.store.open(agreement, role=role)
             return is_new, self.store.status(agreement.fingerprint)
 
         is_new, status = await run_in_threadpool(open_collection)
@@ -59,30 +64,39 @@ class Administration:
 
     async def invite(self, request: Request) -> Response:
         """Keep the hashes of one-time invitations."""
-        await self._admit(request)
+        await admit(self.store, request)
         body = await body_of(request, JSON)
-        try:
-            given = msgspec.json.decode(body, type=Hashes).hashes
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            raise InvalidValueError(
-                f'Expected {{"hashes": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each SHA-256 in '
-                f"hexadecimal digits: {error}."
-            ) from error
-        hashes = [bytes.fromhex(one) for one in given]
+        hashes = hashes_in(body)
         new = await run_in_threadpool(self.store.invite, fingerprint_in(request), hashes)
         return as_json(Acknowledgement(len(hashes), new))
 
     async def close(self, request: Request) -> Response:
         """Stop collecting."""
-        await self._admit(request)
+        await admit(self.store, request)
         fingerprint = fingerprint_in(request)
         return as_json(
             await self.collector.between_commits(self.store.close_collection, fingerprint)
         )
 
+    async def pause(self, request: Request) -> Response:
+        """Take nothing for a while."""
+        return await self._pause(request, resume=False)
+
+    async def resume(self, request: Request) -> Response:
+        """Go on collecting."""
+        return await self._pause(request, resume=True)
+
+    async def _pause(self, request: Request, *, resume: bool) -> Response:
+        await admit(self.store, request)
+        collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
+        await self.collector.between_commits(
+            self.store.write, publication.pause, collection, resume=resume
+        )
+        return as_json(await run_in_threadpool(self.store.status, collection.fingerprint))
+
     async def publish(self, request: Request) -> Response:
         """Close the collection, learn its model and publish it, once."""
-        await self._admit(request)
+        await admit(self.store, request)
         fingerprint = fingerprint_in(request)
         collection = await run_in_threadpool(self.store.collection, fingerprint)
         text: str | None
@@ -106,33 +120,29 @@ class Administration:
                 )
         return Response(text, media_type=JSON)
 
-    def _is_by_invitation(self, agreement: Agreement) -> bool:
-        """As when it was opened; a new collection needs invitations if there are two databases.
 
-        For neither of them can tell people from contributors whom the other one invented.
-        """
-        try:
-            return self.store.collection(agreement.fingerprint).invited
-        except UnknownCollectionError:
-            return bool(agreement.databases)
-
-    async def _admit(self, request: Request) -> None:
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        expected = await run_in_threadpool(self.store.administrator)
-        if scheme.lower() != "bearer" or not expected or not tokens.matches(token, expected):
-            raise RequestError(
-                problems.UNAUTHORISED,
-                "Send the token that `blurfit serve` printed at its first start: "
-                "Authorization: Bearer …",
-            )
+async def admit(store: Store, request: Request) -> None:
+    """Refuse whoever does not send the administrator's token."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    expected = await run_in_threadpool(store.administrator)
+    if scheme.lower() != "bearer" or not expected or not tokens.matches(token, expected):
+        raise RequestError(
+            problems.UNAUTHORISED,
+            "Send the token that `blurfit serve` printed at its first start: "
+            "Authorization: Bearer …",
+        )
 
 
-def _invited(request: Request) -> bool | None:
-    """Whether invitations are needed; None where nothing is said."""
-    given = request.query_params.get("invited")
-    if given not in (None, "true", "false"):
-        raise InvalidValueError(f"Expected invited={given!r} to be 'true' or 'false'.")
-    return None if given is None else given == "true"
+def hashes_in(body: bytes) -> list[bytes]:
+    """The hashes of invitations that a body holds."""
+    try:
+        given = msgspec.json.decode(body, type=Hashes).hashes
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise InvalidValueError(
+            f'Expected {{"hashes": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each SHA-256 in '
+            f"hexadecimal digits: {error}."
+        ) from error
+    return [bytes.fromhex(one) for one in given]
 
 
 def _role(request: Request) -> Role:

@@ -6,7 +6,9 @@
 | GET /collections, /collections/{fingerprint} | anyone | state, count, quorum |
 | GET …/agreement, …/history, …/model, … | anyone | `blurfit.service.reading` |
 | POST …/submissions | contributors | `blurfit.service.submissions` |
-| POST …/invitations, …/close, …/publish | administrator | `blurfit.service.administration` |
+| GET …/invitation | who holds one | `blurfit.service.invitations` |
+| POST …/invitations, …/pause, …/close, … | administrator | `blurfit.service.administration` |
+| POST /plans, GET /plans/{fingerprint}, … | both | plans of waves: `blurfit.service.planning` |
 | …/shares/… | the other database | publish together: `blurfit.service.peering` |
 | POST /agreements | administrator | what a schema and a promise would give; nothing is kept |
 | GET /, /c/…, /m/…, /admin | anyone | pages for people: `blurfit.service.website` |
@@ -28,15 +30,19 @@ from starlette.types import Receive, Scope, Send
 from blurfit.errors import BlurfitError
 from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import COLLECTIONS, ONE_COLLECTION
+from blurfit.protocol.wire import COLLECTIONS, ONE_COLLECTION, ONE_PLAN, PLANS
 from blurfit.service import website
 from blurfit.service.administration import Administration
+from blurfit.service.advancing import LOOK_EVERY, Advancing
 from blurfit.service.answers import Refusals, with_headers
-from blurfit.service.bodies import IN_FLIGHT, Budget
+from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.collector import LINGER, Collector
+from blurfit.service.invitations import Invitations
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
+from blurfit.service.outlooks import Outlooks
 from blurfit.service.peering import Peering
+from blurfit.service.planning import Planning
 from blurfit.service.reading import Reading
 from blurfit.service.submissions import SubmissionPath, is_for_submissions
 from blurfit.store.store import Store
@@ -66,6 +72,7 @@ class Service:
     store: Store
     limits: Limits = field(default_factory=Limits)
     linger: float = LINGER
+    look_every: float = LOOK_EVERY
     peer_token: str | None = field(default=None, repr=False)
     peer_options: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -73,6 +80,7 @@ class Service:
         metrics = Metrics()
         self._limiter = Limiter(self.limits.requests_per_second, self.limits.burst)
         self._collector = Collector(self.store, self.linger)
+        self._advancing = Advancing(self.store, self._collector, self.look_every)
         self._refusals = Refusals(metrics)
         self._submissions = SubmissionPath(
             self.store,
@@ -81,7 +89,7 @@ class Service:
             self._refusals,
             self._limiter,
             self.limits.body_bytes,
-            Budget(self.limits.bytes_in_flight),
+            Allowance(self.limits.bytes_in_flight),
         )
         self._router = Starlette(
             routes=self._routes(metrics),
@@ -99,6 +107,8 @@ class Service:
             self.store, self._collector, self.peer_token, self.peer_options
         )
         peering = Peering(self.store, self.peer_token)
+        planning = Planning(self.store, self._collector, self._advancing)
+        guests = Invitations(self.store)
         return [
             _route(COLLECTIONS, get=reading.collections, post=administration.open),
             _route(one, get=reading.collection),
@@ -108,13 +118,29 @@ class Service:
             _route(one + "/statement", get=reading.statement),
             _route(one + "/moments", get=reading.moments),
             _route(one + "/invitations", post=administration.invite),
+            _route(one + "/invitation", get=guests.check, options=guests.preflight),
+            _route(one + "/pause", post=administration.pause),
+            _route(one + "/resume", post=administration.resume),
             _route(one + "/close", post=administration.close),
             _route(one + "/publish", post=administration.publish),
             _route(one + "/shares/identifiers", get=peering.identifiers),
             _route(one + "/shares/proofs", post=peering.proofs),
             _route(one + "/shares/sum", post=peering.sum),
             _route(one + "/shares/result", post=peering.result),
+            _route(PLANS, get=planning.plans, post=planning.open),
+            _route(PLANS + "/proposal", post=planning.propose),
+            _route(ONE_PLAN, get=planning.status),
+            _route(ONE_PLAN + "/plan", get=planning.plan),
+            _route(ONE_PLAN + "/agreement", get=planning.agreement),
+            _route(ONE_PLAN + "/releases", get=planning.releases),
+            _route(ONE_PLAN + "/model", get=planning.model),
+            _route(ONE_PLAN + "/statement", get=planning.statement),
+            _route(ONE_PLAN + "/invitations", post=planning.invite),
+            _route(ONE_PLAN + "/hold", post=planning.hold),
+            _route(ONE_PLAN + "/resume", post=planning.resume),
+            _route(ONE_PLAN + "/publish", post=planning.publish),
             _route("/agreements", post=administration.propose),
+            _route("/outlooks", post=Outlooks(self.store).look),
             _route("/healthz", get=reading.health),
             _route("/metrics", get=reading.counters),
             _route("/openapi.json", get=reading.openapi),
@@ -137,7 +163,9 @@ class Service:
 
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        self._advancing.start()
         yield
+        await self._advancing.close()
         await self._collector.close()
 
 

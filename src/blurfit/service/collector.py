@@ -49,6 +49,8 @@ class Collector:
 
     store: Store
     linger: float = LINGER
+    # Is told of new rows that are on disk, in the thread that writes, before they are acknowledged.
+    stored: Callable[[Collection, int], object] = lambda _collection, _new: None
 
     def __post_init__(self) -> None:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="blurfit-writer")
@@ -146,7 +148,7 @@ class Collector:
 
     def _commit(self, collection: Collection, group: list[Waiting]) -> list[Outcome] | BlurfitError:
         try:
-            return self.store.receive(collection, [waiting.arrival for waiting in group])
+            outcomes = self.store.receive(collection, [waiting.arrival for waiting in group])
         except BlurfitError as error:
             _log.error("A group of %d arrivals was not stored: %s", len(group), error)
             return error
@@ -157,6 +159,8 @@ class Collector:
                 return [one if isinstance(one, BlurfitError) else one[0] for one in apart]
             _log.exception("An arrival was not stored.")
             return StorageError(type(error).__name__)
+        self.stored(collection, sum(one for one in outcomes if isinstance(one, int)))
+        return outcomes
 
 
 def _groups(queue: list[Waiting]) -> list[list[Waiting]]:

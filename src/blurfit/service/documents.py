@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, json
 
-from blurfit.agreement.terms import Mechanism
+from blurfit.agreement.terms import Admission, Mechanism
 from blurfit.protocol.problems import Problem
 from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement
-from blurfit.service.proposal import Proposal
+from blurfit.service.proposal import PlanProposal, Proposal, Wish
+from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Status
 
 Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
@@ -30,6 +31,27 @@ class Hashes(Struct, forbid_unknown_fields=True):
     """SHA-256 of one-time invitations, in hexadecimal digits."""
 
     hashes: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
+
+
+class Invitation(Struct):
+    """Whether a submission with an invitation would be let in."""
+
+    usable: bool
+
+
+class Expected(Struct):
+    """How far off predictions may be, for typical people: `blurfit.learning.outlook`.
+
+    `people` is how many it takes, and `epsilon` what it takes at as many, to be off by as much as
+    was wished; null if nothing was, or nothing suffices.
+    """
+
+    count: Count
+    off: float
+    without_privacy: float
+    spread: float
+    people: Count | None
+    epsilon: float | None
 
 
 class Sums(Struct, forbid_unknown_fields=True):
@@ -72,6 +94,23 @@ class Agreement(Struct):
     databases: list[dict[str, str]]
     public_rows: str | None  # SHA-256 of a public file, where models use one
     wave: dict[str, Any] | None  # which of a plan it is, where there are several
+    admission: Admission = "invited"  # left out where it is that
+    database_noise: bool = False  # likewise
+
+
+class Plan(Struct):
+    """What everyone agreed on, where people are asked in waves: `blurfit.agreement.plan`."""
+
+    format: Literal["blurfit-plan"]
+    version: Literal[1]
+    rule: Literal[1]  # of how a map follows from releases
+    fingerprint: Fingerprint
+    schema: dict[str, Any]
+    task: Literal["number", "label", "count"]
+    waves: list[dict[str, Any]]  # kind and quorum of each
+    epsilon: float
+    delta: float
+    quorum: Count  # of all waves together
 
 
 class Moments(Struct):
@@ -82,6 +121,8 @@ class Moments(Struct):
     software: str
     caveat: str | None
     fingerprint: Fingerprint
+    admission: Admission
+    condition: str  # what the promise needs
     count: Count
     deviation: float
     products: list[str]
@@ -90,8 +131,8 @@ class Moments(Struct):
 
 
 _ALL = (
-    *(Acknowledgement, Agreement, Hashes, Hour, Moments, Problem, Proposal, Published, Status),
-    *(Submission, Sums),
+    *(Acknowledgement, Agreement, Expected, Hashes, Hour, Invitation, Moments, Plan, PlanProposal),
+    *(PlanStatus, Problem, Proposal, Published, Status, Submission, Sums, Wish),
 )
 
 

@@ -16,6 +16,8 @@ from blurfit.protocol.wire import (
     MOST_SUBMISSIONS,
     OCTETS,
     ONE_COLLECTION,
+    ONE_PLAN,
+    PLANS,
     PROBLEM,
     SUBMISSIONS,
 )
@@ -44,6 +46,7 @@ def document() -> dict[str, Any]:
             **_administration(),
             **_reading(),
             f"{ONE_COLLECTION}{SUBMISSIONS}": _of_one(post=_submissions()),
+            **_plans(),
             **_shares(),
             **_pages(),
         },
@@ -69,6 +72,12 @@ def _reading() -> dict[str, Any]:
         "": _operation("State, count and quorum, or a page", _or_page(state), *_ONE),
         "/history": _operation("How many came in which hour", hours, *_ONE),
         "/agreement": _operation("What everyone agreed on", agreement, *_ONE),
+        "/invitation": _operation(
+            "Whether a submission with this invitation would be let in",
+            _answer(_reference("Invitation"), "Of one that is not good, nobody can tell why."),
+            *_ONE,
+            parameters=[{"name": INVITATION, "in": "header", "schema": _TEXT}],
+        ),
         "/model": _operation("The published model", model, *published),
         "/moments": _operation("The blurred sums of a `moment` collection", moments, *published),
         "/statement": _operation(
@@ -93,8 +102,7 @@ def _administration() -> dict[str, Any]:
     status, model = _reference("Status"), _answer(_OBJECT, "The model; again, the same.")
     opened = _answer(status, "It was open.") | _answer(status, "It is open now.", "201")
     how = [
-        _query("invited", {"enum": ["true", "false"]}, "Whether submissions need an invitation."),
-        _query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is."),
+        _query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is.")
     ]
     found = {
         "/invitations": _operation(
@@ -104,10 +112,22 @@ def _administration() -> dict[str, Any]:
             body={JSON: _reference("Hashes")},
             security="administrator",
         ),
+        **{
+            path: _operation(
+                words,
+                _answer(status, "How far it is."),
+                *(*_ONE, problems.CLOSED, problems.INFEASIBLE),
+                security="administrator",
+            )
+            for path, words in (
+                ("/pause", "Take no submissions for a while"),
+                ("/resume", "Go on collecting"),
+            )
+        },
         "/close": _operation(
             "Stop collecting",
             _answer(status, "Closed, or published."),
-            *_ONE,
+            *(*_ONE, problems.INFEASIBLE),
             security="administrator",
         ),
         "/publish": _operation(
@@ -139,6 +159,15 @@ def _administration() -> dict[str, Any]:
                 security="administrator",
             )
         },
+        "/outlooks": {
+            "post": _operation(
+                "How far off predictions may be, for typical people; nothing is kept",
+                _answer(_reference("Expected"), "An estimate."),
+                *(problems.INVALID, problems.INFEASIBLE, *_BODY),
+                body={JSON: _reference("Wish")},
+                security="administrator",
+            )
+        },
         **{f"{ONE_COLLECTION}{path}": _of_one(post=one) for path, one in found.items()},
     }
 
@@ -150,9 +179,89 @@ def _submissions() -> dict[str, Any]:
         f"Send one submission or up to {MOST_SUBMISSIONS:,}; answered once they are on disk",
         _answer(_reference("Acknowledgement"), "They are on disk, each counted once."),
         *(problems.INVALID, problems.NOT_INVITED, problems.CLOSED, *_ONE, *_BODY),
+        problems.WAVE_CLOSED,
+        problems.PAUSED,
         body={JSON: one_or_many, BINARY: _BYTES},
         parameters=[{"name": INVITATION, "in": "header", "description": each, "schema": _TEXT}],
     )
+
+
+def _plans() -> dict[str, Any]:
+    """Plans of waves; each wave is a collection as well."""
+    status, model = _reference("PlanStatus"), _answer(_OBJECT, "The model, always the same bytes.")
+    state = _answer(status, "How far the plan is.")
+    opened = _answer(status, "It was open.") | _answer(status, "It is open now.", "201")
+    published = (*_ONE, problems.NOT_PUBLISHED)
+    reading = {
+        "": _operation("State, waves, counts and quorums", state, *_ONE),
+        "/plan": _operation(
+            "The plan itself", _answer(_reference("Plan"), "Always the same bytes."), *_ONE
+        ),
+        "/agreement": _operation(
+            "The agreement of the wave that collects now",
+            _answer(_reference("Agreement"), "The agreement; later, another."),
+            *(*_ONE, problems.CLOSED),
+        ),
+        "/releases": _operation(
+            "What the waves so far have published, in order",
+            _answer(_array("Moments"), "The releases."),
+            *_ONE,
+        ),
+        "/model": _operation("The model of a plan that has ended", model, *published),
+        "/statement": _operation(
+            "The privacy statement in words",
+            _content("The statement.", "text/markdown", "text/html", "application/yaml"),
+            *(problems.INVALID, *published),
+            parameters=[_query("format", {"enum": ["markdown", "html", "yaml"]})],
+        ),
+    }
+    doing = {
+        "/invitations": _operation(
+            "Keep the hashes of one-time invitations to the plan",
+            _answer(_reference("Acknowledgement"), "They are on disk."),
+            *(problems.INVALID, problems.INFEASIBLE, problems.CLOSED, *_ONE, *_BODY),
+            body={JSON: _reference("Hashes")},
+            security="administrator",
+        ),
+        "/hold": _operation(
+            "Release no wave until the plan is resumed; the open one goes on collecting",
+            state,
+            *(*_ONE, problems.CLOSED),
+            security="administrator",
+        ),
+        "/resume": _operation(
+            "Let a plan go on", state, *(*_ONE, problems.CLOSED), security="administrator"
+        ),
+        "/publish": _operation(
+            "End the plan now, with the best model so far",
+            model,
+            *(*published, problems.BELOW_QUORUM),
+            security="administrator",
+        ),
+    }
+    return {
+        PLANS: {
+            "get": _operation("All plans", _answer(_array("PlanStatus"), "Their states.")),
+            "post": _operation(
+                "Keep a plan, and open its first wave",
+                opened,
+                *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *_BODY),
+                body={JSON: _reference("Plan")},
+                security="administrator",
+            ),
+        },
+        f"{PLANS}/proposal": {
+            "post": _operation(
+                "The plan that a schema and a promise would give; nothing is kept",
+                _answer(_reference("Plan"), "The plan."),
+                *(problems.INVALID, problems.INFEASIBLE, *_BODY),
+                body={JSON: _reference("PlanProposal")},
+                security="administrator",
+            )
+        },
+        **{f"{ONE_PLAN}{path}": _of_one(get=one) for path, one in reading.items()},
+        **{f"{ONE_PLAN}{path}": _of_one(post=one) for path, one in doing.items()},
+    }
 
 
 def _shares() -> dict[str, Any]:
@@ -249,7 +358,7 @@ def _of_one(**operations: Any) -> dict[str, Any]:
         "name": "fingerprint",
         "in": "path",
         "required": True,
-        "description": "The agreement's SHA-256, 64 hexadecimal digits.",
+        "description": "The agreement's or plan's SHA-256, 64 hexadecimal digits.",
         "schema": _PRINT,
     }
     return {"parameters": [fingerprint], **operations}

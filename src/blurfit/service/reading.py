@@ -66,17 +66,11 @@ class Reading:
 
     async def statement(self, request: Request) -> Response:
         """Its privacy statement."""
-        wanted = request.query_params.get("format", "markdown")
-        if wanted not in STATEMENTS:
-            raise InvalidValueError(f"Expected format={wanted!r} to be one of {list(STATEMENTS)}.")
-        media_type, write = STATEMENTS[wanted]
-        text = await run_in_threadpool(self.store.model, fingerprint_in(request))
-        statement = await run_in_threadpool(lambda: write(PublishedModel.from_json(text)))
-        return Response(statement, headers={"content-type": media_type})
+        return await statement_of(request, self.store.model)
 
     async def health(self, _request: Request) -> Response:
-        """Whether the store answers."""
-        await run_in_threadpool(self.store.administrator)
+        """Whether the store answers, and could keep what is sent now."""
+        await run_in_threadpool(self.store.check)
         return as_json({"status": "ok"})
 
     async def counters(self, _request: Request) -> Response:
@@ -87,6 +81,17 @@ class Reading:
     async def openapi(self, _request: Request) -> Response:
         """The description of the service for programs."""
         return as_json(document())
+
+
+async def statement_of(request: Request, find: Callable[[str], str]) -> Response:
+    """The statement of the model that is found under the request's fingerprint, as it is wanted."""
+    wanted = request.query_params.get("format", "markdown")
+    if wanted not in STATEMENTS:
+        raise InvalidValueError(f"Expected format={wanted!r} to be one of {list(STATEMENTS)}.")
+    media_type, write = STATEMENTS[wanted]
+    text = await run_in_threadpool(find, fingerprint_in(request))
+    statement = await run_in_threadpool(lambda: write(PublishedModel.from_json(text)))
+    return Response(statement, headers={"content-type": media_type})
 
 
 def fingerprint_in(request: Request) -> str:

@@ -6,12 +6,13 @@ import httpx2 as httpx
 import msgspec
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
 from blurfit.messages.shares import Role
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.protocol import tokens
-from blurfit.protocol.http import PATIENCE, Exchange, decoded
-from blurfit.protocol.wire import COLLECTIONS, path_of
+from blurfit.protocol.http import PATIENCE, Exchange, decoded, texts_in
+from blurfit.protocol.wire import COLLECTIONS, PLANS, path_of, plan_path
 
 HASHES_AT_ONCE = 5000
 
@@ -32,55 +33,57 @@ class RemoteDatabase:
             url, token=token, patience=patience, transport=transport, **options
         )
 
-    def open(
-        self, agreement: Agreement, *, invited: bool | None = None, role: Role = "whole"
-    ) -> dict[str, Any]:
-        """Start collecting; the collection's state is returned.
-
-        `invited` says whether each submission needs an invitation: with two databases it does,
-        with one it does not, unless you say otherwise.
-        """
-        path = f"{COLLECTIONS}?role={role}"
-        if invited is not None:
-            path += f"&invited={'true' if invited else 'false'}"
+    def open(self, agreement: Agreement | Plan, *, role: Role = "whole") -> dict[str, Any]:
+        """Start collecting, from those whom the agreement admits; the state is returned."""
+        path = f"{PLANS if isinstance(agreement, Plan) else COLLECTIONS}?role={role}"
         return self._state(self._exchange.post(path, agreement.to_json().encode()))
 
-    def invite(self, agreement: Agreement, count: int) -> list[str]:
+    def invite(self, agreement: Agreement | Plan, count: int) -> list[str]:
         """New one-time invitations. They are made here, and the service gets their hashes alone."""
         made = [tokens.new_token() for _ in range(count)]
         for start in range(0, count, HASHES_AT_ONCE):
             part = made[start : start + HASHES_AT_ONCE]
             body = {"hashes": [tokens.hashed(token).hex() for token in part]}
-            self._exchange.post(
-                f"{path_of(agreement.fingerprint)}/invitations", msgspec.json.encode(body)
-            )
+            self._exchange.post(f"{_path(agreement)}/invitations", msgspec.json.encode(body))
         return made
 
-    def status(self, agreement: Agreement) -> dict[str, Any]:
-        """State, count and quorum."""
-        return self._state(self._exchange.get(path_of(agreement.fingerprint)))
+    def status(self, agreement: Agreement | Plan) -> dict[str, Any]:
+        """State, count and quorum; of a plan, those of each wave."""
+        return self._state(self._exchange.get(_path(agreement)))
 
     def close_collection(self, agreement: Agreement) -> dict[str, Any]:
         """Close the collection without publishing anything."""
         return self._state(self._exchange.post(f"{path_of(agreement.fingerprint)}/close"))
 
-    def publish(self, agreement: Agreement) -> PublishedModel:
-        """Close the collection, and publish its model, once; again, the same is returned."""
-        return PublishedModel.from_json(
-            self._exchange.post(f"{path_of(agreement.fingerprint)}/publish").decode()
-        )
+    def publish(self, agreement: Agreement | Plan) -> PublishedModel:
+        """Close the collection, and publish its model, once; again, the same is returned.
 
-    def model(self, agreement: Agreement) -> PublishedModel:
+        A plan publishes by itself; this ends it early, with the best model so far.
+        """
+        return PublishedModel.from_json(self._exchange.post(f"{_path(agreement)}/publish").decode())
+
+    def model(self, agreement: Agreement | Plan) -> PublishedModel:
         """The published model."""
-        return PublishedModel.from_json(
-            self._exchange.get(f"{path_of(agreement.fingerprint)}/model").decode()
-        )
+        return PublishedModel.from_json(self._exchange.get(f"{_path(agreement)}/model").decode())
 
     def moments(self, agreement: Agreement) -> PublishedMoments:
         """The blurred sums of a published `moment` collection, from which further models follow."""
         return PublishedMoments.from_json(
             self._exchange.get(f"{path_of(agreement.fingerprint)}/moments")
         )
+
+    def hold(self, plan: Plan) -> dict[str, Any]:
+        """Release no wave until the plan is resumed; its state is returned."""
+        return self._state(self._exchange.post(f"{_path(plan)}/hold"))
+
+    def resume(self, plan: Plan) -> dict[str, Any]:
+        """Let a plan go on that was held."""
+        return self._state(self._exchange.post(f"{_path(plan)}/resume"))
+
+    def releases(self, plan: Plan) -> list[PublishedMoments]:
+        """What the waves of a plan have published so far, in their order."""
+        texts = texts_in(self._exchange.get(f"{_path(plan)}/releases"))
+        return [PublishedMoments.from_json(text) for text in texts]
 
     def _state(self, answer: bytes) -> dict[str, Any]:
         found: dict[str, Any] = decoded(answer)
@@ -95,3 +98,9 @@ class RemoteDatabase:
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+
+def _path(agreed: Agreement | Plan) -> str:
+    """Where a service keeps the collection of an agreement, or a plan."""
+    name = agreed.fingerprint
+    return plan_path(name) if isinstance(agreed, Plan) else path_of(name)

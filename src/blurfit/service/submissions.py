@@ -29,7 +29,7 @@ from blurfit.protocol.wire import (
 )
 from blurfit.service import cors
 from blurfit.service.answers import Refusals, send_answer
-from blurfit.service.bodies import Budget, Reserve, read_body
+from blurfit.service.bodies import Allowance, Reserve, read_body
 from blurfit.service.collector import Collector
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
@@ -60,7 +60,7 @@ class SubmissionPath:
     refusals: Refusals
     limiter: Limiter
     body_bytes: int
-    budget: Budget = field(default_factory=Budget)
+    allowance: Allowance = field(default_factory=Allowance)
     # One at a time, so that not everyone's numbers are in memory at once.
     _reader: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="blurfit-reader"),
@@ -76,7 +76,7 @@ class SubmissionPath:
             send = cors.admitting(send, origin)
         if scope["method"] == "POST":
             address = client[0] if (client := scope.get("client")) else ""
-            with self.budget.reserve(address) as held:
+            with self.allowance.reserve(address) as held:
                 await self._take(fingerprint, dict(scope["headers"]), receive, send, held, address)
         elif scope["method"] == "OPTIONS" and crosses:
             await cors.answer_preflight(send)

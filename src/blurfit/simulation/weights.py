@@ -2,7 +2,7 @@
 
 `learn` verifies its agreement and tells standard errors; here are its weights alone, in a
 millisecond. One reading takes longer: where noise rules, a `moment` collection publishes a
-posterior mean, which is sampled for a third of a second (`blurfit.learning.shrinkage`). Without
+posterior mean, which is sampled for a tenth of a second (`blurfit.learning.shrinkage`). Without
 `sampled`, linear Bayes stands for it, the reading of all other collections.
 """
 
@@ -11,15 +11,24 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
 from blurfit.learning.linear_bayes import linear_bayes
+from blurfit.learning.public_features import Family, fit_with_public_rows
 from blurfit.learning.shrinkage import shrink
 from blurfit.learning.sums import Totals
 from blurfit.model.learner import moments_of, published, released_weights, statistics_of
+from blurfit.schema.columns import Numeric
 from blurfit.schema.joint import columns_of
 
 
-def weights_of(agreement: Agreement, totals: Totals, *, sampled: bool = True) -> FloatArray:
+def weights_of(
+    agreement: Agreement,
+    totals: Totals,
+    *,
+    sampled: bool = True,
+    public: FloatArray | None = None,
+) -> FloatArray:
     """The weights of `learn`'s model, on (1, v): (outputs, 1 + features).
 
+    With `public`, encoded rows of the features, those of `fit_public`: of log-odds for labels.
     Raises InfeasibleError where nothing could be published.
     """
     if agreement.mechanism == "input":
@@ -27,4 +36,8 @@ def weights_of(agreement: Agreement, totals: Totals, *, sampled: bool = True) ->
         return published(agreement, weights, totals.count).weights
     read = shrink if sampled else linear_bayes
     joint, target = moments_of(agreement, totals).joint, agreement.schema.target
+    if public is not None:
+        family: Family = "linear" if isinstance(target, Numeric) else "logistic"
+        parts = [joint.submodel(name) for name in columns_of(target)]
+        return np.array([fit_with_public_rows(one, public, family).coefficients for one in parts])
     return np.array([read(joint.submodel(name)).coefficients for name in columns_of(target)])

@@ -25,14 +25,20 @@ statement for thousands of them, during which Python is free to read the next re
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.arrays import ByteArray
-from blurfit.errors import BlurfitError, ClosedError, NotInvitedError
+from blurfit.errors import (
+    BlurfitError,
+    ClosedError,
+    NotInvitedError,
+    PausedError,
+    WaveClosedError,
+)
 from blurfit.store import blocks
 from blurfit.store.collections import Collection, Numbers
 from blurfit.store.tables import collections, invitations
@@ -43,11 +49,12 @@ Outcome = int | BlurfitError  # how many were new, or why nothing was kept
 @dataclass(frozen=True, eq=False)
 class Arrival:
     """What one request brings: messages of the collection's layout, one behind the other, and the
-    hashes of invitations.
+    hashes of invitations; or whether the holder of the store vouches for them instead.
     """
 
     rows: bytes | memoryview
     invitations: Sequence[bytes] = ()
+    vouched: bool = False
 
     @property
     def size(self) -> int:
@@ -57,10 +64,11 @@ class Arrival:
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Where an arrival's rows are in its group, and the hashes of its invitations."""
+    """Where an arrival's rows are in its group, and what lets them in."""
 
     rows: slice
     invitations: Sequence[bytes]
+    vouched: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +90,7 @@ class Group:
         spans, stop = [], 0
         for arrival in arrivals:
             start, stop = stop, stop + arrival.size // layout.size
-            spans.append(Span(slice(start, stop), arrival.invitations))
+            spans.append(Span(slice(start, stop), arrival.invitations, arrival.vouched))
         if screen is None or (passes := screen.passes(numbers)).all():
             return cls(identifiers, numbers, spans, {})
         refusals: dict[int, BlurfitError] = {}
@@ -91,7 +99,7 @@ class Group:
         for place, span in enumerate(spans):
             if (passed := passes[span.rows]).all():
                 start, stop = stop, stop + len(passed)
-                kept.append(Span(slice(start, stop), span.invitations))
+                kept.append(replace(span, rows=slice(start, stop)))
             else:
                 wrong = int(passed.argmin())
                 refusals[place] = screen.refuse(numbers[span.rows][wrong], wrong)
@@ -114,7 +122,7 @@ def receive_new(
 ) -> tuple[list[Outcome], int]:
     """All of a group, if the collection takes any and every identifier is new; else an error.
 
-    How many were new in each arrival, and how many small blocks were written. For collections that
+    How many were new in each arrival, and how many small blocks were written. For arrivals that
     need no invitation.
     """
     is_open = _state(connection, collection) == "collecting"
@@ -128,7 +136,7 @@ def receive_one_by_one(
     connection: Connection, collection: Collection, group: Group
 ) -> tuple[list[Outcome], int]:
     """What becomes of each arrival, and how many small blocks were written."""
-    is_open = _state(connection, collection) == "collecting"
+    state = _state(connection, collection)
     while True:
         trial = connection.begin_nested()
         known = _known(connection, collection, group.identifiers)
@@ -138,7 +146,7 @@ def receive_one_by_one(
             try:
                 new = _new(group, span, known)
                 if new:
-                    _refuse_unless_welcome(connection, collection, span, len(new), is_open=is_open)
+                    _refuse_unless_welcome(connection, collection, span, len(new), state)
                     accepted += new.values()
                     known |= new.keys()
                 outcomes.append(len(new))
@@ -188,16 +196,29 @@ def _new(group: Group, span: Span, known: set[bytes]) -> dict[bytes, int]:
 
 
 def _refuse_unless_welcome(
-    connection: Connection, collection: Collection, span: Span, needed: int, *, is_open: bool
+    connection: Connection, collection: Collection, span: Span, needed: int, state: str | None
 ) -> None:
+    if state == "paused":
+        raise PausedError(
+            "The collection takes nothing for a while, and nothing was kept. Send the same again "
+            "later: it will be counted once."
+        )
+    is_open = state == "collecting"
+    if not is_open and collection.agreement.wave is not None:
+        wave = collection.agreement.wave
+        raise WaveClosedError(
+            f"Wave {wave.number} has closed, and what comes late is left out: its sums were "
+            f"published. Nothing was kept. The plan {wave.plan} tells whether another wave "
+            "collects; a record that was sent for this one may not be blurred again for it."
+        )
     if not is_open:
         raise ClosedError(
             "The collection is closed: a later submission could be told from what it would change. "
             "Nothing was kept."
         )
-    if not collection.invited:
+    if span.vouched or not collection.invited:
         return
-    here = invitations.c.collection == collection.key
+    here = invitations.c.collection == collection.guests
     given = list(dict.fromkeys(span.invitations))
     good = connection.scalars(
         sa.select(invitations.c.hash).where(here & invitations.c.hash.in_(given)).with_for_update()

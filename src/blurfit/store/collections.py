@@ -3,6 +3,7 @@ transaction.
 """
 
 import re
+import time
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray, ByteArray
-from blurfit.errors import ConflictError, UnknownCollectionError
+from blurfit.errors import UnknownCollectionError
 from blurfit.learning.admission import Screen
 from blurfit.learning.sums import block_sums, rows_that_add_exactly
 from blurfit.messages.layout import Layout
@@ -21,7 +22,7 @@ from blurfit.messages.shares import PART_OF, Role, ShareLayout
 from blurfit.store import tables
 
 Numbers = AnyArray  # float64, or uint64 for shares
-State = Literal["collecting", "closed", "published"]
+State = Literal["collecting", "paused", "closed", "published"]
 
 LARGEST = 4096  # rows of a block
 LARGEST_PROVED = 1024  # where rows have proofs, of some 20 kB each
@@ -30,33 +31,48 @@ _FINGERPRINT = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """What never changes about a collection."""
+    """What never changes about a collection.
+
+    `guests` is the key under which its invitations are kept: its own, or that of its plan's first
+    wave, so that an invitation is one to the plan and can be used up in any wave, once.
+    """
 
     key: int
     agreement: Agreement
     screen: Screen | None  # of shares nothing can be told
     exact_rows: int
-    invited: bool
     role: Role
     layout: Layout
+    guests: int
 
     @classmethod
     def of(
-        cls, key: int, agreement: Agreement, *, invited: bool, role: Role = "whole"
+        cls,
+        key: int,
+        agreement: Agreement,
+        *,
+        role: Role = "whole",
+        guests: int | None = None,
     ) -> "Collection":
         """The collection of an agreement, with what follows from it worked out once."""
+        guests = key if guests is None else guests
         if role != "whole":
             layout = agreement.share_layout(PART_OF[role])
             most = LARGEST_PROVED if agreement.proofs else LARGEST
-            return cls(key, agreement, None, most, invited, role, layout)
+            return cls(key, agreement, None, most, role, layout, guests)
         screen = Screen.of(agreement)
         exact_rows = rows_that_add_exactly(agreement, screen.largest_steps())
-        return cls(key, agreement, screen, exact_rows, invited, role, agreement.layout)
+        return cls(key, agreement, screen, exact_rows, role, agreement.layout, guests)
 
     @property
     def fingerprint(self) -> str:
         """The agreement's."""
         return self.agreement.fingerprint
+
+    @property
+    def invited(self) -> bool:
+        """Whether each submission needs an invitation, as the agreement says."""
+        return self.agreement.admission == "invited"
 
     def numbers(self, rows: ByteArray) -> Numbers:
         """What some rows hold: blurred numbers, or the words of shares."""
@@ -81,35 +97,33 @@ class Collection:
         return min(LARGEST, self.exact_rows) if self.exact_rows > 1 else LARGEST
 
 
-def begin(connection: Connection, agreement: Agreement, *, invited: bool) -> tuple[int, bool]:
+def begin(connection: Connection, agreement: Agreement) -> tuple[int, bool]:
     """The key of an agreement's collection, and whether it is new."""
     c = tables.collections.c
     values = {
         "fingerprint": agreement.fingerprint,
         "agreement": agreement.to_json(),
-        "invited": invited,
         "state": "collecting",
+        "opened": int(time.time() // 3600),
     }
     insert = tables.insert_if_absent(connection, tables.collections)
     new = connection.scalar(insert.values(values).returning(c.key)) is not None
-    key, before = connection.execute(
-        sa.select(c.key, c.invited).where(c.fingerprint == agreement.fingerprint)
-    ).one()
-    if before != invited:
-        raise ConflictError(
-            f"Expected invited={invited} to be {before}, as when the collection was opened: that "
-            "cannot be changed afterwards."
-        )
+    key = connection.scalars(sa.select(c.key).where(c.fingerprint == agreement.fingerprint)).one()
     return key, new
+
+
+def is_fingerprint(text: str) -> bool:
+    """Whether a text may be the name of anything: 64 hexadecimal digits."""
+    return _FINGERPRINT.fullmatch(text) is not None
 
 
 def find(connection: Connection, fingerprint: str) -> Collection:
     """The collection under a fingerprint, if there is one."""
     c, role = tables.collections.c, tables.sharing.c.role
     shared = tables.sharing.c.collection == c.key
-    query = sa.select(c.key, c.agreement, c.invited, role).outerjoin(tables.sharing, shared)
+    query = sa.select(c.key, c.agreement, role).outerjoin(tables.sharing, shared)
     row = None
-    if _FINGERPRINT.fullmatch(fingerprint):  # others are no text that every database takes
+    if is_fingerprint(fingerprint):  # others are no text that every database takes
         row = connection.execute(query.where(c.fingerprint == fingerprint)).first()
     if row is None:
         raise UnknownCollectionError(
@@ -117,7 +131,22 @@ def find(connection: Connection, fingerprint: str) -> Collection:
             "that you were invited to, and has the collection been opened?"
         )
     agreement = Agreement.from_json(row.agreement)
-    return Collection.of(row.key, agreement, invited=row.invited, role=row.role or "whole")
+    return Collection.of(
+        row.key,
+        agreement,
+        role=row.role or "whole",
+        guests=_first_of_plan(connection, agreement),
+    )
+
+
+def _first_of_plan(connection: Connection, agreement: Agreement) -> int | None:
+    """The key of the first wave of the plan that was begun here, if it is one of a plan."""
+    if agreement.wave is None:
+        return None
+    w = tables.waves.c
+    query = sa.select(w.collection).where((w.plan == agreement.wave.plan) & (w.number == 1))
+    found: int | None = connection.scalar(query)
+    return found
 
 
 def fingerprints(connection: Connection) -> list[str]:
@@ -126,8 +155,8 @@ def fingerprints(connection: Connection) -> list[str]:
     return list(connection.scalars(sa.select(c.fingerprint).order_by(c.key)))
 
 
-def state(connection: Connection, collection: Collection) -> State:
-    """How far a collection is."""
+def state(connection: Connection, collection: Collection) -> tuple[State, int | None]:
+    """How far a collection is, and in which hour since 1970 it was opened."""
     c = tables.collections.c
-    found: State = connection.scalars(sa.select(c.state).where(c.key == collection.key)).one()
-    return found
+    row = connection.execute(sa.select(c.state, c.opened).where(c.key == collection.key)).one()
+    return row.state, row.opened

@@ -40,9 +40,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import ByteArray
+from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, InvalidValueError
 from blurfit.messages.shares import ROLES, Role
+from blurfit.randomness.database import words
 from blurfit.store.collections import Collection
 from blurfit.store.tables import identifiers, insert_if_absent, recent, sharing, verdicts
 from blurfit.validate import one_of
@@ -54,11 +55,16 @@ _WIDTH = 16
 
 @dataclass(frozen=True, eq=False)
 class Commitment:
-    """A set by its digest, its size, and the identifiers in this database that are not in it."""
+    """A set by its digest, its size, and the identifiers in this database that are not in it.
+
+    `noise` is what this database adds to its sum, mod 2⁶⁴: drawn when the set is fixed, in the same
+    transaction, so that whoever asks again gets the same sum.
+    """
 
     digest: bytes
     count: int
     left_out: ByteArray
+    noise: WordArray
 
 
 def refuse_unless_fitting(agreement: Agreement, role: Role) -> None:
@@ -99,10 +105,13 @@ def page(connection: Connection, collection: Collection, after: bytes, most: int
 
 def recorded(connection: Connection, collection: Collection) -> Commitment | None:
     """The set that was fixed, if one was."""
-    query = sa.select(sharing.c.digest, sharing.c.count, sharing.c.left_out)
+    query = sa.select(sharing.c.digest, sharing.c.count, sharing.c.left_out, sharing.c.noise)
     here = sharing.c.collection == collection.key
-    digest, count, left_out = connection.execute(query.where(here)).one()
-    return None if digest is None else Commitment(bytes(digest), count, as_identifiers(left_out))
+    digest, count, left_out, noise = connection.execute(query.where(here)).one()
+    if digest is None:
+        return None
+    drawn = np.frombuffer(noise, dtype="<u8").astype(np.uint64)
+    return Commitment(bytes(digest), count, as_identifiers(left_out), drawn)
 
 
 def record(connection: Connection, collection: Collection, left_out: ByteArray) -> Commitment:
@@ -135,7 +144,8 @@ def record(connection: Connection, collection: Collection, left_out: ByteArray) 
             "among contributors that were made up. Find out which; if it is honest, let those who "
             "are missing send again, or collect again."
         )
-    chosen = Commitment(digest_of(collection, common), len(common), in_order(left_out))
+    digest, noise = digest_of(collection, common), words(collection.agreement)
+    chosen = Commitment(digest, len(common), in_order(left_out), noise)
     before = recorded(connection, collection)
     if before is not None:
         if before.digest != chosen.digest:
@@ -148,7 +158,12 @@ def record(connection: Connection, collection: Collection, left_out: ByteArray) 
     connection.execute(
         sa.update(sharing)
         .where((sharing.c.collection == collection.key) & sharing.c.digest.is_(None))
-        .values(digest=chosen.digest, count=chosen.count, left_out=chosen.left_out.tobytes())
+        .values(
+            digest=chosen.digest,
+            count=chosen.count,
+            left_out=chosen.left_out.tobytes(),
+            noise=noise.astype("<u8").tobytes(),
+        )
     )
     return chosen
 

@@ -16,24 +16,31 @@ def invite(connection: Connection, collection: Collection, hashes: Iterable[byte
     """Keep the hashes of invitations; how many were new is returned."""
     if not collection.invited:
         raise InfeasibleError(
-            "The collection takes submissions from anyone. To restrict it, open one with "
-            "invitations."
+            "The agreement lets anyone take part, so nobody needs an invitation. For those who "
+            "are invited alone, agree anew, without --anyone."
         )
     i, wanted = invitations.c, list(dict.fromkeys(hashes))
     known = set(
         connection.scalars(
-            sa.select(i.hash).where((i.collection == collection.key) & i.hash.in_(wanted))
+            sa.select(i.hash).where((i.collection == collection.guests) & i.hash.in_(wanted))
         )
     )
-    new = [{"collection": collection.key, "hash": one} for one in wanted if one not in known]
+    new = [{"collection": collection.guests, "hash": one} for one in wanted if one not in known]
     if new:
         connection.execute(insert_if_absent(connection, invitations), new)
     return len(new)
 
 
+def is_unused(connection: Connection, collection: Collection, invitation: bytes) -> bool:
+    """Whether an invitation, of which this is the hash, was given out and not used yet."""
+    i = invitations.c
+    here = (i.collection == collection.guests) & (i.hash == invitation)
+    return connection.scalar(sa.select(i.hash).where(here)) is not None
+
+
 def unused(connection: Connection, collection: Collection) -> int:
     """How many invitations nobody has used yet."""
-    query = sa.select(sa.func.count()).where(invitations.c.collection == collection.key)
+    query = sa.select(sa.func.count()).where(invitations.c.collection == collection.guests)
     return int(connection.scalar(query) or 0)
 
 

@@ -1,31 +1,85 @@
-"""A plan in a store: from wave to wave, each step in one transaction.
+"""Plans in a store: which waves there are, which of them collects, and how far each one is.
 
-    wave k collects ─► quorum reached ─ advance ─► its sums are published, wave k + 1 collects
+    collecting ⇄ held          the open wave takes submissions; held, no wave is released
+        └───────┴──► ended     nothing is taken any more, and never again
 
-`advance` publishes the sums of the open wave, computes the next agreement from the plan and the
-published releases, opens it and hands over the invitations that nobody has used: all of it or
-nothing. So, killed anywhere, either wave k still collects, or wave k + 1 does, and never both or
-neither. Whoever advances holds the plan's row, so a second one waits, and then finds the new wave
-below its quorum. Below the quorum nothing happens.
+A plan is begun once, with its first wave; `blurfit.store.advance` takes it from wave to wave. While
+it is **held** the open wave goes on collecting, also beyond its quorum, which does no harm: noise
+for n honest people is enough for more. An **ended** plan has a model from the waves that were
+released, or a reason why there is none.
 
-**Invitations belong to the plan.** One that was used is gone, and cannot be used in a later wave:
-who was invited once takes part once.
+**Invitations belong to the plan.** They are kept with its first wave, for all waves. One that was
+used is gone, and cannot be used in a later wave: who was invited once takes part once.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.errors import ConflictError, InfeasibleError, UnknownCollectionError
+from blurfit.errors import (
+    ClosedError,
+    InfeasibleError,
+    NotPublishedError,
+    UnknownCollectionError,
+)
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.waves import Course
-from blurfit.store import collections, publication, tables
+from blurfit.model.published import PublishedModel
+from blurfit.store import collections, tables
+from blurfit.theory.waves import StageKind
 
-_plans, _waves = tables.plans.c, tables.waves.c
+State = Literal["collecting", "held", "ended"]
+WaveState = Literal["planned", "collecting", "released", "dropped"]
+
+_plans, _waves, _c = tables.plans.c, tables.waves.c, tables.collections.c
 
 
-def begin(connection: Connection, plan: Plan, *, invited: bool = False) -> Agreement:
+@dataclass(frozen=True)
+class WaveStatus:
+    """One wave of a plan. `fingerprint` is its agreement's, once it is open.
+
+    A wave that was open when the plan ended, below its quorum, is dropped: never released.
+    """
+
+    number: int
+    kind: StageKind
+    quorum: int
+    state: WaveState = "planned"
+    count: int = 0
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True)
+class PlanStatus:
+    """What anyone may know of a plan.
+
+    `reason` says why it ended before its last wave, or has no model; `model` is the fingerprint of
+    the collection that shows the plan's model, once there is one.
+    """
+
+    fingerprint: str
+    state: State
+    invited: bool
+    waves: tuple[WaveStatus, ...]
+    reason: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class Held:
+    """A plan whose row nobody else changes until the transaction ends."""
+
+    plan: Plan
+    state: State
+    reason: str | None
+    learned: bool
+
+
+def begin(connection: Connection, plan: Plan) -> Agreement:
     """Keep a plan, and open its first wave; to begin it again changes nothing."""
     if plan.terms.databases:
         raise InfeasibleError(
@@ -33,89 +87,216 @@ def begin(connection: Connection, plan: Plan, *, invited: bool = False) -> Agree
             "publish it together."
         )
     insert = tables.insert_if_absent(connection, tables.plans)
-    row = {"fingerprint": plan.fingerprint, "document": plan.to_json(), "invited": invited}
+    row = {
+        "fingerprint": plan.fingerprint,
+        "document": plan.to_json(),
+        "state": "collecting",
+        "learned": False,
+    }
     connection.execute(insert.values(row))
-    _, before = _held(connection, plan.fingerprint)
-    if before != invited:
-        raise ConflictError(f"Expected invited={invited} to be {before}, as when it was begun.")
-    if not _agreements(connection, plan.fingerprint):
-        _open(connection, plan.first(), invited=invited)
-    return _agreements(connection, plan.fingerprint)[-1]
+    hold_row(connection, plan.fingerprint)
+    if not agreements(connection, plan.fingerprint):
+        open_wave(connection, plan.first())
+    return agreements(connection, plan.fingerprint)[-1]
+
+
+def document(connection: Connection, fingerprint: str) -> str:
+    """The plan's text."""
+    return str(_row(connection, fingerprint).document)
+
+
+def fingerprints(connection: Connection) -> list[str]:
+    """Those of all plans, in the order of their beginning."""
+    first = _waves.number == 1
+    return list(connection.scalars(sa.select(_waves.plan).where(first).order_by(_waves.collection)))
+
+
+def status(connection: Connection, fingerprint: str) -> PlanStatus:
+    """How far a plan is."""
+    row = _row(connection, fingerprint)
+    plan = Plan.from_json(row.document)
+    found = list(connection.execute(_standing(fingerprint)))
+    stages = zip(plan.kinds, plan.quorums, strict=True)
+    opened = [(_wave_state(one), int(one.come), one.fingerprint) for one in found]
+    opened += [("planned", 0, None)] * (len(plan) - len(found))
+    known = [
+        WaveStatus(number, kind, quorum, *state)
+        for number, ((kind, quorum), state) in enumerate(zip(stages, opened, strict=True), start=1)
+    ]
+    shown = [one.fingerprint for one in found if one.has_model]
+    return PlanStatus(
+        fingerprint,
+        row.state,
+        plan.terms.admission == "invited",
+        tuple(known),
+        row.reason,
+        shown[-1] if shown else None,
+    )
 
 
 def current(connection: Connection, fingerprint: str) -> Agreement:
-    """The agreement of the newest wave: the one that collects, unless the plan is at its end."""
-    return _known(_agreements(connection, fingerprint), fingerprint)[-1]
+    """The agreement of the wave that collects."""
+    row = _row(connection, fingerprint)
+    if row.state == "ended":
+        raise ClosedError(
+            "The plan has come to its end, and nothing more is collected. "
+            + (row.reason or "All of its waves have been released.")
+        )
+    return agreements(connection, fingerprint)[-1]
 
 
 def releases(connection: Connection, fingerprint: str) -> list[PublishedMoments]:
     """What the waves so far have published, in their order."""
-    c = tables.collections.c
+    return [PublishedMoments.from_json(text) for text in release_texts(connection, fingerprint)]
+
+
+def release_texts(connection: Connection, fingerprint: str) -> list[str]:
+    """What the waves so far have published, as the texts whose SHA-256 later waves carry."""
+    _row(connection, fingerprint)
     query = (
-        sa.select(c.moments)
-        .join(tables.waves, _waves.collection == c.key)
-        .where((_waves.plan == fingerprint) & c.moments.is_not(None))
+        sa.select(_c.moments)
+        .join(tables.waves, _waves.collection == _c.key)
+        .where((_waves.plan == fingerprint) & _c.moments.is_not(None))
         .order_by(_waves.number)
     )
-    return [PublishedMoments.from_json(text) for text in connection.scalars(query)]
+    return [str(text) for text in connection.scalars(query)]
 
 
-def advance(connection: Connection, fingerprint: str) -> Agreement | None:
-    """Publish the open wave and open the next one; None if it was the last.
-
-    Raises BelowQuorumError, and changes nothing, while too few have come.
-    """
-    plan, invited = _held(connection, fingerprint)
-    before = _agreements(connection, fingerprint)
-    published = releases(connection, fingerprint)
-    if len(published) == len(plan):
-        return None
-    course = Course.of(plan, published)
-    now = collections.find(connection, before[-1].fingerprint)
-    release = publication.publish(connection, now)
-    if release.moments is None:
-        raise InfeasibleError(release.refusal or "This wave has no sums.")
-    course = course.then(PublishedMoments.from_json(release.moments))
-    if len(course.releases) == len(plan):
-        return None
-    following = course.next_agreement()
-    key = _open(connection, following, invited=invited)
-    here = tables.invitations.c.collection
-    connection.execute(sa.update(tables.invitations).where(here == now.key).values(collection=key))
-    return following
+def model(connection: Connection, fingerprint: str) -> str:
+    """The model of a plan that has ended, always the same text."""
+    row = _row(connection, fingerprint)
+    if (text := model_text(connection, fingerprint)) is not None:
+        return text
+    if row.state != "ended":
+        raise NotPublishedError(
+            "The plan goes on: its model is published after its last wave, or when its "
+            "administrator ends it early. What its waves have published is in its releases."
+        )
+    raise NotPublishedError(
+        row.reason or "The plan has ended, and its model is being learned. Ask again in a moment."
+    )
 
 
-def _open(connection: Connection, agreement: Agreement, *, invited: bool) -> int:
-    agreement.verify()
-    wave = agreement.wave
-    assert wave is not None
-    key, _ = collections.begin(connection, agreement, invited=invited)
-    row = {"plan": wave.plan, "number": wave.number, "collection": key}
-    connection.execute(sa.insert(tables.waves).values(row))
-    return key
+def model_text(connection: Connection, fingerprint: str) -> str | None:
+    """The plan's model, if there is one."""
+    query = sa.select(_c.model).join(tables.waves, _waves.collection == _c.key)
+    here = (_waves.plan == fingerprint) & _c.model.is_not(None)
+    found: str | None = connection.scalar(query.where(here).order_by(_waves.number.desc()))
+    return found
 
 
-def _held(connection: Connection, fingerprint: str) -> tuple[Plan, bool]:
-    """The plan, whose row is held until the transaction ends, and whether it needs invitations."""
-    query = sa.select(_plans.document, _plans.invited).where(_plans.fingerprint == fingerprint)
-    row = connection.execute(query.with_for_update()).first()
-    if row is None:
-        raise UnknownCollectionError(f"No plan with fingerprint={fingerprint!r} was begun here.")
-    return Plan.from_json(row.document), bool(row.invited)
+def hold(connection: Connection, fingerprint: str) -> None:
+    """Release no wave until the plan is resumed; the open one goes on collecting."""
+    _change(connection, fingerprint, "held")
 
 
-def _agreements(connection: Connection, fingerprint: str) -> list[Agreement]:
-    c = tables.collections.c
+def resume(connection: Connection, fingerprint: str) -> None:
+    """Let a plan go on that was held."""
+    _change(connection, fingerprint, "collecting")
+
+
+# ---- for `blurfit.store.advance`
+
+
+def hold_row(connection: Connection, fingerprint: str) -> Held:
+    """The plan, whose row is held until the transaction ends."""
+    row = _row(connection, fingerprint, update=True)
+    plan = Plan.from_json(row.document)
+    return Held(plan, row.state, row.reason, bool(row.learned))
+
+
+def agreements(connection: Connection, fingerprint: str) -> list[Agreement]:
+    """Those of the waves that were opened, in their order."""
     query = (
-        sa.select(c.agreement)
-        .join(tables.waves, _waves.collection == c.key)
+        sa.select(_c.agreement)
+        .join(tables.waves, _waves.collection == _c.key)
         .where(_waves.plan == fingerprint)
         .order_by(_waves.number)
     )
     return [Agreement.from_json(text) for text in connection.scalars(query)]
 
 
-def _known(agreements: list[Agreement], fingerprint: str) -> list[Agreement]:
-    if not agreements:
-        raise UnknownCollectionError(f"No plan with fingerprint={fingerprint!r} was begun here.")
-    return agreements
+def open_wave(connection: Connection, agreement: Agreement) -> None:
+    """Collect under the agreement of a plan's next wave."""
+    agreement.verify()
+    wave = agreement.wave
+    assert wave is not None
+    key, _ = collections.begin(connection, agreement)
+    row = {"plan": wave.plan, "number": wave.number, "collection": key}
+    connection.execute(sa.insert(tables.waves).values(row))
+
+
+def end(connection: Connection, fingerprint: str, reason: str | None) -> None:
+    """Write down that a plan has ended, and why, if that was not after its last wave."""
+    _update(connection, fingerprint, state="ended", reason=reason)
+
+
+def newest(connection: Connection, fingerprint: str) -> tuple[int, int]:
+    """How many have come to the newest wave, and which number it has."""
+    *_, last = connection.execute(_standing(fingerprint))
+    return int(last.come), int(last.number)
+
+
+def unfinished(connection: Connection) -> Sequence[tuple[str, State]]:
+    """Fingerprint and state of every plan whose model is still to come."""
+    query = sa.select(_plans.fingerprint, _plans.state).where(sa.not_(_plans.learned))
+    return [(row.fingerprint, row.state) for row in connection.execute(query)]
+
+
+def learned(connection: Connection, fingerprint: str, model: PublishedModel | None) -> None:
+    """Write down the model of a plan, with the last wave that it is from; or that it has none."""
+    if model is not None:
+        values = {"model": model.to_json(), "state": "published", "refusal": None}
+        here = _c.fingerprint == model.fingerprint
+        connection.execute(sa.update(tables.collections).where(here).values(values))
+    _update(connection, fingerprint, learned=True)
+
+
+def _change(connection: Connection, fingerprint: str, state: State) -> None:
+    if hold_row(connection, fingerprint).state == "ended":
+        raise ClosedError("The plan has come to its end: there is nothing to hold or to resume.")
+    _update(connection, fingerprint, state=state)
+
+
+def _update(connection: Connection, fingerprint: str, **values: str | bool | None) -> None:
+    here = _plans.fingerprint == fingerprint
+    connection.execute(sa.update(tables.plans).where(here).values(**values))
+
+
+def _row(connection: Connection, fingerprint: str, *, update: bool = False) -> Any:
+    query, row = sa.select(tables.plans).where(_plans.fingerprint == fingerprint), None
+    if collections.is_fingerprint(fingerprint):  # others are no text that every database takes
+        row = connection.execute(query.with_for_update() if update else query).first()
+    if row is None:
+        raise UnknownCollectionError(
+            f"No plan with fingerprint={fingerprint!r} was begun here. Is this the service that "
+            "you were invited to, and has the plan been opened?"
+        )
+    return row
+
+
+def _standing(fingerprint: str) -> sa.Select[Any]:
+    """Of every wave that was opened, in order: how many came, and what has become of it."""
+    blocks = tables.blocks.c
+    come = sa.select(sa.func.coalesce(sa.func.sum(blocks.count), 0)).where(
+        blocks.collection == _c.key
+    )
+    return (
+        sa.select(
+            come.scalar_subquery().label("come"),
+            _c.fingerprint,
+            _c.state,
+            _c.moments.is_not(None).label("released"),
+            _c.model.is_not(None).label("has_model"),
+            _waves.number,
+        )
+        .join(tables.waves, _waves.collection == _c.key)
+        .where(_waves.plan == fingerprint)
+        .order_by(_waves.number)
+    )
+
+
+def _wave_state(row: Any) -> WaveState:
+    if row.released:
+        return "released"
+    return "collecting" if row.state == "collecting" else "dropped"

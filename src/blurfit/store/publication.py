@@ -20,21 +20,38 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.errors import ConflictError, InfeasibleError, NotPublishedError
+from blurfit.errors import ClosedError, ConflictError, InfeasibleError, NotPublishedError
 from blurfit.model.release import Release
+from blurfit.randomness.database import blurred
 from blurfit.store import blocks
 from blurfit.store.collections import Collection
-from blurfit.store.tables import collections
+from blurfit.store.tables import collections, waves
 
 
 def close(connection: Connection, collection: Collection) -> None:
     """Close a collection, if it is not: nothing more is accepted, and nothing is published yet."""
+    _refuse_if_planned(connection, collection)
     c = collections.c
     connection.execute(
         sa.update(collections)
-        .where((c.key == collection.key) & (c.state == "collecting"))
+        .where((c.key == collection.key) & c.state.in_(("collecting", "paused")))
         .values(state="closed")
     )
+
+
+def pause(connection: Connection, collection: Collection, *, resume: bool = False) -> None:
+    """Take nothing for a while, or go on; a collection that is closed stays so.
+
+    Who was refused meanwhile may send the same again. Whether a collection is paused depends on
+    nobody's answers, and nothing is published of what it holds, so no promise changes.
+    """
+    _refuse_if_planned(connection, collection)
+    before, after = ("paused", "collecting") if resume else ("collecting", "paused")
+    row = held(connection, collection)
+    if row.state not in (before, after):
+        raise ClosedError("The collection is closed: it can be neither paused nor resumed.")
+    here = collections.c.key == collection.key
+    connection.execute(sa.update(collections).where(here).values(state=after))
 
 
 def publish(connection: Connection, collection: Collection) -> Release:
@@ -44,7 +61,8 @@ def publish(connection: Connection, collection: Collection) -> Release:
     sums mean nothing without the other database (`blurfit.store.joint_publication`).
     """
     _require_whole(collection)
-    row = _held(connection, collection)
+    _refuse_if_planned(connection, collection)
+    row = held(connection, collection)
     if row.model is not None or row.refusal is not None:
         return Release(row.model, row.moments, row.refusal)
     if row.handed_over is not None:
@@ -56,7 +74,10 @@ def publish(connection: Connection, collection: Collection) -> Release:
     return record(
         connection,
         collection,
-        Release.of(collection.agreement, blocks.totals(connection, collection)),
+        Release.of(
+            collection.agreement,
+            blurred(collection.agreement, blocks.totals(connection, collection)),
+        ),
     )
 
 
@@ -82,8 +103,9 @@ def hand_over(connection: Connection, collection: Collection, place: str) -> Rel
     where it was left to a file at another place.
     """
     _require_whole(collection)
-    row = _held(connection, collection)
-    if row.state == "collecting":
+    _refuse_if_planned(connection, collection)
+    row = held(connection, collection)
+    if row.state in ("collecting", "paused"):
         raise NotPublishedError(
             f"Expected a collection that is closed, and {collection.fingerprint} is still "
             "collecting. Close it first (`blurfit close`); that cannot be undone."
@@ -120,6 +142,12 @@ def moments(connection: Connection, collection: Collection) -> str:
 
 def _published(connection: Connection, collection: Collection, column: sa.Column[Any]) -> str:
     text = connection.scalar(sa.select(column).where(collections.c.key == collection.key))
+    if text is None and (wave := collection.agreement.wave) is not None:
+        raise NotPublishedError(
+            f"This is wave {wave.number} of the plan {wave.plan}. Its sums are published when "
+            f"{collection.agreement.quorum:,} have contributed, and a model from all waves when "
+            "the plan has come to its end."
+        )
     if text is None:
         raise NotPublishedError(
             "The model of this collection has not been published. Its administrator does that, "
@@ -128,10 +156,21 @@ def _published(connection: Connection, collection: Collection, column: sa.Column
     return str(text)
 
 
-def _held(connection: Connection, collection: Collection) -> Any:
+def held(connection: Connection, collection: Collection) -> Any:
     """The collection's row, for which everyone else who would change it waits."""
     here = collections.c.key == collection.key
     return connection.execute(sa.select(collections).where(here).with_for_update()).one()
+
+
+def _refuse_if_planned(connection: Connection, collection: Collection) -> None:
+    """A wave is closed and published by its plan alone, in the transaction that opens the next."""
+    here = sa.select(waves.c.number).where(waves.c.collection == collection.key)
+    if collection.agreement.wave is not None and connection.scalar(here) is not None:
+        raise InfeasibleError(
+            f"This is wave {collection.agreement.wave.number} of the plan "
+            f"{collection.agreement.wave.plan}, which publishes it when its quorum is reached. "
+            "Hold the plan, or end it early (`blurfit hold`, `blurfit publish` with the plan)."
+        )
 
 
 def _require_whole(collection: Collection) -> None:

@@ -33,6 +33,7 @@ from blurfit.store.arrivals import (
     receive_one_by_one,
     settle,
 )
+from blurfit.store.backup import refuse_backup
 from blurfit.store.collections import Collection, State
 from blurfit.store.transactions import Transactions
 
@@ -49,6 +50,7 @@ class Status:
     count: int
     quorum: int
     invited: bool
+    opened: int | None = None  # the hour since 1970
 
 
 class Store(Transactions):
@@ -68,6 +70,7 @@ class Store(Transactions):
         try:
             with self._writing() as connection:
                 tables.migrate(connection)
+                refuse_backup(connection, str(place))
         except (StorageError, exc.DatabaseError) as error:
             self._engine.dispose()
             raise InvalidValueError(
@@ -84,20 +87,19 @@ class Store(Transactions):
         self,
         agreement: Agreement,
         *,
-        invited: bool = False,
         role: Role = "whole",
         allow_unproved: bool = False,
     ) -> bool:
         """Start collecting under an agreement, which is verified; whether it is new is returned.
 
-        To open it again changes nothing. `invited` says that each submission needs an invitation,
-        `role` which of the two databases this is, where trust is shared;
+        To open it again changes nothing. Whether each submission needs an invitation is in the
+        agreement. `role` says which of the two databases this is, where trust is shared;
         `allow_unproved` is as in `Agreement.verify`.
         """
         agreement.verify(allow_unproved=allow_unproved)
         commitment.refuse_unless_fitting(agreement, role)
         with self._writing() as connection:
-            key, new = collections.begin(connection, agreement, invited=invited)
+            key, new = collections.begin(connection, agreement)
             if role != "whole":
                 commitment.take_role(connection, key, role)
         return new
@@ -139,7 +141,7 @@ class Store(Transactions):
         return group.outcomes(self._keep(collection, group) if group.spans else [])
 
     def _keep(self, collection: Collection, group: Group) -> list[Outcome]:
-        if not collection.invited:
+        if not collection.invited or all(span.vouched for span in group.spans):
             try:
                 return self._receive(receive_new, collection, group)
             except SomeAreKnownError:
@@ -163,7 +165,8 @@ class Store(Transactions):
     def add(self, agreement: Agreement, received: Submission | Submissions) -> int:
         """Keep what was received, all of it or nothing; how many were new is returned.
 
-        The collection is opened if it is not there yet.
+        The collection is opened if it is not there yet. No invitation is needed: whoever holds the
+        store, and calls this, vouches for what is added (`blurfit.agreement.conditions`).
         """
         if not isinstance(received, Submission | Submissions):
             raise InvalidValueError(
@@ -177,7 +180,7 @@ class Store(Transactions):
         except UnknownCollectionError:
             self.open(agreement)
             collection = self.collection(agreement.fingerprint)
-        (outcome,) = self.receive(collection, [Arrival(rows.data)])
+        (outcome,) = self.receive(collection, [Arrival(rows.data, vouched=True)])
         if isinstance(outcome, BlurfitError):
             raise outcome
         return outcome
@@ -253,7 +256,7 @@ class Store(Transactions):
 
 
 def _status(connection: Connection, collection: Collection) -> Status:
-    state = collections.state(connection, collection)
+    state, opened = collections.state(connection, collection)
     count = blocks.count(connection, collection)
     quorum, invited = collection.agreement.quorum, collection.invited
-    return Status(collection.fingerprint, state, count, quorum, invited)
+    return Status(collection.fingerprint, state, count, quorum, invited, opened)

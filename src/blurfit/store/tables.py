@@ -11,7 +11,7 @@ durable.
 | `invitations` | hashes of those that nobody has used; using one removes it |
 | `sharing` | which of two databases this is for a collection, and the set that both sum over |
 | `verdicts` | whose proofs, where there are proofs, have been looked at, and what was found |
-| `plans`, `waves` | plans of waves, and which collection is which wave of them |
+| `plans`, `waves` | plans of waves, how far they are, and which collection is which wave |
 
 `identifiers` and `blocks` are apart because they are asked for apart: an identifier on every
 arrival, numbers hardly ever. The sums of a block let a model be learned without reading its numbers
@@ -57,13 +57,15 @@ collections = sa.Table(
     sa.Column("key", _Key, primary_key=True),
     sa.Column("fingerprint", sa.Text, nullable=False, unique=True),
     sa.Column("agreement", sa.Text, nullable=False),
-    sa.Column("invited", sa.Boolean, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("model", sa.Text),
     sa.Column("moments", sa.Text),  # the sums that a `moment` model is from
     sa.Column("refusal", sa.Text),  # why there will never be a model
     sa.Column("handed_over", sa.Text),  # the file that its release was left to
-    sa.CheckConstraint("state IN ('collecting', 'closed', 'published')", name="known_state"),
+    sa.Column("opened", sa.Integer),  # since 1970: when, to the hour
+    sa.CheckConstraint(
+        "state IN ('collecting', 'paused', 'closed', 'published')", name="known_state"
+    ),
     sa.CheckConstraint("(state = 'published') = (model IS NOT NULL)", name="published_has_model"),
 )
 
@@ -106,6 +108,7 @@ sharing = sa.Table(
     sa.Column("digest", sa.LargeBinary),  # of the common set; written once, never changed
     sa.Column("count", sa.BigInteger),  # how many are in it
     sa.Column("left_out", sa.LargeBinary),  # the identifiers that are here and not in it, in order
+    sa.Column("noise", sa.LargeBinary),  # of this database itself, drawn with the set; words
     sa.Column("delivered", sa.Boolean, nullable=False),  # to the other database: the result
     sa.Column("verification", sa.LargeBinary),  # the key for proofs; written once, never changed
     sa.CheckConstraint("role IN ('first', 'second')", name="known_role"),
@@ -123,7 +126,10 @@ plans = sa.Table(
     metadata,
     sa.Column("fingerprint", sa.Text, primary_key=True),
     sa.Column("document", sa.Text, nullable=False),
-    sa.Column("invited", sa.Boolean, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text),  # why it ended before its last wave, or has no model
+    sa.Column("learned", sa.Boolean, nullable=False),  # there is a model, or there will be none
+    sa.CheckConstraint("state IN ('collecting', 'held', 'ended')", name="known_plan_state"),
 )
 waves = sa.Table(
     "waves",
@@ -171,7 +177,7 @@ def connect(place: str | Path) -> Engine:
 
     `place` is a path, a URL (sqlite:///collection.db, postgresql://user@host/name), or ":memory:".
     """
-    url = _url(place)
+    url = url_of(place)
     try:
         if url.get_backend_name() == "sqlite":
             return _sqlite(url)
@@ -217,7 +223,8 @@ def insert_if_absent(connection: Connection, table: sa.Table) -> Any:
     return dialect.insert(table).on_conflict_do_nothing()
 
 
-def _url(place: str | Path) -> URL:
+def url_of(place: str | Path) -> URL:
+    """A path or an address as SQLAlchemy takes it; refuses other kinds of databases."""
     text = str(place)
     if "://" not in text:
         return URL.create("sqlite", database=text)
@@ -234,6 +241,13 @@ def _url(place: str | Path) -> URL:
             f"got one for {backend!r}."
         )
     return url.set(drivername="sqlite" if backend == "sqlite" else "postgresql+psycopg")
+
+
+def file_of(place: str | Path) -> Path | None:
+    """The file of an SQLite store; None of one in memory, and of PostgreSQL."""
+    url = url_of(place)
+    named = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
+    return Path(str(url.database)).absolute() if named else None
 
 
 def _sqlite(url: URL) -> Engine:

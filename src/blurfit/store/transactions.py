@@ -4,6 +4,7 @@ A database that is away, full or busy for too long is a `StorageError`, whatever
 it; then nothing was kept, unless the connection broke at the very end.
 """
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from blurfit.store import tables
 
 _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
+LEAST_FREE = 64 * 2**20  # bytes of the store's disk, below which it is not well
 _AWAY = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
 
 
@@ -28,6 +30,8 @@ class Transactions:
     def __init__(self, place: str | Path) -> None:
         self._engine = tables.connect(place)
         self._lock = RLock() if str(place) in (":memory:", "sqlite://") else None
+        self._file = tables.file_of(place)
+        self._identity: tuple[int, int] | None = None
 
     def write(
         self,
@@ -48,6 +52,39 @@ class Transactions:
         """Find something out in one transaction that only reads."""
         with self._reading() as connection:
             return what(connection, *arguments, **named)
+
+    def check(self) -> None:
+        """A `StorageError` unless what is written now would still be there tomorrow.
+
+        Reads from the database; of a file, that it is still the one that was opened, and that its
+        disk is not full.
+        """
+        with self._reading() as connection:
+            connection.exec_driver_sql("SELECT 1")
+        if self._file is not None:
+            self._refuse_if_gone()
+            free = shutil.disk_usage(self._file.parent).free
+            if free < LEAST_FREE:
+                raise StorageError(
+                    f"The disk of the store is full: {free // 2**20:,} MiB are free, and "
+                    f"{LEAST_FREE // 2**20} are needed."
+                )
+
+    def _refuse_if_gone(self) -> None:
+        """A file that was removed or replaced goes on taking what is written, for nobody."""
+        assert self._file is not None
+        try:
+            found = self._file.stat()
+        except OSError as error:
+            raise StorageError(f"The store's file {self._file} is gone: {error}.") from error
+        identity = found.st_dev, found.st_ino
+        if self._identity is None:
+            self._identity = identity
+        elif identity != self._identity:
+            raise StorageError(
+                f"The store's file {self._file} was replaced while it was open. Start the service "
+                "again, on the right file."
+            )
 
     def tidy(self) -> None:
         """Move what SQLite has logged to its place, beside whoever writes; else nothing to do.
@@ -76,6 +113,8 @@ class Transactions:
         """All or nothing: committed at the end of the block, rolled back if it fails."""
         with self._transaction(self._engine.execution_options(writes=True)) as connection:
             yield connection
+            if self._file is not None:  # before it is committed, and so before it is acknowledged
+                self._refuse_if_gone()
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

@@ -51,7 +51,7 @@ from blurfit.validate import finite, nonnegative, positive
 
 
 @dataclass(frozen=True)
-class Shares:
+class DeltaShares:
     """How δ is spent: γ₁ + 2γ₂ + γ₃ + δ_b = δ."""
 
     gram: float  # γ₁: the others' noise gives too little curvature
@@ -97,7 +97,7 @@ class CurvatureLoss:
 
 
 def curvature_loss(
-    setting: Setting, sigma_u: float, ridge: float, shares: Shares, count: int | None = None
+    setting: Setting, sigma_u: float, ridge: float, shares: DeltaShares, count: int | None = None
 ) -> CurvatureLoss:
     """λ̃, f, a, h, J and S_w of the theorem, for `count` honest records, blurred for the quorum.
 

@@ -2,14 +2,16 @@
 
 z = (c, ω₁v₁, …, ω_kv_k): a public constant, and each column times a public weight. The columns of a
 number and of a sign have |v| ≤ 1; the levels of a categorical are one-hot, so that all of them
-together have norm 1, however many there are. With one weight for each question, therefore,
+together have norm 1, however many there are. A number that need not be said is a group of two, of
+which one is always 0: the number, and a level that is 1 for whoever does not say. In any group at
+most one column differs from 0, by at most 1. With one weight for each question, therefore,
 
     ‖u‖² = ‖(ω₁v₁, …)‖² ≤ ρ² = Σ ω² over questions,
 
 which is the bound that `blurfit.theory.joint` calibrates noise for.
 
 What is sent of zzᵀ is its upper triangle, row by row, without what everybody knows: the constant's
-own entry c², the diagonal ω² of a sign (v² = 1), and the zeros between two levels of one question.
+own entry c², the diagonal ω² of a sign (v² = 1), and the zeros between two columns of one group.
 Leaving entries out cannot raise the sensitivity.
 """
 
@@ -38,7 +40,8 @@ KINDS: tuple[ColumnKind, ...] = ("numeric", "sign", "level")
 class JointColumn:
     """One column of z: v in [−1, 1] ("numeric"), ±1 ("sign") or 0/1 ("level" of the group's K).
 
-    `group` names the categorical that a level belongs to; all its levels have one weight.
+    `group` names the question that a level belongs to, and a number that need not be said: at most
+    one column of a group differs from 0, and all have one weight.
     """
 
     name: str
@@ -49,9 +52,9 @@ class JointColumn:
     def __post_init__(self) -> None:
         positive(weight=self.weight)
         one_of(KINDS, kind=self.kind)
-        if (self.kind == "level") != (self.group is not None):
+        if {"level": self.group is None, "sign": self.group is not None}.get(self.kind):
             raise InvalidValueError(
-                f"Expected a group for a level and for nothing else, got kind={self.kind!r}, "
+                f"Expected a group for a level, and none for a sign, got kind={self.kind!r}, "
                 f"group={self.group!r} of column {self.name!r}."
             )
 

@@ -26,6 +26,11 @@ features that multiplies it. Choices, not derivations: V = ¼, R² = 0.4, ℓ ge
 0.6 = 1 − R² of residual variance, and the grid. They were set with the American Community Survey
 in view; twelve small sets and a second census gave the same picture.
 
+**c beyond 1.** Where noise rules nothing is learned but the mean, whose noise is Δ/(√2·cbnμ). Under
+`replace` that is 2/(bnμ) for every c ≥ 1 (Δ = 2√2·c there): as if the mean alone were released,
+and no larger c is tried. Under `zero-out` Δ = √(2c² + 1), so it is √(1 + 1/(2c²))/(bnμ): 22 % more
+than the mean alone would take at c = 1, and 3 % at c = 3.
+
 **ψ = nμ/p^1.5.** For many columns N_i/g → s²n⁻²·p³·f/(4R²V(1−b²)²ℓ_i) + 0.6p/(R²n): at equal
 ψ the noise bears the same relation to the signal. That is why rules for estimators are written in
 ψ; the exponent follows from this proxy, and is exact only for large p.
@@ -48,13 +53,14 @@ Kind = Literal["numeric", "sign"] | int  # a whole number: a categorical with so
 
 _SPREAD, _EXPLAINED = 0.25, 0.4
 _INTERCEPTS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)
+_LONG_INTERCEPTS = (1.4, 2.0, 3.0)
 _TARGETS = (0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 _MOST = 2.0
 _HALF_STEPS = 40
 
 
 @dataclass(frozen=True)
-class PublicWeights:
+class ChosenWeights:
     """c of the intercept, ω of each feature (one for all levels of a categorical), b of the target.
 
     Σω² + b² = 1, so that the vector of all weighted columns stays in the unit ball.
@@ -72,7 +78,7 @@ def public_weights(
     *,
     neighbours: Neighbours = "replace",
     targets: int = 1,
-) -> PublicWeights:
+) -> ChosenWeights:
     """The default weights, which follow from the kinds of the features, n and μ alone.
 
     Args:
@@ -95,18 +101,19 @@ def public_weights(
         )
     shares = np.array([_share(kind) for kind in features])
     coefficients = sum(kind - 1 if isinstance(kind, int) else 1 for kind in features)
-    pairs = np.array([(c, b) for c in _INTERCEPTS for b in _TARGETS])
+    constants = _INTERCEPTS + (_LONG_INTERCEPTS if neighbours == "zero-out" else ())
+    pairs = np.array([(c, b) for c in constants for b in _TARGETS])
     best = int(np.argmin(_excess_risks(coefficients, count, mu, pairs, neighbours)))
     constant, target = (float(x) for x in pairs[best])
     weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
-    return PublicWeights(
+    return ChosenWeights(
         constant, tuple(float(weight) for weight in weights), target / math.sqrt(targets)
     )
 
 
 def weights_beside_public_rows(
     features: Sequence[Kind], constant: float = 0.4, *, targets: int = 1
-) -> PublicWeights:
+) -> ChosenWeights:
     """Weights where rows of the features are public, and only the target's products matter.
 
     The noise on Σyx, beside a target of weight b and everything else of length R, is
@@ -122,7 +129,7 @@ def weights_beside_public_rows(
         )
     shares = np.array([_share(kind) for kind in features])
     weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
-    return PublicWeights(
+    return ChosenWeights(
         constant, tuple(float(weight) for weight in weights), target / math.sqrt(targets)
     )
 

@@ -7,10 +7,12 @@
 // alike beforehand, is ∝ exp(−½Σ((sent − would be)/deviation)²). An illustration of one draw; the
 // promise is the ε of the agreement.
 
-import { exactly, partsOf } from "./perturb.js";
+import { partsOf } from "./parts.js";
+import { exactly } from "./perturb.js";
 import { isLabel, questionsOf, unscale } from "./schema.js";
 
 const POINTS = 121;
+export const SAID = Symbol("said"); // some answer, whatever it is
 
 /** [{column, candidates, probabilities}] for each feature and the target. */
 export function beliefs(agreement, record, sent) {
@@ -20,9 +22,22 @@ export function beliefs(agreement, record, sent) {
     numbers.reduce((sum, one, i) => sum + ((sent.numbers[i] - one) / deviations[i]) ** 2, 0) / 2;
   return questionsOf(agreement.schema).map((column) => {
     const candidates = candidatesOf(column);
-    const misfits = candidates.map((value) => misfit(exact({ ...record, [column.name]: value })));
+    const misfitOf = (value) => misfit(exact({ ...record, [column.name]: value }));
+    const misfits = candidates.map(misfitOf);
+    if (record[column.name] === null && typeof candidates[0] === "number") {
+      return unsaid(column, misfits, misfitOf(null));
+    }
     return { column, candidates, probabilities: normalised(misfits) };
   });
+}
+
+/** Of a number that was not said: whether there is one at all, if that were as likely as not. */
+function unsaid(column, misfits, silent) {
+  const least = Math.min(silent, ...misfits);
+  const said = misfits.reduce((sum, one) => sum + Math.exp(least - one), 0) / misfits.length;
+  const total = said + Math.exp(least - silent);
+  const probabilities = [said / total, Math.exp(least - silent) / total];
+  return { column, candidates: [SAID, null], probabilities };
 }
 
 /** The shortest run of candidates that holds so much of the probability: [lowest, highest]. */
@@ -40,8 +55,9 @@ export function likelyRange({ candidates, probabilities }, share = 0.95) {
 }
 
 function candidatesOf(column) {
-  if (column.kind === "categorical") return column.levels;
-  if (isLabel(column)) return [false, true];
+  const silence = column.optional ? [null] : [];
+  if (column.kind === "categorical") return [...column.levels, ...silence];
+  if (isLabel(column)) return [false, true, ...silence];
   return Array.from({ length: POINTS }, (_, i) => unscale(column, (2 * i) / (POINTS - 1) - 1));
 }
 

@@ -11,11 +11,14 @@ export function demand(holds, name, stated, expected) {
   }
 }
 
-/** These fields, no fewer and no more. */
-export function exactly(thing, names, what) {
+/** These fields, no fewer and no more; those of `optional` may be there too. */
+export function exactly(thing, names, what, optional = []) {
   const isObject = thing !== null && typeof thing === "object" && !Array.isArray(thing);
-  const found = isObject ? Object.keys(thing).sort().join(", ") : typeof thing;
-  demand(found === [...names].sort().join(", "), `the fields of ${what}`, found, names.join(", "));
+  const fields = isObject ? Object.keys(thing) : [];
+  const there = fields.filter((name) => !optional.includes(name)).sort();
+  const found = isObject ? fields.sort().join(", ") : typeof thing;
+  const fits = isObject && there.join(", ") === [...names].sort().join(", ");
+  demand(fits, `the fields of ${what}`, found, names.join(", "));
 }
 
 export function positive(holder, ...names) {
@@ -36,6 +39,11 @@ export function atLeast(name, stated, needed) {
 export function agree(name, stated, follows) {
   const close = Math.abs(stated - follows) <= 1e-9 * Math.max(Math.abs(stated), Math.abs(follows));
   demand(finite(stated) && close, name, stated, `${follows}, which follows from the noise`);
+}
+
+/** A SHA-256 in hexadecimal digits. */
+export function isDigest(text) {
+  return typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
 }
 
 /** A word that UTF-8 can write down. */

@@ -1,24 +1,39 @@
 // /collections/{fingerprint}: how far it is, what was agreed, what may be expected.
 
-import { alarm, ask, definitions, fingerprintHere, h, place, progress, show } from "./page.js";
+import {
+  agreementAt,
+  alarm,
+  ask,
+  definitions,
+  fingerprintHere,
+  h,
+  place,
+  progress,
+  show,
+} from "./page.js";
 import { arrivalsPlot } from "./plots.js";
 import { verify } from "./verify.js";
 import {
   agreementInWords,
+  countedIn,
   errorInWords,
+  isOpenToAnyone,
   isShared,
   noiseInWords,
   number,
+  premiseInWords,
   targetInWords,
 } from "./words.js";
 
 const EVERY = 5000;
 const STATES = {
   collecting: "Collecting",
+  paused: "Paused: nothing is taken for now",
   closed: "Closed: nothing more is accepted, and nothing is published yet",
   published: "Published",
 };
-const fingerprint = fingerprintHere();
+let fingerprint = fingerprintHere(); // of a collection, or of a plan
+let waves = null; // waves.js, where there is a plan
 
 start().catch((error) => {
   place("loading").hidden = true;
@@ -26,12 +41,15 @@ start().catch((error) => {
 });
 
 async function start() {
-  const agreement = await ask(`/collections/${fingerprint}/agreement`);
+  const agreement = await agreementAt(fingerprint);
+  if (agreement.wave?.plan === fingerprint) fingerprint = agreement.fingerprint;
   const mu = await verify(agreement, fingerprint);
+  if (agreement.wave) waves = await import("./waves.js");
+  const course = agreement.wave ? await waves.courseOf(agreement) : null;
   document.title = `Collection: ${targetInWords(agreement.schema)}`;
   place("title").textContent = `Learning about ${targetInWords(agreement.schema)}`;
   place("loading").hidden = true;
-  await update(agreement);
+  await update(agreement, course);
   show(
     "expected",
     h("h2", {}, "What the finished model may achieve"),
@@ -44,7 +62,7 @@ async function start() {
     definitions(agreementInWords(agreement, mu)),
     fingerprintWords(),
   );
-  setInterval(() => document.hidden || update(agreement).catch(() => {}), EVERY);
+  setInterval(() => document.hidden || update(agreement, course).catch(() => {}), EVERY);
 }
 
 function fingerprintWords() {
@@ -63,25 +81,33 @@ function fingerprintWords() {
   );
 }
 
-async function update(agreement) {
-  const [status, hours] = await Promise.all([
+async function update(agreement, course) {
+  const [status, hours, plan] = await Promise.all([
     ask(`/collections/${fingerprint}`),
     ask(`/collections/${fingerprint}/history`),
+    course ? ask(`/plans/${agreement.wave.plan}`) : null,
   ]);
+  if (course) {
+    const list = waves.waveList(agreement, { ...course, status: plan });
+    show("waves", h("h2", {}, "Waves"), list, planAction(agreement, plan));
+  }
   const { count, quorum, state, invited } = status;
   const left = quorum - count;
   const words =
     left > 0
-      ? `${number(count)} of at least ${number(quorum)} people; ${number(left)} more are needed before anything can be published.`
-      : `${number(count)} people: the quorum of ${number(quorum)} is reached.`;
+      ? `${number(count)} of at least ${number(quorum)} ${countedIn(agreement)}; ${number(left)} more are needed before anything can be published.`
+      : `${number(count)} ${countedIn(agreement)}: the quorum of ${number(quorum)} is reached.`;
   show(
     "status",
     h("p", { class: `state ${state}` }, STATES[state]),
     progress(count, quorum, words),
+    isOpenToAnyone(agreement)
+      ? h("div", { class: "note some" }, h("strong", {}, "Open to anyone. "), premiseInWords(agreement))
+      : null,
     hours.length
       ? arrivalsPlot(hours, quorum)
       : h("p", { class: "hint" }, "Nobody has contributed yet."),
-    h("div", { class: "buttons" }, action(state, invited)),
+    course && state !== "collecting" ? null : h("div", { class: "buttons" }, action(state, invited)),
   );
   const features = agreement.schema.features.map(({ name }) => name).join(", ");
   const collected = isShared(agreement)
@@ -90,10 +116,25 @@ async function update(agreement) {
   place("lead").textContent = `From ${features}, blurred by everyone themselves.${collected}`;
 }
 
+/** From a wave that is over to the plan's model, or to the wave that collects. */
+function planAction({ fingerprint: own }, { waves: all, model, state, reason }) {
+  const now = all.find((one) => one.state === "collecting")?.fingerprint;
+  return [
+    state === "held" ? h("p", { class: "hint" }, waves.HELD) : null,
+    state === "ended" && reason ? h("p", { class: "hint" }, reason) : null,
+    h(
+      "div",
+      { class: "buttons" },
+      model ? h("a", { class: "button primary", href: `/m/${model}` }, "See the model") : null,
+      now && now !== own ? h("a", { class: "button", href: `/collections/${now}` }, "The wave that collects now") : null,
+    ),
+  ];
+}
+
 function action(state, invited) {
   if (state === "published")
     return h("a", { class: "button primary", href: `/m/${fingerprint}` }, "See the model");
-  if (state === "closed") return null;
+  if (state === "closed" || state === "paused") return null;
   if (invited)
     return h("p", { class: "hint" }, "To contribute, open the invitation that you were sent.");
   return h("a", { class: "button primary", href: `/c/${fingerprint}` }, "Contribute");

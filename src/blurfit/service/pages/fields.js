@@ -1,13 +1,15 @@
 // A form made from a schema: numbers with their bounds, choices, yes or no; and what was typed.
-// Nothing that was typed is changed without a word: a number outside its bounds is asked about.
+// Nothing that was typed is changed without a word: a number outside its bounds is asked about, and
+// nothing but typing and choosing changes an answer. Long lists of levels can be searched.
 
-import { parseNumber } from "./numerals.js";
+import { locale, t } from "./language.js";
+import { asTyped, parseNumber } from "./numerals.js";
 import { h } from "./page.js";
 import { AnswerError, isLabel } from "./schema.js";
-import { number } from "./words.js";
+import { answerOf, attributes, boundsOf, inWords, measured, questionOf } from "./texts.js";
 
 const FEW = 6; // so many choices are shown at once, more in a list
-const YES = "yes";
+const MANY = 15; // and more than that with a box to search them
 
 let made = 0;
 
@@ -15,52 +17,108 @@ let made = 0;
 export function field(column) {
   const id = `field-${++made}`;
   const error = h("p", { class: "wrong", id: `${id}-wrong`, hidden: true });
-  const holder = h(isChoice(column) ? "fieldset" : "div", {
-    class: "field",
-    "data-field": column.name,
-    "aria-describedby": isChoice(column) ? error.id : null,
-  });
-  if (isChoice(column)) {
-    holder.append(h("legend", {}, words(column)), choices(column, id));
-  } else if (column.kind === "categorical") {
-    holder.append(h("label", { for: id }, column.name), list(column, id, error));
-  } else {
-    holder.append(...box(column, id, error));
-  }
-  holder.append(error);
-  return holder;
+  const hint =
+    column.hint === undefined
+      ? null
+      : h("span", { class: "hint", id: `${id}-help`, ...attributes(column.hint) }, inWords(column.hint));
+  const described = [hint?.id, error.id].filter(Boolean).join(" ");
+  const [legend, parts] = [h(hasOptions(column) ? "legend" : "label", words(column, id)), []];
+  legend.append(questionOf(column));
+  if (isChoice(column)) parts.push(options(column, id));
+  else if (hasOptions(column)) parts.push(...searched(column, id));
+  else if (column.kind === "categorical") parts.push(list(column, id, described));
+  else parts.push(...box(column, id, described));
+  const group = hasOptions(column) ? { "aria-describedby": described } : {};
+  return h(
+    hasOptions(column) ? "fieldset" : "div",
+    { class: "field", "data-field": column.name, ...group },
+    legend,
+    hint,
+    parts,
+    error,
+  );
 }
 
 const isChoice = (column) =>
   isLabel(column) || (column.kind === "categorical" && column.levels.length <= FEW);
+const hasOptions = (column) =>
+  isChoice(column) || (column.kind === "categorical" && column.levels.length > MANY);
 
-const words = (column) =>
-  "above" in column ? `${column.name} is above ${number(column.above)}` : column.name;
+const words = (column, id) => ({
+  ...attributes(column.question ?? column.title),
+  for: hasOptions(column) ? null : id,
+});
 
-function choices(column, name) {
-  const levels = isLabel(column) ? [YES, "no"] : column.levels;
-  const options = levels.map((level, i) =>
-    h(
-      "label",
-      { class: "option" },
-      h("input", { type: "radio", name, value: level, id: `${name}-${i}`, autocomplete: "off" }),
-      h("span", {}, level),
-    ),
-  );
-  return h("div", { class: "options" }, options);
+/** What can be answered, silence where it is allowed. */
+function answersOf(column) {
+  const said = isLabel(column) ? [true, false] : column.levels;
+  return column.optional ? [...said, null] : said;
 }
 
-function list(column, id, error) {
+function option(column, answer, name, place) {
+  const value = JSON.stringify(answer);
   return h(
-    "select",
-    { id, autocomplete: "off", "aria-describedby": error.id },
-    h("option", { value: "" }, "Please choose"),
-    column.levels.map((level) => h("option", { value: level }, level)),
+    "label",
+    { class: answer === null ? "option unsaid" : "option" },
+    h("input", { type: "radio", name, value, id: `${name}-${place}`, autocomplete: "off" }),
+    h("span", { dir: "auto" }, answerOf(column, answer)),
   );
+}
+
+function options(column, name) {
+  const all = answersOf(column).map((answer, place) => option(column, answer, name, place));
+  return h("div", { class: "options" }, all);
+}
+
+/** A box to search a long list with; what was chosen stays in sight. */
+function searched(column, name) {
+  const holder = options(column, name);
+  holder.classList.add("long");
+  const told = h("span", { class: "hint", id: `${name}-shown`, "aria-live": "polite" });
+  const box = h("input", {
+    type: "search",
+    id: `${name}-search`,
+    autocomplete: "off",
+    placeholder: t("search"),
+    "aria-label": `${t("search")}: ${questionOf(column)}`,
+    "aria-describedby": told.id,
+  });
+  const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+  const filter = () => {
+    const wanted = plain(box.value.trim());
+    let shown = 0;
+    for (const one of holder.children) {
+      const isShown = plain(one.textContent).includes(wanted);
+      if (isShown) shown++;
+      one.hidden = !isShown && !one.querySelector("input").checked && !one.matches(".unsaid");
+    }
+    told.textContent = wanted ? t("shown", { shown, all: holder.children.length }) : "";
+  };
+  box.addEventListener("input", (event) => {
+    event.stopPropagation(); // it is no answer
+    filter();
+  });
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") event.preventDefault(); // nor an end of the form
+  });
+  return [box, told, holder];
+}
+
+function list(column, id, described) {
+  const select = h(
+    "select",
+    { id, autocomplete: "off", "aria-describedby": described },
+    h("option", { value: "" }, t("choose")),
+    answersOf(column).map((answer) =>
+      h("option", { value: JSON.stringify(answer) }, answerOf(column, answer)),
+    ),
+  );
+  select.addEventListener("wheel", () => select.blur(), { passive: true }); // scrolls, never chooses
+  return select;
 }
 
 /** A box for text, so that nothing but typing changes it; how a number was read is shown below. */
-function box(column, id, error) {
+function box(column, id, described) {
   const hint = h("span", { class: "hint", id: `${id}-hint` }, boundsOf(column));
   const reading = h("span", { class: "hint reading", id: `${id}-reading`, "aria-live": "polite" });
   const input = h("input", {
@@ -68,31 +126,75 @@ function box(column, id, error) {
     inputmode: column.lower < 0 ? null : "decimal",
     id,
     autocomplete: "off",
-    "aria-describedby": `${hint.id} ${reading.id} ${error.id}`,
+    "aria-describedby": `${hint.id} ${reading.id} ${described}`,
   });
   input.addEventListener("input", () => {
     const value = parseNumber(input.value);
-    const isPlain = !Number.isFinite(value) || String(value) === input.value.trim();
-    reading.textContent = isPlain ? "" : `Read as ${number(value, 15)}`;
+    const isPlain = !Number.isFinite(value) || asTyped(value) === input.value.trim();
+    reading.textContent = isPlain ? "" : t("reading", { value: asTyped(value) });
   });
-  return [h("label", { for: id }, column.name), hint, input, reading];
+  if (!column.optional) return [hint, input, reading];
+  const silent = h("input", { type: "checkbox", id: `${id}-unsaid`, autocomplete: "off" });
+  silent.addEventListener("change", () => {
+    input.disabled = silent.checked;
+    if (silent.checked) input.value = reading.textContent = "";
+  });
+  const label = h("label", { class: "option unsaid" }, silent, h("span", {}, t("unsaid")));
+  return [hint, input, reading, h("div", { class: "options" }, label)];
 }
 
-const boundsOf = ({ lower, upper }) => `${number(lower)} to ${number(upper)}`;
+// ---- what was typed, as it stands, to be kept and put back
+
+/** What stands in the form, by name; null for a number that is not said. */
+export function typed(form, columns) {
+  return Object.fromEntries(columns.map((column) => [column.name, standing(holderOf(form, column))]));
+}
+
+function standing(holder) {
+  if (holder.querySelector("[type=checkbox]:checked")) return null;
+  const found = holder.querySelector("[type=radio]:checked, select, [type=text]");
+  return found?.value ?? "";
+}
+
+/** Put back what was kept; numbers that were typed in another language, as this one writes them. */
+export function putBack(form, columns, kept, before = locale) {
+  for (const column of columns) {
+    const [holder, text] = [holderOf(form, column), kept[column.name]];
+    if (text === undefined || text === "") continue;
+    const silent = holder.querySelector("[type=checkbox]");
+    if (text === null && silent) {
+      silent.checked = true;
+      silent.dispatchEvent(new Event("change"));
+      continue;
+    }
+    const radios = [...holder.querySelectorAll("[type=radio]")];
+    if (radios.length) for (const one of radios) one.checked = one.value === text;
+    else {
+      const input = holder.querySelector("select, [type=text]");
+      const value = input.matches("select") || before === locale ? Number.NaN : parseNumber(text, before);
+      input.value = Number.isNaN(value) ? text : asTyped(value);
+      input.dispatchEvent(new Event("input"));
+    }
+  }
+}
+
+const holderOf = (form, { name }) => form.querySelector(`[data-field="${CSS.escape(name)}"]`);
+
+// ---- what was answered
 
 /** What was answered, by name. Throws the first AnswerError, marked at its field. */
 export function answers(form, columns) {
   const entries = [];
   let first = null;
   for (const column of columns) {
-    const holder = form.querySelector(`[data-field="${CSS.escape(column.name)}"]`);
+    const holder = holderOf(form, column);
     const wrong = holder.querySelector(".wrong");
     try {
       entries.push([column.name, answerIn(holder, column)]);
       wrong.hidden = true;
       mark(holder, false);
     } catch (error) {
-      wrong.replaceChildren(error.message, ...remedy(error, holder));
+      wrong.replaceChildren(error.message, ...remedy(error, holder, column));
       wrong.hidden = false;
       mark(holder, true);
       first ??= { error, holder };
@@ -115,35 +217,36 @@ function mark(holder, isWrong) {
 }
 
 /** A button that puts the nearer bound in the place of what lies outside. */
-function remedy({ bound }, holder) {
+function remedy({ bound }, holder, column) {
   if (bound === undefined) return [];
   const use = () => {
     const input = holder.querySelector("input");
-    input.value = String(bound);
+    input.value = asTyped(bound);
     input.dispatchEvent(new Event("input", { bubbles: true }));
     holder.querySelector(".wrong").hidden = true;
     mark(holder, false);
     input.focus();
   };
-  return [" ", h("button", { type: "button", class: "quiet", click: use }, `Use ${number(bound)}`)];
+  const words = t("use", { bound: measured(column, bound) });
+  return [" ", h("button", { type: "button", class: "quiet", click: use }, words)];
 }
 
 function answerIn(holder, column) {
+  const question = questionOf(column);
+  const text = standing(holder);
   if (column.kind === "categorical" || isLabel(column)) {
-    const chosen = holder.querySelector("input:checked, select")?.value;
-    if (!chosen) throw new AnswerError(column.name, `Please choose one for “${words(column)}”.`);
-    return isLabel(column) ? chosen === YES : chosen;
+    if (text === "") throw new AnswerError(column.name, t("wrong.choose", { question }));
+    return JSON.parse(text);
   }
-  const value = parseNumber(holder.querySelector("input").value);
+  if (text === null) return null;
+  const value = parseNumber(text);
+  const bounds = boundsOf(column);
   if (!Number.isFinite(value)) {
-    throw new AnswerError(
-      column.name,
-      `Please enter a number for “${column.name}”, ${boundsOf(column)}.`,
-    );
+    throw new AnswerError(column.name, t("wrong.number", { question, bounds }));
   }
   const bound = Math.min(Math.max(value, column.lower), column.upper);
   if (bound !== value) {
-    const message = `${boundsOf(column)}. Use ${number(bound)}?`;
+    const message = t("wrong.outside", { bounds, bound: measured(column, bound) });
     throw Object.assign(new AnswerError(column.name, message), { bound });
   }
   return value;

@@ -3,7 +3,7 @@
 import { noiseOf } from "./moment.js";
 
 export const ROUNDING = 2 ** -11; // bounds are enlarged by this share, which pays for rounding
-const DISCRETE_SHARE = 1e-3; // of δ, kept back for noise that is discrete
+export const DISCRETE_SHARE = 1e-3; // of δ, kept back for noise that is discrete
 export const LATTICE_SHARE = { moment: 0, input: 2 ** -10 };
 const RESOLUTION = { moment: 2 ** -10, input: 2 ** -13, shared: 2 ** -11 };
 const WEIGHT_RESOLUTION = 2 ** -20;

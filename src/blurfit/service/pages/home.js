@@ -4,7 +4,7 @@ import { alarm, ask, h, place, progress, show } from "./page.js";
 import { countInWords, number, targetInWords } from "./words.js";
 
 const AT_FIRST = 10; // the newest; each needs a request for its agreement
-const STATES = { collecting: "Collecting", closed: "Closed", published: "Published" };
+const STATES = { collecting: "Collecting", paused: "Paused", closed: "Closed", published: "Published" };
 
 start().catch((error) => {
   place("loading").hidden = true;
@@ -26,10 +26,12 @@ async function start() {
   const more = h("button", { type: "button" }, `Show all ${number(all.length)}`);
   more.addEventListener("click", async () => {
     more.disabled = true;
-    more.replaceWith(...(await cards(all.slice(AT_FIRST))));
+    more.replaceWith(...(await cards(all.slice(AT_FIRST))).filter(Boolean));
   });
   show("collections", first, all.length > AT_FIRST ? more : null);
 }
+
+const plans = new Set(); // of which the newest wave is shown, which is the first to come
 
 async function cards(statuses) {
   const agreementOf = ({ fingerprint }) => ask(`/collections/${fingerprint}/agreement`);
@@ -37,13 +39,16 @@ async function cards(statuses) {
   return statuses.map((status, i) => card(status, agreements[i]));
 }
 
-function card({ fingerprint, state, count, quorum }, { schema }) {
+function card(status, { schema, wave }) {
+  const { fingerprint, state, count, quorum } = status;
+  if (wave !== null && plans.has(wave.plan)) return null;
+  if (wave !== null) plans.add(wave.plan);
   return h(
     "article",
     { class: "card" },
-    h("p", { class: `state ${state}` }, STATES[state]),
+    h("p", { class: `state ${state}` }, STATES[state], wave === null ? "" : `, wave ${wave.number}`),
     h("h2", {}, h("a", { href: `/collections/${fingerprint}` }, targetInWords(schema))),
     h("p", { class: "hint" }, `from ${schema.features.map(({ name }) => name).join(", ")}`),
-    progress(count, quorum, countInWords({ count, quorum })),
+    progress(count, quorum, countInWords(status)),
   );
 }

@@ -3,22 +3,22 @@
 // `blurfit.theory.joint`, whose proofs it rests upon. Products are made operation by operation as
 // in Python, so that both round alike.
 
-import { INTERCEPT, columnsFor, columnsOf, isLabel, questionsOf, scaled } from "./schema.js";
+import { INTERCEPT, columnsFor, isLabel, questionsOf, scaled } from "./schema.js";
 
 const NUDGE = 1 + 1e-12;
 
 /** {constant, columns, sent}: the columns of z after the constant, and the places [row, column] of
  * zzᵀ that are sent. Left out is what everybody knows: the constant's own entry, the squares of
- * signs, and the zeros between two levels of one question. */
+ * signs, and the zeros between two columns of one question. */
 export function formOf({ schema, weights }) {
   const columns = questionsOf(schema).flatMap((question) => {
-    const isGroup = question.kind === "categorical";
-    const kind = isGroup ? "level" : isLabel(question) ? "sign" : "numeric";
-    const group = isGroup ? question.name : null;
-    return columnsFor(question).map((name) => ({
+    const isCategorical = question.kind === "categorical";
+    const group = isCategorical || question.optional ? question.name : null;
+    const first = isLabel(question) && !question.optional ? "sign" : "numeric"; // unsaid is no sign
+    return columnsFor(question).map((name, i) => ({
       name,
       weight: weights[question.name],
-      kind,
+      kind: isCategorical || i > 0 ? "level" : first,
       group,
     }));
   });
@@ -34,12 +34,6 @@ export function formOf({ schema, weights }) {
     }
   });
   return { constant: weights[INTERCEPT], columns, sent };
-}
-
-/** How many numbers a contributor sends: those products, or q and p under `input`. */
-export function widthOf(agreement) {
-  const isMoment = agreement.mechanism === "moment";
-  return isMoment ? formOf(agreement).sent.length : 2 * columnsOf(agreement.schema).length;
 }
 
 /** The products of a record's columns v, in the order in which they are sent. */
@@ -68,12 +62,7 @@ export function sensitivity(constant, radius, neighbours) {
   return 2 * Math.SQRT2 * constant * radius * NUDGE;
 }
 
-/** {sums, submission}: for the sums under the agreement's neighbours, and for any two records. */
-export function reachOf(agreement) {
-  const [constant, radius] = [agreement.weights[INTERCEPT], radiusOf(agreement)];
-  const { neighbours } = agreement.calibration.model;
-  return {
-    sums: sensitivity(constant, radius, neighbours),
-    submission: sensitivity(constant, radius, "replace"),
-  };
+/** Δ of an agreement's columns and weights. */
+export function reachFor(agreement, neighbours) {
+  return sensitivity(agreement.weights[INTERCEPT], radiusOf(agreement), neighbours);
 }

@@ -21,6 +21,15 @@ import { verify } from "./verify.js";
 import { number, probability, targetInWords, withError } from "./words.js";
 
 const fingerprint = fingerprintHere();
+const CURVE =
+  "Its coefficients have standard errors, below. What share of the differences between people a curve " +
+  "explains does not follow from blurred sums.";
+const UNKNOWN = {
+  linear: "It was published without standard errors.",
+  logistic: CURVE,
+  log: CURVE,
+};
+const SCORES = { logistic: "log-odds", log: "logarithm of the expected count" };
 
 start().catch((error) => {
   place("loading").hidden = true;
@@ -34,12 +43,16 @@ async function start() {
   document.title = `Model of ${targetInWords(schema)}`;
   place("title").textContent = `A model of ${targetInWords(schema)}`;
   place("lead").textContent =
-    `Learned from ${number(model.count)} people, who blurred their answers before they sent them.`;
+    `Learned from ${number(model.count)} ${countedIn(agreement)}, blurred before they were sent.` +
+    (isOpenToAnyone(agreement) ? ` ${premiseInWords(agreement)}` : "") +
+    (model.waves?.length > 1
+      ? ` ${(await import("./wavewords.js")).wavesOfModel(model.waves)}`
+      : "");
   place("loading").hidden = true;
   await check(model);
   show("effects", outputsOf(model).flatMap((output) => learned(model, output)));
   show("try", tryIt(model));
-  show("downloads", downloads(agreement));
+  show("downloads", downloads(agreement, model.waves?.length > 1));
   const statement = await fetch(`/collections/${fingerprint}/statement?format=markdown`);
   show("statement", markdown(await statement.text()));
 }
@@ -77,7 +90,7 @@ function quality(model, output) {
       "div",
       { class: "note" },
       h("strong", {}, "How good this model is cannot be told."),
-      h("p", {}, model.refusal ?? "It was published without standard errors."),
+      h("p", {}, model.refusal ?? UNKNOWN[model.link] ?? UNKNOWN.linear),
     );
   }
   return h("div", { class: "quality" }, h("p", {}, h("strong", {}, found.verdict)), definitions(found.facts));
@@ -86,7 +99,7 @@ function quality(model, output) {
 /** By what a change of the score is multiplied for people, and what that is called. */
 function unitOf(model) {
   const aim = aimOf(model);
-  if (model.link === "logistic") return [1, "log-odds"];
+  if (SCORES[model.link]) return [1, SCORES[model.link]];
   if (aim.kind === "categorical" || isLabel(aim)) return [100, "percentage points"];
   return [1, aim.name];
 }
@@ -150,7 +163,7 @@ function within({ lower, upper }) {
 function coefficients(model, output) {
   const aim = aimOf(model);
   const isShare = aim.kind === "categorical" || isLabel(aim);
-  const what = model.link === "logistic" ? "log-odds" : isShare ? "probability" : "prediction";
+  const what = SCORES[model.link] ?? (isShare ? "probability" : "prediction");
   const hasErrors = Boolean(inferenceOf(model, output));
   const head = hasErrors
     ? ["coefficient", "std. error", "of it privacy", "95 % interval", "p", "for prediction"]
@@ -282,13 +295,15 @@ function fillIn(form, column) {
   else input.value = String(Number((column.lower / 2 + column.upper / 2).toPrecision(6)));
 }
 
-function downloads({ mechanism }) {
+function downloads({ mechanism, wave }, isPlanned) {
   const base = `/collections/${fingerprint}`;
   const link = (path, name, words) =>
     h("a", { class: "button", href: `${base}/${path}`, download: name }, words);
+  const ofPlan = (plan, what, words) =>
+    h("a", { class: "button", href: `/plans/${plan}/${what}`, download: `${what}.json` }, words);
   return [
     h("h2", {}, "Downloads"),
-    mechanism === "moment"
+    mechanism === "moment" && !isPlanned
       ? h(
           "p",
           { class: "hint" },
@@ -300,7 +315,11 @@ function downloads({ mechanism }) {
       "div",
       { class: "buttons" },
       link("model", "model.json", "Model (JSON)"),
-      mechanism === "moment" ? link("moments", "moments.json", "Blurred sums (JSON)") : null,
+      mechanism === "moment" && !isPlanned
+        ? link("moments", "moments.json", "Blurred sums (JSON)")
+        : null,
+      isPlanned ? ofPlan(wave.plan, "plan", "Plan (JSON)") : null,
+      isPlanned ? ofPlan(wave.plan, "releases", "Blurred sums of all waves (JSON)") : null,
       link("statement?format=markdown", "statement.md", "Statement"),
       link("statement?format=yaml", "statement.yaml", "Statement (YAML)"),
     ),

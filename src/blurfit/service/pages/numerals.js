@@ -1,9 +1,11 @@
-// Numbers as people type them: "34,5" is 34.5, "1,234.5" and "1.234,5" are 1234.5.
+// Numbers as people type and read them: "34,5" is 34.5, "1,234.5" and "1.234,5" are 1234.5.
+
+import { locale as here } from "./language.js";
 
 /** The number that a text stands for, or NaN. Of two kinds of separators the last is the decimal
  * one; one that is repeated groups digits. A single one before exactly three digits could be
  * either: there the reader's own language decides, and the page shows how it was read. */
-export function parseNumber(text, locale = navigator.language) {
+export function parseNumber(text, locale = here) {
   const plain = text.trim().replace(/[\s\u00a0\u202f'’]/g, "").replace(/^[−–]/, "-");
   if (!/^[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?$/i.test(plain)) return Number.NaN;
   const [, digits, exponent] = plain.match(/^([^e]*)(e.*)?$/i);
@@ -28,4 +30,24 @@ function decimalIn(digits, locale) {
 function decimalOf(locale) {
   const parts = new Intl.NumberFormat(locale).formatToParts(1.5);
   return parts.find(({ type }) => type === "decimal").value;
+}
+
+/** A number for people, in so many digits. */
+export function number(value, digits = 6) {
+  if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e12)) {
+    const [mantissa, exponent] = value.toExponential(Math.min(digits, 4) - 1).split("e");
+    const power = String(Number(exponent)).replace(
+      /./g,
+      (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)],
+    );
+    const short = new Intl.NumberFormat(here).format(Number(mantissa));
+    return short === "1" ? `10${power}` : `${short}·10${power}`;
+  }
+  return new Intl.NumberFormat(here, { maximumSignificantDigits: digits }).format(value);
+}
+
+/** A number as it could have been typed here, to all its digits. */
+export function asTyped(value) {
+  const digits = { useGrouping: false, maximumSignificantDigits: 17 };
+  return new Intl.NumberFormat(here, digits).format(value).replace("−", "-");
 }

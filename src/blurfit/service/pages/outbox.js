@@ -10,6 +10,7 @@
 //                          └─────► refused      with the service's reason; may be tried again
 
 import { sha256 } from "./canonical.js";
+import { t } from "./language.js";
 import { MEDIA_TYPE, identifierOf } from "./submission.js";
 
 const FIRST_PAUSE = 500;
@@ -17,11 +18,13 @@ const LONGEST_PAUSE = 30_000;
 const PATIENCE = 20_000; // milliseconds for one attempt
 const TEMPORARY = new Set([408, 425, 429, 500, 502, 503, 504]);
 
-const NO_STORAGE =
-  "This browser does not let the page keep anything, so a reload could blur and send your answers a " +
-  "second time. Allow site data, or leave private browsing; then try again.";
-
 const keyOf = (fingerprint) => `blurfit:submission:${fingerprint}`;
+const onceKey = (plan) => `blurfit:plan:${plan}`;
+
+/** The wave of a plan for which this browser has sent something, if any: each person sends once. */
+export function tookPart(plan) {
+  return storage().getItem(onceKey(plan));
+}
 
 /** What is kept for an agreement, if anything. */
 export function kept(fingerprint) {
@@ -30,13 +33,17 @@ export function kept(fingerprint) {
 }
 
 /** Keep the bytes, unless some are kept already (by another tab, say): then those stand. `further`
- * are {origin, name, bytes} for each database, if there are two. */
-export async function keep(fingerprint, bytes, invitation, further = []) {
-  return alone(fingerprint, async () => {
+ * are {origin, name, bytes} for each database, if there are two; `plan` is what a wave belongs to:
+ * it is noted first, so that no other wave is ever sent to from here. */
+export async function keep(fingerprint, bytes, invitation, further = [], plan = null) {
+  return alone(plan ?? fingerprint, async () => {
     const before = kept(fingerprint);
     if (before) return before;
+    if (plan !== null && (tookPart(plan) ?? fingerprint) !== fingerprint) throw new Error(t("twice"));
+    if (plan !== null) note(onceKey(plan), fingerprint);
     const record = {
       fingerprint,
+      plan,
       identifier: identifierOf(bytes),
       digest: await sha256(further.length ? joined(further) : bytes),
       body: asText(bytes),
@@ -57,6 +64,8 @@ export async function keep(fingerprint, bytes, invitation, further = []) {
 
 /** Only when another person uses this device, or after the receipt was saved. */
 export function forget(fingerprint) {
+  const plan = kept(fingerprint)?.plan;
+  if (plan) storage().removeItem(onceKey(plan));
   storage().removeItem(keyOf(fingerprint));
 }
 
@@ -149,19 +158,23 @@ async function attemptToSend({ fingerprint, body, invitation, origin = "" }) {
 }
 
 function store(record) {
-  try {
-    storage().setItem(keyOf(record.fingerprint), JSON.stringify(record));
-  } catch {
-    throw new Error(NO_STORAGE);
-  }
+  note(keyOf(record.fingerprint), JSON.stringify(record));
   return record;
+}
+
+function note(key, text) {
+  try {
+    storage().setItem(key, text);
+  } catch {
+    throw new Error(t("noStorage"));
+  }
 }
 
 function storage() {
   try {
     return localStorage;
   } catch {
-    throw new Error(NO_STORAGE);
+    throw new Error(t("noStorage"));
   }
 }
 

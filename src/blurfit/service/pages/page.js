@@ -1,5 +1,7 @@
 // What all pages share: elements without any HTML in text, and questions to the service.
 
+import { t } from "./language.js";
+
 /** h("p", {class: "hint"}, "text", child): attributes by name; functions listen to events. */
 export function h(name, attributes = {}, ...children) {
   return fill(document.createElement(name), attributes, children);
@@ -47,7 +49,16 @@ export class ServiceProblem extends Error {
 }
 
 /** JSON from the service, or its problem as an error. */
-export async function ask(path, { method = "GET", body, token } = {}) {
+export async function ask(path, options) {
+  return (await answerTo(path, options)).content;
+}
+
+/** The very text of an answer in JSON. */
+export async function askText(path, options) {
+  return (await answerTo(path, options)).text;
+}
+
+async function answerTo(path, { method = "GET", body, token } = {}) {
   const headers = { accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
   if (token) headers.authorization = `Bearer ${token}`;
@@ -56,8 +67,8 @@ export async function ask(path, { method = "GET", body, token } = {}) {
     response = await fetch(path, { method, headers, body, credentials: "omit" });
   } catch {
     throw new ServiceProblem({
-      title: "No connection",
-      detail: "The service does not answer. Check the connection and try again.",
+      title: t("noConnection"),
+      detail: t("noConnection.detail"),
       type: "offline",
     });
   }
@@ -67,12 +78,26 @@ export async function ask(path, { method = "GET", body, token } = {}) {
     content = JSON.parse(text);
   } catch {
     throw new ServiceProblem({
-      title: "No answer",
-      detail: `The service answered ${response.status}.`,
+      title: t("noAnswer"),
+      detail: t("noAnswer.detail", { status: response.status }),
     });
   }
   if (!response.ok) throw new ServiceProblem(content);
-  return content;
+  return { text, content };
+}
+
+/** The agreement that an address means: its own, or that of the plan's wave that collects now. */
+export async function agreementAt(name) {
+  try {
+    return await ask(`/collections/${name}/agreement`);
+  } catch (error) {
+    if (!(error instanceof ServiceProblem) || !error.type.endsWith("unknown-collection")) throw error;
+    const found = await ask(`/plans/${name}/agreement`).catch((other) => {
+      throw other.type.endsWith("closed") ? other : error;
+    });
+    if (found.wave?.plan !== name) throw error;
+    return found;
+  }
 }
 
 /** A message that screen readers speak at once. */

@@ -1,39 +1,16 @@
-// Blur a record before it leaves: mirrors `blurfit.contributor.perturb` and
-// `blurfit.agreement.numbers`.
+// Blur a record before it leaves: mirrors `blurfit.contributor.perturb`.
 //
 //   input:  q̃ = ⌊q⌋ + N(0, σ_u²/n),  p̃ = ⌊p⌋ + N(0, σ_b²/n) + dither
-//   moment: the products of z = (c, ωv), each + N(0, σ²/n) on the diagonal, N(0, σ²/(2n)) off it
+//   moment: the products of z = (c, ωv), each + N(0, σ²/n) on the diagonal, N(0, σ²/(2n)) off it;
+//           in a later wave, what its map makes of the record
 
+import { formOf } from "./forms.js";
 import { inSteps } from "./grid.js";
-import { formOf, products, valuesOf } from "./joint.js";
+import { valuesOf } from "./joint.js";
 import { lossOf, terms } from "./loss.js";
-import { noiseOf } from "./moment.js";
 import { discreteGaussian, fractionOf, newIdentifier, uniformBits } from "./noise.js";
+import { LEAST_RATIO, MOST_RATIO, partsOf } from "./parts.js";
 import { encode } from "./schema.js";
-
-/** The numbers that a contributor sends, in runs that share a grid: where each begins and ends, its
- * steps, and the deviation of each number's noise. */
-export function partsOf(agreement) {
-  const { calibration, grid } = agreement;
-  if (calibration.mechanism === "input") {
-    const { dimension: d, quorum } = calibration.setting;
-    const root = Math.sqrt(quorum);
-    const part = (start, step, fine, sigma) => {
-      const deviations = new Array(d).fill(sigma / root);
-      return { start, end: start + d, step, fine, towardZero: true, deviations };
-    };
-    return [
-      part(0, grid.quadratic, grid.quadratic, calibration.sigma_u),
-      part(d, grid.linear, grid.dither, calibration.sigma_b),
-    ];
-  }
-  const diagonal = noiseOf(calibration);
-  const deviations = formOf(agreement).sent.map(([row, column]) =>
-    row === column ? diagonal : diagonal / Math.SQRT2,
-  );
-  const step = grid.quadratic;
-  return [{ start: 0, end: deviations.length, step, fine: step, towardZero: false, deviations }];
-}
 
 /** A function from records to the numbers that each would send without any noise. */
 export function exactly(agreement) {
@@ -46,7 +23,7 @@ export function exactly(agreement) {
     };
   }
   const form = formOf(agreement);
-  return (record) => products(form, valuesOf(schema, record));
+  return (record) => form.products(valuesOf(schema, record));
 }
 
 /** What will be blurred, in whole steps of the grid. */
@@ -69,10 +46,6 @@ export function perturb(agreement, record) {
   );
   return { identifier: newIdentifier(), numbers, exact };
 }
-
-// s = deviation/step, as in Python: below, noise would hardly show; above, sums would not be exact.
-const LEAST_RATIO = 2 ** -10;
-const MOST_RATIO = 2 ** 45;
 
 function blurred(steps, deviations, step) {
   const fractions = new Map();

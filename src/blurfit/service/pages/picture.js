@@ -1,10 +1,12 @@
 // Pictures for people: what was typed beside what could be read from it, and the very numbers
 // that leave, before and after.
 
-import { likelyRange } from "./beliefs.js";
-import { formOf } from "./joint.js";
+import { SAID, likelyRange } from "./beliefs.js";
+import { formOf } from "./forms.js";
+import { t } from "./language.js";
+import { number } from "./numerals.js";
 import { h, svg } from "./page.js";
-import { number } from "./words.js";
+import { answerOf, attributes, titleOf } from "./texts.js";
 
 /** One answer: the curve of what a reader could believe, a dot where the truth is, and words. */
 export function beliefPicture(belief, record) {
@@ -14,12 +16,12 @@ export function beliefPicture(belief, record) {
   return h(
     "div",
     { class: "belief" },
-    h("h3", {}, column.name),
+    h("h3", attributes(column.title), titleOf(column)),
     h(
       "p",
       { class: "typed" },
-      h("span", { class: "key" }, "Your answer: "),
-      h("b", {}, inWords(typed)),
+      h("span", { class: "key" }, t("belief.yours")),
+      h("b", { dir: "auto" }, answerOf(column, typed)),
     ),
     isNumber
       ? curve(belief, Math.min(Math.max(typed, column.lower), column.upper))
@@ -28,26 +30,23 @@ export function beliefPicture(belief, record) {
   );
 }
 
-function inWords(value) {
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  return typeof value === "number" ? number(value) : value;
-}
+const inWords = (column, value) => (value === SAID ? t("belief.said") : answerOf(column, value));
 
 function rangeInWords(belief) {
   const { column } = belief;
   const [low, high] = likelyRange(belief);
   const share = (high - low) / (column.upper - column.lower);
-  if (share > 0.9) return "From the blurred numbers: it could be almost anything.";
-  return `From the blurred numbers: most likely ${number(low, 3)} to ${number(high, 3)}.`;
+  if (share > 0.9) return t("belief.anything");
+  return t("belief.range", { low: number(low, 3), high: answerOf(column, high, 3) });
 }
 
-function levelInWords({ candidates, probabilities }) {
+function levelInWords({ column, candidates, probabilities }) {
   const best = probabilities.indexOf(Math.max(...probabilities));
   const percent = 100 * probabilities[best];
-  if (percent < 120 / candidates.length)
-    return "From the blurred numbers: it could be any of them.";
-  if (percent > 99.9) return `From the blurred numbers: surely “${inWords(candidates[best])}”.`;
-  return `From the blurred numbers: “${inWords(candidates[best])}” with ${number(percent, 2)} %.`;
+  const answer = inWords(column, candidates[best]);
+  if (percent < 120 / candidates.length) return t("belief.any");
+  if (percent > 99.9) return t("belief.surely", { answer });
+  return t("belief.likely", { answer, percent: number(percent, 2) });
 }
 
 function curve({ column, probabilities }, typed) {
@@ -80,12 +79,12 @@ function curve({ column, probabilities }, typed) {
   );
 }
 
-function bars({ candidates, probabilities }, typed) {
+function bars({ column, candidates, probabilities }, typed) {
   const rows = candidates.map((value, i) =>
     h(
       "div",
       { class: value === typed ? "bar true" : "bar" },
-      h("span", { class: "level" }, inWords(value)),
+      h("span", { class: "level", dir: "auto" }, inWords(column, value)),
       svg(
         "svg",
         { viewBox: "0 0 100 8", preserveAspectRatio: "none" },
@@ -106,14 +105,14 @@ export function numbersPicture(agreement, { exact, numbers }) {
     h(
       "figure",
       {},
-      squares(places, values, largest, `${title}: ${values.length} numbers as colours`),
+      squares(places, values, largest, t("picture.colours", { title, count: values.length })),
       h("figcaption", {}, title),
     );
   return h(
     "div",
     { class: "panels" },
-    panel("Your answers as numbers", exact),
-    panel("What leaves", numbers),
+    panel(t("picture.exact"), exact),
+    panel(t("picture.sent"), numbers),
   );
 }
 

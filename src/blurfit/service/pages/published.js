@@ -1,7 +1,7 @@
 // What a published model says, in the reader's units: mirrors `blurfit.model.published` and
 // `blurfit.learning.inference`.
 
-import { affine, columnsFor, isLabel, questionsOf, scaled } from "./schema.js";
+import { NOT_SAID, affine, affines, columnsFor, isLabel, questionsOf, scaled } from "./schema.js";
 import { reachOf, twoSided } from "./student.js";
 
 const CONFIDENCE = 0.95;
@@ -36,6 +36,7 @@ export function predict(model, record) {
     return { classes: outputs.map((name, i) => ({ name, likely: above[i] / total })) };
   }
   const [score] = scores;
+  if (model.link === "log") return { number: Math.exp(Math.max(-500, Math.min(500, score))) };
   if (!isLabel(aim)) {
     const [slope, constant] = affine(aim);
     return { number: (score - constant) / slope };
@@ -47,12 +48,12 @@ export function predict(model, record) {
 /** [lower, upper] for one more person with these answers, or null where no errors are known. */
 export function predictionInterval(model, record) {
   const inference = inferenceOf(model, model.target);
-  if (!inference || aimOf(model).kind !== "numeric" || isLabel(aimOf(model))) return null;
+  if (!inference || inference.residual_variance === null) return null;
+  if (aimOf(model).kind !== "numeric" || isLabel(aimOf(model))) return null;
   const answers = new Map(
     featuresOf(model).flatMap((feature) => {
-      const [slope, constant] = affine(feature);
-      const values = scaled(feature, record);
-      return columnsFor(feature).map((name, i) => [name, (values[i] - constant) / slope]);
+      const [values, units] = [scaled(feature, record), affines(feature)];
+      return columnsFor(feature).map((name, i) => [name, (values[i] - units[i][1]) / units[i][0]]);
     }),
   );
   const row = inference.names.map((name, i) => (i === 0 ? 1 : answers.get(name)));
@@ -94,10 +95,11 @@ export function effectsOf(model, output) {
     const columns = columnsFor(feature).filter((name) => name !== `${feature.name}=${reference}`);
     const span = feature.kind === "numeric" && !isLabel(feature) ? feature.upper - feature.lower : 1;
     return columns.map((name) => {
-      const level = feature.kind === "categorical" ? name.slice(feature.name.length + 1) : null;
+      const level = name === feature.name ? null : name.slice(feature.name.length + 1);
       const about = { feature, level, reference };
-      if (!inference) return { ...about, value: span * model.coefficients[output][name] };
-      const row = inference.names.map((one) => (one === name ? span : 0));
+      const much = level === NOT_SAID ? 1 : span;
+      if (!inference) return { ...about, value: much * model.coefficients[output][name] };
+      const row = inference.names.map((one) => (one === name ? much : 0));
       return { ...about, ...combination(inference, row) };
     });
   });

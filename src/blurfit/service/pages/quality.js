@@ -14,7 +14,7 @@ const VERDICTS = [
 /** {verdict, facts: [[what, words]]} for one output; null where no errors are known. */
 export function qualityOf(model, output) {
   const inference = inferenceOf(model, output);
-  if (!inference) return null;
+  if (!inference || inference.r_squared === null) return null; // a curve's spread is not known
   const { r_squared: share, residual_variance: variance } = inference;
   const aim = aimOf(model);
   const isShare = aim.kind === "categorical" || isLabel(aim);

@@ -2,6 +2,7 @@
 // `schema`, operation by operation, so that both round alike.
 
 export const INTERCEPT = "(intercept)";
+export const NOT_SAID = "(not said)";
 
 export class AnswerError extends Error {
   constructor(name, message) {
@@ -15,9 +16,11 @@ export function questionsOf({ features, target }) {
   return [...features, target];
 }
 
-/** The names of the columns that a question becomes: its own, or one for each level. */
-export function columnsFor({ kind, name, levels }) {
-  return kind === "categorical" ? levels.map((level) => `${name}=${level}`) : [name];
+/** The names of the columns that a question becomes: its own, or one for each level; and one for
+ * not saying, where that is allowed. */
+export function columnsFor({ kind, name, levels, optional }) {
+  const said = kind === "categorical" ? levels.map((level) => `${name}=${level}`) : [name];
+  return optional ? [...said, `${name}=${NOT_SAID}`] : said;
 }
 
 /** The columns of x: those of the features, and the intercept. */
@@ -46,8 +49,15 @@ function scaleOf({ features, intercept }) {
   return (1 - (m + 4) * 2 ** -53) / Math.sqrt(m);
 }
 
-/** The columns of one question: a number in [−1, 1], ±1, or one 1 among zeros. */
+/** The columns of one question: a number in [−1, 1], ±1, or one 1 among zeros. Where it need not be
+ * said (null), 0 beside what was said, and 1 alone for not saying: `blurfit.schema.unsaid`. */
 export function scaled(question, record) {
+  if (!question.optional) return said(question, record);
+  if (answer(question, record) !== null) return [...said(question, record), 0];
+  return columnsFor(question).map((_, i, all) => (i === all.length - 1 ? 1 : 0));
+}
+
+function said(question, record) {
   const value = answer(question, record);
   if (question.kind === "categorical") {
     if (!question.levels.includes(value)) {
@@ -72,7 +82,13 @@ export function scaled(question, record) {
   return [z];
 }
 
-/** The slope and the constant of v = slope·answer + constant; a yes and a level count 1. */
+/** The slope and the constant of v = slope·answer + constant; a yes and a level count 1. Of each
+ * column of a question: `affines`. */
+export function affines(question) {
+  const isUnsaid = (name) => name === `${question.name}=${NOT_SAID}`;
+  return columnsFor(question).map((name) => (isUnsaid(name) ? [1, 0] : affine(question)));
+}
+
 export function affine(question) {
   if (question.kind === "categorical") return [1, 0];
   if (isLabel(question)) return [2, -1];

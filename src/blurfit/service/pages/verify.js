@@ -12,18 +12,23 @@ import {
   demand,
   exactly,
   finite,
+  isDigest,
   isWord,
   positive,
 } from "./checks.js";
+import { formOf, isLater, ready } from "./forms.js";
 import { logDelta } from "./gaussian.js";
 import { ROUNDING, gridOf } from "./grid.js";
-import { formOf, reachOf } from "./joint.js";
 import { lossOf } from "./loss.js";
 import { noiseOf, submissionMu as momentMu, verifyMoment } from "./moment.js";
-import { INTERCEPT, columnsFor, columnsOf, isLabel, questionsOf } from "./schema.js";
+import { LEAST_RATIO, MOST_RATIO, partsOf } from "./parts.js";
+import { INTERCEPT, NOT_SAID, columnsFor, columnsOf, isLabel, questionsOf } from "./schema.js";
+import { verifyAbout, verifyWording } from "./wording.js";
 
 export { NotCertified };
 
+/** Fields that came later: left out where they have their default, and never written out then. */
+const LEFT_OUT = { admission: ["anyone"], database_noise: [true] };
 const FIELDS = {
   agreement: [
     "format",
@@ -81,7 +86,11 @@ export async function verify(agreement, expectedFingerprint) {
         "this page cannot make one. Take part with `blurfit contribute`. Nothing has left this device.",
     );
   }
-  exactly(agreement, FIELDS.agreement, "agreement");
+  exactly(agreement, FIELDS.agreement, "agreement", Object.keys(LEFT_OUT));
+  for (const [name, choices] of Object.entries(LEFT_OUT)) {
+    const isFine = !(name in agreement) || choices.includes(agreement[name]);
+    demand(isFine, name, agreement[name], `left out, or ${choices.join(" or ")}`);
+  }
   const own = await fingerprintOf(agreement);
   if (own !== expectedFingerprint || agreement.fingerprint !== expectedFingerprint) {
     throw new NotCertified(
@@ -95,6 +104,7 @@ export async function verify(agreement, expectedFingerprint) {
   demand(["moment", "input"].includes(mechanism), "mechanism", mechanism, "moment or input");
   verifySchema(agreement.schema);
   verifyWave(agreement);
+  await ready(agreement);
   exactly(calibration, FIELDS[mechanism], "calibration");
   const named = calibration.mechanism;
   demand(named === mechanism, "mechanism of the calibration", named, mechanism);
@@ -106,8 +116,11 @@ export async function verify(agreement, expectedFingerprint) {
         `δ = ${calibration.model.delta}, which the agreement promises. Do not take part.`,
     );
   }
+  const isNoisy = agreement.database_noise === true;
+  demand(!isNoisy || mechanism === "moment", "database_noise", isNoisy, "left out with input");
   verifyDatabases(agreement);
   verifyGrid(agreement, size);
+  verifyNoise(agreement);
   verifyLocal(calibration, mu);
   return mu;
 }
@@ -117,6 +130,24 @@ export async function verify(agreement, expectedFingerprint) {
 function momentOf(agreement) {
   const { weights, objective, calibration, schema } = agreement;
   demand(objective === null, "objective", objective, "null with moment");
+  if (isLater(agreement)) demand(weights === null, "weights", weights, "null in a later wave");
+  else verifyWeights(weights, schema);
+  exactly(calibration.reach, ["sums", "submission"], "reach");
+  positive(calibration, "sigma");
+  whole("quorum", calibration.quorum);
+  const form = formOf(agreement);
+  const reach = {
+    sums: (1 + ROUNDING) * form.reach(calibration.model.neighbours),
+    submission: (1 + ROUNDING) * form.reach("replace"),
+  };
+  return {
+    keeps: verifyMoment(calibration, reach, { agree, demand }),
+    mu: momentMu(calibration, reach),
+    size: form.size,
+  };
+}
+
+function verifyWeights(weights, schema) {
   const questions = questionsOf(schema);
   const names = [INTERCEPT, ...questions.map(({ name }) => name)];
   exactly(weights, names, "weights");
@@ -127,16 +158,6 @@ function momentOf(agreement) {
       finite(weights[name]) && weights[name] >= LEAST_WEIGHT && weights[name] <= LARGEST_WEIGHT;
     demand(isFine, `weight of “${name}”`, weights[name], `${LEAST_WEIGHT} to ${LARGEST_WEIGHT}`);
   }
-  exactly(calibration.reach, ["sums", "submission"], "reach");
-  positive(calibration, "sigma");
-  whole("quorum", calibration.quorum);
-  const { sums, submission } = reachOf(agreement);
-  const reach = { sums: (1 + ROUNDING) * sums, submission: (1 + ROUNDING) * submission };
-  return {
-    keeps: verifyMoment(calibration, reach, { agree, demand }),
-    mu: momentMu(calibration, reach),
-    size: formOf(agreement).columns.length + 1,
-  };
 }
 
 /** The theorem of `input` is long, and few collections need it: it comes when one does. */
@@ -160,25 +181,22 @@ async function inputOf(agreement) {
 
 // ---- the questions
 
-/** No wave, or the first of a plan: what a later one's map makes of answers, this page cannot check
- * yet, so it refuses those. */
+/** No wave, or one of a plan: the first has no map, and a later one a map that can do no harm. That
+ * it follows from the plan and the releases is checked by `plan.js`. */
 function verifyWave({ wave, mechanism, public_rows: rows }) {
-  const isDigest = (text) => typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
   demand(rows === null || (isDigest(rows) && mechanism === "moment"), "public_rows", rows, "a hash");
   if (wave === null) return;
   exactly(wave, ["plan", "number", "follows", "map"], "wave");
   demand(mechanism === "moment" && isDigest(wave.plan), "plan", wave.plan, "a hash");
-  const isFirst = wave.number === 1 && wave.map === null && Array.isArray(wave.follows);
-  if (!isFirst || wave.follows.length !== 0) {
-    throw new NotCertified(
-      "This is a later wave of a plan, whose map this page cannot check. Take part with the " +
-        "command “blurfit contribute”; nothing has left this device.",
-    );
-  }
+  whole("number of the wave", wave.number);
+  const { follows, number } = wave;
+  const isList = Array.isArray(follows) && follows.every(isDigest);
+  demand(isList && follows.length === number - 1, "follows", follows, `${number - 1} hashes`);
+  demand((wave.map === null) === (number === 1), "map", wave.map, "none in the first wave alone");
 }
 
 function verifySchema(schema) {
-  exactly(schema, ["features", "target", "intercept", "targets"], "schema");
+  exactly(schema, ["features", "target", "intercept", "targets", ...verifyAbout(schema)], "schema");
   demand(typeof schema.intercept === "boolean", "intercept", schema.intercept, "true or false");
   demand(Array.isArray(schema.features) && schema.features.length > 0, "features", "none", "some");
   schema.features.forEach((feature) => verifyColumn(feature, false));
@@ -192,6 +210,7 @@ function verifySchema(schema) {
   const isFine =
     Array.isArray(targets) &&
     targets.every((name) => names.includes(name)) &&
+    !schema.features.some(({ name, optional }) => optional && targets.includes(name)) &&
     targets.includes(schema.target.name);
   demand(isFine, "targets", targets, `columns, “${schema.target.name}” among them`);
 }
@@ -200,11 +219,13 @@ function verifyColumn(column, isTarget) {
   const { kind, name } = column ?? {};
   const what = `column “${name}”`;
   demand(isWord(name), "name", name, "a word");
-  if (kind === "binary") return exactly(column, ["name", "kind"], what);
+  const more = [...verifyOptional(column, isTarget), ...verifyWording(column, what)];
+  if (kind === "binary") return exactly(column, ["name", "kind", ...more], what);
   if (kind === "categorical") {
-    exactly(column, ["name", "kind", "levels"], what);
+    exactly(column, ["name", "kind", "levels", ...more], what);
     const { levels } = column;
-    const fine = Array.isArray(levels) && levels.every(isWord);
+    const silent = column.optional && levels?.includes(NOT_SAID);
+    const fine = Array.isArray(levels) && levels.every(isWord) && !silent;
     return demand(
       fine && new Set(levels).size === levels.length && levels.length > 1,
       what,
@@ -213,7 +234,7 @@ function verifyColumn(column, isTarget) {
     );
   }
   demand(kind === "numeric", `kind of ${what}`, kind, "numeric, binary or categorical");
-  const fields = ["name", "kind", "lower", "upper", "outside"];
+  const fields = ["name", "kind", "lower", "upper", "outside", ...more];
   exactly(column, isTarget && "above" in column ? [...fields, "above"] : fields, what);
   const { lower, upper, outside, above } = column;
   demand(["clip", "refuse"].includes(outside), `outside of ${what}`, outside, "clip or refuse");
@@ -227,6 +248,13 @@ function verifyColumn(column, isTarget) {
   if ("above" in column) {
     demand(finite(above) && lower < above && above < upper, `above of ${what}`, above, "inside");
   }
+}
+
+/** ["optional"] where a feature need not be said, which only `true` can say. */
+function verifyOptional(column, isTarget) {
+  if (!("optional" in column)) return [];
+  demand(column.optional === true && !isTarget, "optional", column.optional, "true, of a feature");
+  return ["optional"];
 }
 
 // ---- what `input` minimises
@@ -300,11 +328,22 @@ function verifyGrid({ grid, calibration, databases }, size) {
   }
 }
 
+/** Noise that can be drawn exactly, and numbers that can be added so: whether a record can be sent
+ * must not depend on its answers. Mirrors `blurfit.agreement.checks.refuse_unless_blurrable`. */
+function verifyNoise(agreement) {
+  for (const { step, deviations, bound } of partsOf(agreement)) {
+    demand(bound < 2 ** 51 * step, "numbers in steps", bound / step, "below 2^51");
+    const isFine = deviations.every((one) => one >= LEAST_RATIO * step && one <= MOST_RATIO * step);
+    demand(isFine, "noise in steps", `${deviations[0] / step}, …`, "between 2^-10 and 2^45");
+  }
+}
+
 // ---- two databases
 
 /** None, or two different databases, at addresses that nobody can listen to, and numbers that can
  * be shared: mirrors `blurfit.agreement.databases`. */
-function verifyDatabases({ databases, calibration, grid }) {
+function verifyDatabases(agreement) {
+  const { databases, calibration, grid } = agreement;
   demand(Array.isArray(databases), "databases", databases, "a list");
   if (databases.length === 0) return;
   const { mechanism } = calibration;
@@ -321,7 +360,8 @@ function verifyDatabases({ databases, calibration, grid }) {
   const [noise, step] = [noiseOf(calibration), grid?.quadratic];
   const least = noise / Math.SQRT2 / step;
   demand(least >= 2 ** 10, "noise in steps", least, "at least 1024");
-  const largest = (calibration.reach.submission + 40 * noise) / step + 1;
+  const scale = Math.max(1, ...formOf(agreement).counts.map((count) => count ** -0.5));
+  const largest = (scale * (calibration.reach.submission + 40 * noise)) / step + 1;
   demand(largest * 2 ** 32 < 2 ** 63, "largest number in steps", largest, "below 2^31");
 }
 

@@ -1,31 +1,25 @@
 // Promises in plain words. Words must not say more than the numbers: mirrors
 // `blurfit.agreement.promises` and the statement of a model.
 
+import { widthOf } from "./forms.js";
 import { logDelta } from "./gaussian.js";
 import { LATTICE_SHARE } from "./grid.js";
-import { widthOf } from "./joint.js";
-import { INTERCEPT, isLabel } from "./schema.js";
+import { locale, t } from "./language.js";
+import { number } from "./numerals.js";
+import { INTERCEPT, isLabel, questionsOf } from "./schema.js";
+import { answerOf, boundsOf, measured, titleOf } from "./texts.js";
 
 const YARDSTICK = Math.log(1e-6);
+const DISCRETE = 1e-3; // far more than discrete noise differs from a Gaussian's
 
-/** What somebody could learn from a single submission, by its ε at δ = 10⁻⁶. */
-export function localInWords(mu, who = "The database") {
-  if (logDelta(mu, 1) <= YARDSTICK) {
-    return {
-      strength: "strong",
-      words: `${who} could learn very little from a single submission.`,
-    };
-  }
-  if (logDelta(mu, 10) <= YARDSTICK) {
-    return {
-      strength: "some",
-      words: `${who} could learn something from a single submission, but could not be sure of it.`,
-    };
-  }
-  return {
-    strength: "weak",
-    words: `${who} could learn a great deal from a single submission.`,
-  };
+export { number };
+
+/** What could be learned from a single submission, by its ε at δ = 10⁻⁶: by the database (“local”),
+ * or by two “together”. */
+export function localInWords(mu, who = "local") {
+  const isAtMost = (epsilon) => logDelta(mu, epsilon) <= YARDSTICK;
+  const strength = isAtMost(1) ? "strong" : isAtMost(10) ? "some" : "weak";
+  return { strength, words: t(`${who}.${strength}`) };
 }
 
 /** Whether an agreement is between two databases, neither of which gets a whole submission. */
@@ -34,24 +28,31 @@ export const isShared = ({ databases }) => databases.length > 0;
 /** The least number of honest contributors, below which nothing is published. */
 export const quorumOf = ({ calibration }) => calibration.quorum ?? calibration.setting.quorum;
 
+/** Whether anyone may send submissions, as often as they like; else each needs an invitation. */
+export const isOpenToAnyone = ({ admission }) => admission === "anyone";
+
+/** What is counted: people who were invited, or submissions of nobody knows whom. */
+export const countedIn = (agreement) => t(isOpenToAnyone(agreement) ? "submissions" : "people");
+
+/** What the promise to the model’s readers needs: mirrors `blurfit.agreement.conditions`. */
+export function premiseInWords(agreement) {
+  const quorum = number(quorumOf(agreement));
+  const people = t(isOpenToAnyone(agreement) ? "premise.anyone" : "premise.invited", { quorum });
+  if (!agreement.database_noise) return people;
+  const holds = t(isShared(agreement) ? "premise.databases" : "premise.database");
+  return `${holds} ${people[0].toLowerCase()}${people.slice(1)}`;
+}
+
 /** What one of two databases learns. */
 export function eitherInWords(agreement) {
-  const [first, second] = agreement.databases;
-  return (
-    `Your blurred numbers are shared between ${first.name} and ${second.name}. Either share alone is random ` +
-    `numbers that say nothing about you. All that either of them learns is the sums from which the model is ` +
-    `made, and these give away ${modelInShort(agreement)} about you.`
-  );
+  const [first, second] = agreement.databases.map(({ name }) => name);
+  return t("either", { first, second, little: modelInShort(agreement) });
 }
 
 /** What that depends on: mirrors `blurfit.agreement.promises.condition_in_words`. */
 export function conditionInWords(agreement) {
-  return (
-    "This holds only if the two do not put their shares together, if each follows the protocol, and if " +
-    `neither invents contributors: at least ${number(quorumOf(agreement))} of those who are counted ` +
-    "must be honest people. Invitations, which each database gives out itself, are there to keep invented " +
-    "ones out."
-  );
+  if (agreement.database_noise) return t("condition.noise");
+  return t("condition", { quorum: number(quorumOf(agreement)) });
 }
 
 /** ε and δ of the published model, what is kept back for the grid included. */
@@ -64,34 +65,57 @@ export function promiseOf({ calibration }) {
 /** What the published model could tell about one person, no stronger than its ε. */
 export function modelInShort(agreement) {
   const { epsilon } = promiseOf(agreement);
-  if (epsilon <= 1) return "next to nothing";
-  if (epsilon <= 10) return "only a limited amount";
-  return "a lot, in the worst case,";
+  return t(epsilon <= 1 ? "little.next" : epsilon <= 10 ? "little.limited" : "little.lot");
 }
 
 export function modelInWords(agreement) {
   const { epsilon, delta } = promiseOf(agreement);
-  if (epsilon > 20)
-    return "An ε as large as this gives no useful bound on what an attacker could infer.";
-  const change =
-    agreement.calibration.model.neighbours === "replace"
-      ? "Had you answered anything else"
-      : "Had your record been blank";
-  return (
-    `${change}, whatever anyone concludes from the model would be at most ${number(Math.exp(epsilon), 3)} ` +
-    `times as likely as it is now, plus a probability of ${number(delta)}.`
-  );
+  if (epsilon > 20) return t("noBound");
+  const isReplace = agreement.calibration.model.neighbours === "replace";
+  const change = t(isReplace ? "change.replace" : "change.zero");
+  return t("times", { change, times: number(Math.exp(epsilon), 3), delta: number(delta) });
+}
+
+/** How often in 100, at most, somebody guesses right who tells two answers apart by what is
+ * published: mirrors `blurfit.theory.guessing`, rounded up. */
+export function guessesFromModel(agreement) {
+  const { calibration } = agreement;
+  let { epsilon, delta } = promiseOf(agreement);
+  const steps = calibration.model.neighbours === "zero-out" ? 2 : 1;
+  if (steps === 2) [epsilon, delta] = [2 * epsilon, Math.min(1, (1 + Math.exp(epsilon)) * delta)];
+  let right = 0.5 + Math.tanh(epsilon / 2) / 2 + delta / (1 + Math.exp(epsilon));
+  if (calibration.mechanism === "moment") right = Math.min(right, rightBy(steps * calibration.mu));
+  return inHundred(right);
+}
+
+/** The same for whoever sees a single submission. */
+export const guessesFromSubmission = (mu) => inHundred(rightBy(mu));
+
+const rightBy = (mu) => Math.min(1, 0.5 + Math.exp(logDelta(mu, 0)) / 2 + DISCRETE);
+const inHundred = (right) => Math.min(100, Math.ceil(100 * right * (1 + 1e-12)));
+
+/** A sentence of risk that needs no ε. */
+export function guessInWords(agreement) {
+  const hundred = guessesFromModel(agreement);
+  return t(hundred < 100 ? "guess.model" : "guess.model.surely", { hundred });
+}
+
+export function guessOfDatabase(mu) {
+  const hundred = guessesFromSubmission(mu);
+  return t(hundred < 100 ? "guess.local" : "guess.local.surely", { hundred });
 }
 
 /** How many there are, and how many there must be. */
-export function countInWords({ count, quorum }) {
-  if (count < quorum) return `${number(count)} of at least ${number(quorum)} people`;
-  return `${number(count)} people; at least ${number(quorum)} are needed`;
+export function countInWords({ count, quorum, invited }) {
+  const what = t(invited ? "people" : "submissions");
+  const values = { count: number(count), quorum: number(quorum), what };
+  return t(count < quorum ? "countBelow" : "count", values);
 }
 
 /** “income”, or “income above 37,000”. */
 export function targetInWords({ target }) {
-  return "above" in target ? `${target.name} above ${number(target.above)}` : target.name;
+  if (!("above" in target)) return titleOf(target);
+  return t("target", { title: titleOf(target), above: measured(target, target.above) });
 }
 
 /** The agreement as rows [what, words]. */
@@ -99,16 +123,20 @@ export function agreementInWords(agreement, mu) {
   const { schema } = agreement;
   const { epsilon, delta } = promiseOf(agreement);
   return [
-    ["What is learned", learnedInWords(schema)],
-    ["From what", schema.features.map(describeColumn).join("; ")],
-    ["Nothing is published", `below ${number(quorumOf(agreement))} contributors`],
-    ["Each sends", `${number(widthOf(agreement))} blurred numbers, once`],
+    [t("fact.learned"), learnedInWords(schema)],
+    [t("fact.from"), schema.features.map(describeColumn).join("; ")],
+    [t("fact.admission"), t(isOpenToAnyone(agreement) ? "fact.anyone" : "fact.invited")],
     [
-      "Promise to everyone in what is published",
-      `ε = ${number(epsilon)}, δ = ${number(delta)}`,
+      t("fact.quorum"),
+      t("fact.quorum.words", { quorum: number(quorumOf(agreement)), what: countedIn(agreement) }),
+    ],
+    [t("fact.sends"), t("fact.sends.words", { count: number(widthOf(agreement)) })],
+    [
+      t("fact.promise"),
+      `ε = ${number(epsilon)}, δ = ${number(delta)}. ${premiseInWords(agreement)}`,
     ],
     ...againstDatabases(agreement, mu),
-    ["What may be published", releasesInWords(agreement)],
+    [t("fact.published"), releasesInWords(agreement)],
     ...publicRows(agreement),
   ];
 }
@@ -116,31 +144,25 @@ export function agreementInWords(agreement, mu) {
 function learnedInWords(schema) {
   const { target } = schema;
   if (target.kind === "categorical")
-    return `${target.name}, which is one of ${target.levels.join(", ")}`;
-  return isLabel(target)
-    ? `whether someone’s answer is ${targetInWords(schema)}`
-    : targetInWords(schema);
+    return t("learned.classes", { title: titleOf(target), levels: levelsOf(target) });
+  const words = targetInWords(schema);
+  return isLabel(target) ? t("learned.label", { target: words }) : words;
 }
 
 function publicRows({ public_rows: digest }) {
-  if (digest === null) return [];
-  const words =
-    "Models may be read beside a public file of other people’s answers, which is not covered by the " +
-    `promise. Its SHA-256 is ${digest}.`;
-  return [["Public rows", words]];
+  return digest === null ? [] : [[t("fact.rows"), t("fact.rows.words", { digest })]];
 }
 
 /** Blurred sums can be asked more than one question, and people should know which. */
-function releasesInWords({ schema, calibration }) {
-  if (calibration.model.releases !== "any") return "one model, once";
-  const others = schema.targets.filter((name) => name !== schema.target.name);
-  const more = others.length
-    ? ` From the same sums anyone may also predict ${others.join(", ")} by the other answers.`
-    : "";
-  return (
-    "the blurred sums of one final collection, once, and any number of models computed from them." +
-    `${more} The promise covers all of it together.`
+function releasesInWords({ schema, calibration, wave }) {
+  if (calibration.model.releases !== "any") return t("releases.one");
+  const others = questionsOf(schema).filter(
+    ({ name }) => schema.targets.includes(name) && name !== schema.target.name,
   );
+  const named = others.map(titleOf).join(", ");
+  const [all, further] =
+    wave === null ? ["releases.any", "releases.more"] : ["releases.waves", "releases.first"];
+  return t(all, { more: named ? t(further, { others: named }) : "" });
 }
 
 /** What is promised against whoever collects: one database, or two that share each submission. */
@@ -148,27 +170,36 @@ function againstDatabases(agreement, mu) {
   const { databases } = agreement;
   const { epsilon, delta } = promiseOf(agreement);
   const { local } = agreement.calibration;
-  const alone = `at most ε = ${number(local.epsilon, 4)} at δ = ${number(local.delta, 3)}.`;
+  const alone = t("against.alone", {
+    epsilon: number(local.epsilon, 4),
+    delta: number(local.delta, 3),
+  });
   if (!isShared(agreement)) {
-    return [["One submission, seen by the database", `${alone} ${localInWords(mu).words}`]];
+    return [[t("against.one"), `${alone} ${localInWords(mu).words}`]];
   }
+  const promise = {
+    epsilon: number(epsilon),
+    delta: number(delta),
+    condition: conditionInWords(agreement),
+  };
   return [
-    ["Collected by", databases.map(({ name, url }) => `${name} (${url})`).join(" and ")],
-    [
-      "Promise against either of them",
-      `ε = ${number(epsilon)}, δ = ${number(delta)}, as for the model. ${conditionInWords(agreement)}`,
-    ],
-    [
-      "One submission, if both put their shares together",
-      `${alone} ${localInWords(mu, "Together they").words}`,
-    ],
+    [t("fact.collected"), databases.map(({ name, url }) => `${name} (${url})`).join(t("and"))],
+    [t("against.either"), t("against.either.words", promise)],
+    [t("against.both"), `${alone} ${localInWords(mu, "together").words}`],
   ];
 }
 
+const levelsOf = (column) => column.levels.map((level) => answerOf(column, level)).join(", ");
+
 function describeColumn(column) {
-  if (column.kind === "categorical") return `${column.name} (${column.levels.join(", ")})`;
-  if (column.kind === "binary") return `${column.name} (yes or no)`;
-  return `${column.name} (${number(column.lower)} to ${number(column.upper)})`;
+  const title = titleOf(column);
+  const unsaid = column.optional ? t("column.unsaid") : "";
+  if (column.kind === "categorical") return `${title} (${levelsOf(column)}${unsaid})`;
+  if (column.kind === "binary") {
+    const [yes, no] = [true, false].map((answer) => answerOf(column, answer));
+    return t("column.yesno", { title, yes, no: `${no}${unsaid}` });
+  }
+  return `${title} (${boundsOf(column)}${unsaid})`;
 }
 
 /** The certified bound on the excess loss, which holds with probability 0.9; null where none is. */
@@ -183,7 +214,10 @@ export function certifiedRisk({ calibration, objective }) {
  * square larger by √(2r) at most, in units of half the target's range.
  */
 export function errorInWords(agreement) {
-  const { schema, objective } = agreement;
+  const { schema, objective, wave } = agreement;
+  if (wave !== null) {
+    return "The model is made from all waves together, and published with standard errors where they are known.";
+  }
   if (objective === null) {
     return (
       "Standard errors, intervals and the share of the spread that the model explains are published " +
@@ -199,21 +233,27 @@ export function errorInWords(agreement) {
   if (isLabel(schema.target)) {
     return `The model’s average loss exceeds that of the best one by at most ${number(risk, 3)}, ${likely}.`;
   }
-  const { lower, upper, name } = schema.target;
+  const { lower, upper } = schema.target;
   const bound = (Math.sqrt(2 * risk) * (upper - lower)) / 2;
   if (bound >= upper - lower) {
     return "At this quorum the certified bound says nothing: the error may be as large as the whole range.";
   }
   return (
-    `Over its contributors the model’s typical error in ${name} exceeds that of the best one by ` +
+    `Over its contributors the model’s typical error in ${titleOf(schema.target)} exceeds that of the best one by ` +
     `at most ${number(bound, 3)}, ${likely}. That is a worst case.`
   );
 }
+
+/** What the noise of a later wave does, of which no single average tells. */
+const LATER_NOISE =
+  "In a later wave the noise is sized for how unusual an answer is, and for how far off the last model " +
+  "was, instead of for everything that could be answered. So it drowns far less of what is to be learned.";
 
 /** How blurred the averages over a quorum are, from which the model is made. */
 export function noiseInWords(agreement) {
   const { calibration, schema, weights } = agreement;
   const quorum = quorumOf(agreement);
+  if (calibration.mechanism === "moment" && weights === null) return LATER_NOISE;
   const people = `At the quorum of ${number(quorum)} people, the noise`;
   const more = "Twice the quorum halves it.";
   if (calibration.mechanism === "input") {
@@ -223,29 +263,18 @@ export function noiseInWords(agreement) {
   const { target } = schema;
   // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.theory.joint.entry_noise`
   const each = weights[INTERCEPT] * weights[target.name] * Math.SQRT2;
-  const onMean = calibration.sigma / each / quorum;
+  // with noise of the databases themselves: `blurfit.theory.database_noise`
+  const draws = agreement.database_noise ? Math.max(1, agreement.databases.length) : 0;
+  const onMean = (calibration.sigma * Math.sqrt(1 + draws)) / each / quorum;
   const half = target.kind === "categorical" ? 1 : isLabel(target) ? 0.5 : width(target) / 2;
   const isShare = target.kind === "categorical" || isLabel(target);
   const deviation = isShare
     ? `${number(100 * half * onMean, 2)} percentage points on the share of ${targetInWords(schema)}`
-    : `${number(half * onMean, 2)} on the average of ${target.name}`;
+    : `${number(half * onMean, 2)} on the average of ${titleOf(target)}`;
   return `${people} has a deviation of ${deviation}. ${more}`;
 }
 
 const width = ({ lower, upper }) => upper - lower;
-
-export function number(value, digits = 6) {
-  if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e12)) {
-    const [mantissa, exponent] = value.toExponential(Math.min(digits, 4) - 1).split("e");
-    const power = String(Number(exponent)).replace(
-      /./g,
-      (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)],
-    );
-    const short = String(Number(mantissa));
-    return short === "1" ? `10${power}` : `${short}·10${power}`;
-  }
-  return new Intl.NumberFormat("en", { maximumSignificantDigits: digits }).format(value);
-}
 
 /** A number to as many places as its standard error has two digits of: mirrors
  * `blurfit.model.summary.number`. */
@@ -257,7 +286,7 @@ export function withError(value, error) {
   const power = 10 ** -Math.min(places, 0);
   const rounded = Math.round(value / power) * power + 0;
   const digits = Math.max(places, 0);
-  return new Intl.NumberFormat("en", {
+  return new Intl.NumberFormat(locale, {
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,
   }).format(digits ? value : rounded);

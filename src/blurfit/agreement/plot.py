@@ -1,0 +1,87 @@
+"""An agreement for a notebook: a table of its promises, and a picture of them.
+
+Somebody who knows everything but one answer tests two hypotheses about it. With a chance of α to be
+wrong where the first is true, they are right where the second is with at most
+
+    readers of what is published    min(1, e^ε·α + δ, 1 − e^{−ε}(1 − δ − α))
+    whoever sees one submission     Φ(Φ⁻¹(α) + μ)
+
+(Kairouz, Oh, Viswanath 2015; Dong, Roth, Su 2022).
+
+The diagonal is guessing. The nearer a curve is to it, the less can be told.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from blurfit.agreement.promises import at_most
+from blurfit.arrays import FloatArray
+from blurfit.notebook import html_table
+from blurfit.optional import optional
+from blurfit.schema.joint import questions
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+
+
+def readers_power(alpha: FloatArray, epsilon: float, delta: float) -> FloatArray:
+    """The best chance to be right about the second hypothesis, from an (ε, δ)-private release.
+
+    >>> readers_power(np.array([0.0, 0.5]), 0.0, 0.0).tolist()
+    [0.0, 0.5]
+    """
+    far = 1 - np.exp(-epsilon) * (1 - delta - alpha)
+    found: FloatArray = np.clip(np.minimum(np.exp(epsilon) * alpha + delta, far), 0, 1)
+    return found
+
+
+def submission_power(alpha: FloatArray, mu: float) -> FloatArray:
+    """The best chance to be right about the second hypothesis, from one μ-GDP submission."""
+    found: FloatArray = ndtr(ndtri(alpha) + mu)
+    return found
+
+
+def as_html(agreement: "Agreement") -> str:
+    """What is asked, sent and promised, as a table for a notebook."""
+    local, model = agreement.calibration.local, agreement.calibration.model
+    proved = "" if model.proved else " (NOT proved)"
+    rows = [
+        ("asked", ", ".join(one.name for one in questions(agreement.schema))),
+        ("sent", f"{agreement.width:,} blurred numbers a person, once ({agreement.mechanism})"),
+        ("what is published", f"ε = {agreement.epsilon:g}, δ = {agreement.delta:g}{proved}"),
+        ("needs", f"{agreement.quorum:,} honest contributors"),
+        (_seen(agreement), f"μ ≤ {at_most(local.mu)}, ε ≤ {at_most(local.epsilon)}"),
+        ("fingerprint", agreement.fingerprint),
+    ]
+    return html_table(["agreement", ""], rows)
+
+
+def _seen(agreement: "Agreement") -> str:
+    """Who sees a whole submission."""
+    return "one submission" if agreement.trust == "one" else "both databases together"
+
+
+def plot(agreement: "Agreement", ax: Any = None) -> Any:
+    """Draw both curves into `ax`, or into a figure of its own; the axes are returned."""
+    if ax is None:
+        _, ax = optional("matplotlib.pyplot").subplots(figsize=(5, 5), layout="constrained")
+    alpha = np.linspace(0, 1, 501)
+    local, proved = agreement.calibration.local, agreement.calibration.model.proved
+    readers = readers_power(alpha, agreement.epsilon, agreement.delta)
+    seen = _seen(agreement)
+    ax.plot(alpha, alpha, color="grey", linestyle=":", label="guessing")
+    ax.plot(alpha, submission_power(alpha, local.mu), label=f"{seen}, μ ≤ {local.mu:.3g}")
+    label = f"what is published, ε = {agreement.epsilon:g}, δ = {agreement.delta:g}"
+    ax.plot(alpha, readers, label=label if proved else f"{label} (NOT proved)")
+    ax.set(
+        xlim=(0, 1),
+        ylim=(0, 1),
+        aspect="equal",
+        xlabel="wrong, if the answer is the first",
+        ylabel="right, if it is the second, at most",
+        title="How well one answer could be told from another",
+    )
+    ax.legend(loc="lower right", fontsize="small")
+    return ax

@@ -1,0 +1,95 @@
+"""What an operator types: `blurfit backup`, `blurfit restore`."""
+
+from pathlib import Path
+
+import click
+
+from blurfit.commands.common import answer, as_json, next_step
+from blurfit.errors import InvalidValueError
+
+_STORE = "sqlite:///blurfit.db"
+
+
+@click.command(epilog="Example: blurfit backup --store sqlite:///collection.db --out monday.db")
+@click.option("--store", "place", default=_STORE, show_default=True, help="Where it collects.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="The file of the backup, which must be new.",
+)
+@as_json
+def backup(place: str, out: Path, as_json: bool) -> None:
+    """Copy a store while it collects, as of one moment, and check the copy.
+
+    A copy of the file alone lacks what is in SQLite's log, which may be everything. PostgreSQL is
+    backed up with pg_dump.
+    """
+    from blurfit.store.backup import backup as copy
+
+    found = copy(place, out)
+    facts = {"out": str(out), "collections": found.collections, "submissions": found.submissions}
+    sentence = (
+        f"Wrote {out}: {found.collections:,} collections with {found.submissions:,} submissions, "
+        "each sum compared with its checksum."
+    )
+    answer(facts, sentence, as_json=as_json)
+
+
+@click.command(epilog="Example: blurfit restore monday.db --store sqlite:///collection.db")
+@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--store", "place", default=_STORE, show_default=True, help="The store, new.")
+@click.option(
+    "--original-lost",
+    is_flag=True,
+    help="Say that the original store is lost, and published nothing after the backup: then "
+    "collections of `moment` with one database go on.",
+)
+@click.option(
+    "--in-place",
+    is_flag=True,
+    help="The store is there already, filled by pg_restore: close what must not publish again.",
+)
+@as_json
+def restore(
+    file: Path | None, place: str, original_lost: bool, in_place: bool, as_json: bool
+) -> None:
+    """Make a store of a backup FILE, in which nothing can be published a second time.
+
+    What was published stays. Collections that had published nothing are closed for good, because
+    the original may have published since, of other people; see --original-lost.
+    """
+    from blurfit.store import tables
+    from blurfit.store.backup import Copied, mark_restored
+    from blurfit.store.backup import restore as copy
+
+    if in_place == (file is not None):
+        raise InvalidValueError("Expected the FILE of a backup, or --in-place without one.")
+    if file is None:
+        found = Copied(0, 0, mark_restored(place, original_lost=original_lost))
+        sentence = f"Marked {place} as restored."
+    else:
+        target = tables.file_of(place)
+        if target is None:
+            raise InvalidValueError(
+                f"Expected --store to be a file in SQLite, and got {place!r}. Fill PostgreSQL with "
+                "pg_restore, then use --in-place."
+            )
+        found = copy(file, target, original_lost=original_lost)
+        sentence = (
+            f"Wrote {target}: {found.collections:,} collections with {found.submissions:,} "
+            "submissions."
+        )
+    if found.closed:
+        sentence += (
+            f" {len(found.closed):,} of them are closed for good, because the original may have "
+            f"published since: {', '.join(one[:12] for one in found.closed)}."
+        )
+    facts = {
+        "store": place,
+        "collections": found.collections,
+        "submissions": found.submissions,
+        "closed": list(found.closed),
+    }
+    answer(facts, sentence, as_json=as_json)
+    next_step(f"`blurfit serve --store {place} …`.", quiet=as_json)

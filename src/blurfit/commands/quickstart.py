@@ -1,0 +1,48 @@
+"""`blurfit quickstart`: see a collection fill, take part in it, and read its model."""
+
+import signal
+import threading
+
+import click
+
+
+@click.command(epilog="Example: blurfit quickstart --people 2000 --seconds 20")
+@click.option(
+    "--people",
+    type=click.IntRange(1000, 100_000),
+    default=20_000,
+    show_default=True,
+    help="How many generated people come, which is the quorum.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, 3600),
+    default=30.0,
+    show_default=True,
+    help="How long that takes.",
+)
+@click.option(
+    "--browser/--no-browser", default=True, help="Whether to open the pages in a browser."
+)
+def quickstart(people: int, seconds: float, browser: bool) -> None:
+    """Start a running example on this machine: watch it fill, take part, read the model.
+
+    Nothing is kept when it ends.
+    """
+    import webbrowser
+
+    from rich.console import Console
+
+    from blurfit.demo.quickstart import main
+
+    ended = threading.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, lambda *_: ended.set())
+    main(
+        people,
+        seconds,
+        console=Console(),
+        ended=ended,
+        opened=webbrowser.open if browser else lambda _: None,
+    )
+    click.echo("Ended. Next: `blurfit init survey` writes a survey of your own.")

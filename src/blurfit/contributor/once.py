@@ -1,0 +1,66 @@
+"""One person's part in a plan: blurred once, for the wave that collects, and remembered.
+
+    took part before? ─► ask for the current wave ─► blur ─► journal (on disk) ─► send ─► forgotten
+
+A person's single record has a journal of its own (`blurfit.contributor.journal`), in the folder
+where blurfit remembers what was blurred (`blurfit.contributor.memory`), under a keyed hash of the
+plan and of the person's name, so the folder tells nobody who took part in what. It keeps the bytes
+until they are received, and the fact for ever. So whoever calls again after an answer was lost
+sends the same bytes, to the wave that they were blurred for, and whoever took part is told so.
+
+**Who a person is** cannot be told from her answers, which others may share. It is a name that the
+program gives, and by default the account: one account, one person. A program that contributes for
+several people names each of them. Another account or machine is another person here; against
+those the plan has invitations.
+"""
+
+import hashlib
+from collections.abc import Callable
+
+from blurfit.contributor.journal import Journal, Portion
+from blurfit.contributor.memory import Memory
+from blurfit.errors import ClosedError, ConflictError, WaveClosedError
+
+TOOK_PART = (
+    "{who} took part in this plan before, and nobody takes part twice: what was sent then counts, "
+    "and nothing was sent now."
+)
+LEFT_OUT = (
+    "The wave that this was blurred for closed before it arrived. It is left out, and cannot be "
+    "blurred again for a later wave: what has been on its way may have been seen, and a second "
+    "blur would cost the promise."
+)
+
+
+def take_part(
+    once: str, person: str, blur: Callable[[], Portion], send: Callable[[Portion], object]
+) -> Portion:
+    """See to it that a person's record is sent, once; what was sent is returned.
+
+    Args:
+        once: the plan's fingerprint (`Agreement.once`).
+        person: whose record it is.
+        blur: asks for the current wave, and blurs the record for it. It is called only if nothing
+            of this person's was ever blurred for the plan.
+        send: hands over; an error if it was not received.
+
+    Raises:
+        ConflictError: she took part before.
+        WaveClosedError: it came too late for its wave, and is left out for good.
+    """
+    memory = Memory()
+    name = hashlib.blake2b(f"{once}\n{person}".encode(), key=memory.key, digest_size=16)
+    with Journal(memory.folder / f"{name.hexdigest()}.journal", once, "service", "", 1) as kept:
+        pending = list(kept.pending())
+        if kept.blurred() and not pending:
+            raise ConflictError(TOOK_PART.format(who=repr(person) if person else "You"))
+        part = pending[0] if pending else blur()
+        if not pending:
+            kept.record(part)
+        try:
+            send(part)
+        except ClosedError as error:
+            kept.acknowledge(part)  # for good: never blurred again
+            raise WaveClosedError(LEFT_OUT) from error
+        kept.acknowledge(part)
+        return part

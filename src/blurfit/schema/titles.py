@@ -1,0 +1,57 @@
+"""What columns are called where people read: by their titles and labels, or else by their names."""
+
+from blurfit.schema.columns import Binary, Categorical, Label, Numeric
+from blurfit.schema.joint import Question, columns_of, questions
+from blurfit.schema.schema import Schema
+
+
+def title_of(one: Question, language: str | None = None) -> str:
+    """What a question is called in a table."""
+    title = one.wording.title
+    return one.name if title is None else title.in_language(language)
+
+
+def question_of(one: Question, language: str | None = None) -> str:
+    """What a person is asked."""
+    words = one.wording.question
+    return title_of(one, language) if words is None else words.in_language(language)
+
+
+def asked_in_words(one: Question, language: str | None = None) -> str:
+    """A question and its public range, in brackets: "Age (18 to 90 years)"."""
+    if isinstance(one, Categorical):
+        what = " | ".join(one.wording.label(level, language) for level in one.levels)
+    elif isinstance(one, Label):
+        what = f"above {one.threshold:,g}{_unit(one, language)}"
+    elif isinstance(one, Numeric):
+        what = f"{one.lower:,g} to {one.upper:,g}{_unit(one, language)}"
+    else:
+        what = " or ".join(one.wording.label(answer, language) for answer in ("yes", "no"))
+    optional = not isinstance(one, Label) and one.optional
+    return f"{title_of(one, language)} ({what}{', or not said' if optional else ''})"
+
+
+def titles(schema: Schema, language: str | None = None) -> dict[str, str]:
+    """The encoded columns' names, and what each is called: "region=n" is "Region: in the north".
+
+    Columns without any wording are called as ever.
+    """
+    found: dict[str, str] = {}
+    for one in questions(schema):
+        title = title_of(one, language)
+        for column in columns_of(one):
+            if column == one.name:
+                found[column] = title
+                if isinstance(one, Numeric) and one.wording.unit is not None:
+                    found[column] = f"{title} ({one.wording.unit.in_language(language)})"
+                continue
+            level = column.removeprefix(f"{one.name}=")
+            label = one.wording.label(level, language)
+            is_plain = (title, label) == (one.name, level)
+            found[column] = column if is_plain else f"{title}: {label.strip('()')}"
+    return found
+
+
+def _unit(one: Numeric | Label | Binary, language: str | None) -> str:
+    unit = one.wording.unit
+    return "" if unit is None else f" {unit.in_language(language)}"

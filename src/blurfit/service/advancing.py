@@ -1,0 +1,114 @@
+"""Plans go from wave to wave by themselves: quorum reached, sums published, next wave open.
+
+The step is taken in the thread that writes, right after the group of arrivals that filled the wave,
+and before any of them is answered: whoever has been answered finds the plan where it is now, so
+nobody who sends one part after the other blurs for a wave that is full. It is one transaction
+(`blurfit.store.advance`); other processes that share the store may try it too, and one of them
+does it. The model, a function of what was published, is learned beside the writer.
+
+A service that was killed between the arrivals and the step takes it when it starts again. So does
+every other service on the store: each looks around every few seconds.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+
+from blurfit.errors import BelowQuorumError
+from blurfit.service.collector import Collector
+from blurfit.service.detached import detached
+from blurfit.store.advance import advance, due, learn_model, missing
+from blurfit.store.collections import Collection
+from blurfit.store.store import Store
+
+_log = logging.getLogger(__name__)
+
+LOOK_EVERY = 5.0  # seconds
+SECONDS_TO_STOP = 3.0
+_OFTEN = 8  # what is missing is counted again when an eighth of it has come this way
+
+
+@dataclass(eq=False)
+class Advancing:
+    """Takes the plans of a store forward."""
+
+    store: Store
+    collector: Collector
+    look_every: float = LOOK_EVERY
+
+    def __post_init__(self) -> None:
+        self.collector.stored = self.stored
+        self._until_counted: dict[str, int] = {}  # by plan: so many more, then it is counted
+        self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake = asyncio.Event()
+        self._closing = False
+
+    def start(self) -> None:
+        """Look around now, and from now on."""
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._run())
+
+    async def close(self) -> None:
+        """Stop looking; what is under way is waited for, unless the store hangs."""
+        self._closing = True
+        self._wake.set()
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=SECONDS_TO_STOP)
+            self._task.cancel()
+
+    def stored(self, collection: Collection, new: int) -> None:
+        """Some new rows of a collection are on disk: take the step if they filled a wave.
+
+        They are stored whatever happens here, so nothing is raised.
+        """
+        wave = collection.agreement.wave
+        if wave is None or not new:
+            return
+        left = self._until_counted.get(wave.plan, 0) - new
+        if left > 0:
+            self._until_counted[wave.plan] = left
+            return
+        try:
+            wanted = self.store.read(missing, wave.plan)
+            self._until_counted[wave.plan] = max(1, wanted // _OFTEN)
+            if wanted <= 0:
+                self.step(wave.plan)
+                self.look()
+        except Exception:  # unknown plans, or the store is away: the next look will tell
+            _log.exception("Plan %s was not taken forward yet.", wave.plan)
+
+    def step(self, plan: str) -> None:
+        """Publish the open wave and open the next, unless too few have come."""
+        try:
+            self.store.write(advance, plan)
+        except BelowQuorumError:  # another process took the step, and a new wave collects
+            return
+
+    async def learned(self, plan: str) -> str | None:
+        """The model of a plan that has ended, learned now if need be."""
+        return await detached(lambda: learn_model(self.store, plan))
+
+    def look(self) -> None:
+        """Look around soon, from whichever thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._wake.set)
+
+    async def _run(self) -> None:
+        while not self._closing:
+            self._wake.clear()  # before looking: who wakes it meanwhile is not missed
+            try:
+                for plan in await run_in_threadpool(self.store.read, due):
+                    await self._take_forward(plan)
+            except Exception:
+                _log.exception("Plans could not be looked after; they will be looked at again.")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), self.look_every)
+
+    async def _take_forward(self, plan: str) -> None:
+        if not self._closing:
+            await self.collector.between_commits(self.step, plan)
+            await self.learned(plan)

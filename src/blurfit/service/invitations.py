@@ -1,0 +1,58 @@
+"""Whether an invitation is still good: for whoever holds it, before she answers anything.
+
+Only the token itself is asked about, in the header in which it would be sent, so nobody learns more
+than the holder knows or would learn by sending. A token is 256 random bits: nothing can be guessed.
+Of one that is not good nobody can tell whether it was used or never given out, as using one removes
+it. Pages of the other of two databases may ask as well, since one link carries both invitations.
+"""
+
+from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from blurfit.protocol import tokens
+from blurfit.protocol.wire import INVITATION
+from blurfit.service import cors
+from blurfit.service.answers import as_json
+from blurfit.service.documents import Invitation
+from blurfit.service.reading import fingerprint_in
+from blurfit.store import credentials
+from blurfit.store.collections import Collection
+from blurfit.store.store import Store
+
+
+@dataclass(frozen=True, eq=False)
+class Invitations:
+    """An endpoint for people with an invitation."""
+
+    store: Store
+
+    async def check(self, request: Request) -> Response:
+        """Whether a submission with this invitation would be let in."""
+        collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
+        given = request.headers.get(INVITATION, "")
+        usable = not collection.invited or await run_in_threadpool(
+            self.store.read, credentials.is_unused, collection, tokens.hashed(given)
+        )
+        response = as_json(Invitation(usable))
+        response.headers["cache-control"] = "no-store"
+        return _crossing(request, collection, response)
+
+    async def preflight(self, request: Request) -> Response:
+        """Tell a browser what a page of the other database may ask."""
+        collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
+        response = Response(status_code=204)
+        response.headers["access-control-allow-methods"] = "GET"
+        response.headers["access-control-allow-headers"] = INVITATION
+        response.headers["access-control-max-age"] = "600"
+        return _crossing(request, collection, response)
+
+
+def _crossing(request: Request, collection: Collection, response: Response) -> Response:
+    origin = request.headers.get("origin")
+    if origin in cors.origins_of(collection.agreement):
+        response.headers["access-control-allow-origin"] = origin
+    response.headers["vary"] = "origin"
+    return response

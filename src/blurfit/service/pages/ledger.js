@@ -1,0 +1,93 @@
+// What this browser has sent to this service, to whom, when, and with what promise: on this device
+// alone, and erasable. What it adds up to follows from `blurfit.budget`: Gaussian releases of μ_i are
+// √Σμ_i² together, exactly; of others, ε and δ are added.
+
+import { logDelta } from "./gaussian.js";
+import { inWords } from "./texts.js";
+import { promiseOf, targetInWords } from "./words.js";
+
+const KEY = "blurfit:ledger";
+const DELTA = 1e-6;
+const ROUNDING = 1 + 1e-9;
+
+/** All entries, the oldest first. */
+export function entries() {
+  try {
+    const found = JSON.parse(localStorage.getItem(KEY) ?? "[]");
+    return Array.isArray(found) ? found : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Write down that something was sent, once for each agreement. */
+export function add(agreement, at) {
+  const before = entries();
+  if (before.some(({ fingerprint }) => fingerprint === agreement.fingerprint)) return;
+  keep([...before, { ...about(agreement), at }]);
+}
+
+export function erase() {
+  try {
+    localStorage.removeItem(KEY);
+  } catch {
+    // then there is nothing
+  }
+}
+
+/** An entry for the same purpose under another agreement, the latest, if there is one. */
+export function earlier(agreement) {
+  const { purpose, fingerprint, once } = about(agreement);
+  if (purpose === null) return null;
+  const isSame = (one) => one.purpose === purpose && one.fingerprint !== fingerprint && one.once !== once;
+  return entries().findLast(isSame) ?? null;
+}
+
+/** ε at δ = 10⁻⁶ of everything together; infinite where the δ's alone are more. */
+export function total(all) {
+  const mu = Math.sqrt(all.reduce((sum, one) => sum + (one.mu ?? 0) ** 2, 0)) * ROUNDING;
+  const others = all.filter((one) => one.mu === null);
+  const epsilon = others.reduce((sum, one) => sum + one.epsilon, 0);
+  const left = DELTA - others.reduce((sum, one) => sum + one.delta, 0);
+  if (mu === 0) return left >= 0 ? epsilon : Number.POSITIVE_INFINITY;
+  return left <= 0 ? Number.POSITIVE_INFINITY : epsilon + epsilonOf(mu, left);
+}
+
+/** The entry that an agreement would make. */
+export function about(agreement) {
+  const { schema, calibration, fingerprint, wave } = agreement;
+  const { epsilon, delta } = promiseOf(agreement);
+  const purpose = schema.purpose ?? schema.title ?? null;
+  return {
+    fingerprint,
+    once: wave?.plan ?? fingerprint,
+    title: schema.title === undefined ? targetInWords(schema) : inWords(schema.title),
+    organiser: schema.organiser === undefined ? null : inWords(schema.organiser),
+    purpose: purpose === null ? null : JSON.stringify(purpose),
+    epsilon,
+    delta,
+    mu: calibration.mechanism === "moment" ? calibration.mu : null,
+  };
+}
+
+/** The least ε at which δ(ε) is at most so much, rounded up. */
+function epsilonOf(mu, delta) {
+  let [low, high] = [0, 1];
+  const isEnough = (epsilon) => logDelta(mu, epsilon) <= Math.log(delta);
+  if (isEnough(0)) return 0;
+  while (!isEnough(high)) high *= 2;
+  for (let i = 0; i < 60; i++) {
+    const middle = (low + high) / 2;
+    if (isEnough(middle)) high = middle;
+    else low = middle;
+  }
+  return high;
+}
+
+function keep(all) {
+  try {
+    localStorage.setItem(KEY, JSON.stringify(all));
+  } catch {
+    // nothing is sent without storage, so this is for the list alone
+  }
+}

@@ -1,0 +1,82 @@
+// What happened to what was sent: on its way, refused, or received, with a receipt to keep.
+
+import { has, language, moment, t } from "./language.js";
+import { definitions, download, h, show } from "./page.js";
+
+export function tell({ attempt, waiting, wait }) {
+  const words = waiting
+    ? waiting === "offline"
+      ? t("sending.offline")
+      : t("sending.retry", { seconds: Math.ceil(wait / 1000) })
+    : t(attempt > 1 ? "sending.again" : "sending");
+  show("outcome", h("div", { class: "note", id: "sending" }, h("strong", {}, words)));
+}
+
+/** The service's refusal: its kind in the reader's language, and its own words. */
+export function refused({ problem }, { tryAgain, startAnew }) {
+  const name = `problem.${problem.type?.split(":").at(-1)}`;
+  const isTold = language !== "en" && has(name);
+  show(
+    "outcome",
+    h(
+      "div",
+      { class: "note bad", role: "alert" },
+      h("strong", {}, isTold ? t(name) : problem.title),
+      h("p", { lang: "en" }, problem.detail),
+      h(
+        "div",
+        { class: "buttons" },
+        h("button", { type: "button", click: tryAgain }, t("tryAgain")),
+        somebodyElse(startAnew),
+      ),
+    ),
+  );
+}
+
+export function receipt(record, fingerprint, startAnew) {
+  const { identifier, digest, at } = record;
+  const kept = {
+    format: "blurfit-receipt",
+    version: 1,
+    service: location.origin,
+    fingerprint,
+    identifier,
+    sha256: digest,
+    received: at,
+  };
+  const text = `${JSON.stringify(kept, null, 2)}\n`;
+  const save = () => download(`receipt-${identifier.slice(0, 8)}.json`, "application/json", text);
+  const heading = h("h2", { tabindex: "-1" }, t("thanks"));
+  show(
+    "outcome",
+    h(
+      "div",
+      { class: "receipt" },
+      heading,
+      h("p", {}, t("thanks.kept")),
+      definitions([
+        [t("received"), moment(at)],
+        [t("identifier"), h("code", {}, identifier)],
+        [t("digest"), h("code", {}, digest)],
+        [t("agreement"), h("code", {}, fingerprint)],
+        ...(record.shares ?? []).map(({ name, received }) => [
+          t("shareOf", { name }),
+          moment(received),
+        ]),
+      ]),
+      h(
+        "div",
+        { class: "buttons" },
+        h("button", { type: "button", click: save }, t("saveReceipt")),
+        h("a", { class: "button", href: `/collections/${fingerprint}` }, t("watch")),
+        somebodyElse(startAnew),
+      ),
+    ),
+  );
+  heading.focus();
+}
+
+function somebodyElse(startAnew) {
+  const begin = () => confirm(t("somebodyElse.sure")) && startAnew();
+  return h("button", { type: "button", class: "quiet", click: begin }, t("somebodyElse"));
+}

@@ -1,0 +1,59 @@
+// The ledger on the page: what this browser has sent before, what it adds up to, and a warning where
+// somebody contributes to the same purpose again.
+
+import { moment, t } from "./language.js";
+import * as ledger from "./ledger.js";
+import { number } from "./numerals.js";
+import { h, place, show } from "./page.js";
+
+/** Into #ledger, if there is anything to tell. */
+export function showLedger() {
+  const all = ledger.entries();
+  place("sent").hidden = all.length === 0;
+  if (all.length === 0) return;
+  place("sentTitle").textContent = t("ledger.title");
+  const erase = () => {
+    ledger.erase();
+    showLedger();
+  };
+  show(
+    "ledger",
+    h("ul", {}, all.map((one) => h("li", { dir: "auto" }, entryInWords(one)))),
+    h("p", {}, t("ledger.total", { epsilon: bound(ledger.total(all)) })),
+    h("p", { class: "hint" }, t("ledger.here")),
+    h("button", { type: "button", class: "quiet", click: erase }, t("ledger.erase")),
+  );
+}
+
+/** A note for whoever has contributed to this purpose before; nothing for others. */
+export function again(agreement) {
+  const before = ledger.earlier(agreement);
+  if (before === null) return null;
+  const mine = ledger.about(agreement);
+  const values = {
+    at: moment(before.at),
+    title: before.title,
+    epsilon: bound(ledger.total([before, mine])),
+    alone: bound(ledger.total([mine])),
+  };
+  return h(
+    "div",
+    { class: "note", id: "again" },
+    h("strong", {}, t("ledger.again")),
+    h("p", {}, t("ledger.again.detail", values)),
+  );
+}
+
+function entryInWords({ at, title, organiser, epsilon, delta }) {
+  const promise = `ε = ${number(epsilon)}, δ = ${number(delta)}`;
+  const whose = organiser === null ? title : `${title} (${organiser})`;
+  return t("ledger.entry", { at: moment(at), title: whose, promise });
+}
+
+/** Two digits, rounded up; “∞” where no bound is left. */
+function bound(epsilon) {
+  if (!Number.isFinite(epsilon)) return "∞";
+  if (epsilon === 0) return "0";
+  const step = 10 ** (Math.floor(Math.log10(epsilon)) - 2);
+  return number(Math.ceil(epsilon / step) * step, 4);
+}

@@ -1,0 +1,104 @@
+// The form as people meet it: one page for each section of the survey, with how far one is, and
+// whatever was typed put back.
+
+import { answers, field, goTo, putBack, typed } from "./fields.js";
+import { t } from "./language.js";
+import { alarm, h, show } from "./page.js";
+import { attributes, inWords } from "./texts.js";
+
+/** [{section, columns}]: questions that follow each other in one section share a page. */
+export function sectionsOf(columns) {
+  const found = [];
+  for (const column of columns) {
+    const key = JSON.stringify(column.section ?? null);
+    if (found.at(-1)?.key !== key) found.push({ key, section: column.section, columns: [] });
+    found.at(-1).columns.push(column);
+  }
+  return found;
+}
+
+/**
+ * A form in #answers, with what a draft kept. `finish` gets the record when all is answered, `changed` what stands in it,
+ * `turn` the page that is to be shown; `clear` forgets everything.
+ * Returns {turnTo, pages}.
+ */
+export function survey(columns, { typed: kept, written }, { finish, changed, turn, clear }) {
+  const sections = sectionsOf(columns);
+  const pages = sections.map(({ section, columns: asked }, place) =>
+    h(
+      "div",
+      { class: "page", hidden: place > 0 },
+      sections.length > 1 ? heading(section, place, sections.length) : null,
+      asked.map(field),
+    ),
+  );
+  const back = h("button", { type: "button", click: () => turn(at - 1) }, t("previous"));
+  const next = h("button", { type: "button", class: "primary" }, t("next"));
+  const last = h("button", { class: "primary" }, t("blur"));
+  const hint = h("p", { class: "hint" }, t("nothingYet"));
+  const forget = h("button", { type: "button", class: "quiet", click: clear }, t("clear"));
+  const form = h(
+    "form",
+    { novalidate: true, autocomplete: "off" },
+    pages,
+    hint,
+    h("div", { class: "buttons" }, back, next, last, forget),
+    h("p", { class: "hint" }, t("kept")),
+  );
+  let at = 0;
+
+  function turnTo(place) {
+    at = Math.min(Math.max(place, 0), pages.length - 1);
+    pages.forEach((page, i) => {
+      page.hidden = i !== at;
+    });
+    const isLast = at === pages.length - 1;
+    back.hidden = at === 0;
+    next.hidden = isLast;
+    last.hidden = hint.hidden = !isLast;
+    show("answers", ...top(), form);
+  }
+
+  const top = () => (sections.length > 1 ? [] : [h("h2", {}, t("yourAnswers"))]);
+
+  /** What is wrong is shown where it is, on its own page. */
+  function check(asked, then) {
+    try {
+      then(answers(form, asked));
+    } catch (error) {
+      if (!error.holder) {
+        show("message", alarm(t("notBlurred"), error.message));
+        return;
+      }
+      const page = pages.findIndex((one) => one.contains(error.holder));
+      if (page !== at) turn(page);
+      goTo(error);
+    }
+  }
+
+  next.addEventListener("click", () => check(sections[at].columns, () => turn(at + 1)));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (at < pages.length - 1) next.click(); // Enter goes on
+    else check(columns, finish);
+  });
+  for (const kind of ["input", "change"]) {
+    form.addEventListener(kind, () => changed(typed(form, columns)));
+  }
+  putBack(form, columns, kept, written);
+  return { turnTo, pages, record: () => answers(form, columns) };
+}
+
+function heading(section, place, all) {
+  return h(
+    "div",
+    { class: "part" },
+    h("p", { class: "hint" }, t("section", { place: place + 1, all })),
+    h("progress", { value: place + 1, max: all, "aria-hidden": "true" }),
+    h(
+      "h2",
+      { tabindex: "-1", ...attributes(section) },
+      section === undefined ? t("yourAnswers") : inWords(section),
+    ),
+  );
+}

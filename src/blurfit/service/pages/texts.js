@@ -1,0 +1,84 @@
+// What the survey says in its own words, in the reader's language: mirrors `blurfit.schema.content`
+// and `titles`. A text is a string, or strings by language.
+
+import { t, wanted } from "./language.js";
+import { number } from "./numerals.js";
+
+/** {words, lang}: the text in a language that the reader wants, else in English, else in the first;
+ * `lang` is null where nobody says which it is. */
+export function pick(text) {
+  if (typeof text === "string") return { words: text, lang: null };
+  const tags = wanted.flatMap((tag) => [tag, tag.split("-")[0]]);
+  const lang = [...tags, "en"].find((tag) => Object.hasOwn(text, tag)) ?? Object.keys(text).sort()[0];
+  return { words: text[lang], lang };
+}
+
+export const inWords = (text) => pick(text).words;
+
+/** Attributes of the element that holds a text: its language, and its own direction. */
+export function attributes(text) {
+  const { lang } = text === undefined ? { lang: null } : pick(text);
+  return { lang, dir: "auto" };
+}
+
+/** What a question is called where there is little room. */
+export function titleOf(column) {
+  return column.title === undefined ? column.name : inWords(column.title);
+}
+
+/** What is asked. */
+export function questionOf(column) {
+  if (column.question !== undefined) return inWords(column.question);
+  const title = titleOf(column);
+  return "above" in column ? t("question.above", { title, above: measured(column, column.above) }) : title;
+}
+
+/** An answer as people call it: a level or yes and no by their labels, a number with its unit. */
+export function answerOf(column, value, digits) {
+  if (value === null) return t("unsaid");
+  if (typeof value === "number") return measured(column, value, digits);
+  const word = typeof value === "boolean" ? (value ? "yes" : "no") : value;
+  if (column.labels !== undefined && Object.hasOwn(column.labels, word)) {
+    return inWords(column.labels[word]);
+  }
+  return typeof value === "boolean" ? t(word) : word;
+}
+
+/** A number with its unit. */
+export function measured(column, value, digits) {
+  const text = number(value, digits);
+  return column.unit === undefined ? text : `${text} ${inWords(column.unit)}`;
+}
+
+/** “18 to 90 years”. */
+export function boundsOf(column) {
+  return t("bounds", { lower: number(column.lower), upper: measured(column, column.upper) });
+}
+
+/** The name of an encoded column for people: “Region: north” for region=n. */
+export function columnTitle(column, name) {
+  const title = titleOf(column);
+  if (name === column.name) {
+    const isNumber = column.unit !== undefined && column.kind === "numeric";
+    return isNumber ? `${title} (${inWords(column.unit)})` : title;
+  }
+  const level = name.slice(column.name.length + 1);
+  const label = level === "(not said)" ? t("notSaid") : answerOf(column, level);
+  return title === column.name && label === level ? name : `${title}: ${label}`;
+}
+
+/** All languages that the survey speaks. */
+export function languagesOf(schema) {
+  const found = new Set();
+  const look = (thing) => {
+    for (const [key, text] of Object.entries(thing ?? {})) {
+      const isText = ["title", "purpose", "organiser", "contact", "question", "hint", "unit", "section"];
+      if (key === "labels") Object.values(text).forEach((one) => look({ title: one }));
+      else if (isText.includes(key) && typeof text === "object") {
+        for (const tag of Object.keys(text)) found.add(tag);
+      }
+    }
+  };
+  [schema, ...schema.features, schema.target].forEach(look);
+  return [...found];
+}

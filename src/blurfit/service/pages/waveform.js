@@ -1,0 +1,53 @@
+// The numbers that a later wave's map makes of a record: mirrors `blurfit.theory.wave_form`.
+//
+//   residual   upper triangle of zzᵀ but c²
+//   Newton's   upper triangle of M, then p, whose noise is τ times as large
+
+import { sensitivity } from "./joint.js";
+import { keptColumns, newtonRecord, residualVector } from "./maps.js";
+import { logisticSensitivity, poissonSensitivity } from "./newton.js";
+
+export { verifyMap } from "./maps.js";
+
+/** The form of a later wave. */
+export function waveForm({ schema, wave: { map } }) {
+  const kept = keptColumns(schema);
+  const isNewton = map.kind !== "residual";
+  const rows = kept.length + (isNewton ? 1 : 2);
+  const upper = triangle(rows).slice(isNewton ? 0 : 1); // zzᵀ begins with c², which is known
+  const slopes = isNewton ? Array.from({ length: rows }, (_, i) => [rows + 0.3, i]) : [];
+  const counts = [
+    ...upper.map(([row, column]) => (row === column ? 1 : 2)),
+    ...slopes.map(() => map.balance ** -2),
+  ];
+  return {
+    sent: [...upper, ...slopes],
+    counts,
+    size: Math.ceil(Math.sqrt(counts.reduce((sum, one) => sum + one, 0))),
+    products: (values) => productsOf(map, upper, kept.map((i) => values[i]), values.at(-1)),
+    reach: (neighbours) => reachOf(map, neighbours),
+  };
+}
+
+function productsOf(map, upper, v, target) {
+  if (map.kind === "residual") {
+    const z = residualVector(map, v, target);
+    return upper.map(([row, column]) => z[row] * z[column]);
+  }
+  const y = map.kind === "poisson" ? ((target + 1) / 2) * map.count_bound : target;
+  const { u, g, h } = newtonRecord(map, v, y);
+  return [...upper.map(([row, column]) => h * (u[row] * u[column])), ...u.map((one) => -g * one)];
+}
+
+/** Δ, whatever the map is: only the constant, or the loss and τ, decide it. */
+function reachOf(map, neighbours) {
+  if (map.kind === "residual") return sensitivity(map.weights[0], 1, neighbours);
+  if (map.kind === "logistic") return logisticSensitivity(map.balance, neighbours);
+  return poissonSensitivity(map, neighbours);
+}
+
+function triangle(rows) {
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: rows - row }, (_unused, i) => [row, row + i]),
+  ).flat();
+}

@@ -1,0 +1,45 @@
+// Where a plan of waves is: the wave that collects, what earlier ones published, and that the one
+// follows from the other.
+
+import { ask, askText, h } from "./page.js";
+import { checkedInWords, waveInWords } from "./wavewords.js";
+
+export { ENDED, HELD, LATE, MOVED, ONCE } from "./wavewords.js";
+
+/** {plan, status, taught} of a wave, checked to follow. */
+export async function courseOf(agreement) {
+  const address = `/plans/${agreement.wave.plan}`;
+  const [plan, status, { follows }] = await Promise.all([
+    ask(`${address}/plan`),
+    ask(address),
+    import("./plan.js"), // which is long, and needed for waves alone
+  ]);
+  const before = status.waves.slice(0, agreement.wave.number - 1);
+  const texts = await Promise.all(
+    before.map(({ fingerprint }) => askText(`/collections/${fingerprint}/moments`)),
+  );
+  return { plan, status, taught: await follows(plan, texts, agreement) };
+}
+
+/** The wave that collects now; null if all are over. */
+export async function waveAfter({ wave }) {
+  const { waves } = await ask(`/plans/${wave.plan}`);
+  return waves.find(({ state }) => state === "collecting")?.fingerprint ?? null;
+}
+
+/** A line for what was checked, and one for each wave. */
+export function waveList(agreement, { plan, status, taught }) {
+  const { target } = agreement.schema;
+  return h(
+    "div",
+    { class: "waves" },
+    h("p", {}, checkedInWords(agreement, plan)),
+    h(
+      "ol",
+      {},
+      status.waves.map((one, i) =>
+        h("li", { class: one.state }, waveInWords(one, taught[i], target)),
+      ),
+    ),
+  );
+}

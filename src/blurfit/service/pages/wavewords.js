@@ -1,0 +1,62 @@
+// What pages say about waves, in one place.
+
+import { t } from "./language.js";
+import { number } from "./numerals.js";
+
+/** “Wave 2 of 3”. */
+export const whichWave = ({ wave }, plan) =>
+  t("wave.which", { place: wave.number, all: plan.waves.length });
+
+/** What was checked of a wave, beside the noise. */
+export function checkedInWords({ wave }, plan) {
+  const which = whichWave({ wave }, plan);
+  if (wave.number === 1) return t("wave.first", { which });
+  const last = wave.number - 1;
+  const name = last === 1 ? "wave.before" : last === 2 ? "wave.beforeTwo" : "wave.befores";
+  return t("wave.later", { which, before: t(name, { last }) });
+}
+
+/** One line about each wave: how far it is, and what it taught. */
+export function waveInWords({ number: place, state, count, quorum }, taught, target) {
+  const values = { count: number(count ?? 0), quorum: number(quorum) };
+  const people = t(state === "planned" ? "wave.people" : "wave.counted", values);
+  const line = t("wave.line", { place, state: t(`wave.${state}`), people });
+  return taught ? `${line} ${taughtInWords(taught.belief, target)}` : line;
+}
+
+/** What is known after a wave, as far as one number can say it. */
+export function taughtInWords({ task, isLine, coefficients, mean, scale, countBound }, target) {
+  if (!isLine) return t("taught.curve");
+  const average = coefficients[0] + mean.reduce((sum, one, i) => sum + one * coefficients[i + 1], 0);
+  const share = Math.min(Math.max((average + 1) / 2, 0), 1);
+  if (task === "label") return t("taught.label", { percent: number(100 * share, 2) });
+  if (task === "count") return t("taught.count", { average: number(share * countBound, 2) });
+  const half = (target.upper - target.lower) / 2;
+  return t("taught.number", {
+    average: number(target.lower + 2 * share * half, 2),
+    off: number(scale * half, 2),
+  });
+}
+
+/** “In 3 waves, of 12, 18 and 30 people.” */
+export function wavesOfModel(waves) {
+  const counts = waves.map(({ count }) => number(count));
+  const last = counts.at(-1);
+  return t("waves.model", { all: waves.length, counts: counts.slice(0, -1).join(", "), last });
+}
+
+/** Why nobody is asked a second time. */
+export const ONCE = {
+  title: t("once.title"),
+  text: t("once.text"),
+  receipt: t("once.receipt"),
+};
+
+/** A wave that closed between the first question and “Send”. */
+export const MOVED = { title: t("moved.title"), text: t("moved.text") };
+
+/** A submission that came too late, and has left the device. */
+export const LATE = { title: t("late.title"), text: t("late.text") };
+
+export const HELD = t("waves.held");
+export const ENDED = t("waves.ended");

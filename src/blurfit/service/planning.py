@@ -1,0 +1,150 @@
+"""Plans of waves over HTTP: open one, see how far it is, and take part in the wave that collects.
+
+| request | who | what |
+| --- | --- | --- |
+| POST /plans | administrator | keep a plan, and open its first wave |
+| GET /plans, /plans/{fingerprint} | anyone | state, waves, counts and quorums |
+| GET …/plan | anyone | the plan itself, always the same bytes |
+| GET …/agreement | anyone | the agreement of the wave that collects *now* |
+| GET …/releases | anyone | what the waves so far have published, in order |
+| GET …/model, …/statement | anyone | the plan's model, when it has ended |
+| POST …/invitations | administrator | for the whole plan, whichever wave collects |
+| POST …/hold, …/resume | administrator | release no wave for a while |
+| POST …/publish | administrator | end it now, with the best model so far |
+| POST /plans/proposal | administrator | what a schema and a promise would give; nothing is kept |
+
+A wave is a collection like any other: submissions go to /collections/{its fingerprint}, and its
+sums are at …/moments once it is released. The model is shown there too, with its last wave.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy.engine import Connection
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from blurfit.agreement.plan import Plan
+from blurfit.errors import NotPublishedError, UnknownCollectionError
+from blurfit.protocol.wire import JSON, Acknowledgement
+from blurfit.service.administration import admit, hashes_in
+from blurfit.service.advancing import Advancing
+from blurfit.service.answers import FOREVER, as_json
+from blurfit.service.bodies import body_of
+from blurfit.service.collector import Collector
+from blurfit.service.proposal import plan_from
+from blurfit.service.reading import fingerprint_in, statement_of
+from blurfit.store import plans
+from blurfit.store.advance import advance
+from blurfit.store.plans import PlanStatus
+from blurfit.store.store import Store
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, eq=False)
+class Planning:
+    """Endpoints for plans."""
+
+    store: Store
+    collector: Collector
+    advancing: Advancing
+
+    async def plans(self, _request: Request) -> Response:
+        """The states of all plans."""
+
+        def everything() -> list[PlanStatus]:
+            found = self.store.read(plans.fingerprints)
+            return [self.store.read(plans.status, one) for one in found]
+
+        return as_json(await run_in_threadpool(everything))
+
+    async def open(self, request: Request) -> Response:
+        """Keep a plan, and open its first wave."""
+        await admit(self.store, request)
+        body = await body_of(request, JSON)
+        plan = await run_in_threadpool(Plan.from_json, body)
+
+        def begin() -> tuple[bool, PlanStatus]:
+            try:
+                before = self.store.read(plans.status, plan.fingerprint)
+            except UnknownCollectionError:
+                before = None
+            self.store.write(plans.begin, plan)
+            return before is None, self.store.read(plans.status, plan.fingerprint)
+
+        is_new, status = await run_in_threadpool(begin)
+        return as_json(status, 201 if is_new else 200)
+
+    async def propose(self, request: Request) -> Response:
+        """The plan that a schema and a promise would give; nothing is kept."""
+        await admit(self.store, request)
+        plan = await run_in_threadpool(plan_from, await body_of(request, JSON))
+        return Response(plan.to_json(), media_type=JSON)
+
+    async def status(self, request: Request) -> Response:
+        """How far a plan is."""
+        return as_json(await self._read(plans.status, request))
+
+    async def plan(self, request: Request) -> Response:
+        """The plan itself."""
+        text = await self._read(plans.document, request)
+        return Response(text, media_type=JSON, headers=FOREVER)
+
+    async def agreement(self, request: Request) -> Response:
+        """The agreement of the wave that collects now."""
+        found = await self._read(plans.current, request)
+        return Response(found.to_json(), media_type=JSON)
+
+    async def releases(self, request: Request) -> Response:
+        """What the waves so far have published."""
+        texts = await self._read(plans.release_texts, request)
+        return Response(f"[{','.join(texts)}]", media_type=JSON)
+
+    async def model(self, request: Request) -> Response:
+        """The plan's model."""
+        text = await self._read(plans.model, request)
+        return Response(text, media_type=JSON, headers=FOREVER)
+
+    async def statement(self, request: Request) -> Response:
+        """Its privacy statement."""
+        return await statement_of(request, lambda one: self.store.read(plans.model, one))
+
+    async def invite(self, request: Request) -> Response:
+        """Keep the hashes of one-time invitations to the plan."""
+        await admit(self.store, request)
+        hashes = hashes_in(await body_of(request, JSON))
+        current = await self._read(plans.current, request)
+        new = await run_in_threadpool(self.store.invite, current.fingerprint, hashes)
+        return as_json(Acknowledgement(len(hashes), new))
+
+    async def hold(self, request: Request) -> Response:
+        """Release no wave until the plan is resumed."""
+        return await self._change(plans.hold, request)
+
+    async def resume(self, request: Request) -> Response:
+        """Let the plan go on."""
+        return await self._change(plans.resume, request)
+
+    async def publish(self, request: Request) -> Response:
+        """End the plan now, with the best model so far."""
+        await admit(self.store, request)
+        fingerprint = fingerprint_in(request)
+        await self.collector.between_commits(self.store.write, advance, fingerprint, end=True)
+        text = await self.advancing.learned(fingerprint)
+        if text is None:
+            status = await run_in_threadpool(self.store.read, plans.status, fingerprint)
+            raise NotPublishedError(status.reason or "The plan has no model.")
+        return Response(text, media_type=JSON)
+
+    async def _read(self, what: Callable[[Connection, str], _Found], request: Request) -> _Found:
+        return await run_in_threadpool(self.store.read, what, fingerprint_in(request))
+
+    async def _change(self, what: Callable[[Connection, str], None], request: Request) -> Response:
+        await admit(self.store, request)
+        fingerprint = fingerprint_in(request)
+        await run_in_threadpool(self.store.write, what, fingerprint)
+        self.advancing.look()
+        return as_json(await run_in_threadpool(self.store.read, plans.status, fingerprint))

@@ -1,0 +1,219 @@
+"""Back up a store while it collects, and go on from a backup without a second release.
+
+    store ── backup ──► a file that says it is a backup, and that no service opens
+                              │ restore
+                              ▼
+                        a store, in which whatever could be released twice is closed for good
+
+**Why a copy of the file is no backup.** SQLite's newest pages are in its log, so `cp` of the file
+may hold nothing of what was acknowledged. `VACUUM INTO` copies one state, as of one moment, while
+others write, without anything that was deleted: a used invitation is not in it.
+
+**Why a restored store must not simply go on.** The promise of an agreement is for one release from
+one set of people (`blurfit.model.release`). After the backup the original may have taken more
+people and published. If the restored store published too, there would be two releases, of sets that
+differ in whoever came in between. So every collection and every plan that had released nothing when
+the backup was made is closed, and says why. Only where the original is known to be lost before it
+published, which nobody but its operator can say (`original_lost`), a collection of `moment` with
+one database goes on. `input`, whose promise is for a single model, and shares, of which the other
+database may have seen a fixed set, never do.
+
+What was published before stays published, to the last byte.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blurfit.errors import InvalidValueError, StorageError
+from blurfit.store import blocks, collections, tables
+from blurfit.store.transactions import Transactions
+
+_MARK = "backup"  # a setting: since 1970, the hour
+_SIGNATURE = b"SQLite format 3\x00"
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What a backup or a restored store holds, counted in it and not in the original."""
+
+    collections: int
+    submissions: int
+    closed: tuple[str, ...] = ()  # fingerprints that a restore has closed for good
+
+
+def backup(place: str | Path, out: Path) -> Copied:
+    """Copy an SQLite store at one moment, check it, and put it at `out`, which must be new."""
+    source = _file_of(place)
+    with _unfinished(out) as part:
+        with closing(_opened(source)) as connection:
+            connection.execute("VACUUM INTO ?", (str(part),))
+        with closing(_opened(part)) as copy, copy:
+            now = str(int(time.time() // 3600)).encode()
+            copy.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_MARK, now))
+        return _checked(part)
+
+
+def restore(source: Path, out: Path, *, original_lost: bool = False) -> Copied:
+    """A store at `out`, which must be new, from a backup; see above for what is closed in it."""
+    with _unfinished(out) as part:
+        with closing(_opened(source)) as connection:
+            if not _is_marked(connection):
+                raise InvalidValueError(
+                    f"Expected {str(source)!r} to be a file that `blurfit backup` wrote."
+                )
+            connection.execute("VACUUM INTO ?", (str(part),))
+        closed = mark_restored(part, original_lost=original_lost)
+        with closing(_opened(part)) as copy, copy:
+            copy.execute("DELETE FROM settings WHERE name = ?", (_MARK,))
+        found = _checked(part)
+    return Copied(found.collections, found.submissions, closed)
+
+
+def mark_restored(place: str | Path, *, original_lost: bool = False) -> tuple[str, ...]:
+    """Close what could be released twice; for a PostgreSQL database that was filled from a dump.
+
+    The fingerprints of what was closed are returned. To do it again changes nothing.
+    """
+    with Transactions(place) as store:
+        return store.write(_close, original_lost)
+
+
+def refuse_backup(connection: Connection, place: str) -> None:
+    """A backup is not a store: nothing may be collected or published in it."""
+    query = sa.select(tables.settings.c.value).where(tables.settings.c.name == _MARK)
+    if connection.scalar(query) is not None:
+        raise InvalidValueError(
+            f"Expected {place!r} to be a store, and it is a backup of one: the original may have "
+            "published since. Make a store of it with `blurfit restore`."
+        )
+
+
+def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
+    c, p = tables.collections.c, tables.plans.c
+    found = []
+    query = sa.select(c.key, c.fingerprint).where(
+        (c.state != "published") & c.refusal.is_(None) & c.moments.is_(None)
+    )
+    for key, fingerprint in connection.execute(query).all():
+        collection = collections.find(connection, fingerprint)
+        alone = collection.role == "whole" and collection.agreement.mechanism == "moment"
+        if original_lost and alone:
+            continue
+        reason = (
+            "This store was restored from a backup, and the original may have published since: a "
+            "second release could give away whoever came in between. Its people can be asked "
+            "again under a new agreement."
+        )
+        here = c.key == key
+        connection.execute(sa.update(tables.collections).where(here).values(refusal=reason))
+        connection.execute(
+            sa.update(tables.collections)
+            .where(here & c.state.in_(("collecting", "paused")))
+            .values(state="closed")
+        )
+        found.append(fingerprint)
+    ended = [one for one in found if _is_wave(connection, one)]
+    if ended:
+        plans = sa.select(tables.waves.c.plan).join(
+            tables.collections, tables.waves.c.collection == c.key
+        )
+        connection.execute(
+            sa.update(tables.plans)
+            .where(p.fingerprint.in_(plans.where(c.fingerprint.in_(ended))) & (p.state != "ended"))
+            .values(state="ended", learned=True, reason="The store was restored from a backup.")
+        )
+    return tuple(found)
+
+
+def _is_wave(connection: Connection, fingerprint: str) -> bool:
+    c = tables.collections.c
+    query = sa.select(tables.waves.c.plan).join(
+        tables.collections, tables.waves.c.collection == c.key
+    )
+    return connection.scalar(query.where(c.fingerprint == fingerprint)) is not None
+
+
+def _checked(part: Path) -> Copied:
+    """SQLite finds nothing wrong, and each collection's sums have their checksums."""
+    with closing(_opened(part)) as connection:
+        (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
+    if verdict != "ok":
+        raise StorageError(f"The copy is damaged, and was removed: {verdict}.")
+    with Transactions(part) as store:
+        return store.read(_counted)
+
+
+def _counted(connection: Connection) -> Copied:
+    found = [collections.find(connection, one) for one in collections.fingerprints(connection)]
+    for one in found:
+        for _ in blocks.parts(connection, one):  # each block's checksum is compared
+            pass
+    return Copied(len(found), sum(blocks.count(connection, one) for one in found))
+
+
+@contextmanager
+def _unfinished(out: Path) -> Iterator[Path]:
+    """A file beside `out`, for its owner alone, that takes its name when all went well."""
+    if out.exists():
+        raise InvalidValueError(f"Expected {str(out)!r} to be new: nothing is written over.")
+    part = out.with_name(out.name + ".part")
+    part.unlink(missing_ok=True)
+    before = os.umask(0o077)
+    try:
+        yield part
+        _leave_log(part)
+        with part.open("rb") as stream:
+            os.fsync(stream.fileno())
+        part.rename(out)
+        folder = os.open(out.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except sqlite3.Error as error:
+        raise StorageError(f"The copy could not be made: {error}.") from error
+    finally:
+        os.umask(before)
+        for path in (part, Path(f"{part}-wal"), Path(f"{part}-shm")):
+            path.unlink(missing_ok=True)
+
+
+def _leave_log(part: Path) -> None:
+    """Everything into the one file, so that it can be moved by itself."""
+    with closing(_opened(part)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    refusal = InvalidValueError(f"Expected {str(path)!r} to be a store in SQLite.")
+    if not path.is_file():
+        raise refusal
+    with path.open("rb") as stream:
+        if stream.read(len(_SIGNATURE)) != _SIGNATURE:
+            raise refusal
+    return sqlite3.connect(path, timeout=30)
+
+
+def _is_marked(connection: sqlite3.Connection) -> bool:
+    try:
+        query = "SELECT value FROM settings WHERE name = ?"
+        return connection.execute(query, (_MARK,)).fetchone() is not None
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _file_of(place: str | Path) -> Path:
+    if (found := tables.file_of(place)) is None:
+        raise InvalidValueError(
+            f"Expected a store in SQLite, and {str(place)!r} is none. Back up PostgreSQL with "
+            "pg_dump; after pg_restore, run `blurfit restore --in-place --store …`."
+        )
+    return found

@@ -1,0 +1,163 @@
+"""A plan in the browser: the wave that collects, what earlier ones taught, and nobody twice."""
+
+import re
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from blurfit import Submission
+from blurfit.agreement.plan import Plan
+from blurfit.contributor.perturb import perturb_table
+from blurfit.store import plans
+from blurfit.store.advance import advance, learn_model
+from support.looks import look_at
+
+BLUR, SEND = "Blur my answers", "Send the blurred numbers"
+ARRIVED = "Your blurred numbers have arrived"
+QUORUM = 60
+
+
+@pytest.fixture
+def begin(service, survey, people, request):
+    """A plan of three waves of its own, and a way to let a wave's people come."""
+    name = re.sub(r"\W+", " ", request.node.name)
+    promise = {"epsilon": 4, "delta": 1e-3, "quorum": QUORUM, "admission": "anyone"}
+    plan = Plan.propose(survey(name, above=70_000), waves=3, **promise)
+    service.store.write(plans.begin, plan)
+
+    def come() -> None:
+        agreement = service.store.read(plans.current, plan.fingerprint)
+        table = {key: one[: agreement.quorum] for key, one in people(QUORUM, name).items()}
+        service.store.add(agreement, perturb_table(agreement, table))
+        service.store.write(advance, plan.fingerprint)
+
+    return plan, come
+
+
+def blur(page: Page, fill_in, plan: Plan) -> None:
+    page.get_by_label("age", exact=True).fill("42.625")
+    page.get_by_role("group", name="married").get_by_label("yes").check()
+    page.get_by_label("south").check()
+    page.get_by_role("group", name=plan.schema.target.name).get_by_label("yes").check()
+    page.get_by_role("button", name=BLUR).click()
+
+
+def test_each_wave_is_checked_shown_and_sent_once(visit, service, begin, fill_in) -> None:
+    plan, come = begin
+    come()
+    come()
+    visitor = visit(viewport={"width": 320, "height": 800})
+    page = visitor.go(f"/c/{plan.fingerprint}")  # the plan's own link
+    expect(page.get_by_text("Wave 3 of 3.")).to_be_visible()
+    expect(page.get_by_text("that was computed again on this device")).to_be_visible()
+    expect(page.get_by_text(re.compile("Wave 1, done: .* say yes"))).to_be_visible()
+    expect(page.get_by_text("Wave 3, collecting now: 0 of")).to_be_visible()
+    look_at(page, "wave-1-answers", 320, "light")
+    blur(page, fill_in, plan)
+    page.get_by_text("The very numbers").click()
+    look_at(page, "wave-2-preview", 320, "light")
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    (body,) = visitor.watch.bodies
+    agreement = service.store.read(plans.current, plan.fingerprint)
+    sent = Submission.from_bytes(body)
+    assert sent.fingerprint == agreement.fingerprint
+    record = {"age": 42.625, "married": True, "region": "south", plan.schema.target.name: True}
+    (part,) = agreement.parts
+    noise = (sent.numbers - agreement.exact(record)) / part.deviations
+    assert 0.4 < np.std(noise) < 1.8
+    assert np.abs(noise).max() < 7
+    page = visitor.go(f"/c/{plan.fingerprint}")  # again, by the same link
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    assert len(visitor.watch.bodies) == 1
+
+
+def test_who_took_part_in_a_wave_is_not_asked_again(visit, service, begin, fill_in) -> None:
+    plan, come = begin
+    visitor = visit()
+    first = plan.first().fingerprint
+    page = visitor.go(f"/c/{first}")
+    expect(page.get_by_text("Wave 1 of 3: it is the plan’s own")).to_be_visible()
+    blur(page, fill_in, plan)
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    come()
+    second = service.store.read(plans.current, plan.fingerprint).fingerprint
+    page = visitor.go(f"/c/{second}")
+    expect(page.get_by_text("You have taken part already.")).to_be_visible()
+    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
+    page.get_by_role("link", name="See your receipt").click()
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    # somebody else, at another device, is brought to the wave that collects
+    other = visit()
+    page = other.go(f"/c/{first}")
+    expect(page.get_by_text("Wave 2 of 3.")).to_be_visible()
+
+
+def test_a_wave_that_closes_before_sending_is_blurred_for_anew(
+    visit, service, begin, fill_in
+) -> None:
+    plan, come = begin
+    visitor = visit()
+    page = visitor.go(f"/c/{plan.first().fingerprint}")
+    blur(page, fill_in, plan)
+    come()
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text("The next wave has begun.")).to_be_visible()
+    assert visitor.watch.bodies == []  # nothing has left
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+    (body,) = visitor.watch.bodies
+    second = service.store.read(plans.current, plan.fingerprint)
+    assert Submission.from_bytes(body).fingerprint == second.fingerprint
+    assert service.count(second) == 1
+
+
+def test_what_came_too_late_is_never_blurred_again(visit, service, begin, fill_in) -> None:
+    """The answer to the first attempt is lost, and the wave closes before the second."""
+    plan, come = begin
+    first = plan.first().fingerprint
+    visitor = visit()
+    page = visitor.go(f"/c/{first}")
+    blur(page, fill_in, plan)
+    visitor.context.route("**/submissions", lambda route: route.abort())
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text("could not be reached")).to_be_visible()
+    come()
+    visitor.context.unroute("**/submissions")
+    page.reload()
+    expect(page.get_by_text("Your wave closed before your numbers arrived.")).to_be_visible()
+    assert len(set(visitor.watch.bodies)) == 1  # the same bytes, however often
+    page = visitor.go(f"/c/{plan.fingerprint}")
+    expect(page.get_by_text("Your wave closed before your numbers arrived.")).to_be_visible()
+    second = service.store.read(plans.current, plan.fingerprint)
+    assert service.count(second) == 0
+
+
+def test_the_collection_and_the_model_tell_of_the_waves(visit, service, begin) -> None:
+    plan, come = begin
+    come()
+    visitor = visit(viewport={"width": 1280, "height": 800}, color_scheme="dark")
+    page = visitor.go(f"/collections/{plan.fingerprint}")
+    expect(page.get_by_text("Wave 2, collecting now")).to_be_visible()
+    expect(page.locator("#agreement dl")).to_be_visible()
+    look_at(page, "wave-collection", 1280, "dark")
+    come()
+    page = visitor.go(f"/collections/{plan.first().fingerprint}")
+    page.get_by_role("link", name="The wave that collects now").click()
+    expect(page.get_by_text("Wave 3, collecting now")).to_be_visible()
+    come()
+    learn_model(service.store, plan.fingerprint)
+    expect(page.get_by_role("link", name="See the model")).to_be_visible()
+    page.get_by_role("link", name="See the model").click()
+    first, second, third = plan.quorums
+    words = f"They were asked in 3 waves, of {first}, {second} and {third} people."
+    expect(page.get_by_text(words)).to_be_visible()
+    expect(page.locator("#statement table")).to_be_visible()
+    look_at(page, "wave-model", 1280, "dark")
+    expect(page.get_by_role("link", name="Blurred sums of all waves")).to_be_visible()
+    page = visitor.go("/")
+    cards = page.get_by_role("article").filter(has_text=plan.schema.target.name)
+    expect(cards).to_have_count(1)  # the newest wave, for the plan
+    expect(cards).to_contain_text("Published, wave 3")

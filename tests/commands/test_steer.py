@@ -1,0 +1,113 @@
+"""A plan of waves from the shell, against a real service: opened, held, filled, published."""
+
+import json
+
+import pytest
+
+from blurfit.agreement.plan import Plan
+from blurfit.model.published import PublishedModel
+from blurfit.model.waves import learn_plan
+from blurfit.protocol import tokens
+from blurfit.service.remote import RemoteDatabase
+from support.plans import people, rows, written
+
+NAMES = ("age", "education", "region", "married", "income")
+TERMS = ["--epsilon", "1", "--delta", "1e-6"]
+SCHEMA = """
+[[features]]
+name = "age"
+kind = "numeric"
+lower = 18
+upper = 90
+[target]
+name = "income"
+kind = "numeric"
+lower = 0
+upper = 100000
+above = 45000
+"""
+
+
+@pytest.fixture
+def plan(blurfit, request):
+    """A plan that no other test has: each has its own quorum."""
+    (blurfit.folder / "schema.toml").write_text(SCHEMA)
+    quorum = 60 + tokens.hashed(request.node.name)[0]
+    who = [] if "early" in request.node.name else ["--anyone"]
+    terms = [*TERMS, "--quorum", str(quorum), *who]
+    agreed = blurfit("agree", "schema.toml", *terms, "--waves", "2")
+    assert agreed.returncode == 0, agreed.stderr
+    assert "`blurfit serve` and `blurfit open plan.json` collect" in agreed.stderr
+    return Plan.load(blurfit.folder / "plan.json")
+
+
+@pytest.fixture
+def run(blurfit):
+    def run(*words: str, code: int = 0):
+        done = blurfit(*words, BLURFIT_HOME=str(blurfit.folder / "home"))
+        assert done.returncode == code, f"{words}: {done.stdout}{done.stderr}"
+        return done
+
+    return run
+
+
+def table(blurfit, name: str, start: int, stop: int) -> str:
+    written(blurfit.folder / name, rows(people(400, 4), start, stop), NAMES)
+    return name
+
+
+def test_from_agree_to_the_model(blurfit, service, plan, run, asked, as_administrator) -> None:
+    opened = run("open", "plan.json", *as_administrator)
+    first, second = plan.quorums
+    assert f"in 2 waves. Wave 1 has 0 of {first}. Wave 2 waits for {second}." in opened.stdout
+    assert f"The page for contributors: {service.url}/c/{plan.fingerprint}\n" in opened.stdout
+    run("contribute", "plan.json", table(blurfit, "one.csv", 0, first), *asked)
+    told = run("status", "plan.json", *asked).stdout
+    assert f"Wave 1 released, from {first}. Wave 2 has 0 of {second}." in told
+    refused = run("publish", "plan.json", *as_administrator, code=4)
+    assert "say --early" in refused.stderr
+    refused = run("contribute", "plan.json", "one.csv", *asked, code=4)
+    assert "took part in this plan, and nobody takes part twice" in refused.stderr
+    run("contribute", "plan.json", table(blurfit, "two.csv", first, first + second), *asked)
+    published = run("publish", "plan.json", *as_administrator)
+    assert "Next: " in published.stderr
+    model = PublishedModel.load(blurfit.folder / "model.json")
+    with RemoteDatabase(service.url) as database:
+        releases = database.releases(plan)
+        assert database.model(plan).to_json() == model.to_json()
+    assert model.to_json() == learn_plan(plan, releases).to_json()
+    assert model.count == first + second
+    state = json.loads(run("status", "plan.json", *asked, "--json").stdout)
+    assert (state["state"], state["model"]) == ("ended", model.fingerprint)
+
+
+def test_held_resumed_and_ended_early(blurfit, plan, run, asked, as_administrator) -> None:
+    run("open", "plan.json", *as_administrator)
+    first = plan.quorums[0]
+    run("invite", "plan.json", "--count", "400", "--out", "invitations.txt", *as_administrator)
+    held = run("hold", "plan.json", *as_administrator)
+    assert "Held: no wave is released" in held.stdout
+    assert "Next: `blurfit resume plan.json" in held.stderr
+    invited = ["--invitations", "invitations.txt"]
+    run("contribute", "plan.json", table(blurfit, "one.csv", 0, first), *invited, *asked)
+    assert f"Wave 1 has {first} of {first}." in run("status", "plan.json", *asked).stdout
+    assert "Wave 1" in run("resume", "plan.json", *as_administrator).stdout
+    run("publish", "plan.json", "--early", *as_administrator)
+    assert PublishedModel.load(blurfit.folder / "model.json").count == first
+    assert "Its administrator ended it" in run("status", "plan.json", *asked).stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (["contribute", "plan.json", "one.csv", "--out", "one.parquet"], "a plan is for a service"),
+        (["contribute", "plan.json", "one.csv"], "Expected either --to SERVICE or --out FILE"),
+        (["hold", "agreement.json"], "Expected a plan of waves"),
+        (["publish", "plan.json", "--moments", "moments.json"], "Expected no --moments"),
+        (["open", "agreement.json"], "open the plan"),
+    ],
+)
+def test_what_is_wrong_is_said(blurfit, plan, run, as_administrator, typed, message) -> None:
+    table(blurfit, "one.csv", 0, 5)
+    words = [*typed, *(as_administrator if typed[0] != "contribute" else [])]
+    assert message in " ".join(run(*words, code=2).stderr.split())

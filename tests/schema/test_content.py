@@ -1,0 +1,115 @@
+"""What people read of a survey: languages, what is refused, and what is left out."""
+
+import pytest
+
+from blurfit import About, Agreement, Binary, Categorical, Numeric, Schema, Wording
+from blurfit.errors import InvalidValueError
+from blurfit.schema.content import Text
+
+PLAIN = Schema([Numeric("age", 0, 100), Binary("married")], Numeric("income", 0, 1e5))
+TERMS = {"epsilon": 1, "delta": 1e-6, "quorum": 500}
+
+
+def test_a_text_is_found_in_the_readers_language() -> None:
+    text = Text.of("title", {"en": "Work", "de": "Arbeit", "pt-BR": "Trabalho"})
+    assert [text.in_language(tag) for tag in ("de", "de-CH", "pt-BR", "en-GB")] == [
+        "Arbeit",
+        "Arbeit",
+        "Trabalho",
+        "Work",
+    ]
+    assert text.in_language("fr") == text.in_language(None) == "Work"
+    assert Text.of("title", {"nl": "Werk", "fi": "Työ"}).in_language("de") == "Työ"  # the first
+    assert Text.of("title", "Work").in_language("de") == "Work"
+    assert Text.of("title", text) is text
+
+
+def test_a_text_is_one_line() -> None:
+    assert str(Text.of("purpose", "two\n  lines\tof it ")) == "two lines of it"
+
+
+@pytest.mark.parametrize("harmful", ["\x07", "\x1b[31m", "\u202e", "\u2066", "\ud800", "\x9b"])
+def test_what_hides_or_reorders_is_refused(harmful) -> None:
+    with pytest.raises(InvalidValueError, match=r"without the character U\+"):
+        Wording(question=f"How{harmful}old?")
+
+
+def test_line_separators_are_spaces() -> None:
+    assert str(Text.of("title", "a\u2028b\x85c")) == "a b c"
+
+
+@pytest.mark.parametrize(
+    "given", ["", " ", 3, {}, {"en": ""}, {"english": "x"}, {"EN": "x"}, ["x"], "x" * 2001]
+)
+def test_what_says_nothing_is_refused(given) -> None:
+    with pytest.raises(InvalidValueError, match="Expected title"):
+        About(title=given)
+
+
+def test_labels_are_of_answers() -> None:
+    with pytest.raises(InvalidValueError, match=r"labels of 'sex' for its answers \(f, m\)"):
+        Categorical("sex", ["f", "m"], wording=Wording(labels={"x": "other"}))
+    assert Binary("a", wording=Wording(labels={"yes": "I do"})).wording.label("yes") == "I do"
+
+
+def test_what_is_absent_leaves_no_trace() -> None:
+    """So agreements without any words keep the fingerprints that they had."""
+    written = PLAIN.to_dict()
+    assert set(written) == {"features", "target", "intercept", "targets"}
+    assert set(written["features"][0]) == {"name", "kind", "lower", "upper", "outside"}
+    assert set(written["features"][1]) == {"name", "kind"}
+
+
+def test_words_are_under_the_fingerprint_and_change_nothing_else() -> None:
+    words = Wording(question={"en": "How old are you?", "de": "Wie alt sind Sie?"}, unit="years")
+    features = [Numeric("age", 0, 100, wording=words), Binary("married")]
+    about = About(title="Work", organiser={"en": "The Office", "de": "Das Amt"})
+    worded = Schema(features, PLAIN.target, about=about)
+    plain, told = (Agreement.propose(schema, **TERMS) for schema in (PLAIN, worded))
+    assert plain.fingerprint != told.fingerprint
+    assert (plain.calibration, plain.weights) == (told.calibration, told.weights)
+    assert Agreement.from_json(told.to_json()) == told
+    told.verify()
+    record = {"age": 30, "married": True, "income": 10}
+    assert (plain.exact(record) == told.exact(record)).all()
+
+
+def test_another_spelling_of_the_same_words_is_refused() -> None:
+    document = Agreement.propose(
+        Schema(PLAIN.features, PLAIN.target, about=About(title="Work")), **TERMS
+    ).to_dict()
+    document["schema"]["title"] = "  Work"
+    with pytest.raises(InvalidValueError, match="in other values"):
+        Agreement.from_dict(document)
+
+
+def test_a_file_has_it_all(tmp_path) -> None:
+    file = tmp_path / "schema.toml"
+    file.write_text(
+        """
+        title = {en = "Work", de = "Arbeit"}
+        contact = "office@example.org"
+        [[features]]
+        name = "region"
+        kind = "categorical"
+        levels = ["n", "s"]
+        optional = true
+        section = "You"
+        [features.labels]
+        n = {en = "north", de = "Norden"}
+        [target]
+        name = "rich"
+        kind = "numeric"
+        lower = 0
+        upper = 10
+        above = 5
+        labels = {yes = "more than 5"}
+        """,
+        encoding="utf-8",
+    )
+    schema = Schema.from_toml(file)
+    assert str(schema.about.title) == "Work"
+    assert schema.about.purpose is None
+    assert schema.features[0].wording.label("n", "de") == "Norden"
+    assert schema.target.wording.label("yes") == "more than 5"
+    assert Schema.from_dict(schema.to_dict()) == schema

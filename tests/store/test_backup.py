@@ -1,0 +1,194 @@
+"""A backup has everything as of one moment, and nothing is ever released twice because of one."""
+
+import shutil
+import sqlite3
+import threading
+from contextlib import closing
+
+import pytest
+
+from blurfit import InvalidValueError, StorageError
+from blurfit.contributor.perturb import perturb_table
+from blurfit.errors import ClosedError, InfeasibleError
+from blurfit.store import tables
+from blurfit.store.backup import backup, mark_restored, restore
+from blurfit.store.store import Store
+from support import postgres
+from support.sharing import new_agreement
+from support.stores import PEOPLE, propose
+
+
+@pytest.fixture
+def folder(in_memory):
+    return in_memory
+
+
+def collected(path, agreement):
+    store = Store(path)
+    store.add(agreement, perturb_table(agreement, PEOPLE))
+    return store
+
+
+def test_it_holds_what_is_still_in_the_log(agreement, folder) -> None:
+    """Seen before: `cp` of the file held none of 26,100 that were acknowledged."""
+    with collected(folder / "store.db", agreement):
+        shutil.copy(folder / "store.db", folder / "copied.db")
+        found = backup(folder / "store.db", folder / "backup.db")
+    assert (found.collections, found.submissions) == (1, 40)
+    with closing(sqlite3.connect(folder / "copied.db")) as connection:
+        tables_there = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    assert tables_there == 0  # so the plain copy would have lost everything
+
+
+def test_it_is_of_one_moment_while_others_write(folder) -> None:
+    agreement = propose()
+    ended = threading.Event()
+    with collected(folder / "store.db", agreement) as store:
+
+        def go_on() -> None:
+            while not ended.is_set():
+                store.add(agreement, perturb_table(agreement, PEOPLE))
+
+        writer = threading.Thread(target=go_on)
+        writer.start()
+        try:
+            found = [backup(folder / "store.db", folder / f"{n}.db") for n in range(3)]
+        finally:
+            ended.set()
+            writer.join()
+    assert all(one.submissions % 40 == 0 and one.submissions >= 40 for one in found)
+
+
+def test_only_its_owner_may_read_it_and_nothing_is_written_over(folder) -> None:
+    agreement = propose()
+    with collected(folder / "store.db", agreement):
+        backup(folder / "store.db", folder / "backup.db")
+        assert (folder / "backup.db").stat().st_mode & 0o777 == 0o600
+        with pytest.raises(InvalidValueError, match="to be new"):
+            backup(folder / "store.db", folder / "backup.db")
+    assert sorted(path.name for path in folder.glob("backup*")) == ["backup.db"]
+
+
+def test_no_service_opens_a_backup(folder) -> None:
+    with collected(folder / "store.db", propose()):
+        backup(folder / "store.db", folder / "backup.db")
+    with pytest.raises(InvalidValueError, match="blurfit restore"):
+        Store(folder / "backup.db")
+
+
+def test_a_restored_collection_does_not_publish_again(agreement, folder) -> None:
+    """Seen before: a second `input` model, of 401 people and of 400."""
+    with collected(folder / "store.db", agreement) as store:
+        backup(folder / "store.db", folder / "backup.db")
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+        store.publish(agreement)
+    found = restore(folder / "backup.db", folder / "again.db")
+    assert found.closed == (agreement.fingerprint,)
+    with Store(folder / "again.db") as again:
+        assert again.count(agreement) == 40
+        with pytest.raises(InfeasibleError, match="restored from a backup"):
+            again.publish(agreement)
+        with pytest.raises(ClosedError):
+            again.add(agreement, perturb_table(agreement, PEOPLE))
+
+
+def test_what_was_published_stays_to_the_last_byte(agreement, folder) -> None:
+    with collected(folder / "store.db", agreement) as store:
+        model = store.publish(agreement).to_json()
+        backup(folder / "store.db", folder / "backup.db")
+    assert restore(folder / "backup.db", folder / "again.db").closed == ()
+    with Store(folder / "again.db") as again:
+        assert again.publish(agreement).to_json() == model
+
+
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+def test_where_the_original_is_lost_moment_goes_on_and_input_does_not(mechanism, folder) -> None:
+    agreement = propose(mechanism=mechanism)
+    with collected(folder / "store.db", agreement):
+        backup(folder / "store.db", folder / "backup.db")
+    found = restore(folder / "backup.db", folder / "again.db", original_lost=True)
+    with Store(folder / "again.db") as again:
+        if mechanism == "moment":
+            assert found.closed == ()
+            again.add(agreement, perturb_table(agreement, PEOPLE))
+            assert again.publish(agreement).count == 80
+        else:
+            assert found.closed == (agreement.fingerprint,)
+            with pytest.raises(InfeasibleError, match="restored"):
+                again.publish(agreement)
+
+
+def test_shares_never_go_on(folder) -> None:
+    agreement = new_agreement()
+    with Store(folder / "store.db") as store:
+        store.open(agreement, role="first")
+    backup(folder / "store.db", folder / "backup.db")
+    found = restore(folder / "backup.db", folder / "again.db", original_lost=True)
+    assert found.closed == (agreement.fingerprint,)
+
+
+def test_damage_is_found_and_leaves_no_backup(folder) -> None:
+    agreement = propose()
+    with collected(folder / "store.db", agreement) as store:
+        store.write(lambda c: c.exec_driver_sql("UPDATE blocks SET sums = zeroblob(length(sums))"))
+    with pytest.raises(Exception, match="checksum"):
+        backup(folder / "store.db", folder / "backup.db")
+    assert not list(folder.glob("backup*"))
+
+
+@pytest.mark.parametrize("content", [b"", b"no store", None])
+def test_what_is_no_store_or_no_backup_is_refused(content, folder) -> None:
+    if content is not None:
+        (folder / "some.db").write_bytes(content)
+    with pytest.raises(InvalidValueError):
+        backup(folder / "some.db", folder / "backup.db")
+    with pytest.raises(InvalidValueError):
+        restore(folder / "some.db", folder / "again.db")
+    assert not list(folder.glob("*.part"))
+
+
+def test_a_store_itself_is_no_backup(folder) -> None:
+    Store(folder / "store.db").close()
+    with pytest.raises(InvalidValueError, match="blurfit backup"):
+        restore(folder / "store.db", folder / "again.db")
+
+
+def test_a_restored_postgresql_is_marked_in_place(postgresql) -> None:
+    url, agreement = postgres.fresh_database(postgresql), propose()
+    with collected(url, agreement):
+        pass
+    with pytest.raises(InvalidValueError, match="pg_dump"):
+        backup(url, tables.Path("never.db"))
+    assert mark_restored(url) == (agreement.fingerprint,)
+    assert mark_restored(url) == ()
+    with Store(url) as again, pytest.raises(InfeasibleError, match="restored"):
+        again.publish(agreement)
+
+
+class TestAFileThatVanishes:
+    def test_nothing_is_acknowledged_into_a_file_that_was_removed(self, folder) -> None:
+        """Seen before: 2,930 were, and lost."""
+        agreement = propose()
+        with collected(folder / "store.db", agreement) as store:
+            store.check()
+            for path in folder.glob("store.db*"):
+                path.unlink()
+            with pytest.raises(StorageError, match="gone"):
+                store.add(agreement, perturb_table(agreement, PEOPLE))
+            with pytest.raises(StorageError, match="gone"):
+                store.check()
+
+    def test_nor_into_one_that_was_replaced(self, folder) -> None:
+        agreement = propose()
+        with collected(folder / "store.db", agreement) as store:
+            (folder / "store.db").rename(folder / "old.db")
+            (folder / "store.db").write_bytes(b"")
+            with pytest.raises(StorageError, match="replaced"):
+                store.add(agreement, perturb_table(agreement, PEOPLE))
+
+    def test_a_full_disk_is_not_well(self, folder, monkeypatch) -> None:
+        with Store(folder / "store.db") as store:
+            usage = shutil.disk_usage(folder)
+            monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=2**20))
+            with pytest.raises(StorageError, match="full"):
+                store.check()
