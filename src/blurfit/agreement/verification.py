@@ -33,6 +33,11 @@ def compute_again(agreement: "Agreement") -> None:
     one_of(ADMISSIONS, admission=agreement.admission)
     require_database_noise(agreement.database_noise, agreement.epsilon)
     require_delta(agreement.delta)
+    proofs = require_proofs(
+        agreement.proofs,
+        databases=agreement.databases,
+        database_noise=agreement.database_noise,
+    )
     if agreement.wave is not None:
         agreement.wave.verify()
     calibration = agreement.calibration
@@ -40,11 +45,6 @@ def compute_again(agreement: "Agreement") -> None:
         size = _input_again(agreement, calibration)
     else:
         size = _moment_again(agreement, calibration)
-    proofs = require_proofs(
-        agreement.proofs,
-        databases=agreement.databases,
-        database_noise=agreement.database_noise,
-    )
     agreement.grid.verify(calibration, size=size, shared=shared, proofs=proofs)
     refuse_unless_blurrable(agreement.parts)
     if agreement.database_noise:
