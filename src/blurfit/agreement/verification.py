@@ -37,6 +37,7 @@ def compute_again(agreement: "Agreement") -> None:
     if agreement.sends != "everything" and (agreement.weights is None or agreement.wave):
         raise NotCertifiedError("Expected sends='everything' with 'input' and with waves.")
     require_delta(agreement.delta)
+    proofs = require_proofs(agreement.proofs, databases=agreement.databases)
     if agreement.wave is not None:
         agreement.wave.verify()
     calibration = agreement.calibration
@@ -44,7 +45,6 @@ def compute_again(agreement: "Agreement") -> None:
         size = _input_again(agreement, calibration)
     else:
         size = _moment_again(agreement, calibration)
-    proofs = require_proofs(agreement.proofs, databases=agreement.databases)
     agreement.grid.verify(calibration, size=size, shared=shared, proofs=proofs)
     refuse_unless_blurrable(agreement.parts)
     if agreement.database_noise:
