@@ -223,7 +223,8 @@ def _beside(
         )
     else:
         people = _population(plan, options)
-    common = {"contributors": sizes, "draws": min(draws, beside.DRAWS), "seed": seed}
+    common: dict[str, Any] = {"draws": min(draws, beside.DRAWS), "seed": seed}
+    common["contributors"] = sizes
     if plan.agreement is not None:
         _refuse_for_an_agreement(options, advising=False)
         require_agreed(public, plan.agreement)
