@@ -30,7 +30,7 @@ def service():
 
 def test_each_right_opens_its_doors_and_no_other(service) -> None:
     client, given = service
-    agreement = propose()
+    agreement = propose(admission="invited")
     path = f"/collections/{agreement.fingerprint}"
     hashes = {"hashes": [tokens.hashed("x").hex()]}
 
@@ -55,7 +55,7 @@ def test_each_right_opens_its_doors_and_no_other(service) -> None:
 
 def test_what_was_done_is_told_with_who_and_how_it_ended(service) -> None:
     client, given = service
-    agreement = propose()
+    agreement = propose(admission="invited")
     client.post("/collections", content=agreement.to_json(), headers=JSON | given["open"])
     path = f"/collections/{agreement.fingerprint}"
     client.post(f"{path}/publish", headers=given["publish"])
