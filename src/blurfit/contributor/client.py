@@ -51,6 +51,7 @@ class Client:
         transport: httpx.BaseTransport | None = None,
         **options: Any,
     ) -> None:
+        self.url = url
         self._exchange = Exchange(url, patience=patience, transport=transport, **options)
         self._followed: set[tuple[str, str]] = set()  # plans, and agreements that follow from them
 
@@ -204,6 +205,7 @@ class _OneService:
     def __init__(self, client: Client, agreement: Agreement, invitations: Sequence[str]) -> None:
         self._client, self._agreement, self._invitations = client, agreement, invitations
         self.rows_at_once = rows_in_a_request(agreement, invited=bool(invitations))
+        self.where = client.url
 
     def agreement(self) -> Agreement:
         pinned = self._agreement

@@ -21,6 +21,7 @@ from typing import Protocol
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
 from blurfit.contributor.journal import Journal, Messages, Portion
+from blurfit.contributor.ledger import Entry, Ledger
 from blurfit.contributor.memory import Memory
 from blurfit.errors import ClosedError, ConflictError, InvalidValueError, WaveClosedError
 from blurfit.schema.table_files import TableFile
@@ -44,6 +45,7 @@ class Destination(Protocol):
     """Where the blurred parts of a table go."""
 
     kind: str  # "service" or "file": a table that went to the one does not go to the other
+    where: str  # in words, for the ledger
     rows_at_once: int  # for the next part, at most
     moves_on: bool  # from wave to wave of a plan, as they open
 
@@ -98,6 +100,7 @@ def send_table(
                 "These rows were blurred for a file of another wave of this plan, and nobody takes "
                 "part twice: go on with that wave's agreement, or copy the file."
             )
+        Ledger().note(Entry.of(agreement, rows, destination.where), kept.identity)
         late = sent = 0
         for part in _parts(file, destination, kept):
             sent += part.rows
