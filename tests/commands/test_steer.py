@@ -106,6 +106,7 @@ def test_held_resumed_and_ended_early(blurfit, plan, run, asked, as_administrato
         (["contribute", "plan.json", "one.csv", "--out", "one.parquet"], "a plan is for a service"),
         (["contribute", "plan.json", "one.csv"], "Expected either --to SERVICE or --out FILE"),
         (["hold", "agreement.json"], "Expected a plan of waves"),
+        (["close", "plan.json"], "`blurfit hold` stops it"),
         (["publish", "plan.json", "--moments", "moments.json"], "Expected no --moments"),
         (["open", "agreement.json"], "open the plan"),
     ],
