@@ -28,6 +28,8 @@ IN_ORDER = [
 # Whose examples are run by tests of their own.
 BESIDES = [
     "quickstart",
+    "token",
+    "deeds",
     "backup",
     "restore",
     "hold",

@@ -67,6 +67,14 @@ COMMANDS = {
         "learn:export",
         "Write the submissions of a closed collection to a file, for `blurfit learn`.",
     ),
+    "token": (
+        "stewards:token",
+        "Grant or revoke a token that is good for one thing; without options, list them.",
+    ),
+    "deeds": (
+        "stewards:deeds",
+        "Tell what administrators did, the last one first: when, who, what, and how it ended.",
+    ),
     "backup": (
         "backup:backup",
         "Copy a store while it collects, as of one moment, and check the copy.",

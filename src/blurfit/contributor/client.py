@@ -120,6 +120,11 @@ class Client:
         identifier = Submission.from_bytes(*sent.messages).identifier
         return Receipt(self._exchange.url, sent.under, identifier)
 
+    def missing(self, agreement: Agreement) -> int:
+        """How many its collection waits for."""
+        state = decoded(self._exchange.get(path_of(agreement.fingerprint)))
+        return int(state["quorum"]) - int(state["count"])
+
     def still_open(self, wave: Agreement) -> Agreement:
         """A wave's agreement, if the wave still collects: asked before anything is blurred."""
         state = decoded(self._exchange.get(path_of(wave.fingerprint)))
@@ -228,10 +233,13 @@ class _CurrentWave(_OneService):
 
     def __init__(self, client: Client, plan: Plan, invitations: Sequence[str]) -> None:
         super().__init__(client, plan.first(), invitations)
-        self._plan = plan
+        self._plan, self._most = plan, self.rows_at_once
 
     def agreement(self) -> Agreement:
+        """The wave that collects now; it gets no more rows at once than it waits for."""
         self._agreement = self._client.current(self._plan)
+        missing = self._client.missing(self._agreement)
+        self.rows_at_once = min(self._most, missing) if missing > 0 else self._most
         return self._agreement
 
 

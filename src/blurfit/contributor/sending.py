@@ -46,7 +46,7 @@ class Destination(Protocol):
 
     kind: str  # "service" or "file": a table that went to the one does not go to the other
     where: str  # in words, for the ledger
-    rows_at_once: int
+    rows_at_once: int  # for the next part, at most
     moves_on: bool  # from wave to wave of a plan, as they open
 
     def agreement(self) -> Agreement:
@@ -147,12 +147,15 @@ def _parts(file: TableFile, destination: Destination, kept: Journal) -> Iterator
     yield from kept.pending()
     start = kept.blurred()
     for columns in file.chunks(destination.rows_at_once, skip=start):
-        agreement = destination.agreement()
-        exact = agreement.exact(columns)
-        part = Portion(start, len(exact), destination.blur(exact), agreement.fingerprint)
-        kept.record(part)
-        yield part
-        start = part.stop
+        begun, left = start, True
+        while left:  # a wave may want less than all of it
+            agreement = destination.agreement()
+            exact = agreement.exact(columns)[start - begun :]
+            some = exact[: destination.rows_at_once]
+            part = Portion(start, len(some), destination.blur(some), agreement.fingerprint)
+            kept.record(part)
+            yield part
+            start, left = part.stop, len(some) < len(exact)
 
 
 def default_journal(table: Path, agreement: Agreement) -> Path:

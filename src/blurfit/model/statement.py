@@ -267,9 +267,9 @@ def _databases(model: Published) -> str:
     if agreement.databases:
         first, second = names = [plain(one.name) for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
+        how = {"database_noise": agreement.database_noise, "proofs": agreement.proofs}
         return (
-            "**Either of the two databases alone.** "
-            f"{either_in_words(names, *promise, database_noise=agreement.database_noise)}\n\n"
+            f"**Either of the two databases alone.** {either_in_words(names, *promise, **how)}\n\n"
             f"**{first} and {second} together.** {together_in_words(local)}"
         )
     return f"""\
