@@ -1,13 +1,10 @@
-"""Findings in words and pictures."""
+"""Findings in words."""
 
-from pathlib import Path
-
-import pytest
 from rich.console import Console
 
 from blurfit.audit.examination import Finding
 from blurfit.audit.provers import Lie
-from blurfit.commands.audit_report import plot, proofs_in_words, report, verdict
+from blurfit.commands.audit_report import proofs_in_words, report, verdict
 
 KEPT = Finding("sums", "opposite records", "linear", 1000, 1.0, 1e-6, 0.4, 0.9, 0.95)
 BROKEN = Finding("model", "zero and extreme", "quadratic", 1000, 1.0, 1e-6, 2.5)
@@ -38,12 +35,6 @@ def test_eighty_columns_break_no_word() -> None:
     words = set(capture.get().replace("│", " ").split())
     wanted = "submission: beside colluder's noise known direction counted Gaussian exact ratio"
     assert set(wanted.split()) <= words
-
-
-@pytest.mark.parametrize("findings", [[KEPT], [KEPT, BROKEN]])
-def test_plot_writes_a_picture(findings, tmp_path: Path) -> None:
-    plot(findings, tmp_path / "audit.png")
-    assert (tmp_path / "audit.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_lies_about_proofs_in_words() -> None:

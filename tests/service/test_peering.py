@@ -16,7 +16,7 @@ from blurfit.service import peer as module
 from blurfit.service import peering
 from blurfit.service.app import Limits, Service
 from blurfit.store.store import Store
-from support.sharing import TWO, counted, identifier_of, marked, new_agreement
+from support.sharing import TWO, counted, marked, new_agreement
 
 TOKEN, PEER = "the-token-of-an-administrator-here", "the-token-that-both-databases-share"
 ADMINISTRATOR = {"authorization": f"Bearer {TOKEN}"}
@@ -209,12 +209,12 @@ def test_what_the_other_asks_is_checked(two) -> None:
     )
     refused(ask("digest=12&count=5"), 400, "invalid", "64 hexadecimal")
     refused(ask(f"digest={digest}&count=-5"), 400, "invalid", "-5")
-    refused(ask(f"digest={digest}&count=5", b"x"), 400, "invalid", "cut short")
-    refused(ask(f"digest={digest}&count=5"), 400, "invalid", "damaged")
+    everyone, two_of_them = bytes([0b11111000]), bytes([0b00011000])
+    for cut in (b"", b"xx"):
+        refused(ask(f"digest={digest}&count=5", cut), 400, "invalid", "a bit for each of the 5")
+    refused(ask(f"digest={digest}&count=5", everyone), 400, "invalid", "damaged")
     refused(ask(f"digest={digest}&count=5", kind="text/plain"), 415, "unsupported-media-type")
-    refused(ask(f"digest={digest}&count=5", identifier_of(77)), 400, "invalid", "among the 5")
-    three = b"".join(map(identifier_of, range(3)))
-    refused(ask(f"digest={digest}&count=2", three), 409, "below-quorum", "there are 2")
+    refused(ask(f"digest={digest}&count=2", two_of_them), 409, "below-quorum", "there are 2")
     headers = two.other | JSON
     for body in (b"", b"{}", b"[]", b'{"model": 1, "moments": ""}'):
         answer = two.second.post(f"{path}/result", content=body, headers=headers)

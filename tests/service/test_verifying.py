@@ -26,7 +26,7 @@ from support.sharing import (
     opened,
 )
 
-AGREEMENT = new_agreement(proofs=True)
+AGREEMENT = new_agreement(proofs=True, admission="invited")
 MARK = AGREEMENT.fingerprint
 VERIFIER = AGREEMENT.proving.prio3.verifier_words
 

@@ -159,6 +159,14 @@ def _administration() -> dict[str, Any]:
                 security="administrator",
             )
         },
+        "/deeds": {
+            "get": _operation(
+                "What was done with tokens, the last one first",
+                _answer({"type": "array", "items": _OBJECT}, "The newest thousand."),
+                problems.UNAVAILABLE,
+                security="administrator",
+            )
+        },
         "/outlooks": {
             "post": _operation(
                 "How far off predictions may be, for typical people; nothing is kept",
