@@ -56,7 +56,9 @@ def test_a_collection_is_json_for_programs(visit, service, collect) -> None:
     path = f"{service.address}/collections/{agreement.fingerprint}"
     visitor = visit()
     expect(
-        visitor.go(f"/collections/{agreement.fingerprint}").get_by_text("Nobody has contributed yet")
+        visitor.go(f"/collections/{agreement.fingerprint}").get_by_text(
+            "Nobody has contributed yet"
+        )
     ).to_be_visible()
     answer = visitor.context.request.get(path, headers={"accept": "*/*"})
     assert answer.json()["quorum"] == 300
