@@ -53,7 +53,7 @@ class Client:
     ) -> None:
         self.url = url
         self._exchange = Exchange(url, patience=patience, transport=transport, **options)
-        self._followed: set[str] = set()  # the agreements of waves that were found to follow
+        self._followed: set[tuple[str, str]] = set()  # plans, and agreements that follow from them
 
     def agreement(self, fingerprint: str) -> Agreement:
         """The agreement that one was invited to, verified; another is refused."""
@@ -78,11 +78,11 @@ class Client:
         """
         path = plan_path(plan.fingerprint)
         agreement = Agreement.from_json(self._exchange.get(f"{path}/agreement"))
-        if agreement.fingerprint not in self._followed:
+        if (seen := (plan.fingerprint, agreement.fingerprint)) not in self._followed:
             before = 0 if agreement.wave is None else agreement.wave.number - 1
             texts = texts_in(self._exchange.get(f"{path}/releases"))[:before] if before else []
             follows(plan, [PublishedMoments.from_json(text) for text in texts], agreement)
-            self._followed.add(agreement.fingerprint)
+            self._followed.add(seen)
         return agreement
 
     def contribute(
