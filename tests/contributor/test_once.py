@@ -6,7 +6,14 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.client import Client
 from blurfit.contributor.perturb import perturb_table
-from blurfit.errors import ClosedError, ConflictError, ServiceError, WaveClosedError
+from blurfit.errors import (
+    ClosedError,
+    ConflictError,
+    NotCertifiedError,
+    ServiceError,
+    WaveClosedError,
+)
+from blurfit.protocol.wire import plan_path
 from blurfit.store import plans
 from blurfit.store.advance import advance, learn_model
 from support.plans import people, plan, rows
@@ -135,3 +142,19 @@ def _swap(connection, other: Plan) -> None:
     from blurfit.store import tables
 
     connection.execute(tables.plans.update().values(document=other.to_json()))
+
+
+def test_a_wave_of_one_plan_is_not_taken_for_another_plan_s(client, store, first) -> None:
+    """Although the same client has found it to follow, from its own plan."""
+    assert client.current(PLAN) == first
+    other = Plan.propose(PLAN.schema, waves=2, epsilon=2, delta=1e-6, quorum=60, admission="anyone")
+    store.write(plans.begin, other)
+    hostile = plan_path(other.fingerprint)
+
+    class Swapping(type(client._exchange)):
+        def get(self, path: str) -> bytes:
+            return super().get(path.replace(hostile, plan_path(PLAN.fingerprint)))
+
+    client._exchange.__class__ = Swapping
+    with pytest.raises(NotCertifiedError):
+        client.current(other)

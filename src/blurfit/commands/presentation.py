@@ -74,8 +74,8 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
     if agreement.databases:
         names = [one.name for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
-        noisy = agreement.database_noise
-        parts.append(Text(either_in_words(names, *promise, database_noise=noisy)))
+        how = {"database_noise": agreement.database_noise, "proofs": agreement.proofs}
+        parts.append(Text(either_in_words(names, *promise, **how)))
         parts.append(Text(together_in_words(calibration.local)))
         if agreement.proofs:
             parts.append(Text(PROVED_IN_WORDS))

@@ -168,6 +168,7 @@ class _TwoServices:
     def __init__(self, client: SharedClient, invitations: Sequence[Sequence[str]]) -> None:
         self._client, self._invitations = client, invitations
         self.rows_at_once = rows_in_a_request(client.agreement, invited=any(invitations))
+        self.where = " and ".join(one.url for one in client.agreement.databases)
 
     def agreement(self) -> Agreement:
         return self._client.agreement

@@ -11,6 +11,7 @@
 | POST /plans, GET /plans/{fingerprint}, … | both | plans of waves: `blurfit.service.planning` |
 | …/shares/… | the other database | publish together: `blurfit.service.peering` |
 | POST /agreements | administrator | what a schema and a promise would give; nothing is kept |
+| GET /deeds | who may read them | what was done with tokens: `blurfit.service.deeds` |
 | GET /, /c/…, /m/…, /admin | anyone | pages for people: `blurfit.service.website` |
 | GET /healthz, /metrics, /openapi.json | anyone | for those who run it |
 """
@@ -37,6 +38,7 @@ from blurfit.service.advancing import LOOK_EVERY, Advancing
 from blurfit.service.answers import Refusals, with_headers
 from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.collector import LINGER, Collector
+from blurfit.service.deeds import Deeds
 from blurfit.service.invitations import Invitations
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
@@ -111,7 +113,7 @@ class Service:
         )
         peering = Peering(self.store, self.peer_token)
         planning = Planning(self.store, self._collector, self._advancing)
-        guests = Invitations(self.store)
+        guests, deeds = Invitations(self.store), Deeds(self.store)
         return [
             _route(COLLECTIONS, get=reading.collections, post=administration.open),
             _route(one, get=reading.collection),
@@ -130,6 +132,7 @@ class Service:
             _route(one + "/shares/proofs", post=peering.proofs),
             _route(one + "/shares/sum", post=peering.sum),
             _route(one + "/shares/result", post=peering.result),
+            _route("/deeds", get=deeds.newest),
             _route(PLANS, get=planning.plans, post=planning.open),
             _route(PLANS + "/proposal", post=planning.propose),
             _route(ONE_PLAN, get=planning.status),

@@ -86,6 +86,12 @@ export async function verify(agreement, expectedFingerprint) {
         "this page cannot make one. Take part with `blurfit contribute`. Nothing has left this device.",
     );
   }
+  if (agreement?.sends !== undefined) {
+    throw new NotCertified(
+      "This agreement asks for products with the target alone, which this page cannot make. Take part " +
+        "with `blurfit contribute`. Nothing has left this device.",
+    );
+  }
   exactly(agreement, FIELDS.agreement, "agreement", Object.keys(LEFT_OUT));
   for (const [name, choices] of Object.entries(LEFT_OUT)) {
     const isFine = !(name in agreement) || choices.includes(agreement[name]);
