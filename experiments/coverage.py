@@ -168,8 +168,9 @@ def measure(one: Crowd, epsilon: float, n: int, trials: int) -> list[object] | N
         told = found.estimates()
         inside.append([e.lower < truth < e.upper for e, truth in zip(told, one.truth, strict=True)])
         widths.append([e.standard_error for e in told] / ideal_errors(one, rows))
-        if one.task == "label" and trial < OWN:
-            truth = own_curve(one, got.maps[-1])
+        last = got.maps[-1]
+        if trial < OWN and isinstance(last, NewtonMap):
+            truth = own_curve(one, last)
             own.append([e.lower < value < e.upper for e, value in zip(told, truth, strict=True)])
         for other in generator.integers(len(one.target), size=ASKED):
             v, y = one.values[other], one.target[other]

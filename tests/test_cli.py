@@ -28,11 +28,14 @@ IN_ORDER = [
 # Whose examples are run by tests of their own.
 BESIDES = [
     "quickstart",
+    "token",
+    "deeds",
     "backup",
     "restore",
     "hold",
     "resume",
     "next",
+    "ledger",
     "forecast",
     "audit",
     "reproduce",

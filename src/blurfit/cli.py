@@ -48,6 +48,10 @@ COMMANDS = {
         "Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file "
         "(--out).",
     ),
+    "ledger": (
+        "ledger:ledger",
+        "Tell what was sent from this account, to whom, when, and what all of it adds up to.",
+    ),
     "status": (
         "administer:status",
         "Tell how many have contributed under an AGREEMENT, or to each wave of a plan.",
@@ -62,6 +66,14 @@ COMMANDS = {
     "export": (
         "learn:export",
         "Write the submissions of a closed collection to a file, for `blurfit learn`.",
+    ),
+    "token": (
+        "stewards:token",
+        "Grant or revoke a token that is good for one thing; without options, list them.",
+    ),
+    "deeds": (
+        "stewards:deeds",
+        "Tell what administrators did, the last one first: when, who, what, and how it ended.",
     ),
     "backup": (
         "backup:backup",

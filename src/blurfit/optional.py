@@ -13,6 +13,7 @@ EXTRAS = {
     "formulaic": "formulas",
     "httptools": "service",
     "matplotlib": "experiments",
+    "openpyxl": "surveys",
     "pandas": "tables",
     "prometheus_client": "service",
     "psycopg": "postgresql",

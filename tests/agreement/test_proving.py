@@ -9,7 +9,7 @@ import pytest
 from blurfit import Agreement, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.agreement.grid import PROVED_ROUNDING
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.proving import Proving, lies_in_words
+from blurfit.agreement.proving import Proving, _rounded, lies_in_words
 from blurfit.agreement.radius import radii
 from blurfit.contributor.perturb import blur
 from blurfit.proofs.field import MODULUS
@@ -107,8 +107,10 @@ def test_discrete_noise_on_the_coarsest_grid_keeps_what_normal_noise_would(ratio
 def test_the_circuit_takes_every_vector_within_the_radius_and_none_beyond() -> None:
     circuit, (part,) = AGREEMENT.proving.circuit, AGREEMENT.parts
     (radius,) = radii(AGREEMENT)
+    reach = math.isqrt(circuit.ceiling)
+    assert radius / part.step <= reach <= radius / part.step * (1 + 2**-7)
     for place in range(circuit.length):
-        longest = math.floor(radius / part.step / math.sqrt(part.counts[place]))
+        longest = math.floor(reach / math.sqrt(part.counts[place]))
         vector = np.zeros((2, circuit.length), dtype=np.int64)
         vector[:, place] = longest, -longest
         circuit.encode(vector)
@@ -150,3 +152,13 @@ def test_blurred_records_are_short_and_rounded_without_bias() -> None:
 
 def test_soundness_is_far_below_what_is_asked_for() -> None:
     assert AGREEMENT.proving.soundness < -76
+
+
+@pytest.mark.parametrize("reach", [3.7, 1000.3, 87_654.32])
+def test_every_computer_proves_with_the_same_ceiling(reach) -> None:
+    """Their quantiles differ in the last digits; where that could matter nothing is agreed on."""
+    found = _rounded(reach)
+    assert reach <= found <= reach * (1 + 2**-7) + 1
+    assert _rounded(reach * (1 + 1e-12)) == _rounded(reach * (1 - 1e-12)) == found
+    with pytest.raises(InfeasibleError, match="rounds alike"):
+        _rounded(found * (1 - 1e-10))

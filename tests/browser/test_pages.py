@@ -36,10 +36,10 @@ def enter(page: Page, token: str) -> None:
 def test_a_collection_shows_how_far_it_is(visit, service, collect, people) -> None:
     agreement = collect("watched income", 120)
     page = visit().go(f"/collections/{agreement.fingerprint}")
-    expect(page.get_by_text("120 of at least 300 people; 180 more are needed")).to_be_visible()
+    expect(page.get_by_text("120 of at least 300 submissions; 180 more are needed")).to_be_visible()
     expect(page.get_by_text("Collecting", exact=True)).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("120 contributors"))).to_be_visible()
-    expect(page.get_by_text("below 300 contributors")).to_be_visible()
+    expect(page.get_by_text("below 300 submissions")).to_be_visible()
     expect(page.get_by_text("ε = 2, δ = 10⁻⁶")).to_be_visible()
     expect(page.get_by_text("Standard errors, intervals and the share")).to_be_visible()
     expect(page.get_by_text("on the average of watched income")).to_be_visible()
@@ -47,7 +47,7 @@ def test_a_collection_shows_how_far_it_is(visit, service, collect, people) -> No
     service.store.add(
         agreement, perturb_table(agreement, people(200, agreement.schema.target.name))
     )
-    expect(page.get_by_text("320 people: the quorum of 300 is reached.")).to_be_visible()
+    expect(page.get_by_text("320 submissions: the quorum of 300 is reached.")).to_be_visible()
 
 
 def test_a_collection_is_json_for_programs(visit, service, collect) -> None:
@@ -55,9 +55,8 @@ def test_a_collection_is_json_for_programs(visit, service, collect) -> None:
     agreement = collect("negotiated income", 0)
     path = f"{service.address}/collections/{agreement.fingerprint}"
     visitor = visit()
-    expect(
-        visitor.go(f"/collections/{agreement.fingerprint}").get_by_text("Nobody")
-    ).to_be_visible()
+    page = visitor.go(f"/collections/{agreement.fingerprint}")
+    expect(page.get_by_text("Nobody has contributed yet")).to_be_visible()
     answer = visitor.context.request.get(path, headers={"accept": "*/*"})
     assert answer.json()["quorum"] == 300
     assert answer.headers["vary"] == "accept"
@@ -213,6 +212,7 @@ def test_from_opening_to_prediction(visit, service, people) -> None:
     target = page.get_by_role("group", name="What is to be predicted")
     target.get_by_label("Name").fill("pension")
     page.get_by_label("Quorum").fill("301")
+    page.get_by_label("Open to anyone, without invitations").check()
     page.get_by_role("button", name="Add a question").click()
     added = page.get_by_role("group", name="Question").nth(1)
     added.get_by_label("Name").fill("region")
@@ -249,7 +249,7 @@ def test_from_opening_to_prediction(visit, service, people) -> None:
     dialog.get_by_label("I know that this cannot be undone").check()
     dialog.get_by_role("button", name="Publish for good").click()
     page.get_by_role("link", name="See the model").click()
-    expect(page.get_by_text("Learned from 301 people")).to_be_visible()
+    expect(page.get_by_text("Learned from 301 submissions")).to_be_visible()
     model = service.store.publish(fingerprint)
     page.get_by_label("age", exact=True).fill("30")
     page.get_by_label("east").check()

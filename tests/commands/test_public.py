@@ -176,3 +176,39 @@ def test_a_forecast_compares_with_and_without_public_rows(blurfit, folder) -> No
     refused = blurfit(*typed, "--mechanism", "input")
     assert refused.returncode == 2
     assert "--mechanism input" in refused.stderr
+
+
+def test_a_contributor_checks_the_public_file_before_anything_is_blurred(blurfit, folder) -> None:
+    (folder / "schema.toml").write_text(TOML)
+    terms = ("--epsilon", "1", "--delta", "1e-6", "--quorum", "100")
+    assert blurfit("agree", "schema.toml", *terms, "--public", "rows.csv").returncode == 0
+    write(folder / "people.csv", people(5, 3), ("age", "income"))
+    write(folder / "other.csv", people(1000, 78))
+    typed = ("contribute", "agreement.json", "people.csv", "--out", "sent.parquet", "--public")
+    refused = blurfit(*typed, "other.csv")
+    assert refused.returncode == 2
+    assert "Fetch the agreed file again" in refused.stderr
+    assert not (folder / "sent.parquet").exists()
+    assert blurfit(*typed, "rows.csv").returncode == 0
+    assert blurfit("agree", "schema.toml", *terms, "--out", "plain.json").returncode == 0
+    refused = blurfit("contribute", "plain.json", *typed[2:], "rows.csv")
+    assert refused.returncode == 2
+    assert "names none" in refused.stderr
+
+
+def test_only_products_with_the_target_are_read_beside_public_rows(blurfit, folder) -> None:
+    (folder / "schema.toml").write_text(TOML)
+    terms = ("--epsilon", "5", "--delta", "1e-6", "--quorum", "1000", "--sends", "targets")
+    done = blurfit("agree", "schema.toml", *terms, "--public", "rows.csv")
+    assert done.returncode == 0, done.stderr
+    write(folder / "people.csv", people(1000, 3), ("age", "income"))
+    sent = blurfit("contribute", "agreement.json", "people.csv", "--out", "sent.parquet")
+    assert sent.returncode == 0, sent.stderr
+    learned = blurfit("learn", "agreement.json", "sent.parquet", "--moments", "moments.json")
+    assert "public rows that the agreement names" in learned.stderr + learned.stdout
+    fitted = blurfit("fit", "moments.json", "--public", "rows.csv")
+    assert fitted.returncode == 0, fitted.stderr
+    assert "age" in fitted.stdout
+    refused = blurfit("agree", "schema.toml", *terms)
+    assert refused.returncode == 2
+    assert "Expected public_rows with sends='targets'" in refused.stderr

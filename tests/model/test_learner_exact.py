@@ -22,7 +22,7 @@ from blurfit.simulation.sampler import exact_totals, input_totals, sampler_for
 from blurfit.theory.certified import DeltaShares, Scales, curvature_loss, fixed_sensitivity
 from blurfit.theory.excess_risk import input_excess_risk
 from blurfit.theory.gaussian import epsilon_of
-from blurfit.theory.gradient import least_sigma_b
+from blurfit.theory.gradient_delta import least_sigma_b
 from blurfit.theory.search import local_mu
 
 SCHEMA = Schema(

@@ -7,6 +7,7 @@ from blurfit import Store
 from blurfit.contributor.share import proved_with
 from blurfit.errors import NotCertifiedError
 from blurfit.messages.submissions import Submissions
+from blurfit.randomness.database import words
 from blurfit.store import proved_sums
 from blurfit.store.commitment import Commitment, in_order
 from support.sharing import arrival, new_agreement
@@ -26,10 +27,15 @@ def test_the_sums_of_both_come_to_the_sum_of_the_numbers() -> None:
             store.open(AGREEMENT, role=role)
             collection = store.collection(AGREEMENT.fingerprint)
             store.receive(collection, [arrival(shares)])
-            count, total = store.read(proved_sums.over, collection, Commitment(b"", 7, left_out))
+            chosen = Commitment(b"", 7, left_out, words(AGREEMENT))
+            count, total = store.read(proved_sums.over, collection, chosen)
             assert count == 7
             sums.append(total)
     found = proved_sums.together(AGREEMENT, 7, *sums).view(np.int64)
     assert found.tolist() == np.delete(steps, [2, 5], axis=0).sum(axis=0).tolist()
+    noise = generator.integers(-(2**40), 2**40, (2, AGREEMENT.width))
+    noisy = [proved_sums.plus(one, n.view(np.uint64)) for one, n in zip(sums, noise, strict=True)]
+    both = proved_sums.together(AGREEMENT, 7, *noisy).view(np.int64)
+    assert (both == found + noise.sum(axis=0)).all()
     with pytest.raises(NotCertifiedError, match="does not add in the field"):
         proved_sums.together(AGREEMENT, 7, sums[0], sums[1] | np.uint64(2**64 - 2**32))

@@ -17,7 +17,7 @@ from blurfit.theory.certified import (
     curvature_loss,
     spectrum_floor,
 )
-from blurfit.theory.gradient import least_epsilon
+from blurfit.theory.gradient_delta import least_epsilon
 from blurfit.theory.search import least_kept_delta, least_kept_epsilon, standardised
 from blurfit.theory.setting import Setting
 

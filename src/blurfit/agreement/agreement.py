@@ -36,7 +36,7 @@ from blurfit.agreement.numbers import (
     moment_parts,
 )
 from blurfit.agreement.proving import Proving
-from blurfit.agreement.terms import Admission, Mechanism, Terms
+from blurfit.agreement.terms import Admission, Mechanism, Sends, Terms
 from blurfit.agreement.verification import compute_again
 from blurfit.agreement.wave import Wave
 from blurfit.arrays import FloatArray
@@ -66,8 +66,9 @@ class Agreement(Fingerprinted):
     be read beside one; they are assumed to be public, and not to be the contributors' own.
     `admission` says who may take part, on which the promise depends
     (`blurfit.agreement.conditions`); `database_noise` whether the database, or each of the two,
-    adds noise of its own (`blurfit.theory.database_noise`).
-    `proofs` says whether contributors prove to the two databases that what they send is short.
+    adds noise of its own (`blurfit.theory.database_noise`); `proofs` whether contributors prove to
+    the two databases that what they send is short.
+    `sends` says whether products of all columns are sent, or only "targets": those with the target.
     """
 
     CALLED = "an agreement"
@@ -98,6 +99,7 @@ class Agreement(Fingerprinted):
     admission: Admission = "invited"
     database_noise: bool = False
     proofs: bool = False
+    sends: Sends = "everything"
 
     @classmethod
     def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":
@@ -195,7 +197,7 @@ class Agreement(Fingerprinted):
         """How a record becomes the numbers that are sent, for `moment`."""
         if self.mechanism == "input":
             raise InfeasibleError("mechanism='input' sends q and p, and has no joint form.")
-        return form_of(self.schema, self.weights, self.wave)
+        return form_of(self.schema, self.weights, self.wave, self.sends)
 
     @cached_property
     def loss(self) -> SquaredLoss | LogisticLoss:
@@ -284,7 +286,7 @@ class Agreement(Fingerprinted):
             "objective": None if self.objective is None else asdict(self.objective),
             "calibration": self.calibration.to_dict(),
             "grid": asdict(self.grid),
-            "databases": [asdict(one) for one in self.databases],
+            "databases": [one.to_dict() for one in self.databases],
             "wave": None if self.wave is None else self.wave.to_dict(),
             "public_rows": self.public_rows,
             **outline.written(self),

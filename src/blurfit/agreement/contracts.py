@@ -17,13 +17,14 @@ from blurfit.agreement.grid import (
     enlarged,
 )
 from blurfit.agreement.numbers import Form, Objective, PublicWeights
-from blurfit.agreement.terms import Terms
+from blurfit.agreement.terms import Sends, Terms
 from blurfit.agreement.wave import Wave
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.schema.joint import joint_form
+from blurfit.schema.joint import columns_of, joint_form
 from blurfit.schema.schema import Categorical, Schema
 from blurfit.theory.calibrate import calibrate
 from blurfit.theory.moment_calibration import calibrate_moment
+from blurfit.theory.target_form import TargetForm
 
 
 def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> dict[str, Any]:
@@ -31,7 +32,12 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
     promise = terms.epsilon, terms.delta * (1 - DISCRETE_SHARE)
     is_later = wave is not None and wave.chart is not None
     weights = None if is_later else PublicWeights.chosen(schema, terms, promise)
-    form = form_of(schema, weights, wave)
+    if wave is not None and terms.sends != "everything":
+        raise InvalidValueError(
+            f"Expected sends='everything' with waves, and got {terms.sends!r}: a wave's map "
+            "follows from the features' own products."
+        )
+    form = form_of(schema, weights, wave, terms.sends)
     calibration = calibrate_moment(
         *promise,
         reach=enlarged(form.reach(terms.neighbours), proofs=terms.proofs),
@@ -55,13 +61,22 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
         "admission": terms.admission,
         "database_noise": terms.database_noise,
         "proofs": terms.proofs,
+        "sends": terms.sends,
     }
 
 
-def form_of(schema: Schema, weights: PublicWeights | None, wave: Wave | None) -> Form:
-    """The products of all columns, or what a later wave's map makes of them."""
+def form_of(
+    schema: Schema,
+    weights: PublicWeights | None,
+    wave: Wave | None,
+    sends: Sends = "everything",
+) -> Form:
+    """The products of all columns or of the target's, or what a later wave's map makes of them."""
     if weights is not None:
-        return joint_form(schema, weights.constant, weights.columns)
+        whole = joint_form(schema, weights.constant, weights.columns)
+        if sends == "everything":
+            return whole
+        return TargetForm(whole.constant, whole.columns, len(columns_of(schema.target)))
     if wave is None:
         raise InvalidValueError("Expected weights, or a wave with a map.")
     return wave.form(schema)

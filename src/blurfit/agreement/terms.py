@@ -34,6 +34,8 @@ Mechanism = Literal["moment", "input"]
 MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
 Admission = Literal["invited", "anyone"]
 ADMISSIONS: tuple[Admission, ...] = ("invited", "anyone")
+Sends = Literal["everything", "targets"]
+SENDS: tuple[Sends, ...] = ("everything", "targets")
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
 LEAST_DELTA = 1e-30
@@ -98,6 +100,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "the weight that suits them. (moment)"
         ),
     ] = None
+    sends: Annotated[
+        Sends,
+        Meta(
+            description="everything: products of all columns; targets: only those with the target, "
+            "from which models follow beside public rows alone. (moment, with public rows)"
+        ),
+    ] = "everything"
     constant: Annotated[
         float | None, Meta(description="Public weight of the intercept. (moment)")
     ] = None
@@ -149,7 +158,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 finite(**{name: value})
         require_digest(self.public_rows)
         require_database_noise(self.database_noise, self.epsilon)
-        require_proofs(self.proofs, databases=self.databases, database_noise=self.database_noise)
+        require_proofs(self.proofs, databases=self.databases)
+        require_sends(self.sends, self.public_rows)
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
             if getattr(self, name) != default:
@@ -214,24 +224,24 @@ def require_digest(public_rows: Any) -> None:
         )
 
 
-def require_proofs(
-    proofs: Any, *, databases: tuple[Database, ...], database_noise: bool = False
-) -> bool:
-    """Refuse proofs where one database sees whole submissions, and can measure them itself.
+def require_sends(sends: Any, public_rows: str | None) -> None:
+    """Refuse to leave the features' own products out where no public rows stand for them."""
+    one_of(SENDS, sends=sends)
+    if sends == "targets" and public_rows is None:
+        raise InvalidValueError(
+            "Expected public_rows with sends='targets': without rows of the features nothing can "
+            "be learned from products with the target alone. Name a public file, or send "
+            "everything."
+        )
 
-    Nor are they taken together with noise of the databases, whose sums are of another kind: there
-    they are in the field that proofs are about, and no noise is drawn in it.
-    """
+
+def require_proofs(proofs: Any, *, databases: tuple[Database, ...]) -> bool:
+    """Refuse proofs where one database sees whole submissions, and can measure them itself."""
     if not isinstance(proofs, bool):
         raise InvalidValueError(f"Expected proofs={proofs!r} to be true or false.")
     if proofs and not databases:
         raise InvalidValueError(
             "Expected two databases with proofs=True: one database sees how long a submission is."
-        )
-    if proofs and database_noise:
-        raise InvalidValueError(
-            "Expected proofs or database_noise, and not both: the databases' noise is not drawn in "
-            "the field that proofs are about."
         )
     return proofs
 
@@ -252,10 +262,10 @@ def _defaults(*names: str) -> dict[str, Any]:
 
 def later_terms() -> dict[str, Any]:
     """Terms that JSON leaves out where they have their default (`blurfit.agreement.outline`)."""
-    return _defaults("admission", "database_noise", "proofs")
+    return _defaults("admission", "database_noise", "proofs", "sends")
 
 
-MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise")
+MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise", "sends")
 INPUT_TERMS = _defaults(
     "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"
 )

@@ -16,6 +16,7 @@ from blurfit.agreement.terms import (
     require_delta,
     require_digest,
     require_proofs,
+    require_sends,
 )
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.theory.input_calibration import InputCalibration
@@ -32,7 +33,11 @@ def compute_again(agreement: "Agreement") -> None:
     require_digest(agreement.public_rows)
     one_of(ADMISSIONS, admission=agreement.admission)
     require_database_noise(agreement.database_noise, agreement.epsilon)
+    require_sends(agreement.sends, agreement.public_rows)
+    if agreement.sends != "everything" and (agreement.weights is None or agreement.wave):
+        raise NotCertifiedError("Expected sends='everything' with 'input' and with waves.")
     require_delta(agreement.delta)
+    proofs = require_proofs(agreement.proofs, databases=agreement.databases)
     if agreement.wave is not None:
         agreement.wave.verify()
     calibration = agreement.calibration
@@ -40,11 +45,6 @@ def compute_again(agreement: "Agreement") -> None:
         size = _input_again(agreement, calibration)
     else:
         size = _moment_again(agreement, calibration)
-    proofs = require_proofs(
-        agreement.proofs,
-        databases=agreement.databases,
-        database_noise=agreement.database_noise,
-    )
     agreement.grid.verify(calibration, size=size, shared=shared, proofs=proofs)
     refuse_unless_blurrable(agreement.parts)
     if agreement.database_noise:

@@ -16,6 +16,7 @@ from blurfit.commands.common import (
     service_or_file,
     watched,
 )
+from blurfit.commands.public import public_option
 from blurfit.commands.waves import course_options, read_course
 from blurfit.errors import InvalidValueError
 
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     is_flag=True,
     help="These are not the people of a table that was blurred before, though all answers agree.",
 )
+@public_option(
+    "Check first that this is the file of public rows that the agreement names, by its SHA-256."
+)
 @course_options("Check first that the agreement follows from this plan and its --release files.")
 @as_json
 def contribute(
@@ -59,6 +63,7 @@ def contribute(
     invitations: tuple[Path, ...],
     journal: Path | None,
     other_people: bool,
+    public: Path | None,
     plan_file: Path | None,
     releases: tuple[Path, ...],
     as_json: bool,
@@ -71,6 +76,8 @@ def contribute(
     from blurfit.agreement.plan import Plan
 
     agreed = load_agreed(agreement)
+    if public is not None:
+        _check_public(agreed, public)
     if not isinstance(agreed, Plan):
         read_course(agreed, plan_file, releases)
     elif plan_file or releases or out:
@@ -78,6 +85,7 @@ def contribute(
             "Expected an agreement with --out, --plan or --release: a plan is for a service, which "
             "tells the wave that collects. `blurfit next` writes a wave's agreement."
         )
+    _warn_of_a_second_time(agreed.first() if isinstance(agreed, Plan) else agreed)
     if agreed.databases and out is not None:
         raise WrongError(
             "Expected no --out: the agreement's trust is shared, so a record is shared between two "
@@ -135,6 +143,37 @@ def contribute(
     )
     if url is not None:
         next_step(f"`blurfit status {agreement} --to {url}`.", quiet=as_json)
+
+
+def _warn_of_a_second_time(agreed: "Agreement") -> None:
+    """Somebody who contributes to one purpose twice is told what both add up to."""
+    from blurfit.agreement.promises import at_most
+    from blurfit.contributor.ledger import DELTA, Entry, Ledger, total
+
+    before = Ledger().earlier(agreed)
+    if before is None:
+        return
+    together = total([before, Entry.of(agreed, 0, "")])
+    sums = ", ".join(f"ε = {at_most(one)} ({relation})" for relation, one in together.items())
+    click.echo(
+        f"Warning: rows were sent for the same purpose before, to {before.where} on {before.at}. "
+        f"Whoever is in both has {sums} at δ = {DELTA:g} for what is published of them together.",
+        err=True,
+    )
+
+
+def _check_public(agreed: "Agreement | Plan", public: Path) -> None:
+    """Refuse any file but the one whose rows everyone takes for public."""
+    from blurfit.agreement.plan import Plan
+    from blurfit.commands.public import encoded_public, require_agreed
+
+    if isinstance(agreed, Plan) or agreed.public_rows is None:
+        raise WrongError(
+            f"Expected an agreement that names a file of public rows with --public {public}: this "
+            "one names none."
+        )
+    require_agreed(public, agreed)
+    encoded_public(public, agreed.schema)
 
 
 def _send(

@@ -103,7 +103,7 @@ def learn(
     from blurfit.files.engines.cluster import Cluster
     from blurfit.files.engines.threads import Threads
     from blurfit.files.learn import release_files
-    from blurfit.model.moments import PublishedMoments
+    from blurfit.model.moments import WITHOUT_PUBLIC_ROWS, PublishedMoments
     from blurfit.model.published import PublishedModel
     from blurfit.model.waves import learn_plan
 
@@ -111,6 +111,12 @@ def learn(
         raise WrongError("Expected --engine dask with --scheduler.")
     agreed = load_agreement(agreement)
     refuse_moments_of_input(agreed, moments)
+    beside = agreed.sends != "everything"
+    if beside and moments is None:
+        raise WrongError(
+            "Expected --moments FILE: only products with the target were sent, so what is learned "
+            "is their sums, which `blurfit fit FILE --public ROWS` reads beside public rows."
+        )
     course = read_course(agreed, plan_file, releases)
     if course is None and agreed.wave is not None and agreed.wave.number > 1:
         raise WrongError(
@@ -130,6 +136,12 @@ def learn(
             receipt=receipt,
             progress=lambda done, of: progress.update(task, completed=done, total=of),
         )
+    if beside and moments is not None and release.moments is not None:
+        moments.write_text(release.moments, encoding="utf-8")
+        told = f"Wrote {moments}: sums, and no model yet. {WITHOUT_PUBLIC_ROWS}"
+        answer({"moments": str(moments), "model": None}, told, as_json=as_json)
+        next_step(f"`blurfit fit {moments} --public ROWS`.", quiet=as_json)
+        return
     if course is None:
         model = PublishedModel.from_json(release.text())
         hint = after_learning(out, moments)

@@ -58,10 +58,10 @@ def read_proposal(path: Path) -> ProposalFile:
 
 def read_table(path: Path, schema: "Schema") -> Any:
     """The schema's columns of a CSV or Parquet file, as an Arrow table."""
-    from blurfit.datasets import reading
+    from blurfit.datasets import data_files
     from blurfit.optional import optional
 
-    reading.existing(path, "Give a .csv, .csv.gz or .parquet file of public records.")
+    data_files.existing(path, "Give a .csv, .csv.gz or .parquet file of public records.")
     names = [*(feature.name for feature in schema.features), schema.target.name]
     try:
         if ".csv" in path.suffixes:

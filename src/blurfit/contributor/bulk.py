@@ -45,6 +45,7 @@ class _File:
     def __init__(self, agreement: Agreement, path: Path) -> None:
         self._agreement, self._path = agreement, path
         self.rows_at_once = rows_at_once(agreement.layout)
+        self.where = f"the file {path.name}"
 
     def agreement(self) -> Agreement:
         return self._agreement

@@ -20,7 +20,7 @@ from blurfit.arrays import FloatArray, IntArray
 from blurfit.datasets import UCI_SETS, load_adult, load_uci, make_census
 from blurfit.datasets.adult import FILENAME as ADULT
 from blurfit.datasets.census import Census
-from blurfit.datasets.reading import VARIABLE
+from blurfit.datasets.data_files import VARIABLE
 from blurfit.datasets.uci import FOLDER
 from blurfit.experiments.cohort import Cohort
 from blurfit.schema.columns import Categorical

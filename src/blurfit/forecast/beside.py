@@ -113,8 +113,10 @@ def forecast_beside(
         for epsilon in epsilons:
             for local in local_epsilons:
                 asked = propose_terms(schema, "moment", epsilon, local, dict(terms or {}))
+                sends = asked.pop("sends", "everything")
                 asked.pop("public_rows", None)
-                pair = [_proposed(schema, n, asked | more) for more in ({}, _NAMED)]
+                named = {"public_rows": ANY_FILE, "sends": sends}
+                pair = [_proposed(schema, n, asked | more) for more in ({}, named)]
                 cases.append(_case(pair, samples, sums, rows, (epsilon, local)))
                 progress()
     return _found(population, rows, cases)
@@ -139,9 +141,6 @@ def forecast_agreement_beside(
         cases.append(case)
         progress()
     return _found(population, rows, cases)
-
-
-_NAMED = {"public_rows": ANY_FILE}
 
 
 def _proposed(schema: Schema, quorum: int, terms: Mapping[str, Any]) -> Agreement | None:

@@ -35,6 +35,7 @@ from blurfit.schema.columns import Numeric
 from blurfit.schema.joint import columns_of
 from blurfit.schema.schema import Schema
 from blurfit.theory.joint_form import JointColumn, JointForm
+from blurfit.theory.target_form import TargetForm
 from blurfit.validate import positive
 
 SPREAD = 0.35  # the variance of a number in [−1, 1]
@@ -61,9 +62,10 @@ class Outlook:
 def outlook(agreement: Agreement) -> Outlook:
     """The outlook of a collection by `moment`, or of a plan's first wave, at its quorum."""
     form = agreement.form if agreement.mechanism == "moment" else None
-    if not isinstance(form, JointForm):
+    if not isinstance(form, JointForm) or isinstance(form, TargetForm):
         raise InfeasibleError(
-            "Expected mechanism='moment', and no later wave: there is no such estimate for others."
+            "Expected mechanism='moment', products of all columns, and no later wave: there is no "
+            "such estimate for others."
         )
     schema, n = agreement.schema, agreement.quorum
     draws = agreement.database_draws

@@ -33,7 +33,14 @@ from blurfit.schema.joint import questions
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
+from blurfit.theory.target_form import TargetForm
 from blurfit.version import software
+
+WITHOUT_PUBLIC_ROWS = (
+    "Only products with the target were sent, so nothing is known of how features go together. Fit "
+    "with the public rows that the agreement names: moments.fit(public=rows), or `blurfit fit "
+    "moments.json --public FILE`."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +82,8 @@ class PublishedMoments(PublishedFile):
     def _repr_html_(self) -> str:
         promise = self.guarantee
         head = f"{self.count:,} people, ε = {promise.epsilon:g}, δ = {promise.delta:g}"
+        if isinstance(self.agreement.form, TargetForm):
+            return f"<p>{head}</p>"
         return f"<p>{head}</p>{self.correlations()._repr_html_()}"
 
     def plot(self, ax: Any = None) -> Any:
@@ -112,6 +121,8 @@ class PublishedMoments(PublishedFile):
     def joint(self) -> JointSums:
         """The blurred Σzzᵀ, and the law of its noise."""
         form = self.agreement.form
+        if isinstance(form, TargetForm):
+            raise InfeasibleError(WITHOUT_PUBLIC_ROWS)
         if not isinstance(form, JointForm):
             raise InfeasibleError(
                 "These are the sums of a later wave, under the map that it announced: learn from "
@@ -122,6 +133,26 @@ class PublishedMoments(PublishedFile):
             constant=form.constant,
             count=self.count,
             matrix=form.matrix(self.sums, self.count),
+            deviation=self.deviation,
+        )
+
+    def beside(self, names: Sequence[str], rows: FloatArray) -> JointSums:
+        """The sums to read beside public rows of some features, (rows, k): those that were sent,
+        and where only products with the target were, the rows' own in the place of the features'.
+        """
+        form = self.agreement.form
+        if not isinstance(form, TargetForm):
+            return self.joint
+        order = [column.name for column in form.columns[: -form.outputs]]
+        known = np.zeros((len(order) + 1, len(order) + 1))
+        places = [0, *(1 + order.index(name) for name in names)]
+        design = np.column_stack([np.ones(len(rows)), rows])
+        known[np.ix_(places, places)] = design.T @ design / len(rows)
+        return JointSums(
+            columns=form.columns,
+            constant=form.constant,
+            count=self.count,
+            matrix=form.beside(self.sums, known, self.count),
             deviation=self.deviation,
         )
 

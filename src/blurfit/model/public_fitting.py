@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from blurfit.arrays import FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.balancing import Balance
 from blurfit.learning.inference import Inference
 from blurfit.learning.public_features import Family, PublicFit, fit_with_public_rows
@@ -60,15 +60,21 @@ def fit_public(
     top = aim.upper if chosen == "poisson" and isinstance(aim, Numeric) else None
     features = [column for name in asked.features for column in columns_of(question(schema, name))]
     kept = told_apart(schema, asked)
+    joint, match = moments.beside(features, rows), moments.agreement.sends == "everything"
+    if not match and asked.target != schema.target.name:
+        raise InfeasibleError(
+            f"Expected {schema.target.name!r} as the target, and got {asked.target!r}: only "
+            "products with the agreed target were sent."
+        )
     found, inference = [], []
     for column, level in zip(columns_of(aim), _levels(aim), strict=True):
         whole = fit_with_public_rows(
-            moments.joint.submodel(column, features), rows, chosen, top=top
+            joint.submodel(column, features), rows, chosen, match=match, top=top
         )
         apart = whole
         if len(kept) < len(features):  # contrasts need a model without the reference levels
-            part = moments.joint.submodel(column, [features[place] for place in kept])
-            apart = fit_with_public_rows(part, rows[:, kept], chosen, top=top)
+            part = joint.submodel(column, [features[place] for place in kept])
+            apart = fit_with_public_rows(part, rows[:, kept], chosen, match=match, top=top)
         found.append(whole)
         told = _inference(moments, asked, chosen, apart, kept, level)
         inference += [] if told is None else [told]

@@ -44,7 +44,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BelowQuorumError, BlurfitError, InfeasibleError
 from blurfit.learning.sums import Totals
 from blurfit.model.learner import learn, moments_of
-from blurfit.model.moments import PublishedMoments
+from blurfit.model.moments import WITHOUT_PUBLIC_ROWS, PublishedMoments
 from blurfit.model.published import PublishedModel
 
 ALIKE, ALIKE_IF_SAMPLED = 1e-6, 0.1  # how far two machines may be apart in one model's numbers
@@ -68,12 +68,15 @@ class Release:
         """Learn, or find that there is no model; below the quorum an error is raised.
 
         A later wave's sums are published without a model of their own: `blurfit.model.waves`
-        learns from all releases of the plan. So are a first wave's with `sums_alone`.
+        learns from all releases of the plan. So are a first wave's with `sums_alone`, and products
+        with the target alone, from which models follow beside public rows.
         """
-        if agreement.is_later_wave or sums_alone:
+        beside = agreement.sends != "everything"
+        if agreement.is_later_wave or sums_alone or beside:
             agreement.verify()
             moments = moments_of(agreement, totals).to_json()
-            return cls(moments=moments, refusal=WITHOUT_A_MODEL)
+            reason = WITHOUT_PUBLIC_ROWS if beside else WITHOUT_A_MODEL
+            return cls(moments=moments, refusal=reason)
         try:
             model = learn(agreement, totals, allow_unproved=True).to_json()
         except BelowQuorumError:

@@ -79,7 +79,7 @@ class Summary:
         if model.caveat:
             notes.append(f"Caution: {model.caveat}")
         return cls(
-            title=_title(model),
+            title=f"{model.target} ~ {' + '.join(model.features)}",
             sections=tuple(_section(model, output, confidence) for output in model.outputs),
             facts=facts,
             notes=tuple(notes),
@@ -124,13 +124,6 @@ class Summary:
 
     def _repr_html_(self) -> str:
         return self.to_html()
-
-
-def _title(model: "PublishedModel") -> str:
-    """The formula, by the names that fit it; with the survey's title, where it has one."""
-    formula = f"{model.target} ~ {' + '.join(model.features)}"
-    title = model.agreement.schema.about.title
-    return formula if title is None else f"{title}: {formula}"
 
 
 def _section(model: "PublishedModel", output: str, confidence: float) -> Section:

@@ -35,9 +35,13 @@ def weights_of(
         weights = released_weights(agreement, statistics_of(agreement, totals))
         return published(agreement, weights, totals.count).weights
     read = shrink if sampled else linear_bayes
-    joint, target = moments_of(agreement, totals).joint, agreement.schema.target
+    moments, target = moments_of(agreement, totals), agreement.schema.target
     if public is not None:
         family: Family = "linear" if isinstance(target, Numeric) else "logistic"
-        parts = [joint.submodel(name) for name in columns_of(target)]
-        return np.array([fit_with_public_rows(one, public, family).coefficients for one in parts])
+        features = [name for one in agreement.schema.features for name in columns_of(one)]
+        joint, match = moments.beside(features, public), agreement.sends == "everything"
+        parts = [joint.submodel(name, features) for name in columns_of(target)]
+        found = [fit_with_public_rows(one, public, family, match=match) for one in parts]
+        return np.array([one.coefficients for one in found])
+    joint = moments.joint
     return np.array([read(joint.submodel(name)).coefficients for name in columns_of(target)])

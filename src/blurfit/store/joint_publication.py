@@ -262,8 +262,8 @@ def consent(connection: Connection, collection: Collection) -> str | None:
 
 
 def sums_over(connection: Connection, collection: Collection) -> tuple[Commitment, WordArray]:
-    """The set that was fixed, and Σ over exactly this set, of shares or of masks, mod 2⁶⁴, with the
-    noise of this database itself where that was agreed; in the field where there are proofs.
+    """The set that was fixed, and Σ over exactly this set, of shares or of masks, mod 2⁶⁴, or in
+    the field where there are proofs; with the noise of this database where that was agreed.
 
     The sums of the blocks, minus those of the rows that are left out. Where nobody is left out no
     row is read: so it is at the first database, whose shares are the long ones, as long as
@@ -281,7 +281,9 @@ def sums_over(connection: Connection, collection: Collection) -> tuple[Commitmen
             f"Expected {chosen.count} shares in the set that was fixed, and found {count}: the "
             "storage is damaged. Restore it from a backup."
         )
-    return chosen, total
+    if collection.agreement.proofs:
+        return chosen, proved_sums.plus(total, chosen.noise)
+    return chosen, total + chosen.noise
 
 
 def _sums_of_blocks(
@@ -297,7 +299,7 @@ def _sums_of_blocks(
             if excluded.any():
                 count -= int(excluded.sum())
                 total = total - collection.sums(words[excluded])
-    return count, total + chosen.noise
+    return count, total
 
 
 def _hold(connection: Connection, collection: Collection) -> None:

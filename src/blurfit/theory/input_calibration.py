@@ -12,7 +12,7 @@ from typing import Any, Literal
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.theory import certified, excess_risk, gaussian, paper, search
 from blurfit.theory.certified import CurvatureLoss, DeltaShares, Scales
-from blurfit.theory.gradient import log_gradient_delta
+from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.paper import LocalClaim
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Rule, Setting
 from blurfit.validate import inside_unit_interval, nonnegative, positive, whole

@@ -24,7 +24,7 @@ from blurfit.theory.certified import (
     spectrum_floor,
 )
 from blurfit.theory.excess_risk import input_excess_risk
-from blurfit.theory.gradient import least_epsilon, least_sigma_b, log_gradient_delta
+from blurfit.theory.gradient_delta import least_epsilon, least_sigma_b, log_gradient_delta
 from blurfit.theory.quantiles import chi_square_floor, shifted_energy_ceiling
 from blurfit.theory.setting import Setting
 from blurfit.theory.simplex import Point, descend

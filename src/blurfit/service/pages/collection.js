@@ -12,6 +12,7 @@ import {
   show,
 } from "./page.js";
 import { arrivalsPlot } from "./plots.js";
+import { inWords } from "./texts.js";
 import { verify } from "./verify.js";
 import {
   agreementInWords,
@@ -46,8 +47,10 @@ async function start() {
   const mu = await verify(agreement, fingerprint);
   if (agreement.wave) waves = await import("./waves.js");
   const course = agreement.wave ? await waves.courseOf(agreement) : null;
-  document.title = `Collection: ${targetInWords(agreement.schema)}`;
-  place("title").textContent = `Learning about ${targetInWords(agreement.schema)}`;
+  const { title } = agreement.schema;
+  const called = title === undefined ? targetInWords(agreement.schema) : inWords(title);
+  document.title = `Collection: ${called}`;
+  place("title").textContent = title === undefined ? `Learning about ${called}` : called;
   place("loading").hidden = true;
   await update(agreement, course);
   show(

@@ -33,7 +33,7 @@ export default {
   "sees.two":
     "{first} und {second} erhalten je einen Anteil, der wie Zufallszahlen aussieht. Keiner von beiden sieht Ihre Antworten, solange nicht beide ihr Wort brechen.",
   "public.any":
-    "Verwischte Summen über mindestens {quorum} {what} und Modelle daraus. Der Anteil einer Person verrät {little} über sie.",
+    "Verwischte Summen über mindestens {quorum} {what} und Modelle daraus. Sie verraten {little} über eine einzelne Person.",
   "public.one":
     "Ein Modell aus den verwischten Zahlen von mindestens {quorum} {what}. Es verrät {little} über eine einzelne von ihnen.",
   "guess.model":

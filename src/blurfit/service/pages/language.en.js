@@ -32,7 +32,7 @@ export default {
   "sees.two":
     "{first} and {second} each get a share that looks like random numbers. Neither sees your answers unless both break their word.",
   "public.any":
-    "Blurred sums over at least {quorum} {what}, and models made from them. Each person’s part gives away {little} about her.",
+    "Blurred sums over at least {quorum} {what}, and models made from them. They give away {little} about any one person.",
   "public.one":
     "One model, made from the blurred numbers of at least {quorum} {what}. It gives away {little} about any one of them.",
   "guess.model":
