@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import stdtrit
 
 from blurfit.experiments.methods import (
     CERTIFIED_OBJECTIVE,
@@ -125,7 +126,7 @@ class Lead:
     """How far our line is ahead of one rival in one cell: positive is better.
 
     The trials are paired, as all methods see the same people: `error` is the standard error of the
-    mean difference. Within two of them the two are even.
+    mean difference. Within what chance gives in 95 % of cases, by Student's law, they are even.
     """
 
     rival: str
@@ -136,7 +137,7 @@ class Lead:
     @property
     def verdict(self) -> str:
         """One of "ahead", "even" and "behind"."""
-        if abs(self.by) <= 2 * self.error:
+        if self.trials < 2 or abs(self.by) <= stdtrit(self.trials - 1, 0.975) * self.error:
             return "even"
         return "ahead" if self.by > 0 else "behind"
 
