@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from scipy.special import stdtrit
@@ -161,7 +161,7 @@ def leads(
         error = float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.inf
         lead = Lead(key.line, float(np.mean(gaps)), error, len(gaps))
         found.setdefault(replace(key, line=line), []).append(lead)
-    return found
+    return dict(sorted(found.items(), key=lambda cell: (cell[0].variant, *astuple(cell[0])[2:])))
 
 
 def closest(cell: Sequence[Lead]) -> Lead:

@@ -248,10 +248,13 @@ def _reliability(results: Sequence[Row]) -> str:
 
 def _trials(found: Means) -> str:
     """How many there are in each cell, by n where they differ."""
-    of = {key.n: mean.trials for key, mean in found.items()}
-    if len(set(of.values())) == 1:
-        return str(next(iter(of.values())))
-    return ", ".join(f"{trials} at {power(n)}" for n, trials in sorted(of.items()))
+    of: dict[int, set[int]] = {}
+    for key, mean in found.items():
+        of.setdefault(key.n, set()).add(mean.trials)
+    words = {n: " to ".join(map(str, sorted({min(seen), max(seen)}))) for n, seen in of.items()}
+    if len(set(words.values())) == 1:
+        return next(iter(words.values()))
+    return ", ".join(f"{words[n]} at {power(n)}" for n in sorted(words))
 
 
 SECTIONS: dict[str, Callable[[Sequence[Row]], str]] = {
