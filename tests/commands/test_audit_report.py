@@ -3,7 +3,8 @@
 from rich.console import Console
 
 from blurfit.audit.examination import Finding
-from blurfit.commands.audit_report import report, verdict
+from blurfit.audit.provers import Lie
+from blurfit.commands.audit_report import proofs_in_words, report, verdict
 
 KEPT = Finding("sums", "opposite records", "linear", 1000, 1.0, 1e-6, 0.4, 0.9, 0.95)
 BROKEN = Finding("model", "zero and extreme", "quadratic", 1000, 1.0, 1e-6, 2.5)
@@ -34,3 +35,10 @@ def test_eighty_columns_break_no_word() -> None:
     words = set(capture.get().replace("│", " ").split())
     wanted = "submission: beside colluder's noise known direction counted Gaussian exact ratio"
     assert set(wanted.split()) <= words
+
+
+def test_lies_about_proofs_in_words() -> None:
+    honest, lie = Lie("nothing", 64, 0), Lie("a long vector", 64, 0)
+    assert "1 ways to lie, 64 tries, none believed" in proofs_in_words([honest, lie])
+    assert "a long vector (3 of 64)" in proofs_in_words([honest, Lie("a long vector", 64, 3)])
+    assert "5 of 64 honest ones" in proofs_in_words([Lie("nothing", 64, 5), lie])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from blurfit.audit.provers import false_encodings
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.proofs import field
 from blurfit.proofs.circuits import ShortVector
@@ -56,52 +57,31 @@ def test_what_is_not_short_is_not_encoded():
         ShortVector((2**10,) * 2**10, 24, 100)  # the norm would wrap around
 
 
-def lies():
-    """Encodings of vectors that are not short, each as a prover would have it who follows the
-    protocol in all else.
-    """
-    honest = CIRCUIT.encode(np.array([[3, -2, 1, 0, 4]]))
-    length = len(WEIGHTS) * BITS
-    said = honest[0, length:]
-
-    def of(**changes):
-        lie = honest.copy()
-        for place, value in changes.items():
-            lie[0, int(place[1:])] = value % field.MODULUS
-        return lie
-
-    found = {
-        f"bit {place} is {value}": of(**{f"p{place}": value})
-        for place in (0, 7, length - 1, length, CIRCUIT.inputs - 1)
-        for value in (2, -1, 2**63)
-    }
-    # a long vector, all bits in order: the norm as it is, or as it may be
-    long = np.array([[15, -16, 15, -16, 15]]) + 2 ** (BITS - 1)
-    bits = ((long[:, :, None] >> np.arange(BITS)) & 1).reshape(1, -1).astype(np.uint64)
-    found["long vector, short norm"] = np.hstack([bits, said[None]])
-    found["long vector, largest norm"] = np.hstack([bits, np.ones_like(said[None])])
-    # a long vector whose norm is said by one element that is no bit, so that the sums fit
-    weights = CIRCUIT._norm_weights
-    norm = int(norms(long - 2 ** (BITS - 1))[0])
-    no_bit = np.zeros_like(said[None])
-    no_bit[0, 0] = norm
-    found["norm in one element"] = np.hstack([bits, no_bit])
-    # numbers that wrap around: 1/2 and the like as a bit, and a norm that fits modulo |F|
-    wrapped = honest.copy()
-    wrapped[0, 0] = field.inverse(2)
-    values = CIRCUIT._in_chunks(wrapped, 1)[1].reshape(1, -1)[:, : len(WEIGHTS)]
-    total = int(field.dot(field.mul(values, values), np.array(WEIGHTS, np.uint64), 1)[0])
-    wrapped[0, length:] = 0
-    wrapped[0, length] = total
-    found["half a bit, fitting norm"] = wrapped
-    assert int(weights.sum()) == CEILING
-    return found
-
-
 def test_a_prover_who_lies_about_the_vector_is_never_believed():
-    told = lies()
+    told = false_encodings(CIRCUIT)
     inputs = np.repeat(np.vstack(list(told.values())), 20, axis=0)
     names = identifiers(len(inputs), seed=5)
     first, second = shared(inputs, names)
     believed = verdicts(first.words(), second, names).reshape(-1, 20).any(axis=1)
     assert [name for name, one in zip(told, believed, strict=True) if one] == []
+
+
+def test_the_lies_are_lies_and_some_of_them_fit_but_for_one_check():
+    """Each encoding is wrong, and the last ones are wrong in one thing alone: so the tests above
+    see every check.
+    """
+    one = field.element(1)
+    told = false_encodings(CIRCUIT)
+    length = len(WEIGHTS) * BITS
+    for name, inputs in told.items():
+        bits = not field.mul(inputs, field.sub(inputs, one)).any()
+        said = int(field.dot(inputs[:, length:], CIRCUIT._norm_weights, 1)[0])
+        numbers = CIRCUIT._in_chunks(inputs, 1)[1].reshape(1, -1)[:, : len(WEIGHTS)]
+        squares = field.mul(numbers, numbers)
+        norm = int(field.dot(squares, np.array(WEIGHTS, np.uint64), 1)[0])
+        assert (bits, norm == said) == {
+            "the longest vector, the largest norm": (True, False),
+            "the longest vector, no norm": (True, False),
+            "the longest vector, its norm in one element": (False, True),
+            "half a bit, and a norm that fits": (False, True),
+        }.get(name, (False, norm == said))

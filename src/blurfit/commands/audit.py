@@ -86,13 +86,18 @@ def audit_command(
     from rich.console import Console
 
     from blurfit.audit.estimators import Range, audit_estimator, load_estimator
-    from blurfit.commands.audit_report import report
+    from blurfit.audit.provers import Lie, lies
+    from blurfit.commands.audit_report import proofs_in_words, report
 
     if (file is None) == (where is None):
         raise click.UsageError("Give the FILE of an agreement, or --of module:Estimator.")
+    told: list[Lie] = []
     if where is None:
         assert file is not None
-        findings = _attack(load_agreement(file), trials, confidence, seed, liars=liars)
+        agreement = load_agreement(file)
+        findings = _attack(agreement, trials, confidence, seed, liars=liars)
+        if agreement.proofs:
+            told = lies(agreement, seed=seed)
     else:
         known = Range(rows, columns, features, target, labels)
         tables = [_tables(pair, known) for pair in pairs or PAIRS]
@@ -105,10 +110,12 @@ def audit_command(
     if picture is not None:
         save_picture(findings.plot, picture)
     if as_json:
-        click.echo(json.dumps([one.to_dict() for one in findings], indent=2))
+        click.echo(json.dumps([one.to_dict() for one in [*findings, *told]], indent=2))
     else:
         Console().print(report(findings, confidence, subject))
-    if any(one.broken for one in findings):
+        if told:
+            Console().print(proofs_in_words(told))
+    if any(one.broken for one in [*findings, *told]):
         raise SystemExit(1)
 
 
