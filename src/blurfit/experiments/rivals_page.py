@@ -128,11 +128,12 @@ def measured_text(rows: Sequence[Row], facts: Facts) -> str:
     """Answers first, then a table of lines for each relation, then the sets."""
     errors = errors_of(rows)
     sets = list(dict.fromkeys(cell.data for cell in errors))
-    trials = min(len(values) for lines in errors.values() for values in lines.values())
+    counts = {len(values) for lines in errors.values() for values in lines.values()}
+    trials = " to ".join(str(count) for count in sorted({min(counts), max(counts)}))
     people = "made up" if facts.synthetic else "real"
     rows_option = f" --rows {facts.rows}" if facts.synthetic else ""
     parts = [
-        f"Measured with `blurfit reproduce {NAME} --trials {trials}{rows_option}`: "
+        f"Measured with `blurfit reproduce {NAME} --trials {max(counts)}{rows_option}`: "
         f"{len(sets)} sets "
         f"({', '.join(sets)}; the people are {people}), ε on six values from 0.1 to 10, "
         f"δ = 1/n², {trials} paired trials in each cell. Samples of people have {PUBLIC:,} public "
