@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
 
-.PHONY: help setup chromium demo test coverage check format docs bench figures gallery package errata clean
+.PHONY: help setup browsers demo test coverage check format docs bench figures gallery package errata clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,23 +23,28 @@ $(DEVELOPMENT): $(RUNTIME) requirements/dev.txt
 
 setup: $(DEVELOPMENT)  ## Install everything into .venv, so that .venv/bin/blurfit is the command
 
-chromium:  ## Install the browser that tests of the pages run in, from the system's packages
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+define INSTALLED
+	@command -v $(1) >/dev/null || command -v $(2) >/dev/null || { \
 	    as=; test "$$(id -u)" = 0 || as="sudo -n"; \
 	    command -v apt-get >/dev/null && $$as apt-get update -qq \
-	    && $$as apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core; \
+	    && $$as apt-get install -qq -y --no-install-recommends $(1) fonts-dejavu-core; \
 	} || { \
-	    echo "NO CHROMIUM, and it cannot be installed here: THE PAGES WILL NOT BE TESTED." >&2; \
+	    echo "NO $(1), and it cannot be installed here: THE PAGES WILL NOT BE TESTED IN IT." >&2; \
 	    test "$$CI" != true; \
 	}
+endef
+
+browsers:  ## Install the browsers that tests of the pages run in, from the system's packages
+	$(call INSTALLED,chromium,chromium-browser)
+	$(call INSTALLED,firefox-esr,firefox)
 
 demo: $(RUNTIME)  ## Let 50,000 generated people agree, blur, send, and get a model
 	$(BIN)/python -m blurfit.demo.one_database
 
-test: $(DEVELOPMENT) chromium  ## Run all tests (the documentation's examples are run by check)
+test: $(DEVELOPMENT) browsers  ## Run all tests (the documentation's examples are run by check)
 	$(BIN)/python -m pytest --numprocesses auto
 
-coverage: $(DEVELOPMENT) chromium  ## Run all tests, and print which lines and branches none of them takes
+coverage: $(DEVELOPMENT) browsers  ## Run all tests, and print which lines and branches none of them takes
 	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=term
 
 check: $(DEVELOPMENT)  ## Format, lint, types, import rules, documentation and its examples

@@ -17,14 +17,14 @@ from scipy.optimize import minimize
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.datasets import make_census
-from blurfit.experiments.cohort import Population, Window
+from blurfit.experiments.cohort import Cohort, Window
 from blurfit.experiments.methods import INPUT, Promise, agreement, from_sums
 from blurfit.theory.input_calibration import InputCalibration
 
 TRIALS = 100
 
 
-def naive(people: Population, window: Window, contract: Agreement, seed: int) -> float:
+def naive(people: Cohort, window: Window, contract: Agreement, seed: int) -> float:
     """Noise for each record, SLSQP over the records, and the test rows predicted one by one."""
     generator, calibration = np.random.default_rng(seed), contract.calibration
     assert isinstance(calibration, InputCalibration)
@@ -50,7 +50,7 @@ def naive(people: Population, window: Window, contract: Agreement, seed: int) ->
     return float(np.sqrt(np.mean(errors**2)) / 2)
 
 
-def shared(people: Population, window: Window, contract: Agreement, seed: int) -> float:
+def shared(people: Cohort, window: Window, contract: Agreement, seed: int) -> float:
     """From running sums, by the exact sampler and the exact minimiser."""
     sums = people.training_sums(window)
     weights = from_sums(contract, sums, None, np.random.default_rng(seed), label=False)
@@ -62,7 +62,7 @@ def shared(people: Population, window: Window, contract: Agreement, seed: int) -
 @click.option("--rounds", default=3, show_default=True)
 def main(path: Path | None, rounds: int) -> None:
     """Measure."""
-    people = Population.of(make_census(2**21 + 2**16, seed=1))
+    people = Cohort.of(make_census(2**21 + 2**16, seed=1))
     start = perf_counter()
     people.prepare()
     pass_over_data = perf_counter() - start

@@ -29,7 +29,7 @@ from blurfit.contributor.bulk import blur_table
 from blurfit.files.engines import Engine
 from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads
-from blurfit.files.learn import Plan, totals
+from blurfit.files.learn import Work, totals
 from blurfit.learning.sums import Totals
 from blurfit.messages.submission_files import Writer
 from blurfit.simulation.sampler import exact_totals, sampler_for
@@ -79,7 +79,7 @@ def write(path: Path, agreed: Agreement, rows: int) -> Path:
 
 def learn(agreed: Agreement, path: Path, engine: Engine) -> Totals:
     """Check, add and tell apart everything in a file."""
-    return totals(agreed, Plan.of(agreed, [str(path)]), engine)
+    return totals(agreed, Work.of(agreed, [str(path)]), engine)
 
 
 def plain(path: Path, d: int) -> FloatArray:

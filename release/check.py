@@ -45,7 +45,7 @@ def run(*words: str | Path, folder: Path | None = None, **environment: str) -> s
 def pythons() -> list[Path]:
     """Every version that blurfit is for, once: on the path, and where pyenv keeps them."""
     names = {f"python3.{minor}" for minor in range(LEAST[1], 20)}
-    found = [Path(path) for name in names if (path := shutil.which(name))]
+    found = [Path(known) for name in names if (known := shutil.which(name))]
     kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     found += [path for path in kept.glob("3.*/bin/python") if path.exists()]
     versions: dict[tuple[int, ...], Path] = {}

@@ -10,13 +10,13 @@ import blurfit
 
 SOURCE = Path(blurfit.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-MAY_DRAW_NOISE = {"contributor", "baselines", "simulation", "forecast", "audit"}
+MAY_DRAW_NOISE = {"contributor", "randomness", "baselines", "simulation", "forecast", "audit"}
 # Tokens, and pauses that are spread out: random, but no noise.
 MAY_DRAW_NOISE |= {"protocol"}
 # An integral by sampling, seeded by the release itself: the same release gives the same model.
 SEEDED_BY_THE_RELEASE = {"learning/posterior_mean.py"}
 # Who may ask for the operating system's bits; tests replay them (`tests/support/replay.py`).
-MAY_ASK_FOR_BITS = {"contributor/noise.py", "contributor/discrete_gaussian.py"}
+MAY_ASK_FOR_BITS = {"contributor/noise.py", "randomness/discrete_gaussian.py"}
 
 
 def room(module: Path) -> str:
@@ -50,9 +50,9 @@ def test_only_the_noise_touches_the_source_of_bits() -> None:
         for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
             imported = isinstance(node, ast.Import | ast.ImportFrom) and (
                 "bits" in {alias.name.rpartition(".")[2] for alias in node.names}
-                or str(getattr(node, "module", "")).endswith("contributor.bits")
+                or str(getattr(node, "module", "")).endswith("randomness.bits")
             )
-            named = isinstance(node, ast.Constant) and node.value == "blurfit.contributor.bits"
+            named = isinstance(node, ast.Constant) and node.value == "blurfit.randomness.bits"
             assigned = isinstance(node, ast.Assign) and any(
                 isinstance(target, ast.Attribute)
                 and isinstance(target.value, ast.Name)

@@ -26,7 +26,21 @@ IN_ORDER = [
     *("status", "close", "publish", "export", "learn", "show", "fit", "predict", "statement"),
 ]
 # Whose examples are run by tests of their own.
-BESIDES = ["quickstart", "hold", "resume", "next", "forecast", "audit", "reproduce", "demo"]
+BESIDES = [
+    "quickstart",
+    "token",
+    "deeds",
+    "backup",
+    "restore",
+    "hold",
+    "resume",
+    "next",
+    "ledger",
+    "forecast",
+    "audit",
+    "reproduce",
+    "demo",
+]
 
 
 def environment() -> dict[str, str]:
@@ -162,7 +176,7 @@ def test_every_command_and_option_says_what_it_is_for(name: str) -> None:
     assert example(name)[0] == name
     options = [p for p in command.params if isinstance(p, click.Option)]
     assert all(p.help or isinstance(p.type, click.Choice) for p in options)
-    if name != "serve":
+    if name not in ("serve", "quickstart"):  # which go on until they are stopped
         assert any("--json" in p.opts for p in options)
 
 
@@ -230,7 +244,15 @@ def test_the_examples_work_one_after_the_other(tmp_path) -> None:
         assert (folder / name).exists()
 
 
-def test_every_option_can_be_given_in_the_environment() -> None:
-    asked = CliRunner().invoke(cli.main, ["serve"], env={"BLURFIT_SERVE_PORT": "harbour"})
-    assert asked.exit_code == 2
-    assert "'harbour' is not a valid integer range" in asked.output
+def test_every_option_can_be_given_in_the_environment_by_its_name() -> None:
+    """Seen before: `serve --store` was BLURFIT_SERVE_PLACE, whatever the documentation said."""
+    for name in cli.COMMANDS:
+        for option in cli.read(name).params:
+            if isinstance(option, click.Option) and "--help" not in option.opts:
+                assert option.envvar in {cli.variable(name, flag) for flag in option.opts}, (
+                    option.opts
+                )
+    given = {"BLURFIT_BACKUP_STORE": "sqlite:///nowhere.db", "BLURFIT_BACKUP_OUT": "out.db"}
+    done = CliRunner(env=given).invoke(cli.main, ["backup"])
+    assert done.exit_code == 2
+    assert "nowhere.db" in done.output

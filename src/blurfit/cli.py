@@ -28,7 +28,7 @@ COMMANDS = {
     "guarantee": ("calibrate:guarantee", "Tell what given noise keeps: the inverse of calibrate."),
     "forecast": (
         "forecast:forecast_command",
-        "Forecast a collection's error: FILE is a plan (.toml) or an agreement (.json).",
+        "Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).",
     ),
     "agree": (
         "agree:agree",
@@ -40,7 +40,7 @@ COMMANDS = {
         "Start collecting under an AGREEMENT, or under a plan of waves.",
     ),
     "invite": (
-        "administer:invite",
+        "invite:invite",
         "Make one-time invitations for a collection or a plan, one for each person.",
     ),
     "contribute": (
@@ -48,17 +48,32 @@ COMMANDS = {
         "Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file "
         "(--out).",
     ),
+    "ledger": (
+        "ledger:ledger",
+        "Tell what was sent from this account, to whom, when, and what all of it adds up to.",
+    ),
     "status": (
         "administer:status",
         "Tell how many have contributed under an AGREEMENT, or to each wave of a plan.",
     ),
     "close": ("administer:close", "Stop collecting, without publishing anything yet."),
     "publish": ("administer:publish", "Close the collection, learn its model and publish it."),
-    "hold": ("steer:hold", "Release no wave of a PLAN until it is resumed."),
+    "hold": (
+        "steer:hold",
+        "Release no wave of a PLAN until it is resumed; the open one goes on collecting.",
+    ),
     "resume": ("steer:resume", "Let a PLAN go on that was held."),
     "export": (
         "learn:export",
         "Write the submissions of a closed collection to a file, for `blurfit learn`.",
+    ),
+    "token": (
+        "stewards:token",
+        "Grant or revoke a token that is good for one thing; without options, list them.",
+    ),
+    "deeds": (
+        "stewards:deeds",
+        "Tell what administrators did, the last one first: when, who, what, and how it ended.",
     ),
     "backup": (
         "backup:backup",
@@ -109,7 +124,20 @@ def read(name: str) -> click.Command:
     """The command itself."""
     module, _, attribute = COMMANDS[name][0].partition(":")
     found: click.Command = getattr(import_module(f"blurfit.commands.{module}"), attribute)
+    for option in found.params:
+        flags = [flag for flag in option.opts if flag.startswith("--")]
+        if isinstance(option, click.Option) and flags and option.envvar is None:
+            option.envvar = variable(name, flags[0])
     return found
+
+
+def variable(command: str, flag: str) -> str:
+    """The environment variable that an option can be given in.
+
+    >>> variable("serve", "--admin-token-file")
+    'BLURFIT_SERVE_ADMIN_TOKEN_FILE'
+    """
+    return f"BLURFIT_{command}_{flag.removeprefix('--')}".replace("-", "_").upper()
 
 
 class _ReadWhenCalled(Commands):
@@ -132,10 +160,7 @@ class _ReadWhenCalled(Commands):
 @click.group(
     cls=_ReadWhenCalled,
     commands=[click.Command(name, short_help=summary) for name, (_, summary) in COMMANDS.items()],
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "auto_envvar_prefix": "BLURFIT",  # `serve --store` is also BLURFIT_SERVE_STORE
-    },
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(blurfit.__version__, prog_name="blurfit")
 def main() -> None:

@@ -9,13 +9,10 @@ from blurfit.contributor.share import share
 from blurfit.messages.masks import expand
 
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]
-AGREEMENT = Agreement.propose(
-    Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100)),
-    epsilon=1,
-    delta=1e-6,
-    quorum=2000,
-    databases=TWO,
-)
+PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 2000, "databases": TWO}
+SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+AGREEMENT = Agreement.propose(SCHEMA, **PROMISE)
+PROVED = Agreement.propose(SCHEMA, **PROMISE, proofs=True)
 LOW, HIGH = {"age": 0.0, "income": 0.0}, {"age": 100.0, "income": 100.0}
 TRIALS = 2000
 
@@ -58,3 +55,29 @@ def test_both_together_can(seen) -> None:
     found = examined(seen, "together")
     assert found.counted > 3
     assert found.counted < AGREEMENT.calibration.local.epsilon
+
+
+def proved_views(record: dict[str, float]) -> dict[str, list[list[float]]]:
+    """What each database gets where there are proofs, and what the other tells it of them."""
+    count = 200
+    shared = share(PROVED, {name: np.full(count, v) for name, v in record.items()})
+    prio3, names, key = PROVED.proving.prio3, shared.first.identifiers, b"k" * 32
+    halves = prio3.leader_halves(shared.first.words), prio3.helper_halves(shared.second.words)
+    told = [prio3.prepare(who, half, names, key).verifiers for who, half in enumerate(halves)]
+    return {
+        "first": (np.hstack([shared.first.words, told[1]]) / 2.0**64).tolist(),
+        "second": (np.hstack([shared.second.words, told[0]]) / 2.0**64).tolist(),
+    }
+
+
+@pytest.mark.statistical
+def test_proofs_tell_a_database_nothing() -> None:
+    """Though each gets more here than it would: all of the other's half of the verifiers."""
+    both = [proved_views(LOW), proved_views(HIGH)]
+    for view in ("first", "second"):
+        sources = [iter(one[view]) for one in both]
+        found = audit(
+            lambda source, _generator: next(source), *sources, epsilon=1e-9, delta=0.0, trials=200
+        )
+        assert found.counted == 0.0
+        assert not found.broken

@@ -8,14 +8,14 @@ import pytest
 
 from blurfit import InvalidValueError
 from blurfit.baselines import BinAggRegressor
-from blurfit.baselines.binagg import Budget, private_tree
+from blurfit.baselines.binagg import Spending, private_tree
 from blurfit.theory.gaussian import mu_of
 
 
 @pytest.mark.parametrize("neighbours", ["zero-out", "replace"])
 @pytest.mark.parametrize("dimension", [1, 9])
 def test_the_parts_compose_to_the_promise(neighbours, dimension) -> None:
-    budget = Budget.of(1.0, 1e-6, dimension, neighbours)
+    budget = Spending.of(1.0, 1e-6, dimension, neighbours)
     assert budget.mu(dimension, neighbours) == pytest.approx(mu_of(1.0, 1e-6), rel=1e-6)
     assert budget.mu(dimension, neighbours) <= mu_of(1.0, 1e-6)
 

@@ -27,7 +27,7 @@ from blurfit.contributor.share import shared_with
 from blurfit.messages.submissions import Submissions
 from blurfit.schema.joint import values
 from blurfit.theory import certified, excess_risk, gaussian
-from blurfit.theory.gradient import log_gradient_delta
+from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.setting import LocalGuarantee, Setting
 from support.contracts import deviations, mutations, on_grid, records, steps
 

@@ -36,10 +36,10 @@ def enter(page: Page, token: str) -> None:
 def test_a_collection_shows_how_far_it_is(visit, service, collect, people) -> None:
     agreement = collect("watched income", 120)
     page = visit().go(f"/collections/{agreement.fingerprint}")
-    expect(page.get_by_text("120 of at least 300 people; 180 more are needed")).to_be_visible()
+    expect(page.get_by_text("120 of at least 300 submissions; 180 more are needed")).to_be_visible()
     expect(page.get_by_text("Collecting", exact=True)).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("120 contributors"))).to_be_visible()
-    expect(page.get_by_text("below 300 contributors")).to_be_visible()
+    expect(page.get_by_text("below 300 submissions")).to_be_visible()
     expect(page.get_by_text("ε = 2, δ = 10⁻⁶")).to_be_visible()
     expect(page.get_by_text("Standard errors, intervals and the share")).to_be_visible()
     expect(page.get_by_text("on the average of watched income")).to_be_visible()
@@ -47,7 +47,7 @@ def test_a_collection_shows_how_far_it_is(visit, service, collect, people) -> No
     service.store.add(
         agreement, perturb_table(agreement, people(200, agreement.schema.target.name))
     )
-    expect(page.get_by_text("320 people: the quorum of 300 is reached.")).to_be_visible()
+    expect(page.get_by_text("320 submissions: the quorum of 300 is reached.")).to_be_visible()
 
 
 def test_a_collection_is_json_for_programs(visit, service, collect) -> None:
@@ -55,9 +55,8 @@ def test_a_collection_is_json_for_programs(visit, service, collect) -> None:
     agreement = collect("negotiated income", 0)
     path = f"{service.address}/collections/{agreement.fingerprint}"
     visitor = visit()
-    expect(
-        visitor.go(f"/collections/{agreement.fingerprint}").get_by_text("Nobody")
-    ).to_be_visible()
+    page = visitor.go(f"/collections/{agreement.fingerprint}")
+    expect(page.get_by_text("Nobody has contributed yet")).to_be_visible()
     answer = visitor.context.request.get(path, headers={"accept": "*/*"})
     assert answer.json()["quorum"] == 300
     assert answer.headers["vary"] == "accept"
@@ -213,6 +212,7 @@ def test_from_opening_to_prediction(visit, service, people) -> None:
     target = page.get_by_role("group", name="What is to be predicted")
     target.get_by_label("Name").fill("pension")
     page.get_by_label("Quorum").fill("301")
+    page.get_by_label("Open to anyone, without invitations").check()
     page.get_by_role("button", name="Add a question").click()
     added = page.get_by_role("group", name="Question").nth(1)
     added.get_by_label("Name").fill("region")
@@ -249,7 +249,7 @@ def test_from_opening_to_prediction(visit, service, people) -> None:
     dialog.get_by_label("I know that this cannot be undone").check()
     dialog.get_by_role("button", name="Publish for good").click()
     page.get_by_role("link", name="See the model").click()
-    expect(page.get_by_text("Learned from 301 people")).to_be_visible()
+    expect(page.get_by_text("Learned from 301 submissions")).to_be_visible()
     model = service.store.publish(fingerprint)
     page.get_by_label("age", exact=True).fill("30")
     page.get_by_label("east").check()
@@ -270,7 +270,8 @@ def test_the_promise_follows_what_is_edited(visit, service) -> None:
     expect(promise).to_contain_text("ε = 1, δ = 10⁻⁶.")
     page.get_by_text("More choices").click()
     page.get_by_label("ε of one submission").fill("1")
-    expect(promise).to_contain_text("Expected local_delta with local_epsilon=1.0")
+    expect(page.get_by_text("A promise about one submission needs its δ too")).to_be_visible()
+    expect(page.get_by_label("δ of one submission")).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_role("button", name="Open this collection")).to_be_disabled()
     page.get_by_label("δ of one submission").fill("0.000001")
     expect(promise).to_contain_text("could learn very little from a single submission")
@@ -298,8 +299,9 @@ def test_invitations_are_made_in_the_page(visit, service, survey) -> None:
     page = visitor.go("/admin")
     enter(page, service.token)
     entry = page.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
+    entry.get_by_role("button", name="Invite…").click()
     with page.expect_download() as download:
-        entry.get_by_role("button", name="Make 100 invitations").click()
+        page.get_by_role("button", name="Make them").click()
     links = download.value.path().read_text().split()
     assert len(set(links)) == 100
     assert service.store.invitations(agreement.fingerprint) == 100

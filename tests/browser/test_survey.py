@@ -9,94 +9,27 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from blurfit import About, Agreement, Binary, Budget, Categorical, Numeric, Schema, Wording
+from blurfit import About, Agreement, Binary, Budget, Numeric, Schema, Wording
+from blurfit.agreement.plan import Plan
 from blurfit.agreement.promises import guesses_from_submission, guesses_in_words
 from blurfit.budget import Expense
 from blurfit.model.learner import moments_of
+from blurfit.model.waves import next_agreement
 from blurfit.schema.joint import values
 from blurfit.service.website import all_files
 from blurfit.simulation.sampler import exact_totals
 from blurfit.theory.setting import ModelGuarantee
 from support.contracts import on_grid, records, steps
-
-TOWNS = ["Aachen", "Bonn", "Celle", "Dülmen", "Essen", "Fürth", "Gera", "Hanau", "Ilmenau", "Jena"]
-TOWNS += ["Kiel", "Lünen", "Mainz", "Nordhorn", "Olpe", "Peine", "Rheine"]
-
-
-def two(en: str, de: str) -> dict[str, str]:
-    return {"en": en, "de": de}
-
-
-def schema(title: str = "Work", purpose: str = "What schooling is worth") -> Schema:
-    about, work = two("About you", "Über Sie"), two("Work", "Arbeit")
-    return Schema(
-        [
-            Numeric(
-                "age",
-                18,
-                90,
-                optional=True,
-                wording=Wording(
-                    title=two("Age", "Alter"),
-                    question=two("How old are you?", "Wie alt sind Sie?"),
-                    hint=two("In whole years.", "In ganzen Jahren."),
-                    unit=two("years", "Jahre"),
-                    section=about,
-                ),
-            ),
-            Binary(
-                "married",
-                optional=True,
-                wording=Wording(
-                    question=two("Are you married?", "Sind Sie verheiratet?"), section=about
-                ),
-            ),
-            Categorical(
-                "town",
-                TOWNS,
-                optional=True,
-                wording=Wording(
-                    question=two("Where do you live?", "Wo wohnen Sie?"), section=about
-                ),
-            ),
-            Categorical(
-                "field",
-                ["a", "b", "c"],
-                wording=Wording(
-                    question=two("What do you do?", "Was machen Sie?"),
-                    labels={
-                        "a": two("On the land", "Auf dem Land"),
-                        "b": two("In a shop", "Im Laden"),
-                        "c": two("At a desk", "Am Schreibtisch"),
-                    },
-                    section=work,
-                ),
-            ),
-        ],
-        Numeric(
-            "income",
-            0,
-            100_000,
-            wording=Wording(
-                question=two("What do you earn in a year?", "Was verdienen Sie im Jahr?"),
-                unit="€",
-                section=work,
-            ),
-        ),
-        about=About(
-            title=two(title, f"{title} (deutsch)"),
-            purpose=purpose,
-            organiser=two("The Office", "Das Amt"),
-            contact="office@example.org",
-        ),
-    )
+from support.surveys import survey_schema
 
 
 @pytest.fixture
 def agreement(service, request) -> Agreement:
     """A collection of the test's own."""
     title = re.sub(r"\W+", " ", request.node.name)
-    made = Agreement.propose(schema(title, f"to test {title}"), epsilon=1, delta=1e-6, quorum=1000)
+    made = Agreement.propose(
+        survey_schema(title, f"to test {title}"), epsilon=1, delta=1e-6, quorum=1000
+    )
     service.open(made)
     return made
 
@@ -116,7 +49,7 @@ def silent_records(schema: Schema, count: int) -> list[dict]:
 
 @pytest.mark.parametrize("options", [{}, {"mechanism": "input", "weight_bound": 1}])
 def test_silence_is_encoded_as_in_python_to_the_last_bit(run, options) -> None:
-    agreement = Agreement.propose(schema(), epsilon=1, delta=1e-6, quorum=3000, **options)
+    agreement = Agreement.propose(survey_schema(), epsilon=1, delta=1e-6, quorum=3000, **options)
     given = silent_records(agreement.schema, 60)
     body = """
         const agreement = JSON.parse(given.agreement);
@@ -136,12 +69,30 @@ def test_silence_is_encoded_as_in_python_to_the_last_bit(run, options) -> None:
         assert whole == (on_grid(agreement, record) / steps(agreement)).tolist()
 
 
+def test_silence_in_a_later_wave_is_pythons(run) -> None:
+    """The map of a second wave speaks of the columns for not saying as of any others."""
+    plan = Plan.propose(survey_schema(), waves=2, epsilon=8, delta=1e-3, quorum=600)
+    first = plan.first()
+    people = silent_records(plan.schema, first.quorum)
+    table = {name: np.array([one[name] for one in people], dtype=object) for name in people[0]}
+    table["income"] = np.linspace(0, 1e5, first.quorum)
+    second = next_agreement(plan, [moments_of(first, exact_totals(first, table))])
+    body = """
+        const agreement = JSON.parse(given.agreement);
+        await verify.verify(agreement, agreement.fingerprint);
+        return given.records.map((record) => perturb.onGrid(agreement, record));"""
+    some = people[:30]
+    found = run("verify perturb", body, {"agreement": second.to_json(), "records": some})
+    for record, whole in zip(some, found, strict=True):
+        assert whole == (on_grid(second, record) / steps(second)).tolist()
+
+
 def test_predictions_with_silence_are_pythons(run) -> None:
     generator = np.random.default_rng(3)
-    people = silent_records(schema(), 1200)
+    people = silent_records(survey_schema(), 1200)
     table = {name: np.array([one[name] for one in people], dtype=object) for name in people[0]}
     table["income"] = generator.uniform(0, 1e5, 1200)
-    agreement = Agreement.propose(schema(), epsilon=100, delta=1e-3, quorum=1000)
+    agreement = Agreement.propose(survey_schema(), epsilon=100, delta=1e-3, quorum=1000)
     model = moments_of(agreement, exact_totals(agreement, table)).fit()
     body = """
         const model = JSON.parse(given.model);
@@ -158,7 +109,7 @@ def test_predictions_with_silence_are_pythons(run) -> None:
 
 def test_the_page_refuses_words_that_python_refuses(run) -> None:
     """Tampered texts under fingerprints that fit; and the honest ones are accepted."""
-    honest = Agreement.propose(schema(), epsilon=1, delta=1e-6, quorum=3000).to_dict()
+    honest = Agreement.propose(survey_schema(), epsilon=1, delta=1e-6, quorum=3000).to_dict()
     given = [json.loads(json.dumps(honest)) for _ in range(9)]
     age = [one["schema"]["features"][0] for one in given]
     age[1]["question"]["en"] = "How\u202eold?"
@@ -188,7 +139,12 @@ def test_the_risk_is_pythons(run, epsilon, neighbours) -> None:
         if options and epsilon > 10:
             continue
         made = Agreement.propose(
-            schema(), epsilon=epsilon, delta=1e-6, quorum=3000, neighbours=neighbours, **options
+            survey_schema(),
+            epsilon=epsilon,
+            delta=1e-6,
+            quorum=3000,
+            neighbours=neighbours,
+            **options,
         )
         body = """
             const agreement = JSON.parse(given);

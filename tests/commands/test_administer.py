@@ -130,14 +130,14 @@ def test_invitations_are_for_their_file_alone(blurfit, agreed, as_administrator,
     links = blurfit(*asking, "--out", "links.txt", "--links", "--json")
     assert json.loads(links.stdout) == {"count": 7, "out": "links.txt"}
     for line in (blurfit.folder / "links.txt").read_text().split():
-        page, _, token = line.partition("#")
+        page, _, token = line.partition("#invitation=")
         assert page == f"{service.url}/c/{agreed.fingerprint}"
         assert len(token) == 43
         assert token not in tokens
     with Client(service.url) as client:  # either kind lets one in
         record = {"age": 1, "income": 2}
         client.contribute(agreed, record, invitation=tokens[0])
-        client.contribute(agreed, record, invitation=line.partition("#")[2])
+        client.contribute(agreed, record, invitation=line.partition("=")[2])
     stranger = blurfit("status", "agreement.json", *as_administrator[:4])
     assert "Collecting from those who are invited: 2 have contributed" in stranger.stdout
 

@@ -1,12 +1,10 @@
-"""Findings in words and pictures."""
+"""Findings in words."""
 
-from pathlib import Path
-
-import pytest
 from rich.console import Console
 
 from blurfit.audit.examination import Finding
-from blurfit.commands.audit_report import plot, report, verdict
+from blurfit.audit.provers import Lie
+from blurfit.commands.audit_report import proofs_in_words, report, verdict
 
 KEPT = Finding("sums", "opposite records", "linear", 1000, 1.0, 1e-6, 0.4, 0.9, 0.95)
 BROKEN = Finding("model", "zero and extreme", "quadratic", 1000, 1.0, 1e-6, 2.5)
@@ -39,7 +37,8 @@ def test_eighty_columns_break_no_word() -> None:
     assert set(wanted.split()) <= words
 
 
-@pytest.mark.parametrize("findings", [[KEPT], [KEPT, BROKEN]])
-def test_plot_writes_a_picture(findings, tmp_path: Path) -> None:
-    plot(findings, tmp_path / "audit.png")
-    assert (tmp_path / "audit.png").read_bytes().startswith(b"\x89PNG")
+def test_lies_about_proofs_in_words() -> None:
+    honest, lie = Lie("nothing", 64, 0), Lie("a long vector", 64, 0)
+    assert "1 ways to lie, 64 tries, none believed" in proofs_in_words([honest, lie])
+    assert "a long vector (3 of 64)" in proofs_in_words([honest, Lie("a long vector", 64, 3)])
+    assert "5 of 64 honest ones" in proofs_in_words([Lie("nothing", 64, 5), lie])

@@ -6,7 +6,8 @@ from blurfit import PublishedModel
 def test_the_example(blurfit) -> None:
     result = blurfit("demo", "--two-databases", "--contributors", "2000", "--out", "demo", "--json")
     assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout) == {"contributors": 2000, "two_databases": True, "out": "demo"}
+    played = {"contributors": 2000, "two_databases": True, "waves": False, "out": "demo"}
+    assert json.loads(result.stdout) == played
     assert "Both databases serve the same model" in " ".join(result.stderr.split())
     assert (blurfit.folder / "demo" / "two-databases.png").stat().st_size > 10_000
     model = PublishedModel.load(blurfit.folder / "demo" / "two-databases-model.json")
@@ -15,3 +16,7 @@ def test_the_example(blurfit) -> None:
 
 def test_too_few_people_are_refused(blurfit) -> None:
     assert blurfit("demo", "--contributors", "10").returncode == 2
+
+
+def test_waves_and_two_databases_are_two_demonstrations(blurfit) -> None:
+    assert "not both" in blurfit("demo", "--waves", "--two-databases").stderr

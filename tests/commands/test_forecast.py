@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from blurfit import Agreement
 from blurfit.cli import main
-from blurfit.commands.plans import read_plan
+from blurfit.commands.proposals import read_proposal
 
 SURVEY = Path(__file__).parents[2] / "docs" / "examples" / "survey.toml"
 SMALL = ["--contributors", "1000,100000", "--epsilon", "1", "--draws", "8"]
@@ -58,7 +58,7 @@ def test_advice(tmp_path: Path) -> None:
 
 def test_an_agreement_fixes_its_terms(tmp_path: Path) -> None:
     file = tmp_path / "agreement.json"
-    schema = read_plan(SURVEY).schema
+    schema = read_proposal(SURVEY).schema
     Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=500).save(file)
     result = run(str(file), "--contributors", "500,5000", "--draws", "8", "--json")
     assert [one["contributors"] for one in json.loads(result.stdout)["outlooks"]] == [500, 5000]

@@ -1,11 +1,9 @@
-"""Answers in words and pictures, from a forecast whose numbers are known."""
-
-from pathlib import Path
+"""Answers in words, from a forecast whose numbers are known."""
 
 import pytest
 from rich.console import Console
 
-from blurfit.commands.forecast_report import advice_in_words, number, plot, report
+from blurfit.commands.forecast_report import advice_in_words, number, report
 from blurfit.forecast.results import Forecast, Outlook
 from blurfit.forecast.tuning import Advice
 
@@ -68,8 +66,3 @@ def test_advice_in_words(found) -> None:
     text = advice_in_words(Advice({"l2": 3.0, "balance": 1.5}, before, after))
     assert "l2 = 3, balance = 1.5 brings the error from 2.000 to 1.100" in text
     assert "as good as any" in advice_in_words(Advice({}, before, before))
-
-
-def test_plot_writes_a_picture(found, tmp_path: Path) -> None:
-    plot(found, tmp_path / "forecast.png")
-    assert (tmp_path / "forecast.png").read_bytes().startswith(b"\x89PNG")

@@ -3,14 +3,14 @@
 import json
 
 from blurfit.commands.init import PEOPLE, made_up_people
-from blurfit.commands.plans import read_plan
+from blurfit.commands.proposals import read_proposal
 
 
 def test_a_schema_and_people_that_fit_it(blurfit) -> None:
     done = blurfit("init", "a/survey")
     assert done.returncode == 0, done.stderr
     folder = blurfit.folder / "a" / "survey"
-    plan = read_plan(folder / "schema.toml")
+    plan = read_proposal(folder / "schema.toml")
     assert plan.terms["quorum"] < PEOPLE
     lines = (folder / "people.csv").read_text().splitlines()
     assert len(lines) == PEOPLE + 1
@@ -44,3 +44,22 @@ def test_for_scripts(blurfit) -> None:
         "rows": PEOPLE,
     }
     assert not done.stderr
+
+
+def test_from_a_survey_that_exists(blurfit) -> None:
+    """A Table Schema in, a schema that can be agreed on, and the Table Schema out again."""
+    bounds = {"minimum": 0, "maximum": 100, "required": True}
+    fields = [{"name": name, "type": "number", "constraints": bounds} for name in ("age", "income")]
+    (blurfit.folder / "table.json").write_text(json.dumps({"fields": fields}))
+    refused = blurfit("init", "made", "--from", "table.json")
+    assert refused.returncode == 2
+    assert "which one is to be predicted?" in refused.stderr
+    done = blurfit("init", "made", "--from", "table.json", "--target", "income")
+    assert done.returncode == 0, done.stderr
+    assert "with 2 questions from table.json" in done.stdout
+    plan = read_proposal(blurfit.folder / "made" / "schema.toml")
+    assert [one.name for one in plan.schema.features] == ["age"]
+    shown = blurfit("show", "made/schema.toml", "--table-schema")
+    (blurfit.folder / "again.json").write_text(shown.stdout)
+    assert blurfit("init", "again", "--from", "again.json").returncode == 0
+    assert read_proposal(blurfit.folder / "again" / "schema.toml").schema == plan.schema

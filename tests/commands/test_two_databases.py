@@ -63,6 +63,12 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
             assert "Collecting from those who are invited" in opened
             assert "The other database gives out its own" in opened
             done("invite", *options, "--count", "30", "--out", f"{role}-invitations.txt")
+        joined = ["--count", "2", "--links", "--out", "joined.txt"]
+        done("invite", *as_first, *joined, "--both", "second.txt")
+        for line in (blurfit.folder / "joined.txt").read_text().split():
+            page, _, both = line.partition("#invitation=")
+            assert page == f"{urls[0]}/c/{_fingerprint(blurfit)}"
+            assert [len(token) for token in both.split(",")] == [43, 43]
         assert "invitation" in done("contribute", "agreement.json", "people.csv", code=4)
         refused = done("contribute", "agreement.json", "people.csv", "--to", urls[0], code=2)
         assert "Expected no --to" in refused
@@ -100,3 +106,7 @@ def test_two_files_of_invitations(blurfit, done) -> None:
     told = done("contribute", "agreement.json", "people.csv", "--invitations", "some.txt", code=2)
     assert "Expected 2 files" in told
     assert "two databases" in done("agree", "schema.toml", *PROMISE, *split[:3], code=2)
+
+
+def _fingerprint(blurfit) -> str:
+    return str(json.loads((blurfit.folder / "agreement.json").read_text())["fingerprint"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from blurfit.contributor import journal as module
-from blurfit.contributor.journal import Journal, Part
+from blurfit.contributor.journal import Journal, Portion
 from blurfit.errors import ConflictError, InvalidValueError
 
 FINGERPRINT, DIGEST, ROWS = "a1" * 32, "b2" * 32, 7
@@ -42,16 +42,16 @@ def test_what_was_recorded_is_pending_until_it_is_acknowledged(path) -> None:
     with opened(path) as journal:
         assert journal.blurred() == 0
         assert list(journal.pending()) == []
-        journal.record(Part(0, 3, (b"first",)))
-        journal.record(Part(3, 4, (b"second",)))
+        journal.record(Portion(0, 3, (b"first",)))
+        journal.record(Portion(3, 4, (b"second",)))
         assert journal.blurred() == 7
     with opened(path) as journal:
-        assert list(journal.pending()) == [Part(0, 3, (b"first",)), Part(3, 4, (b"second",))]
-        journal.acknowledge(Part(0, 3, ()))
-        assert list(journal.pending()) == [Part(3, 4, (b"second",))]
+        assert list(journal.pending()) == [Portion(0, 3, (b"first",)), Portion(3, 4, (b"second",))]
+        journal.acknowledge(Portion(0, 3, ()))
+        assert list(journal.pending()) == [Portion(3, 4, (b"second",))]
     with opened(path) as journal:
-        assert list(journal.pending()) == [Part(3, 4, (b"second",))]
-        journal.acknowledge(Part(3, 4, ()))
+        assert list(journal.pending()) == [Portion(3, 4, (b"second",))]
+        journal.acknowledge(Portion(3, 4, ()))
     with opened(path) as journal:
         assert list(journal.pending()) == []
         assert journal.blurred() == 7  # the fact stays
@@ -60,7 +60,7 @@ def test_what_was_recorded_is_pending_until_it_is_acknowledged(path) -> None:
 def test_what_is_pending_is_in_the_order_of_the_table(path) -> None:
     with opened(path) as journal:
         for start in (4, 0, 2):
-            journal.record(Part(start, 2, (b"%d" % start,)))
+            journal.record(Portion(start, 2, (b"%d" % start,)))
         assert [part.start for part in journal.pending()] == [0, 2, 4]
 
 
@@ -69,19 +69,19 @@ def test_what_is_pending_is_in_the_order_of_the_table(path) -> None:
 )
 def test_another_table_or_agreement_is_refused_and_nothing_is_lost(path, change) -> None:
     with opened(path) as journal:
-        journal.record(Part(0, 3, (b"first",)))
+        journal.record(Portion(0, 3, (b"first",)))
     with pytest.raises(ConflictError, match="the table has changed") as refusal:
         opened(path, **change)
     assert str(path) in str(refusal.value)
     with opened(path) as journal:  # at once: whoever was refused holds nothing
-        assert list(journal.pending()) == [Part(0, 3, (b"first",))]
+        assert list(journal.pending()) == [Portion(0, 3, (b"first",))]
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["new", "known"])
 def test_two_runs_at_once_are_refused(path, impatient, known: bool) -> None:
     if known:
         with opened(path) as journal:
-            journal.record(Part(0, 3, (b"first",)))
+            journal.record(Portion(0, 3, (b"first",)))
     with opened(path), pytest.raises(InvalidValueError, match="no other run is using"):
         opened(path)
     with opened(path) as journal:
@@ -90,7 +90,7 @@ def test_two_runs_at_once_are_refused(path, impatient, known: bool) -> None:
 
 def test_another_process_is_refused_too(path) -> None:
     with opened(path) as journal:
-        journal.record(Part(0, 3, (b"first",)))
+        journal.record(Portion(0, 3, (b"first",)))
         script = (
             "import sqlite3, sys\n"
             "file = sqlite3.connect(sys.argv[1], timeout=0)\n"
@@ -107,11 +107,11 @@ def test_acknowledged_numbers_are_overwritten(path, size: int) -> None:
     first, second = secrets.token_bytes(size), secrets.token_bytes(size)
     parts = [first[at : at + 16] for at in range(0, size - 16, 512)]
     with opened(path) as journal:
-        journal.record(Part(0, 3, (first,)))
-        journal.record(Part(3, 4, (second,)))
+        journal.record(Portion(0, 3, (first,)))
+        journal.record(Portion(3, 4, (second,)))
         here = on_disk(path)
         assert sum(part in here for part in parts) > len(parts) / 2  # some lie across two pages
-        journal.acknowledge(Part(0, 3, ()))
+        journal.acknowledge(Portion(0, 3, ()))
         here = path.read_bytes()
         assert not any(part in here for part in parts)
         assert second[:16] in on_disk(path)
@@ -124,9 +124,9 @@ def test_acknowledged_numbers_are_in_no_file_beside_it_either(path) -> None:
     """A run that is killed leaves behind what lies beside the journal at that moment."""
     message = secrets.token_bytes(5000)
     with opened(path) as journal:
-        journal.record(Part(0, 3, (message,)))
-        journal.acknowledge(Part(0, 3, ()))
-        journal.record(Part(3, 4, (b"second",)))
+        journal.record(Portion(0, 3, (message,)))
+        journal.acknowledge(Portion(0, 3, ()))
+        journal.record(Portion(3, 4, (b"second",)))
         here = on_disk(path)
         assert not any(message[at : at + 16] in here for at in range(0, 4900, 100))
 
@@ -135,18 +135,18 @@ def test_what_was_recorded_outlives_a_killed_process(path) -> None:
     script = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from blurfit.contributor.journal import Journal, Part\n"
+        "from blurfit.contributor.journal import Journal, Portion\n"
         f"journal = Journal(Path(sys.argv[1]), {FINGERPRINT!r}, 'service', {DIGEST!r}, {ROWS})\n"
-        "journal.record(Part(0, 3, (b'first',)))\n"
-        "journal.record(Part(3, 4, (b'second',)))\n"
-        "journal.acknowledge(Part(0, 3, ()))\n"
+        "journal.record(Portion(0, 3, (b'first',)))\n"
+        "journal.record(Portion(3, 4, (b'second',)))\n"
+        "journal.acknowledge(Portion(0, 3, ()))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     killed = subprocess.run([sys.executable, "-c", script, str(path)], check=False, timeout=60)
     assert killed.returncode == -signal.SIGKILL
     with opened(path) as journal:
         assert journal.blurred() == 7
-        assert list(journal.pending()) == [Part(3, 4, (b"second",))]
+        assert list(journal.pending()) == [Portion(3, 4, (b"second",))]
 
 
 def test_a_file_of_another_kind_is_refused_and_left_as_it_is(path) -> None:
@@ -167,10 +167,10 @@ def test_everything_at_once(path) -> None:
     with opened(path) as journal:
         assert not journal.finished(), "nothing was blurred"
         first, second = secrets.token_bytes(100), secrets.token_bytes(100)
-        journal.record(Part(0, 4, (first,)))
-        journal.record(Part(4, 3, (second,)))
+        journal.record(Portion(0, 4, (first,)))
+        journal.record(Portion(4, 3, (second,)))
         assert not journal.finished()
-        assert list(journal.pending()) == [Part(0, 4, (first,)), Part(4, 3, (second,))]
+        assert list(journal.pending()) == [Portion(0, 4, (first,)), Portion(4, 3, (second,))]
         journal.acknowledge_all()
         assert journal.finished()
         assert journal.blurred() == 7
@@ -181,7 +181,7 @@ def test_everything_at_once(path) -> None:
 
 def test_two_messages_of_a_part_stay_in_order_and_are_forgotten_together(path) -> None:
     first, second = secrets.token_bytes(3000), secrets.token_bytes(40)
-    part = Part(0, 3, (first, second))
+    part = Portion(0, 3, (first, second))
     with opened(path) as journal:
         journal.record(part)
         assert list(journal.pending()) == [part]

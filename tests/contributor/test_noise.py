@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest, norm
 
-from blurfit.contributor import bits, noise
+from blurfit.contributor import noise
 from blurfit.contributor.noise import add, new_identifier, new_identifiers, to_grid
 from blurfit.errors import InvalidValueError
+from blurfit.randomness import bits
 
 CHANCE = 1e-9
 DRAWS = 120_000  # a variance that is wrong by 3 % is seen with probability 0.99

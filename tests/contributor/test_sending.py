@@ -21,6 +21,7 @@ class Place:
     """A destination in this process that loses what it is told to lose."""
 
     kind = "service"
+    where = "a place"
     rows_at_once = 4
     moves_on = False
 

@@ -3,10 +3,10 @@
 import pytest
 
 from blurfit.datasets import make_census
-from blurfit.experiments.cohort import Population
+from blurfit.experiments.cohort import Cohort
 
 
 @pytest.fixture(scope="session")
-def people() -> Population:
+def people() -> Cohort:
     """5,013 made-up people: more than whole blocks of 32 hold."""
-    return Population.of(make_census(5013, seed=1), seed=3)
+    return Cohort.of(make_census(5013, seed=1), seed=3)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from blurfit import InvalidValueError
-from blurfit.experiments.cohort import BLOCK, Population, Window
+from blurfit.experiments.cohort import BLOCK, Cohort, Window
 
 
-def rows_of(people: Population, start: int, count: int) -> np.ndarray:
+def rows_of(people: Cohort, start: int, count: int) -> np.ndarray:
     whole = len(people) // BLOCK * BLOCK
     return (start + np.arange(count)) % whole
 
@@ -86,10 +86,10 @@ def test_an_n_that_leaves_nothing_to_test_is_refused(people, n) -> None:
 
 def test_without_data_the_population_is_generated(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("BLURFIT_DATA", str(tmp_path))
-    people = Population.load(None, rows=200)
+    people = Cohort.load(None, rows=200)
     assert people.synthetic
     assert len(people) == 200
     with pytest.raises(InvalidValueError, match=r"data='/nowhere'"):
-        Population.load(Path("/nowhere"))
+        Cohort.load(Path("/nowhere"))
     with pytest.raises(InvalidValueError, match="us_acs2024_income"):
-        Population.load(tmp_path)  # a folder without the file is a mistake, not a wish
+        Cohort.load(tmp_path)  # a folder without the file is a mistake, not a wish

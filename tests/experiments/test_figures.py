@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from blurfit.datasets import make_census
-from blurfit.experiments.cohort import Population
+from blurfit.experiments.cohort import Cohort
 from blurfit.experiments.figures import FIGURES, RIDGES, PaperFigure
 from blurfit.experiments.methods import CONSTANT, LINES, MOMENT, NO_PRIVACY, TUNED
 from blurfit.experiments.runner import run
@@ -72,6 +72,6 @@ def test_scores_of_no_privacy_are_least_squares(people) -> None:
 
 
 if __name__ == "__main__":
-    made = Population.of(make_census(5013, seed=1), seed=3)
+    made = Cohort.of(make_census(5013, seed=1), seed=3)
     for small in SMALL:
         print(run(small, made, trials=3, workers=1, out=GOLDEN))

@@ -62,4 +62,4 @@ def test_the_verdict_names_who_is_ahead_of_us() -> None:
     )
     assert "behind in 1: objective" in verdict(WAVES, found)
     assert "**behind**" in standings(WAVES, found)
-    assert "behind none" in verdict(WAVES, found[:3] + found[6:])
+    assert "behind in none" in verdict(WAVES, found[:3] + found[6:])

@@ -62,7 +62,10 @@ def test_answers_and_tables_of_comparisons(tmp_path) -> None:
         write_csv(tmp_path / f"{name}.csv", rows)
         draw(name, rows, tmp_path / f"{name}.png", "title")
     page = tmp_path / "page.md"
-    write_page(page, tmp_path, Facts("nobody", synthetic=True, rows=100, trials=2))
+    other = tmp_path / "other"
+    Facts("somebody", synthetic=False, rows=100).write(other)
+    write_csv(other / "utility.csv", results["utility"])
+    write_page(page, tmp_path, Facts("nobody", synthetic=True, rows=100, trials=2), [other])
     text = page.read_text(encoding="utf-8")
     assert "**waves** is ahead of every rival in 2 of 4 cells" in text
     assert "and behind in 2: output" in text  # an accuracy of 0.19 is worse than 0.2
@@ -70,4 +73,5 @@ def test_answers_and_tables_of_comparisons(tmp_path) -> None:
     rivals = (tmp_path / "page-rivals.md").read_text(encoding="utf-8")
     assert "| linear | 0.1 | 2¹³ | output (Laplace) | +0.0100 ± 0.0000 | 2 | ahead |" in rivals
     assert "Trials: 2." in rivals
+    assert "## Elsewhere: somebody\n\n100 rows of real people" in rivals
     assert "calibration error" in (tmp_path / "page-probabilities.md").read_text(encoding="utf-8")

@@ -74,9 +74,9 @@ SCRIPT = """
 from pathlib import Path
 from blurfit.datasets import make_census
 from blurfit.experiments.figures import PaperFigure
-from blurfit.experiments.cohort import Population
+from blurfit.experiments.cohort import Cohort
 from blurfit.experiments.runner import run
-people = Population.of(make_census(5013, seed=1), seed=3)
+people = Cohort.of(make_census(5013, seed=1), seed=3)
 figure = PaperFigure("fig2a", label=True, epsilon=0.1, quorums=(128, 512))
 run(figure, people, trials=400, workers=2, out=Path({out!r}))
 """

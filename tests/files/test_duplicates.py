@@ -6,9 +6,9 @@ import pytest
 from blurfit import ConflictError
 from blurfit.files import duplicates
 from blurfit.files.duplicates import Spill, partitions_for, suspects, tell_apart
-from blurfit.files.scan import RECORD, Task
+from blurfit.files.scan import RECORD, Stretch
 
-TASKS = [Task(0, "a.parquet", 0, 3, 300), Task(1, "b.parquet", 0, 3, 300)]
+TASKS = [Stretch(0, "a.parquet", 0, 3, 300), Stretch(1, "b.parquet", 0, 3, 300)]
 
 
 def made(identifiers, digests, places):

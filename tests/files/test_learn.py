@@ -19,7 +19,7 @@ from blurfit.files import duplicates, learn
 from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
-from blurfit.files.learn import Plan, learn_files, totals
+from blurfit.files.learn import Work, learn_files, totals
 from blurfit.messages import submission_files
 from blurfit.messages.submission_files import Writer
 from support.stores import propose
@@ -133,9 +133,9 @@ def test_many_repeats_are_told_without_a_list_of_them(
 ) -> None:
     monkeypatch.setattr(duplicates, "MOST_SUSPECTS", 10)
     files = [write(tmp_path / name / "a.parquet", agreement, table) for name in ("x", "y", "z")]
-    once = totals(agreement, Plan.of(agreement, files[:1]), Threads(2))
+    once = totals(agreement, Work.of(agreement, files[:1]), Threads(2))
     assert once.count == ROWS
-    assert totals(agreement, Plan.of(agreement, files), Threads(2)) == once
+    assert totals(agreement, Work.of(agreement, files), Threads(2)) == once
 
 
 @pytest.mark.parametrize("engine", ["threads", "cluster"])

@@ -13,7 +13,7 @@ import pytest
 from blurfit import ConflictError, InfeasibleError, Store, Submissions, perturb_table
 from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
-from blurfit.files.learn import Plan, learn_files, totals
+from blurfit.files.learn import Work, learn_files, totals
 from blurfit.files.receipt import ReleaseReceipt
 from blurfit.messages.submission_files import Writer
 from blurfit.model.moments import PublishedMoments
@@ -68,7 +68,7 @@ def test_what_two_sums_give_away(agreement, late, tmp_path) -> None:
     add_late(tmp_path, agreement, late)
     files = [str(tmp_path / "a.parquet"), str(tmp_path / "late.parquet")]
     few, all_of_them = (
-        totals(agreement, Plan.of(agreement, some), Threads(1)) for some in (files[:1], files)
+        totals(agreement, Work.of(agreement, some), Threads(1)) for some in (files[:1], files)
     )
     (theirs,) = late.numbers
     if agreement.mechanism == "input":

@@ -1,11 +1,14 @@
 """A plan learnt from files, wave by wave, is the plan learnt from its releases."""
 
+import shutil
+
 import numpy as np
 import pytest
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.bulk import blur_table
 from blurfit.errors import BelowQuorumError, ConflictError, InvalidValueError, NotCertifiedError
+from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads
 from blurfit.files.plan import learn_plan_files, release_plan
 from blurfit.model.waves import learn_plan, next_agreement
@@ -74,3 +77,16 @@ def test_an_agreement_that_does_not_follow_is_refused_before_files_are_read(tmp_
         release_plan(plan("label", waves=2), [(collected[0][0], ["nowhere"])], Threads())
     with pytest.raises(InvalidValueError, match="first wave"):
         release_plan(PLAN, [], Threads())
+
+
+def test_a_cluster_gives_the_same_to_the_last_bit(tmp_path) -> None:
+    """Another machine's copy of the files, without receipts, added up by Dask."""
+    collected = collect(tmp_path)
+    expected = learn_plan_files(PLAN, collected, Threads())
+    copies = []
+    for number, (agreement, (file,)) in enumerate(collected, start=1):
+        folder = tmp_path / "elsewhere" / f"wave{number}"
+        folder.mkdir(parents=True)
+        copies.append((agreement, [str(shutil.copy(file, folder))]))
+    with Cluster(workers=1) as cluster:
+        assert learn_plan_files(PLAN, copies, cluster).to_json() == expected.to_json()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit import InvalidValueError, Submissions, perturb_table
-from blurfit.files.scan import Task, agreed, apart, merge, records, repeated, scan
+from blurfit.files.scan import Stretch, agreed, apart, merge, records, repeated, scan
 from blurfit.learning.sums import total
 from blurfit.messages.submission_files import Writer
 from support.stores import PEOPLE, totals_of
@@ -17,7 +17,7 @@ def written(agreement, tmp_path):
     table = perturb_table(agreement, PEOPLE)
     with Writer(tmp_path / "a.parquet", agreement.layout) as writer:
         writer.add(table)
-    return table, Task(0, str(tmp_path / "a.parquet"), 0, 1, 40)
+    return table, Stretch(0, str(tmp_path / "a.parquet"), 0, 1, 40)
 
 
 def test_a_look_adds_and_keeps_prefixes(agreement, written) -> None:
@@ -33,7 +33,7 @@ def test_what_came_before_is_left_out(agreement, written) -> None:
     table, task = written
     text = agreement.to_json()
     bits = np.array([0b00000101, 0b10], dtype=np.uint8)  # rows 0, 2 and 9 of 40
-    found = scan(text, Task(**vars(task) | {"repeated": {0: bits}}))
+    found = scan(text, Stretch(**vars(task) | {"repeated": {0: bits}}))
     rest = [row for row in range(40) if row not in (0, 2, 9)]
     sums = total(agreement, found.parts, agreed(text)[2])
     counted = Submissions(table.identifiers[rest], table.fingerprint, table.numbers[rest])
@@ -49,7 +49,7 @@ def test_rows_that_nobody_honest_sends_are_refused_by_place(agreement, tmp_path)
         with Writer(tmp_path / "a.parquet", agreement.layout) as writer:
             writer.append(table.identifiers, changed)
         with pytest.raises(InvalidValueError, match=rf"row group 0 .*a\.parquet.*17.*{why}"):
-            scan(agreement.to_json(), Task(0, str(tmp_path / "a.parquet"), 0, 1, 40))
+            scan(agreement.to_json(), Stretch(0, str(tmp_path / "a.parquet"), 0, 1, 40))
 
 
 @given(

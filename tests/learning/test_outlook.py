@@ -67,6 +67,8 @@ def test_more_people_and_a_weaker_promise_bring_it_nearer() -> None:
     assert offs == sorted(offs, reverse=True)
     offs = [outlook(propose(2000, epsilon)).off for epsilon in (0.1, 0.5, 1, 4)]
     assert offs == sorted(offs, reverse=True)
+    promise = {"epsilon": 1.0, "delta": 1e-6, "quorum": 2000, "database_noise": True}
+    assert outlook(Agreement.propose(SCHEMA, **promise)).off > outlook(propose(2000)).off
     found = outlook(propose(2000))
     assert found.without_privacy < found.off < found.spread
     # without privacy: √(coefficients/n) of what the model leaves open

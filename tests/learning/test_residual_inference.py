@@ -9,7 +9,7 @@ from blurfit.learning.wave_inference import wave_estimates
 from blurfit.learning.waves import WaveSums
 from blurfit.simulation.waves import Collected, collect_in_waves, draw_wave
 from blurfit.theory.maps import ResidualMap, Whitening
-from blurfit.theory.waves import Plan, Stage
+from blurfit.theory.waves import Stage, Stages
 
 BETA = np.array([-0.1, 0.3, -0.2, 0.1, 0.0])
 
@@ -26,7 +26,7 @@ def collect(n: int, mu: float, seed: int, task: str = "number") -> Collected:
     generator = np.random.default_rng(seed)
     v, y = people(n, generator)
     y = np.where(y > 0, 1.0, -1.0) if task == "label" else y
-    plan = Plan(task, (Stage("joint", 0.3), Stage("residual", 0.7)))
+    plan = Stages(task, (Stage("joint", 0.3), Stage("residual", 0.7)))
     return collect_in_waves(v, y, ["numeric"] * 4, plan=plan, mu=mu, generator=generator)
 
 

@@ -16,7 +16,7 @@ from blurfit.learning import regularisers, solver
 from blurfit.learning.regularisers import ElasticNet
 from blurfit.learning.solver import (
     RESIDUAL_ALLOWED,
-    Problem,
+    Program,
     Spectrum,
     _direction,
     certify,
@@ -565,7 +565,7 @@ class TestCertificate:
     def parts(self, bound=1.0, regulariser=None, ridge=0.0):
         H = self.A + ridge * np.eye(3)
         found = minimise(self.A, self.c, ridge=ridge, weight_bound=bound, regulariser=regulariser)
-        return Problem(H, self.c, bound, regulariser), Spectrum.of(H), found
+        return Program(H, self.c, bound, regulariser), Spectrum.of(H), found
 
     @pytest.mark.parametrize(
         "regulariser", [None, ElasticNet(0.1), ElasticNet(0.1, 1.0), Nonnegative()]
@@ -590,7 +590,7 @@ class TestCertificate:
 
     def test_refuses_a_local_minimum(self):
         # At w = −1 the slope of −½w² − ½w points out of [−1, 1]: a minimum, but w = 1 is lower.
-        problem = Problem(np.array([[-1.0]]), np.array([0.5]), 1.0)
+        problem = Program(np.array([[-1.0]]), np.array([0.5]), 1.0)
         spectrum = Spectrum.of(problem.hessian)
         assert certify(problem, spectrum, np.array([1.0]), 1.5) == 0.0
         with pytest.raises(NotCertifiedError, match=r"curvature=-0.5"):
@@ -603,19 +603,19 @@ class TestCertificate:
             certify(problem, spectrum, saddle, 0.0)
 
     def test_refuses_weights_outside_of_the_ball(self):
-        problem = Problem(np.eye(2), np.array([2.0, 0.0]), 1.0)
+        problem = Program(np.eye(2), np.array([2.0, 0.0]), 1.0)
         with pytest.raises(NotCertifiedError, match="norm=2"):
             certify(problem, Spectrum.of(problem.hessian), np.array([2.0, 0.0]), 0.0)
 
     def test_refuses_a_multiplier_where_the_ball_does_not_bind(self):
         # (H + νI)w = c holds, but it is the answer to another ridge.
-        problem = Problem(np.eye(2), np.array([1.0, 0.0]), 3.0)
+        problem = Program(np.eye(2), np.array([1.0, 0.0]), 3.0)
         with pytest.raises(NotCertifiedError):
             certify(problem, Spectrum.of(problem.hessian), np.array([0.5, 0.0]), 1.0)
 
     def test_refuses_a_negative_multiplier_on_the_sphere(self):
         # (H + νI)w = c and ‖w‖ = η, but the minimum is inside, at (1, 0).
-        problem = Problem(np.eye(2), np.array([1.0, 0.0]), 2.0)
+        problem = Program(np.eye(2), np.array([1.0, 0.0]), 2.0)
         with pytest.raises(NotCertifiedError, match=r"multiplier=-0.5"):
             certify(problem, Spectrum.of(problem.hessian), np.array([2.0, 0.0]), -0.5)
 
@@ -629,7 +629,7 @@ class TestCertificate:
 
     def test_refuses_to_call_a_small_ball_near(self):
         # Here ‖c‖/‖H‖ is 10¹², so that a step of 1/‖H‖ could not tell two points of the ball apart.
-        problem = Problem(1e-12 * np.eye(2), np.array([1.0, 1.0]), 1.0, ElasticNet(0.1))
+        problem = Program(1e-12 * np.eye(2), np.array([1.0, 1.0]), 1.0, ElasticNet(0.1))
         with pytest.raises(NotCertifiedError):
             certify(problem, Spectrum.of(problem.hessian), np.array([1.0, 0.0]), 1.0)
 
@@ -647,7 +647,7 @@ class TestCertificate:
 
     @pytest.mark.parametrize("distance", [1e3, 1e9, 1e15, 1e21])
     def test_no_distance_hides_that_there_is_no_minimiser(self, distance):
-        problem = Problem(np.diag([1.0, 0.0]), np.ones(2), np.inf, ElasticNet(0.5))
+        problem = Program(np.diag([1.0, 0.0]), np.ones(2), np.inf, ElasticNet(0.5))
         with pytest.raises(NotCertifiedError):
             certify(problem, Spectrum.of(problem.hessian), np.array([0.5, distance]), 0.0)
 

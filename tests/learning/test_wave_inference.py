@@ -7,7 +7,7 @@ from scipy.special import expit
 from blurfit.errors import InfeasibleError
 from blurfit.learning.wave_inference import wave_estimates
 from blurfit.simulation.waves import Collected, collect_in_waves
-from blurfit.theory.waves import Plan, Stage
+from blurfit.theory.waves import Stage, Stages
 
 BETA = np.array([0.2, 1.0, -0.8, 0.5, 0.0])
 STAGES = (("joint", 0.2), ("residual", 0.2), ("newton", 0.2), ("newton", 0.4))
@@ -16,7 +16,7 @@ STAGES = (("joint", 0.2), ("residual", 0.2), ("newton", 0.2), ("newton", 0.4))
 def collect(n: int, mu: float, generator: np.random.Generator, stages=STAGES) -> Collected:
     v = np.clip(generator.normal(size=(n, 4)) * 0.4 + generator.normal(size=(n, 1)) * 0.2, -1, 1)
     y = np.where(generator.random(n) < expit(BETA[0] + v @ BETA[1:]), 1.0, -1.0)
-    plan = Plan("label", tuple(Stage(kind, fraction) for kind, fraction in stages))
+    plan = Stages("label", tuple(Stage(kind, fraction) for kind, fraction in stages))
     return collect_in_waves(v, y, ["numeric"] * 4, plan=plan, mu=mu, generator=generator)
 
 

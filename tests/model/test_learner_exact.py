@@ -19,10 +19,10 @@ from blurfit.learning.sums import Totals
 from blurfit.model.learner import learn, released_weights, statistics_of
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.simulation.sampler import exact_totals, input_totals, sampler_for
-from blurfit.theory.certified import Scales, Shares, curvature_loss, fixed_sensitivity
+from blurfit.theory.certified import DeltaShares, Scales, curvature_loss, fixed_sensitivity
 from blurfit.theory.excess_risk import input_excess_risk
 from blurfit.theory.gaussian import epsilon_of
-from blurfit.theory.gradient import least_sigma_b
+from blurfit.theory.gradient_delta import least_sigma_b
 from blurfit.theory.search import local_mu
 
 SCHEMA = Schema(
@@ -191,7 +191,7 @@ def test_weights_do_not_betray_the_grid_of_the_noise() -> None:
     agreement = Agreement.propose(schema, **PROMISE | {"weight_bound": 1.0}, quorum=count)
     found = agreement.calibration
     delta = found.model.delta
-    shares = Shares(0.1 * delta, 0.05 * delta, 0.0, 0.8 * delta)
+    shares = DeltaShares(0.1 * delta, 0.05 * delta, 0.0, 0.8 * delta)
     loss = curvature_loss(found.setting, sigma_u, ridge, shares)
     headroom = found.model.epsilon - loss.determinant_loss
     parts = fixed_sensitivity(found.setting), loss.moving_sensitivity

@@ -316,3 +316,19 @@ def test_only_an_acknowledgement_of_all_rows_counts() -> None:
             acknowledged(answer, 30)
     with pytest.raises(ServiceError, match="accepted=29"):
         acknowledged(b'{"accepted":29,"new":29}', 30)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://survey.example", "http://10.0.0.1:8000", "http://[2001:db8::1]"]
+)
+def test_a_token_is_not_sent_in_the_open(url) -> None:
+    with pytest.raises(InvalidValueError, match="https"):
+        Exchange(url, token="x" * 43)
+    Exchange(url).close()  # without a token, blurred numbers may travel as the agreement says
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:1", "http://[::1]:1", "http://localhost:1", "https://a.example"]
+)
+def test_a_token_is_sent_within_a_machine_or_over_tls(url) -> None:
+    Exchange(url, token="x" * 43).close()

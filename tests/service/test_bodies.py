@@ -14,7 +14,7 @@ from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import BINARY, JSON
 from blurfit.service import bodies, submissions
 from blurfit.service.app import Limits, Service
-from blurfit.service.bodies import Budget
+from blurfit.service.bodies import Allowance
 from blurfit.service.submissions import JSON_BYTES, largest_body
 from support.requests import opened, refused, send
 from support.stores import PEOPLE
@@ -66,7 +66,7 @@ def test_a_body_is_no_longer_than_the_layout_allows(http, store, agreement) -> N
 
 def test_all_bodies_together_fit_a_budget() -> None:
     """Unfinished ones count by what came of them, half of it for one address; then 503."""
-    budget = Budget(total=1000)
+    budget = Allowance(total=1000)
 
     def coming(*parts: bytes):
         left = [*parts]
@@ -91,7 +91,7 @@ def test_all_bodies_together_fit_a_budget() -> None:
         assert len(asyncio.run(read("192.0.2.3", bytes(100)))) == 100
         with pytest.raises(RequestError, match="at once"):
             asyncio.run(read("192.0.2.3", bytes(101)))
-    assert budget == Budget(total=1000), "all of it was given back"
+    assert budget == Allowance(total=1000), "all of it was given back"
 
 
 def test_beyond_the_budget_one_is_sent_away_for_a_while(store, agreement) -> None:

@@ -16,9 +16,12 @@ NOBODY = np.zeros((0, 16), dtype=np.uint8)
 
 def answering(content: object, kind: str = "application/json") -> RemotePeer:
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
-    transport = httpx.MockTransport(
-        lambda _request: httpx.Response(200, content=body, headers={"content-type": kind})
-    )
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        names = b"" if "/identifiers" in str(request.url) else body  # nobody is there
+        return httpx.Response(200, content=names, headers={"content-type": kind})
+
+    transport = httpx.MockTransport(answer)
     return RemotePeer(new_agreement(), "x" * 40, transport=transport, patience=0.0)
 
 

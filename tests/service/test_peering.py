@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -14,7 +16,7 @@ from blurfit.service import peer as module
 from blurfit.service import peering
 from blurfit.service.app import Limits, Service
 from blurfit.store.store import Store
-from support.sharing import TWO, counted, identifier_of, marked, new_agreement
+from support.sharing import TWO, counted, marked, new_agreement
 
 TOKEN, PEER = "the-token-of-an-administrator-here", "the-token-that-both-databases-share"
 ADMINISTRATOR = {"authorization": f"Bearer {TOKEN}"}
@@ -57,7 +59,12 @@ class Two:
 
 @pytest.fixture
 def two(place, tmp_path) -> Iterator[Two]:
-    agreement = new_agreement()
+    with running(new_agreement(), place, tmp_path) as both:
+        yield both
+
+
+@contextmanager
+def running(agreement: Agreement, place, tmp_path) -> Iterator[Two]:
     with Store(place) as one, Store(tmp_path / "second.db") as other:
         for store in (one, other):
             store.appoint(tokens.hashed(TOKEN))
@@ -202,12 +209,12 @@ def test_what_the_other_asks_is_checked(two) -> None:
     )
     refused(ask("digest=12&count=5"), 400, "invalid", "64 hexadecimal")
     refused(ask(f"digest={digest}&count=-5"), 400, "invalid", "-5")
-    refused(ask(f"digest={digest}&count=5", b"x"), 400, "invalid", "cut short")
-    refused(ask(f"digest={digest}&count=5"), 400, "invalid", "damaged")
+    everyone, two_of_them = bytes([0b11111000]), bytes([0b00011000])
+    for cut in (b"", b"xx"):
+        refused(ask(f"digest={digest}&count=5", cut), 400, "invalid", "a bit for each of the 5")
+    refused(ask(f"digest={digest}&count=5", everyone), 400, "invalid", "damaged")
     refused(ask(f"digest={digest}&count=5", kind="text/plain"), 415, "unsupported-media-type")
-    refused(ask(f"digest={digest}&count=5", identifier_of(77)), 400, "invalid", "among the 5")
-    three = b"".join(map(identifier_of, range(3)))
-    refused(ask(f"digest={digest}&count=2", three), 409, "below-quorum", "there are 2")
+    refused(ask(f"digest={digest}&count=2", two_of_them), 409, "below-quorum", "there are 2")
     headers = two.other | JSON
     for body in (b"", b"{}", b"[]", b'{"model": 1, "moments": ""}'):
         answer = two.second.post(f"{path}/result", content=body, headers=headers)
@@ -238,3 +245,47 @@ def test_two_databases_collect_by_invitation_unless_agreed_otherwise(two) -> Non
             headers={"content-type": BINARY},
         )
         refused(sent, 403, "not-invited")
+
+
+def test_proofs_are_verified_over_http_and_garbage_is_left_out(
+    place, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr("blurfit.service.verifying.BATCH", 3)
+    with running(new_agreement(proofs=True), place, tmp_path) as two:
+        proofs = f"{two.path}/shares/proofs"
+        octets = {"content-type": "application/octet-stream"}
+        two.send(*range(7))
+        garbage = marked(two.agreement, 9).first
+        garbage.words[0, 0] ^= np.uint64(1)
+        for client, shares in (
+            (two.first, garbage),
+            (two.second, marked(two.agreement, 9).second),
+        ):
+            sent = client.post(
+                f"{two.path}/submissions",
+                content=shares.to_bytes(),
+                headers={"content-type": BINARY},
+            )
+            assert sent.json() == {"accepted": 1, "new": 1}
+        one = 16 + 8 * two.agreement.proving.prio3.verifier_words
+        refused(two.second.post(proofs, content=b"", headers=octets), 401, "unauthorised")
+        early = two.second.post(proofs, content=bytes(one), headers=octets | two.other)
+        refused(early, 409, "infeasible", "closed by University")
+        two.publish(1)
+        cut = two.second.post(proofs, content=bytes(one - 1), headers=octets | two.other)
+        refused(cut, 400, "invalid", "cut short")
+        unknown = two.second.post(proofs, content=bytes(one), headers=octets | two.other)
+        assert unknown.content == bytes(32)
+        answer = two.publish(0)
+        assert answer.status_code == 200, answer.text
+        assert counted(two.stores[1], two.agreement) == set(range(7))
+        assert "has proved" in two.first.get(f"{two.path}/statement").text
+
+
+def test_there_are_no_proofs_to_verify_where_nobody_proves_anything(two) -> None:
+    answer = two.second.post(
+        f"{two.path}/shares/proofs",
+        content=bytes(16),
+        headers={"content-type": "application/octet-stream"} | two.other,
+    )
+    refused(answer, 400, "invalid", "this one has none")

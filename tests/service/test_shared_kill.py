@@ -4,6 +4,7 @@ import threading
 import time
 
 import numpy as np
+import pytest
 
 from blurfit import PublishedModel
 from blurfit.store import commitment
@@ -23,7 +24,12 @@ def places(place: str, request, in_memory) -> tuple[str, str]:
     return place, postgres.fresh_database(request.getfixturevalue("postgresql"))
 
 
-def test_killed_while_collecting_and_publishing(place, request, in_memory, tmp_path) -> None:
+@pytest.mark.parametrize("proofs", [False, True], ids=["without proofs", "with proofs"])
+def test_killed_while_collecting_and_publishing(
+    place, request, in_memory, tmp_path, proofs
+) -> None:
+    if proofs and not place.startswith("sqlite"):
+        pytest.skip("verdicts are transactions like all others, which both kinds keep")
     (tmp_path / "peer.txt").write_text("a-secret-that-two-databases-share-in-tests")
     databases = []
     for name, where in zip(("first", "second"), places(place, request, in_memory), strict=True):
@@ -32,7 +38,8 @@ def test_killed_while_collecting_and_publishing(place, request, in_memory, tmp_p
         more = ("--peer-token-file", str(tmp_path / "peer.txt"))
         databases.append(Serving(where, folder, more))
     first, second = databases
-    agreement = propose([("Office", first.url), ("University", second.url)], quorum=20)
+    databases_named = [("Office", first.url), ("University", second.url)]
+    agreement = propose(databases_named, quorum=20, proofs=proofs)
     agreement.save(tmp_path / "agreement.json")
     generator = np.random.default_rng(11)
     for service, role in ((first, "first"), (second, "second")):

@@ -5,7 +5,6 @@ import pytest
 
 from blurfit.errors import (
     BelowQuorumError,
-    ConflictError,
     InfeasibleError,
     InvalidValueError,
     ServiceError,
@@ -13,7 +12,8 @@ from blurfit.errors import (
 from blurfit.messages.shares import Shares
 from blurfit.service.peer import publish
 from blurfit.service.verifying import verify
-from blurfit.store import commitment, joint_publication, verdicts
+from blurfit.store import blocks, commitment, joint_publication, verdicts
+from blurfit.store.arrivals import _take
 from blurfit.store.store import Store
 from support.sharing import (
     KEY,
@@ -26,7 +26,7 @@ from support.sharing import (
     opened,
 )
 
-AGREEMENT = new_agreement(proofs=True)
+AGREEMENT = new_agreement(proofs=True, admission="invited")
 MARK = AGREEMENT.fingerprint
 VERIFIER = AGREEMENT.proving.prio3.verifier_words
 
@@ -108,17 +108,34 @@ def test_words_that_are_no_elements_of_the_field_are_garbage(two) -> None:
     assert believed(first, peer) == set(range(8)) - {5, 6}
 
 
-@pytest.mark.parametrize(("garbage", "fixed"), [(4, True), (5, False)])
-def test_garbage_up_to_a_half_is_left_out_and_more_fixes_nothing(two, garbage, fixed) -> None:
+@pytest.mark.parametrize("garbage", [1, 5])
+def test_where_anyone_may_come_garbage_never_ends_a_collection(two, garbage) -> None:
     first, _, peer = collected(two, flipped(*((row, row) for row in range(garbage))))
     assert believed(first, peer) == set(range(garbage, 8))
-    collection = first.collection(MARK)
-    if fixed:
-        chosen, _ = first.write(joint_publication.fix, collection, peer.identifiers())
-        assert chosen.count == 4
-    else:
-        with pytest.raises(InfeasibleError, match="5 did not prove"):
-            first.write(joint_publication.fix, collection, peer.identifiers())
+    chosen, left_out = first.write(
+        joint_publication.fix, first.collection(MARK), peer.identifiers()
+    )
+    assert (chosen.count, len(left_out)) == (8 - garbage, garbage)
+
+
+@pytest.mark.parametrize(("garbage", "fixed"), [(1, True), (2, False)])
+def test_where_people_are_invited_a_tenth_may_fail(garbage, fixed) -> None:
+    """More could be honest people, whom the other database wants to be rid of."""
+    agreement = new_agreement(proofs=True, admission="invited")
+    with Store() as first, Store() as second:
+        opened(agreement, first, second)
+        names = np.arange(160, dtype=np.uint8).reshape(10, 16)
+        collection = first.collection(agreement.fingerprint)
+        words = np.zeros((10, agreement.proving.widths[0]), np.uint64)
+        first.write(blocks.append, collection, names, words)
+        first.write(_take, collection, names)
+        good = np.arange(10) >= garbage
+        first.write(verdicts.record, collection, names, good)
+        if fixed:
+            assert first.write(joint_publication.fix, collection, names)[0].count == 9
+            return
+        with pytest.raises(InfeasibleError, match="and 2 did"):
+            first.write(joint_publication.fix, collection, names)
         assert first.read(commitment.recorded, collection) is None
 
 
@@ -126,13 +143,6 @@ def test_below_the_quorum_of_those_who_prove_nothing_is_published(two) -> None:
     first, _, peer = collected(two, flipped((0, 0)), senders=range(3))
     with pytest.raises(BelowQuorumError, match="there are 2"):
         publish(first, MARK, peer, KEY)
-
-
-def test_another_key_is_refused_for_ever(two) -> None:
-    _, second, peer = collected(two)
-    peer.verify(peer.identifiers()[:1], np.zeros((1, VERIFIER), np.uint64))
-    with pytest.raises(ConflictError, match="secret"):
-        second.write(verdicts.fix_key, second.collection(MARK), b"x" * 32)
 
 
 def test_a_verdict_stays_whoever_asks_again(two) -> None:

@@ -129,7 +129,7 @@ def test_only_some_scripts_draw_randomness_and_only_the_systems() -> None:
     for name, text in scripts().items():
         assert "Math.random" not in text, name
         if "getRandomValues" in text:
-            assert name in {"noise.js", "outbox.js", "administration.js"}
+            assert name in {"noise.js", "outbox.js", "inviting.js"}
 
 
 def test_no_text_becomes_html() -> None:
@@ -137,10 +137,14 @@ def test_no_text_becomes_html() -> None:
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", text), name
 
 
-def test_only_the_outbox_keeps_anything_on_the_device() -> None:
+def test_only_some_scripts_keep_anything_on_the_device() -> None:
+    """What was sent, and the ledger of it, stays; answers and the language live with the tab."""
     for name, text in scripts().items():
-        if name != "outbox.js":
-            assert not re.search(r"localStorage|sessionStorage|indexedDB|\.cookie", text), name
+        assert not re.search(r"indexedDB|\.cookie", text), name
+        if "localStorage" in text:
+            assert name in {"outbox.js", "ledger.js"}
+        if "sessionStorage" in text:
+            assert name in {"drafts.js", "language.js"}
 
 
 def test_the_wheel_carries_the_pages(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from blurfit.errors import InvalidValueError
 from blurfit.learning.waves import on_curve
 from blurfit.simulation.waves import assign, collect_in_waves, draw_wave
 from blurfit.theory import joint
-from blurfit.theory.waves import Plan, Stage, choose_plan
+from blurfit.theory.waves import Stage, Stages, choose_plan
 
-TWO = Plan("number", (Stage("joint", 0.3), Stage("residual", 0.7)))
-THREE = Plan("label", (Stage("joint", 0.2), Stage("residual", 0.3), Stage("newton", 0.5)))
+TWO = Stages("number", (Stage("joint", 0.3), Stage("residual", 0.7)))
+THREE = Stages("label", (Stage("joint", 0.2), Stage("residual", 0.3), Stage("newton", 0.5)))
 
 
 def people(n: int, seed: int, p: int = 6) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +28,7 @@ def test_everyone_is_in_one_wave() -> None:
 
 
 @pytest.mark.parametrize("plan", [TWO, THREE])
-def test_a_record_changes_its_own_wave_and_later_maps_alone(plan: Plan) -> None:
+def test_a_record_changes_its_own_wave_and_later_maps_alone(plan: Stages) -> None:
     """With the same noise, another answer of somebody in the last wave changes nothing before it:
     neither who is in which wave, nor a map."""
     v, y = people(400, seed=2)

@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from sqlalchemy import event
 
 from blurfit.errors import BelowQuorumError, InfeasibleError, WaveClosedError
 from blurfit.model.published import PublishedModel
@@ -172,3 +173,33 @@ def test_a_model_of_fewer_waves_where_the_last_says_nothing(store, monkeypatch) 
     monkeypatch.setattr(module, "learn_plan", only_one)
     assert PublishedModel.from_json(learn_model(store, NAME)).count == FIRST
     assert store.read(plans.status, NAME).model == first.fingerprint
+
+
+def test_killed_at_any_statement_the_step_never_happened(store) -> None:
+    """The wave still collects, nothing is published, and the same step succeeds afterwards."""
+    first = store.write(plans.begin, PLAN)
+    fill(store, first, 0, FIRST)
+    before, at = store.read(plans.status, NAME), 0
+
+    def killed(*_given) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+
+    while True:
+        left, engine = at, store._engine
+        event.listen(engine, "before_cursor_execute", killed)
+        try:
+            second = store.write(advance, NAME)
+        except KeyboardInterrupt:
+            second = None
+        finally:
+            event.remove(engine, "before_cursor_execute", killed)
+        if second is not None:
+            break
+        assert store.read(plans.status, NAME) == before
+        at += 1
+    assert at > 5, "there were hardly any moments to be killed at"
+    assert second.wave.number == 2
+    follows(PLAN, store.read(plans.releases, NAME), second)

@@ -10,6 +10,7 @@ from scipy.stats import chi2, chi2_contingency, chisquare
 
 from blurfit import (
     Agreement,
+    ClosedError,
     ConflictError,
     InfeasibleError,
     InvalidValueError,
@@ -133,7 +134,7 @@ def test_the_same_tests_see_what_one_database_stores() -> None:
 @pytest.fixture
 def two(place, in_memory):
     """A first database of each kind, and a second beside it; nine people who reached both."""
-    agreement = new_agreement()
+    agreement = new_agreement(admission="invited")
     with Store(place) as first, Store(in_memory / "second.db") as second:
         peer = opened(agreement, first, second)
         send(agreement, first, second, *range(9))
@@ -318,7 +319,7 @@ def test_the_first_database_cannot_single_out_a_victim_either(two) -> None:
 )
 def test_how_many_a_set_may_leave_out(role, held, most) -> None:
     """At most a tenth of the first's shares, and at most half of the second's."""
-    agreement = new_agreement()
+    agreement = new_agreement(admission="invited")
     with Store() as store:
         store.open(agreement, role=role)
         shares = getattr(marked(agreement, *range(held)), role)
@@ -333,6 +334,48 @@ def test_how_many_a_set_may_leave_out(role, held, most) -> None:
             commitment.record, store.collection(agreement.fingerprint), names[:most]
         )
         assert chosen.count == held - most
+
+
+@pytest.mark.parametrize("role", ["first", "second"])
+@pytest.mark.parametrize("terms", [{"admission": "anyone"}, {"database_noise": True}])
+def test_orphans_do_not_end_a_collection_where_no_promise_hangs_on_their_number(
+    role, terms
+) -> None:
+    """Whoever floods one side with shares that the other does not have is left out, and no more."""
+    agreement = new_agreement(**{"admission": "invited"} | terms)
+    with Store() as store:
+        store.open(agreement, role=role)
+        shares = getattr(marked(agreement, *range(60)), role)
+        store.receive(store.collection(agreement.fingerprint), [arrival(shares)])
+        store.close_collection(agreement.fingerprint)
+        orphans = commitment.as_identifiers(b"".join(identifier_of(one) for one in range(57)))
+        collection = store.collection(agreement.fingerprint)
+        assert store.write(commitment.record, collection, orphans).count == 3
+
+
+@pytest.mark.parametrize("held", [0, 1, 8, 9, 1000])
+def test_a_set_travels_as_a_bit_for_each_who_is_held(held) -> None:
+    generator = np.random.default_rng(held)
+    names = commitment.in_order(generator.integers(0, 256, (held, 16), dtype=np.uint8))
+    left_out = names[generator.random(len(names)) < 0.7]
+    bits = commitment.members(names, left_out)
+    assert len(bits) == -(-held // 8)
+    assert (commitment.left_out_by(names, bits) == left_out).all()
+    with pytest.raises(InvalidValueError, match="a bit for each"):
+        commitment.left_out_by(names, bits + b"x")
+
+
+def test_a_collection_of_shares_takes_no_more_than_can_be_told(monkeypatch) -> None:
+    monkeypatch.setattr("blurfit.store.arrivals.MOST_SHARES", 5)
+    agreement = new_agreement()
+    with Store() as store:
+        store.open(agreement, role="second")
+        collection = store.collection(agreement.fingerprint)
+        first, more = (marked(agreement, *some).second for some in (range(5), range(5, 7)))
+        assert store.receive(collection, [arrival(first)]) == [5]
+        refused, again = store.receive(collection, [arrival(more), arrival(first)])
+        assert isinstance(refused, ClosedError)
+        assert again == 0, "whoever is there already is acknowledged"
 
 
 @pytest.mark.parametrize("one_in", [10, 2])

@@ -1,7 +1,7 @@
 """The operating system's bits, replayed: a test draws the same noise in every run.
 
 What a test says of noise then holds always or never, instead of nearly always. Noise itself takes
-no seed (`blurfit.contributor.bits`, `blurfit.simulation.entropy`), so the modules' own view of the
+no seed (`blurfit.randomness.bits`, `blurfit.simulation.entropy`), so the modules' own view of the
 operating system is exchanged, which only code that reaches into them can do. Processes that a test
 starts draw real noise.
 """
@@ -13,7 +13,7 @@ from zlib import crc32
 
 import pytest
 
-from blurfit.contributor import bits
+from blurfit.randomness import bits
 from blurfit.simulation import entropy
 
 

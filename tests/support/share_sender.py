@@ -10,7 +10,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.perturb import blur
-from blurfit.contributor.share import in_steps, shared_with
+from blurfit.contributor.share import in_steps, proved_with, shared_with
 from blurfit.contributor.shared_client import SharedClient
 
 WIDTH = 16 + 5 * 8
@@ -33,8 +33,12 @@ def main(agreement_file: str, folder: str, name: str) -> None:
             raw = np.hstack([blurred.identifiers, steps.view(np.uint8)]).tobytes()
             sent.write(raw)
             sent.flush()
-            seeds = generator.integers(0, 2**64, (count, 4), dtype=np.uint64)
-            receipt = client.submit(shared_with(agreement, blurred, seeds))
+            if agreement.proofs:
+                shared = proved_with(agreement, blurred, [generator.bytes(128) for _ in steps])
+            else:
+                seeds = generator.integers(0, 2**64, (count, 4), dtype=np.uint64)
+                shared = shared_with(agreement, blurred, seeds)
+            receipt = client.submit(shared)
             if not receipt.complete:
                 raise SystemExit(str(receipt.failures))
             done.write(raw)

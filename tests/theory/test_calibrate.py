@@ -19,7 +19,7 @@ from blurfit import (
 from blurfit.theory import gaussian
 from blurfit.theory.certified import Scales, curvature_loss
 from blurfit.theory.excess_risk import input_excess_risk
-from blurfit.theory.gradient import log_gradient_delta
+from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.search import standardised
 from blurfit.theory.setting import Setting

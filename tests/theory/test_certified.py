@@ -12,12 +12,12 @@ from scipy.stats import binom, norm
 from blurfit.errors import InfeasibleError
 from blurfit.theory import paper
 from blurfit.theory.certified import (
+    DeltaShares,
     Scales,
-    Shares,
     curvature_loss,
     spectrum_floor,
 )
-from blurfit.theory.gradient import least_epsilon
+from blurfit.theory.gradient_delta import least_epsilon
 from blurfit.theory.search import least_kept_delta, least_kept_epsilon, standardised
 from blurfit.theory.setting import Setting
 
@@ -56,7 +56,7 @@ def test_events_are_as_rare_as_claimed(kind: str, gamma: float) -> None:
     generator = np.random.default_rng([len(kind), int(gamma * 100)])
     setting = Setting(DIMENSION, RECORDS, 1.0, 1.0, 1.0)
     s = SIGMA_U / math.sqrt(RECORDS)
-    loss = curvature_loss(setting, SIGMA_U, 0.0, Shares(gamma, gamma, gamma, 0.1))
+    loss = curvature_loss(setting, SIGMA_U, 0.0, DeltaShares(gamma, gamma, gamma, 0.1))
     others = adversarial(kind, generator)
     energy = floor = spectrum = 0
     for _ in range(TRIALS // 2000):
@@ -94,7 +94,7 @@ def test_moving_sensitivity_covers_the_worst_pair(neighbours, noise: float) -> N
     """(q + u)(q + u)ᵀ − (q' + u)(q' + u)ᵀ, q = e and q' = te, u = ρe: the bound must hold, and not
     by far."""
     setting = Setting(1, 100, 1.0, 1e-9, 1.0, neighbours)
-    shares = Shares(0.01, 0.01, 0.0, 0.1)
+    shares = DeltaShares(0.01, 0.01, 0.0, 0.1)
     loss = curvature_loss(setting, noise * 10, 0.0, shares)
     rho = noise * norm.isf(0.005)
     t = np.linspace(-1, 1, 2001) if neighbours == "replace" else np.zeros(1)
@@ -106,7 +106,7 @@ def test_moving_sensitivity_covers_the_worst_pair(neighbours, noise: float) -> N
 
 def test_negative_ridge_scales_the_floor() -> None:
     setting = Setting(3, 500, 1.0, 1.0, 1.0)
-    loss = curvature_loss(setting, 5.0, -6.0, Shares(0.01, 0.01, 0.01, 0.1))
+    loss = curvature_loss(setting, 5.0, -6.0, DeltaShares(0.01, 0.01, 0.01, 0.1))
     assert loss.spectrum_floor > 6
     assert loss.strong_convexity == loss.gram_floor * (1 - 6 / loss.spectrum_floor)
     assert loss.strong_convexity < loss.gram_floor - 6
@@ -124,7 +124,7 @@ def test_squared_negative_bracket_is_not_a_bound() -> None:
     assert spectrum_floor(1.0, dimension=30, records=40, probability=0.01) == 0.0
     setting = Setting(30, 40, 1.0, 1.0, 1.0)
     with pytest.raises(InfeasibleError, match="more cannot be taken away"):
-        curvature_loss(setting, 5.0, -0.1, Shares(0.01, 0.01, 0.01, 0.1))
+        curvature_loss(setting, 5.0, -0.1, DeltaShares(0.01, 0.01, 0.01, 0.1))
 
 
 # -- the privacy loss -----------------------------------------------------------------------------

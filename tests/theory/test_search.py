@@ -6,7 +6,7 @@ import pytest
 
 from blurfit import InfeasibleError
 from blurfit.theory.certified import Scales, curvature_loss
-from blurfit.theory.gradient import least_epsilon, log_gradient_delta
+from blurfit.theory.gradient_delta import least_epsilon, log_gradient_delta
 from blurfit.theory.search import (
     choose,
     least_kept_delta,

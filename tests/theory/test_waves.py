@@ -10,8 +10,8 @@ from blurfit.errors import InvalidValueError
 from blurfit.theory.gaussian import delta_of
 from blurfit.theory.waves import (
     FEW,
-    Plan,
     Stage,
+    Stages,
     choose_plan,
     person_mu,
     radius_of,
@@ -104,7 +104,6 @@ def test_plans_are_whole_and_grow_with_people(task, coefficients: int) -> None:
     for k in range(5, 24):
         plan = choose_plan(task, coefficients=coefficients, count=2**k, mu=0.1)
         assert sum(plan.quorums(2**k)) == 2**k
-        assert Plan.from_dict(plan.to_dict()) == plan
         waves.append(len(plan.stages))
     assert waves[0] == 1
     if coefficients > FEW[task]:
@@ -165,21 +164,10 @@ def test_the_rest_is_planned_for_those_who_are_left() -> None:
 )
 def test_refuses_plans_that_cannot_be(task, stages) -> None:
     with pytest.raises(InvalidValueError):
-        Plan(task, tuple(Stage(kind, fraction) for kind, fraction in stages))
+        Stages(task, tuple(Stage(kind, fraction) for kind, fraction in stages))
 
 
-def test_refuses_files_that_are_no_plans() -> None:
-    entry = choose_plan("label", coefficients=4, count=5000, mu=1.0).to_dict()
-    for wrong in (
-        {**entry, "more": 1},
-        {"task": "label"},
-        [],
-        {**entry, "stages": [{"kind": "joint", "fraction": 1.0, "more": 2}]},
-        {**entry, "stages": [{"kind": "joint"}]},
-        {**entry, "stages": 3},
-    ):
-        with pytest.raises(InvalidValueError):
-            Plan.from_dict(wrong)
+def test_refuses_waves_of_nobody() -> None:
     with pytest.raises(InvalidValueError, match="2 people"):
         choose_plan("number", coefficients=1, count=4, mu=1.0, waves=3).quorums(4)
 

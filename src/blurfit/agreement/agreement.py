@@ -8,6 +8,7 @@ contributor need not trust the database that sent the agreement.
 does not know; a field is never given a new meaning, nor removed, without a new version.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -64,8 +65,9 @@ class Agreement(Fingerprinted):
     `public_rows` is the SHA-256 of a public file of rows with the same features, if models are to
     be read beside one; they are assumed to be public, and not to be the contributors' own.
     `admission` says who may take part, on which the promise depends
-    (`blurfit.agreement.conditions`).
-    `proofs` says whether contributors prove to the two databases that what they send is short.
+    (`blurfit.agreement.conditions`); `database_noise` whether the database, or each of the two,
+    adds noise of its own (`blurfit.theory.database_noise`); `proofs` whether contributors prove to
+    the two databases that what they send is short.
     `sends` says whether products of all columns are sent, or only "targets": those with the target.
     """
 
@@ -95,6 +97,7 @@ class Agreement(Fingerprinted):
     wave: Wave | None = None
     public_rows: str | None = None
     admission: Admission = "invited"
+    database_noise: bool = False
     proofs: bool = False
     sends: Sends = "everything"
 
@@ -165,6 +168,19 @@ class Agreement(Fingerprinted):
     def delta(self) -> float:
         """δ of what is published, what is kept back for discrete noise included."""
         return promised_in_all(self.calibration.model.delta, DISCRETE_SHARE)
+
+    @property
+    def database_draws(self) -> int:
+        """How many databases add noise of their own to what is published."""
+        return max(1, len(self.databases)) if self.database_noise else 0
+
+    @property
+    def database_ratios(self) -> FloatArray:
+        """How many steps the deviation of a database's noise has, on each number: that of a whole
+        quorum of contributors.
+        """
+        (part,) = self.parts
+        return np.asarray(part.deviations / part.step * math.sqrt(self.quorum))
 
     @property
     def once(self) -> str:
@@ -270,7 +286,7 @@ class Agreement(Fingerprinted):
             "objective": None if self.objective is None else asdict(self.objective),
             "calibration": self.calibration.to_dict(),
             "grid": asdict(self.grid),
-            "databases": [asdict(one) for one in self.databases],
+            "databases": [one.to_dict() for one in self.databases],
             "wave": None if self.wave is None else self.wave.to_dict(),
             "public_rows": self.public_rows,
             **outline.written(self),

@@ -46,12 +46,20 @@ def premise_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
     """
     least = f"{agreement.quorum:,}" if quorum is None else quorum
     if agreement.admission == "invited":
-        return (
+        people = (
             f"This needs honest people, at least {least} of those who were invited: they added the "
             "noise agreed on, and tell it to nobody."
         )
+    else:
+        people = (
+            f"{OPEN_TO_ANYONE} For one honest person this needs others who are honest too, {least} "
+            "with her, and nobody can check that: one sender with enough submissions of known "
+            "noise voids it."
+        )
+    if not agreement.database_noise:
+        return people
+    who = "one of the two databases" if agreement.databases else "the database"
     return (
-        f"{OPEN_TO_ANYONE} For one honest person this needs others who are honest too, {least} "
-        "with her, and nobody can check that: one sender with enough submissions of known noise "
-        "voids it."
+        f"This holds even if every other contributor lies, as long as {who} is honest: noise of "
+        f"its own was added, once. Should it not be: {people[0].lower()}{people[1:]}"
     )

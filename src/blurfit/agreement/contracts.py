@@ -59,6 +59,7 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
         "wave": wave,
         "public_rows": terms.public_rows,
         "admission": terms.admission,
+        "database_noise": terms.database_noise,
         "proofs": terms.proofs,
         "sends": terms.sends,
     }

@@ -17,7 +17,7 @@ which contributors remember that they took part, and it is the plan's.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -89,13 +89,17 @@ class Plan(Fingerprinted):
                 "Expected no public_rows with waves: public rows give the exact curve from one "
                 "wave, and waves give it without them."
             )
+        if self.terms.proofs:
+            raise InvalidValueError(
+                "Expected no proofs with waves: what is proved is for agreements of one wave."
+            )
         if task_of(self.schema, counts=self.task == "count") != self.task:
             raise InvalidValueError(
                 f"Expected task={self.task!r} to suit the target {self.schema.target.name!r}."
             )
         shares = [one / self.terms.quorum for one in self.quorums]
         stages = tuple(map(waves.Stage, self.kinds, shares))
-        waves.Plan(self.task, stages)  # refuses kinds in another order
+        waves.Stages(self.task, stages)  # refuses kinds in another order
 
     @classmethod
     def propose(
@@ -188,7 +192,7 @@ class Plan(Fingerprinted):
                 for kind, quorum in zip(self.kinds, self.quorums, strict=True)
             ],
             **terms,
-            "databases": [asdict(one) for one in self.terms.databases],
+            "databases": [one.to_dict() for one in self.terms.databases],
             **outline.written(self.terms),
         }
 

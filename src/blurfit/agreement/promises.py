@@ -76,20 +76,35 @@ def _guesses(hundred: int, what: str) -> str:
     )
 
 
-def either_in_words(names: Sequence[str], epsilon: float, delta: float, quorum: int) -> str:
+def either_in_words(
+    names: Sequence[str],
+    epsilon: float,
+    delta: float,
+    quorum: int,
+    *,
+    database_noise: bool = False,
+    proofs: bool = False,
+) -> str:
     """What one of two databases learns from the shares that it gets, and on what condition."""
     first, second = names
+    unbroken = "TurboSHAKE128" if proofs else "AES-256"  # where the masks come from
     return (
         f"{first} gets a masked share of each submission and {second} the seed of its mask. Either "
-        "alone is random numbers, which say nothing about a record as long as AES-256 is not "
+        f"alone is random numbers, which say nothing about a record as long as {unbroken} is not "
         "broken. All that either learns are the blurred sums from which the model is computed, so "
         f"the promise to the model's readers, ε = {epsilon:g}, δ = {delta:g}, holds against each "
-        f"of the two as well. {condition_in_words(quorum)}"
+        f"of the two as well. {condition_in_words(quorum, database_noise=database_noise)}"
     )
 
 
-def condition_in_words(quorum: int) -> str:
+def condition_in_words(quorum: int, *, database_noise: bool = False) -> str:
     """What the promise against either of two databases depends on."""
+    if database_noise:
+        return (
+            "This holds only if the two do not put their shares together, and if the other one "
+            "follows the protocol and adds its own noise: then it holds even if one of them "
+            "invents contributors."
+        )
     return (
         "This holds only if the two do not put their shares together, if each follows the "
         f"protocol, and if neither invents contributors: at least {quorum:,} of those who are "

@@ -5,14 +5,18 @@ Two databases that each have one share of a vector cannot see how long it is. Wh
 learns anything else. Everything here follows from the agreement: the numbers v of a submission are
 whole steps of its grid, and what is proved is
 
-    Σ_j w_j·v_j² ≤ T = ⌊2ᵐ·(r/g)²⌋      r the radius of `blurfit.agreement.radius`, g the step
-    |v_j| ≤ 2ᵇ⁻¹                         b bits are enough for r/(g√c_j), the longest number
+    Σ_j w_j·v_j² ≤ T = 2ᵐ·r²     r the radius of `blurfit.agreement.radius` in steps, rounded up
+    |v_j| ≤ 2ᵇ⁻¹                  b bits are enough for r/√c_j, the longest number
 
 with w_j = ⌊2ᵐ·c_j⌋, c_j how often a number counts in the norm: m = 0 where these are whole numbers,
 else such that every w_j is at least 2⁸, so that a liar gains at most a 2⁻⁹th of the radius. An
-honest submission has Σ c_j·v_j² ≤ (r/g)² but for the probability γ that is accounted in δ, and then
+honest submission has Σ c_j·v_j² ≤ r² but for the probability γ that is accounted in δ, and then
 Σ w_j·v_j² ≤ T. So honest noise is refused no more often than by one database, and what one liar can
-do is bounded by the same radius.
+do is bounded by the same radius, up to its being rounded.
+
+The radius is rounded up to eight binary digits, because everyone has to prove and to verify the
+very same T, and computers differ in the last digits of a quantile. Where it is so close to being
+rounded otherwise that they could differ in more, an agreement is refused.
 
 **How unlikely it is that a lie is believed.** With M inputs and gadget polynomials of degree
 2(p − 1) one proof is believed with probability at most M/|F| + 2p/(|F| − p) + 1/|F|: less than 2⁻⁵²
@@ -43,8 +47,13 @@ if TYPE_CHECKING:
 PROOFS = 3
 ALGORITHM = 0xFFFFB1F1  # among those that the draft leaves to private use
 SOUNDNESS = -40.0  # log₂ of the probability that any lie is believed, at most
+PROVED_IN_WORDS = (
+    "Each contributor proves to both databases that what she sends is no longer than an honest "
+    "submission, and they learn nothing else from the proof. Whoever does not is left out."
+)
 _HASHES, _SUBMISSIONS = 2.0**80, 2.0**32
 _LEAST_WEIGHT = 2**8
+_DIGITS, _DOUBT = 8, 1e-6
 
 
 @dataclass(frozen=True)
@@ -63,13 +72,10 @@ class Proving:
                 f"Expected no proofs with epsilon={agreement.epsilon:g}: so large an epsilon "
                 "leaves no probability for refusing anything by its length."
             )
-        reach = radius / part.step
-        scale = _scale(part.counts)
+        reach, scale = _rounded(radius / part.step), _scale(part.counts)
         weights = tuple(int(one) for one in np.floor(part.counts * scale))
         largest = math.floor(reach / math.sqrt(part.counts.min())) + 1
-        circuit = ShortVector(
-            weights, 1 + largest.bit_length(), math.floor(scale * reach**2 * (1 + 1e-12))
-        )
+        circuit = ShortVector(weights, 1 + largest.bit_length(), scale * reach**2)
         found = cls(
             circuit, Prio3(circuit, PROOFS, Xof(ALGORITHM, bytes.fromhex(agreement.fingerprint)))
         )
@@ -91,6 +97,29 @@ class Proving:
         order = self.prio3.flp.order
         one = (self.circuit.inputs + 1) / MODULUS + 2 * order / (MODULUS - order)
         return math.log2(_HASHES + _SUBMISSIONS) + PROOFS * math.log2(one)
+
+
+def lies_in_words(agreement: "Agreement") -> str:
+    """What contributors who lie may still do to the model."""
+    if not agreement.proofs:
+        return "Contributors who lie to distort the model (poisoning)."
+    return (
+        "Contributors who lie to distort the model (poisoning). Each has proved to the two "
+        "databases that what she sent is no longer than an honest submission; within that, "
+        "anything goes."
+    )
+
+
+def _rounded(reach: float) -> int:
+    """The radius in steps, up to eight binary digits."""
+    unit = 1 << max(0, math.frexp(reach)[1] - _DIGITS)
+    units = reach / unit
+    if abs(units - round(units)) < _DOUBT:
+        raise InfeasibleError(
+            f"Expected a radius that every computer rounds alike, and {reach!r} steps is too close "
+            "to the border. Propose the agreement with a quorum that is larger by one."
+        )
+    return math.ceil(units) * unit
 
 
 def _scale(counts: FloatArray) -> int:

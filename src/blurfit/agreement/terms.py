@@ -39,6 +39,7 @@ SENDS: tuple[Sends, ...] = ("everything", "targets")
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
 LEAST_DELTA = 1e-30
+MOST_EPSILON_BEHIND_NOISE = 500.0
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,6 +78,14 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "tell how many of the submissions are honest people's, whom the promise needs."
         ),
     ] = "invited"
+    database_noise: Annotated[
+        bool,
+        Meta(
+            description="The database adds noise of its own, once: readers are kept out even if "
+            "every other contributor lies. Twice the variance; three times with two databases. "
+            "(moment)"
+        ),
+    ] = False
     proofs: Annotated[
         bool,
         Meta(
@@ -148,6 +157,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             if (value := getattr(self, name)) is not None:
                 finite(**{name: value})
         require_digest(self.public_rows)
+        require_database_noise(self.database_noise, self.epsilon)
         require_proofs(self.proofs, databases=self.databases)
         require_sends(self.sends, self.public_rows)
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
@@ -179,12 +189,27 @@ def require_delta(delta: float) -> None:
     """Refuse a δ below what the random bits themselves are worth.
 
     Noise comes of a block cipher in counter mode, whose blocks differ from chance by up to 10⁻³⁷ in
-    one submission (`blurfit.contributor.bits`): a smaller δ would be a promise about the cipher.
+    one submission (`blurfit.randomness.bits`): a smaller δ would be a promise about the cipher.
     """
     if delta < LEAST_DELTA:
         raise InvalidValueError(
             f"Expected delta={delta!r} of at least {LEAST_DELTA:g}: noise from a cipher's bits "
             "cannot promise less."
+        )
+
+
+def require_database_noise(database_noise: Any, epsilon: float) -> None:
+    """Refuse what is neither true nor false, and such noise where submissions cannot be screened.
+
+    Sums must be exact before noise is added to them, so each submission must be bounded; for an ε
+    beyond some hundreds nothing is refused by its size (`blurfit.learning.admission`).
+    """
+    if type(database_noise) is not bool:
+        raise InvalidValueError(f"Expected database_noise={database_noise!r} to be true or false.")
+    if database_noise and epsilon > MOST_EPSILON_BEHIND_NOISE:
+        raise InvalidValueError(
+            f"Expected epsilon={epsilon!r} of at most {MOST_EPSILON_BEHIND_NOISE:g} with "
+            "database_noise: a larger one promises nothing that noise could keep."
         )
 
 
@@ -237,10 +262,10 @@ def _defaults(*names: str) -> dict[str, Any]:
 
 def later_terms() -> dict[str, Any]:
     """Terms that JSON leaves out where they have their default (`blurfit.agreement.outline`)."""
-    return _defaults("admission", "proofs", "sends")
+    return _defaults("admission", "database_noise", "proofs", "sends")
 
 
-MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "sends")
+MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise", "sends")
 INPUT_TERMS = _defaults(
     "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"
 )

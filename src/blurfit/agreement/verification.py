@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 from blurfit.agreement.checks import refuse_narrow_bounds, refuse_unless_blurrable
 from blurfit.agreement.contracts import largest_scale
 from blurfit.agreement.databases import refuse_unless_shareable, require_two
-from blurfit.agreement.grid import enlarged
+from blurfit.agreement.grid import MOST_RATIO, enlarged
 from blurfit.agreement.terms import (
     ADMISSIONS,
+    require_database_noise,
     require_delta,
     require_digest,
     require_proofs,
     require_sends,
 )
-from blurfit.errors import NotCertifiedError
+from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.validate import one_of
@@ -31,10 +32,12 @@ def compute_again(agreement: "Agreement") -> None:
     shared = bool(agreement.databases)
     require_digest(agreement.public_rows)
     one_of(ADMISSIONS, admission=agreement.admission)
+    require_database_noise(agreement.database_noise, agreement.epsilon)
     require_sends(agreement.sends, agreement.public_rows)
     if agreement.sends != "everything" and (agreement.weights is None or agreement.wave):
         raise NotCertifiedError("Expected sends='everything' with 'input' and with waves.")
     require_delta(agreement.delta)
+    proofs = require_proofs(agreement.proofs, databases=agreement.databases)
     if agreement.wave is not None:
         agreement.wave.verify()
     calibration = agreement.calibration
@@ -42,15 +45,28 @@ def compute_again(agreement: "Agreement") -> None:
         size = _input_again(agreement, calibration)
     else:
         size = _moment_again(agreement, calibration)
-    proofs = require_proofs(agreement.proofs, databases=agreement.databases)
     agreement.grid.verify(calibration, size=size, shared=shared, proofs=proofs)
     refuse_unless_blurrable(agreement.parts)
+    if agreement.database_noise:
+        refuse_unless_drawable(agreement)
     if shared:
         require_two(agreement.databases)
         scale = largest_scale(agreement.form)
         refuse_unless_shareable(calibration, agreement.grid, scale, proofs=proofs)
     if proofs:
         _ = agreement.proving  # is refused where it could prove nothing
+
+
+def refuse_unless_drawable(agreement: "Agreement") -> None:
+    """Refuse noise of the database that no database could draw exactly, or that `input` has."""
+    if agreement.mechanism != "moment":
+        raise NotCertifiedError("Expected no database_noise with 'input': its sums are not shown.")
+    if agreement.database_ratios.max() > MOST_RATIO:
+        raise InfeasibleError(
+            f"Expected the database's noise to have at most {MOST_RATIO:g} steps, and it has "
+            f"{agreement.database_ratios.max():.4g}: choose a less extreme promise, or a smaller "
+            "quorum."
+        )
 
 
 def _input_again(agreement: "Agreement", calibration: InputCalibration) -> int:

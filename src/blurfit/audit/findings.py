@@ -23,7 +23,13 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.audit import CONFIDENCE, TRIALS, releases
 from blurfit.audit.attacks import Score, along
 from blurfit.audit.examination import Finding, Findings, examine
-from blurfit.audit.pairs import Pair, collection_pairs, exact_mu, submission_pairs
+from blurfit.audit.pairs import (
+    Pair,
+    collection_pairs,
+    exact_mu,
+    lying_crowd,
+    submission_pairs,
+)
 from blurfit.audit.releases import Crowd, nobody, noise_scales
 from blurfit.progress import Progress, silent
 from blurfit.theory.gaussian import epsilon_of
@@ -93,6 +99,7 @@ def audit_agreement(
     confidence: float = CONFIDENCE,
     seed: int = 0,
     progress: Progress = silent,
+    liars: bool = False,
 ) -> Findings:
     """Attack a submission, the sums (where they may be published) and the model, in turn.
 
@@ -103,17 +110,19 @@ def audit_agreement(
         confidence: of each finding.
         seed: for the honest crowd, where it is drawn at once. Contributors take no seed.
         progress: is called with a name before each attack.
+        liars: attack a `moment` collection too in which all others lie. Without noise of the
+            database no promise is made of it, and it is broken; with it, it is always attacked.
     """
     found = Findings()
-    for attack in _attacks(agreement, trials, np.random.default_rng(seed)):
+    for attack in _attacks(agreement, trials, np.random.default_rng(seed), liars=liars):
         progress(f"{attack.view}: {attack.pair.name}")
         found.append(attack.carried_out(confidence))
     return found
 
 
-def number_of_attacks(agreement: Agreement) -> int:
+def number_of_attacks(agreement: Agreement, *, liars: bool = False) -> int:
     """How many findings `audit_agreement` has, for whoever waits for them."""
-    return len(_attacks(agreement, TRIALS, np.random.default_rng(0)))
+    return len(_attacks(agreement, TRIALS, np.random.default_rng(0), liars=liars))
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +149,15 @@ class _Attack:
         )
 
 
-def _attacks(agreement: Agreement, trials: int, generator: np.random.Generator) -> list[_Attack]:
-    return [*_on_submissions(agreement, trials), *_on_collections(agreement, trials, generator)]
+def _attacks(
+    agreement: Agreement, trials: int, generator: np.random.Generator, *, liars: bool
+) -> list[_Attack]:
+    lying = agreement.database_noise or (liars and agreement.mechanism == "moment")
+    pairs = collection_pairs(agreement) + ([lying_crowd(agreement)] if lying else [])
+    return [
+        *_on_submissions(agreement, trials),
+        *_on_collections(agreement, pairs, trials, generator),
+    ]
 
 
 def _on_submissions(agreement: Agreement, trials: int) -> Iterator[_Attack]:
@@ -156,7 +172,7 @@ def _on_submissions(agreement: Agreement, trials: int) -> Iterator[_Attack]:
 
 
 def _on_collections(
-    agreement: Agreement, trials: int, generator: np.random.Generator
+    agreement: Agreement, pairs: list[Pair], trials: int, generator: np.random.Generator
 ) -> Iterator[_Attack]:
     promise = agreement.epsilon, agreement.delta
     moment = agreement.mechanism == "moment"
@@ -166,7 +182,7 @@ def _on_collections(
     ) -> Callable[[FloatArray, int], FloatArray]:
         return lambda record, count: release(agreement, record, crowd, count, generator)
 
-    for pair in collection_pairs(agreement):
+    for pair in pairs:
         if moment:
             sums, many = of(releases.sums, pair.crowd), _cheap(agreement, trials)
             known = _additive(agreement, pair, promise[1])

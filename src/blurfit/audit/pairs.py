@@ -9,7 +9,7 @@ record matter most.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,14 +32,15 @@ class Pair:
     first: FloatArray
     second: FloatArray
     crowd: Crowd
+    of_collections: bool = True  # else of two submissions, which no database blurs
 
 
 def submission_pairs(agreement: Agreement) -> list[Pair]:
     """For whoever sees one submission: any two records are neighbours."""
     zero, (extreme, other) = nobody(agreement), _farthest(agreement)
     alone = Crowd(0, zero)
-    opposite = Pair("opposite records", extreme, other, alone)
-    return [opposite, Pair("zero and extreme", extreme, zero, alone)]
+    opposite = Pair("opposite records", extreme, other, alone, of_collections=False)
+    return [opposite, replace(opposite, name="zero and extreme", second=zero)]
 
 
 def collection_pairs(agreement: Agreement) -> list[Pair]:
@@ -71,14 +72,27 @@ def collection_pairs(agreement: Agreement) -> list[Pair]:
     return pairs
 
 
+def lying_crowd(agreement: Agreement) -> Pair:
+    """All others lie: they send what the attacker likes, whose noise she knows. Here it is nothing.
+
+    Where a promise counts on honest contributors alone, this breaks it; noise of the database
+    keeps it (`blurfit.theory.database_noise`).
+    """
+    extreme, other = _farthest(agreement)
+    if agreement.calibration.model.neighbours == "zero-out":
+        other = nobody(agreement)
+    return Pair("all others lie", extreme, other, Crowd(0, nobody(agreement)))
+
+
 def exact_mu(agreement: Agreement, pair: Pair) -> float:
     """μ of this pair, where all that is released is additive Gaussian noise: a submission, or
     moment's sums.
 
     The distance of the two, coordinate by coordinate in deviations of the noise; the noise of the
-    honest crowd adds to the target's own.
+    honest crowd adds to the target's own, and that of a database is as much as a quorum's.
     """
-    growth = math.sqrt(pair.crowd.honest + 1)
+    databases = agreement.database_draws if pair.of_collections else 0
+    growth = math.sqrt(pair.crowd.honest + 1 + databases * agreement.quorum)
     return float(np.linalg.norm((pair.first - pair.second) / (noise_scales(agreement) * growth)))
 
 

@@ -20,6 +20,7 @@ from blurfit.contributor.perturb import blur
 from blurfit.errors import InfeasibleError
 from blurfit.learning.statistics import Statistics
 from blurfit.learning.sums import Totals
+from blurfit.randomness import database
 from blurfit.simulation.sampler import input_totals, sampler_for
 from blurfit.simulation.weights import weights_of
 from blurfit.theory import triangle
@@ -63,6 +64,8 @@ def sums(
     affordable = 0 < crowd.honest * trials * agreement.width <= NUMBERS_AFFORDABLE
     if agreement.mechanism == "moment":
         total = own + crowd.pull
+        for _ in range(agreement.database_draws):
+            total += database.steps(agreement, trials) * agreement.grid.quadratic
         if affordable:
             others = _nobodies(agreement, crowd.honest * trials)
             return np.asarray(total + others.reshape(trials, crowd.honest, -1).sum(axis=1))
@@ -100,7 +103,8 @@ def models(
     """
     found: list[FloatArray | None] = []
     for one in sums(agreement, record, crowd, trials, generator):
-        totals = Totals(max(crowd.honest + 1, agreement.quorum), one, agreement.fingerprint)
+        count, draws = max(crowd.honest + 1, agreement.quorum), agreement.database_draws
+        totals = Totals(count, one, agreement.fingerprint, draws)
         try:
             found.append(weights_of(agreement, totals, sampled=False).ravel())
         except InfeasibleError:

@@ -54,7 +54,7 @@ _ROUNDING = 1 - 1e-9
 
 
 @dataclass(frozen=True)
-class Budget:
+class Spending:
     """ε of the tree, and the noise of counts, of each coordinate of Σx, and of Σy, over scales."""
 
     tree: float
@@ -63,7 +63,7 @@ class Budget:
     target: float
 
     @classmethod
-    def of(cls, epsilon: float, delta: float, dimension: int, neighbours: Neighbours) -> "Budget":
+    def of(cls, epsilon: float, delta: float, dimension: int, neighbours: Neighbours) -> "Spending":
         """μ(ε, δ) in quadrature, and what the relation moves."""
         whole = mu_of(epsilon, delta) * _ROUNDING / math.sqrt(sum(share**2 for share in SHARES))
         tree, count, features, target = (whole * share for share in SHARES)
@@ -144,7 +144,7 @@ class BinAggRegressor(ApproximateRival, RivalRegressor):
 
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
         n, d = x.shape
-        budget = Budget.of(self.epsilon, self.delta, d, self.neighbours)
+        budget = Spending.of(self.epsilon, self.delta, d, self.neighbours)
         # The encoding's bounds, which are public: every column is within ±1/√m, and the intercept,
         # which is the same in every row, is never cut.
         reach = np.full(d, 1 / math.sqrt(d))

@@ -53,15 +53,15 @@ def tail(delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class Noise:
+class MixtureNoise:
     """γ, the least eigenvalue of a mixture's covariance, and σ of a gradient that moves by one."""
 
     gamma: float
     sigma: float
 
-    def times(self, factor: float) -> "Noise":
+    def times(self, factor: float) -> "MixtureNoise":
         """More of both, or less."""
-        return Noise(self.gamma * factor, self.sigma * factor)
+        return MixtureNoise(self.gamma * factor, self.sigma * factor)
 
     def kept(
         self, epsilon: float, delta: float, count: int, steps: int, neighbours: Neighbours
@@ -82,7 +82,7 @@ def noise_for(
     steps: int,
     neighbours: Neighbours,
     accounting: Accounting,
-) -> Noise:
+) -> MixtureNoise:
     """γ and σ of a promise."""
     count = mixtures(dimension, delta, steps)
     gamma = renyi_gamma(
@@ -93,7 +93,7 @@ def noise_for(
         sketches=steps,
         neighbours=neighbours,
     )
-    published = Noise(gamma, math.sqrt(steps) / mu_of(epsilon / 2, delta / 4))
+    published = MixtureNoise(gamma, math.sqrt(steps) / mu_of(epsilon / 2, delta / 4))
     if accounting == "published":
         return published
     factor = least(

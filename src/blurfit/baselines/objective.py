@@ -37,7 +37,7 @@ from blurfit.baselines.normals import gaussian as gaussian_noise
 from blurfit.baselines.risk import Risk, minimiser
 from blurfit.baselines.rival import ApproximateRival, InBall, PureRival, RivalClassifier
 from blurfit.estimators.guarantee import FitGuarantee
-from blurfit.theory.gradient import least_sigma_b
+from blurfit.theory.gradient_delta import least_sigma_b
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import inside_unit_interval, nonnegative, one_of
 

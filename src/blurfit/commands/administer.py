@@ -1,4 +1,4 @@
-"""What an administrator types: `open`, `invite`, `status`, `close`, `publish`."""
+"""What an administrator types: `open`, `status`, `close`, `publish`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blurfit.commands.common import (
+    WrongError,
     administrator,
     agreement_file,
     answer,
     as_json,
     load_agreed,
-    load_agreement,
     moments_file,
     next_step,
     out_file,
@@ -83,45 +83,6 @@ def open_collection(
     next_step(step, quiet=as_json)
 
 
-@click.command(
-    epilog=f"Example: blurfit invite {_AS_ADMINISTRATOR} --count 20000 --out invitations.txt"
-)
-@agreement_file
-@service
-@administrator
-@click.option("--count", type=click.IntRange(1), required=True, help="How many invitations.")
-@out_file("Where they are written, one a line; they are nowhere else.", required=True)
-@click.option("--links", is_flag=True, help="Write links to the page for contributors instead.")
-@as_json
-def invite(
-    agreement: Path,
-    url: str,
-    patience: float,
-    token_file: Path,
-    count: int,
-    out: Path,
-    links: bool,
-    as_json: bool,
-) -> None:
-    """Make one-time invitations for a collection or a plan, one for each person.
-
-    One to a plan is good for whichever wave collects when it is used. With --links each line is a
-    link that somebody can open: the invitation stands behind #, which browsers never send.
-    """
-    agreed = load_agreed(agreement)
-    if out.exists():
-        raise InvalidValueError(f"Expected --out {str(out)!r} to be new: it may hold invitations.")
-    with database_at(url, patience, token_file) as database:
-        tokens = database.invite(agreed, count)
-    # In a link the token stands behind #, which browsers never send.
-    page = f"{page_of(url, 'c', agreed.fingerprint)}#"
-    out.touch(mode=0o600)
-    out.write_text("".join(f"{page if links else ''}{token}\n" for token in tokens))
-    what = "links" if links else "invitations"
-    sentence = f"Wrote {count:,} {what} to {out}. Give each to one person."
-    answer({"count": count, "out": str(out)}, sentence, as_json=as_json)
-
-
 @click.command(epilog=f"Example: blurfit status {_EXAMPLE} --json")
 @agreement_file
 @service
@@ -139,11 +100,25 @@ def status(agreement: Path, url: str, patience: float, as_json: bool) -> None:
 @agreement_file
 @service
 @administrator
+@click.option("--anyway", is_flag=True, help="Even if two databases hold too different people.")
 @as_json
-def close(agreement: Path, url: str, patience: float, token_file: Path, as_json: bool) -> None:
+def close(
+    agreement: Path, url: str, patience: float, token_file: Path, anyway: bool, as_json: bool
+) -> None:
     """Stop collecting, without publishing anything yet. This cannot be undone."""
+    from blurfit.agreement.plan import Plan
+    from blurfit.commands.uneven import counts_at, refuse_if_uneven
+
+    agreed = load_agreed(agreement)
+    if isinstance(agreed, Plan):
+        raise WrongError(
+            "Expected an agreement: a plan closes its waves itself. `blurfit hold` stops it before "
+            "the next release, and `blurfit publish --early` ends it."
+        )
+    if agreed.databases and not anyway:
+        refuse_if_uneven(agreed, counts_at(agreed))
     with database_at(url, patience, token_file) as database:
-        state = database.close_collection(load_agreement(agreement))
+        state = database.close_collection(agreed)
     answer(state, in_words(state), as_json=as_json)
     next_step(f"`blurfit publish {agreement} --to {url} …` learns and publishes.", quiet=as_json)
 

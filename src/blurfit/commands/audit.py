@@ -54,6 +54,12 @@ AGREEMENT, ESTIMATOR = "agreement", "estimator"
     help="Of each lower bound; with --of, of all of them together.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="For the crowd's noise.")
+@click.option(
+    "--liars",
+    is_flag=True,
+    help="Let all other contributors lie, too: that breaks every promise that counts on them, and "
+    "none that noise of the database keeps. (moment)",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 @picture_file
 def audit_command(
@@ -69,6 +75,7 @@ def audit_command(
     trials: int,
     confidence: float,
     seed: int,
+    liars: bool,
     as_json: bool,
     picture: Path | None,
 ) -> None:
@@ -79,13 +86,18 @@ def audit_command(
     from rich.console import Console
 
     from blurfit.audit.estimators import Range, audit_estimator, load_estimator
-    from blurfit.commands.audit_report import report
+    from blurfit.audit.provers import Lie, lies
+    from blurfit.commands.audit_report import proofs_in_words, report
 
     if (file is None) == (where is None):
         raise click.UsageError("Give the FILE of an agreement, or --of module:Estimator.")
+    told: list[Lie] = []
     if where is None:
         assert file is not None
-        findings = _attack(load_agreement(file), trials, confidence, seed)
+        agreement = load_agreement(file)
+        findings = _attack(agreement, trials, confidence, seed, liars=liars)
+        if agreement.proofs:
+            told = lies(agreement, seed=seed)
     else:
         known = Range(rows, columns, features, target, labels)
         tables = [_tables(pair, known) for pair in pairs or PAIRS]
@@ -98,27 +110,36 @@ def audit_command(
     if picture is not None:
         save_picture(findings.plot, picture)
     if as_json:
-        click.echo(json.dumps([one.to_dict() for one in findings], indent=2))
+        click.echo(json.dumps([one.to_dict() for one in [*findings, *told]], indent=2))
     else:
         Console().print(report(findings, confidence, subject))
-    if any(one.broken for one in findings):
+        if told:
+            Console().print(proofs_in_words(told))
+    if any(one.broken for one in [*findings, *told]):
         raise SystemExit(1)
 
 
-def _attack(agreement: "Agreement", trials: int, confidence: float, seed: int) -> "Findings":
+def _attack(
+    agreement: "Agreement", trials: int, confidence: float, seed: int, *, liars: bool
+) -> "Findings":
     from rich.console import Console
     from rich.progress import Progress
 
     from blurfit.audit.findings import audit_agreement, number_of_attacks
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("Attacking", total=number_of_attacks(agreement))
+        task = progress.add_task("Attacking", total=number_of_attacks(agreement, liars=liars))
 
         def begin(name: str) -> None:
             progress.update(task, description=name, advance=1)
 
         return audit_agreement(
-            agreement, trials=trials, confidence=confidence, seed=seed, progress=begin
+            agreement,
+            trials=trials,
+            confidence=confidence,
+            seed=seed,
+            progress=begin,
+            liars=liars,
         )
 
 

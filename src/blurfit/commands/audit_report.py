@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from blurfit.audit.examination import Finding
+from blurfit.audit.provers import Lie
 
 
 def report(
@@ -58,3 +59,19 @@ def verdict(findings: Sequence[Finding], subject: str = "agreement") -> str:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
+
+
+def proofs_in_words(told: Sequence[Lie]) -> str:
+    """How many lies about what is proved were believed."""
+    honest, *others = told
+    tries = sum(one.tries for one in others)
+    believed = [one for one in others if one.broken]
+    if honest.broken:
+        return f"Proofs: {honest.believed} of {honest.tries} honest ones are not believed: BROKEN."
+    if believed:
+        names = "; ".join(f"{one.name} ({one.believed} of {one.tries})" for one in believed)
+        return f"Proofs: lies are believed: BROKEN. {names}."
+    return (
+        f"Proofs: {len(others)} ways to lie, {tries:,} tries, none believed; {honest.tries} honest "
+        "ones, as long as they may be, all believed."
+    )

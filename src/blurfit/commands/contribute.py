@@ -85,6 +85,7 @@ def contribute(
             "Expected an agreement with --out, --plan or --release: a plan is for a service, which "
             "tells the wave that collects. `blurfit next` writes a wave's agreement."
         )
+    _warn_of_a_second_time(agreed.first() if isinstance(agreed, Plan) else agreed)
     if agreed.databases and out is not None:
         raise WrongError(
             "Expected no --out: the agreement's trust is shared, so a record is shared between two "
@@ -142,6 +143,23 @@ def contribute(
     )
     if url is not None:
         next_step(f"`blurfit status {agreement} --to {url}`.", quiet=as_json)
+
+
+def _warn_of_a_second_time(agreed: "Agreement") -> None:
+    """Somebody who contributes to one purpose twice is told what both add up to."""
+    from blurfit.agreement.promises import at_most
+    from blurfit.contributor.ledger import DELTA, Entry, Ledger, total
+
+    before = Ledger().earlier(agreed)
+    if before is None:
+        return
+    together = total([before, Entry.of(agreed, 0, "")])
+    sums = ", ".join(f"ε = {at_most(one)} ({relation})" for relation, one in together.items())
+    click.echo(
+        f"Warning: rows were sent for the same purpose before, to {before.where} on {before.at}. "
+        f"Whoever is in both has {sums} at δ = {DELTA:g} for what is published of them together.",
+        err=True,
+    )
 
 
 def _check_public(agreed: "Agreement | Plan", public: Path) -> None:

@@ -4,12 +4,15 @@ from pathlib import Path
 
 import click
 
-from blurfit.commands.common import answer, as_json
+from blurfit.commands.common import WrongError, answer, as_json
 
 
 @click.command(epilog="Example: blurfit demo --two-databases --contributors 2000 --out demo")
 @click.option(
     "--two-databases", is_flag=True, help="Share between two databases that publish together."
+)
+@click.option(
+    "--waves", is_flag=True, help="Ask for a label in waves: to the logistic model itself."
 )
 @click.option(
     "--contributors",
@@ -26,17 +29,24 @@ from blurfit.commands.common import answer, as_json
     help="Where the plot and the model are written.",
 )
 @as_json
-def demo(two_databases: bool, contributors: int, out: Path, as_json: bool) -> None:
+def demo(two_databases: bool, waves: bool, contributors: int, out: Path, as_json: bool) -> None:
     """Let generated people agree, blur, send, and get a model."""
     from rich.console import Console
 
-    from blurfit.demo import one_database
+    from blurfit.demo import in_waves, one_database
     from blurfit.demo import two_databases as with_two
 
-    play = with_two.main if two_databases else one_database.main
+    if two_databases and waves:
+        raise WrongError("Expected --two-databases or --waves, and not both.")
+    play = with_two.main if two_databases else in_waves.main if waves else one_database.main
     play(out, contributors, Console(stderr=as_json))
     answer(
-        {"contributors": contributors, "two_databases": two_databases, "out": str(out)},
+        {
+            "contributors": contributors,
+            "two_databases": two_databases,
+            "waves": waves,
+            "out": str(out),
+        },
         f"{contributors:,} people took part; everything is in {out}.",
         as_json=as_json,
     )

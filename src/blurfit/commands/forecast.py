@@ -10,7 +10,7 @@ import click
 
 from blurfit.agreement.terms import MECHANISMS, Mechanism
 from blurfit.commands.common import picture_file, save_picture
-from blurfit.commands.plans import Plan, Range, read_plan, read_table
+from blurfit.commands.proposals import Numbers, ProposalFile, read_proposal, read_table
 from blurfit.commands.public import public_option
 from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 )
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(
-    "--contributors", type=Range(), default="1e3:1e9", show_default=True, help="How many people."
+    "--contributors", type=Numbers(), default="1e3:1e9", show_default=True, help="How many people."
 )
-@click.option("--epsilon", type=Range(), help="ε of the model; default: the file's, or 0.1:10.")
+@click.option("--epsilon", type=Numbers(), help="ε of the model; default: the file's, or 0.1:10.")
 @click.option("--delta", type=float, help="δ of the model; default: the file's, or 1e-6.")
-@click.option("--local-epsilon", type=Range(), help="Targets for a single submission, beside none.")
+@click.option(
+    "--local-epsilon", type=Numbers(), help="Targets for a single submission, beside none."
+)
 @click.option("--local-delta", type=float, help="δ of a single submission; default: 1e-6.")
 @click.option("--mechanism", type=click.Choice(MECHANISMS), help="One only; default: both.")
 @click.option("--weight-bound", type=float, help="η, bound on the model's ‖w‖.")
@@ -47,7 +49,9 @@ if TYPE_CHECKING:
     "Public rows of the features (.csv, .parquet), not the contributors' own: say what they are "
     "worth, by reading each collection alone and beside them. (moment)"
 )
-@click.option("--spectrum", type=Range(), help="Eigenvalues of E[xxᵀ] to assume, instead of data.")
+@click.option(
+    "--spectrum", type=Numbers(), help="Eigenvalues of E[xxᵀ] to assume, instead of data."
+)
 @click.option(
     "--explained",
     type=float,
@@ -82,18 +86,18 @@ def forecast_command(
     public: Path | None,
     **options: Any,
 ) -> None:
-    """Forecast a collection's error: FILE is a plan (.toml) or an agreement (.json).
+    """Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).
 
     Nothing private is read: the people are generated, or public, or assumed.
     """
     from rich.console import Console
     from rich.progress import Progress
 
-    from blurfit.commands.forecast_report import report
+    from blurfit.commands.forecast_report import liars_in_words, report
     from blurfit.commands.public_report import public_report
     from blurfit.forecast.sweep import whole_numbers
 
-    plan = read_plan(file)
+    proposal = read_proposal(file)
     if public is not None:
         if advising or picture is not None or mechanism == "input":
             raise InvalidValueError(
@@ -102,34 +106,39 @@ def forecast_command(
             )
         sizes = whole_numbers(contributors)
         with Progress(console=Console(stderr=True), transient=True) as progress:
-            beside = _beside(plan, public, options, sizes, draws, seed, progress)
+            beside = _beside(proposal, public, options, sizes, draws, seed, progress)
         if as_json:
             click.echo(json.dumps(beside.to_dict(), indent=2))
         else:
             Console().print(public_report(beside))
         return
-    population = _population(plan, options)
+    population = _population(proposal, options)
     common = {"contributors": whole_numbers(contributors), "draws": draws, "seed": seed}
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        if plan.agreement is not None:
+        if proposal.agreement is not None:
             _refuse_for_an_agreement(options, advising)
-            found, advice = _under_agreement(plan, population, common, progress), []
+            found, advice = _under_agreement(proposal, population, common, progress), []
         else:
-            asked = _asked(plan, mechanism, options)
-            found = _sweep(plan, population, asked | common, progress)
-            advice = _advice(plan, population, found, asked, seed, progress) if advising else []
+            asked = _asked(proposal, mechanism, options)
+            found = _sweep(proposal, population, asked | common, progress)
+            advice = _advice(proposal, population, found, asked, seed, progress) if advising else []
     if picture is not None:
         save_picture(found.plot, picture)
+    moved = _moved_by_liars(proposal, population)
     if as_json:
-        document = found.to_dict() | {"advice": [asdict(one) for one in advice]}
+        document = found.to_dict() | {"advice": [asdict(one) for one in advice], "liars": moved}
         click.echo(json.dumps(document, indent=2))
     else:
         Console().print(report(found, within, advice))
+        if moved is not None:
+            click.echo(f"\n{liars_in_words(moved)}")
 
 
-def _asked(plan: Plan, mechanism: Mechanism | None, options: dict[str, Any]) -> dict[str, Any]:
-    """What to sweep over: options come before the plan, and the plan before defaults."""
-    terms = dict(plan.terms)
+def _asked(
+    proposal: ProposalFile, mechanism: Mechanism | None, options: dict[str, Any]
+) -> dict[str, Any]:
+    """What to sweep over: options come before the proposal, and the proposal before defaults."""
+    terms = dict(proposal.terms)
     terms.pop("quorum", None)  # as many as contribute
     planned = terms.pop("epsilon", None)
     epsilons = options["epsilon"] or ((planned,) if planned else (0.1, 0.32, 1.0, 3.2, 10.0))
@@ -152,30 +161,46 @@ def _asked(plan: Plan, mechanism: Mechanism | None, options: dict[str, Any]) -> 
     }
 
 
+def _moved_by_liars(
+    proposal: ProposalFile, population: "Population"
+) -> dict[str, float | None] | None:
+    """By how much 1 % of liars could move each coefficient, where that can be told."""
+    from blurfit.errors import InfeasibleError
+    from blurfit.forecast.liars import moved_by_liars
+
+    if proposal.agreement is None:
+        return None
+    try:
+        found = moved_by_liars(proposal.agreement, population)
+    except InfeasibleError:
+        return None
+    return {name: value if math.isfinite(value) else None for name, value in found.items()}
+
+
 def _under_agreement(
-    plan: Plan, population: "Population", common: dict[str, Any], progress: "Progress"
+    proposal: ProposalFile, population: "Population", common: dict[str, Any], progress: "Progress"
 ) -> "Forecast":
     from blurfit.forecast.sweep import forecast_agreement
 
-    assert plan.agreement is not None
+    assert proposal.agreement is not None
     task = progress.add_task("Forecasting", total=len(common["contributors"]))
     return forecast_agreement(
-        plan.agreement, population, **common, progress=lambda: progress.advance(task)
+        proposal.agreement, population, **common, progress=lambda: progress.advance(task)
     )
 
 
 def _sweep(
-    plan: Plan, population: "Population", asked: dict[str, Any], progress: "Progress"
+    proposal: ProposalFile, population: "Population", asked: dict[str, Any], progress: "Progress"
 ) -> "Forecast":
     from blurfit.forecast.sweep import forecast
 
     axes = ("contributors", "mechanisms", "epsilons", "local_epsilons")
     task = progress.add_task("Forecasting", total=math.prod(len(asked[axis]) for axis in axes))
-    return forecast(plan.schema, population, **asked, progress=lambda: progress.advance(task))
+    return forecast(proposal.schema, population, **asked, progress=lambda: progress.advance(task))
 
 
 def _advice(
-    plan: Plan,
+    proposal: ProposalFile,
     population: "Population",
     found: "Forecast",
     asked: dict[str, Any],
@@ -189,7 +214,7 @@ def _advice(
     task = progress.add_task("Choosing terms", total=EVALUATIONS * len(lines))
     return [
         advise(
-            plan.schema,
+            proposal.schema,
             population,
             contributors=outlooks[-1].contributors,
             epsilon=epsilon,
@@ -204,7 +229,7 @@ def _advice(
 
 
 def _beside(
-    plan: Plan,
+    proposal: ProposalFile,
     public: Path,
     options: dict[str, Any],
     sizes: list[int],
@@ -216,34 +241,34 @@ def _beside(
     from blurfit.commands.public import encoded_public, require_agreed
     from blurfit.forecast import beside
 
-    rows = encoded_public(public, plan.schema)
+    rows = encoded_public(public, proposal.schema)
     if options["public_data"] is None and options["spectrum"] is None:
         people, rows = beside.people_and_rows(
-            plan.schema, rows, explained=options["explained"], seed=seed
+            proposal.schema, rows, explained=options["explained"], seed=seed
         )
     else:
-        people = _population(plan, options)
+        people = _population(proposal, options)
     common: dict[str, Any] = {"draws": min(draws, beside.DRAWS), "seed": seed}
     common["contributors"] = sizes
-    if plan.agreement is not None:
+    if proposal.agreement is not None:
         _refuse_for_an_agreement(options, advising=False)
-        require_agreed(public, plan.agreement)
+        require_agreed(public, proposal.agreement)
         task = progress.add_task("Forecasting", total=len(sizes))
         return beside.forecast_agreement_beside(
-            plan.agreement, people, rows, **common, progress=lambda: progress.advance(task)
+            proposal.agreement, people, rows, **common, progress=lambda: progress.advance(task)
         )
-    asked = _asked(plan, "moment", options)
+    asked = _asked(proposal, "moment", options)
     axes = {name: asked[name] for name in ("epsilons", "local_epsilons", "terms")}
     if options["local_epsilon"] is not None:
         axes["local_epsilons"] = options["local_epsilon"]
     total = len(sizes) * len(axes["epsilons"]) * len(axes["local_epsilons"])
     task = progress.add_task("Forecasting", total=total)
     return beside.forecast_beside(
-        plan.schema, people, rows, **common, **axes, progress=lambda: progress.advance(task)
+        proposal.schema, people, rows, **common, **axes, progress=lambda: progress.advance(task)
     )
 
 
-def _population(plan: Plan, options: dict[str, Any]) -> "Population":
+def _population(proposal: ProposalFile, options: dict[str, Any]) -> "Population":
     from blurfit.forecast.population import Population
 
     path, spectrum, explained = (
@@ -254,10 +279,10 @@ def _population(plan: Plan, options: dict[str, Any]) -> "Population":
     if path is not None and spectrum is not None:
         raise InvalidValueError("Expected --public-data or --spectrum: either is the population.")
     if path is not None:
-        return Population.of_table(plan.schema, read_table(path, plan.schema), path.name)
+        return Population.of_table(proposal.schema, read_table(path, proposal.schema), path.name)
     if spectrum is not None:
-        return Population.of_spectrum(plan.schema, spectrum, explained=explained)
-    return Population.generated(plan.schema, explained=explained)
+        return Population.of_spectrum(proposal.schema, spectrum, explained=explained)
+    return Population.generated(proposal.schema, explained=explained)
 
 
 def _refuse_for_an_agreement(options: dict[str, Any], advising: bool) -> None:
@@ -266,6 +291,6 @@ def _refuse_for_an_agreement(options: dict[str, Any], advising: bool) -> None:
     given += ["--advise"] if advising else []
     if given:
         raise InvalidValueError(
-            f"Expected no {', '.join(given)} with an agreement, which has fixed that; give a plan "
-            "(.toml) to compare."
+            f"Expected no {', '.join(given)} with an agreement, which has fixed that; give a "
+            "proposal (.toml) to compare."
         )

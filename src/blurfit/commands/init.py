@@ -1,13 +1,14 @@
 """`blurfit init`: an example to change, so that nobody starts with an empty folder."""
 
 import csv
+import json
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import click
 
-from blurfit.commands.common import answer, as_json, next_step
+from blurfit.commands.common import WrongError, answer, as_json, next_step
 from blurfit.errors import InvalidValueError
 
 PEOPLE, SEED = 20_000, 2026
@@ -15,12 +16,25 @@ PEOPLE, SEED = 20_000, 2026
 
 @click.command(epilog="Example: blurfit init survey")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A survey that exists: an XLSForm (.xlsx), or a Table Schema or Data Package (.json).",
+)
+@click.option("--target", help="With --from: the question that is to be predicted.")
 @as_json
-def init(folder: Path, as_json: bool) -> None:
+def init(folder: Path, source: Path | None, target: str | None, as_json: bool) -> None:
     """Write an example survey into a FOLDER: a schema to change, and people to try it with.
 
     The people are generated and do not exist: they are there so that every command can be tried.
+    With --from, the schema is that of a survey which exists, and there are no people.
     """
+    if source is not None:
+        _from_survey(folder, source, target, as_json=as_json)
+        return
+    if target is not None:
+        raise WrongError("Expected --from FILE with --target.")
     schema, people = folder / "schema.toml", folder / "people.csv"
     if taken := [str(path) for path in (schema, people) if path.exists()]:
         raise InvalidValueError(
@@ -40,6 +54,48 @@ def init(folder: Path, as_json: bool) -> None:
         as_json=as_json,
     )
     next_step(f"`cd {folder}`, then `blurfit agree schema.toml`.", quiet=as_json)
+
+
+TERMS = """
+[terms]                 # what `blurfit agree` promises, unless you type something else
+epsilon = 1.0           # the smaller, the stronger; 1 is usual
+delta = 1e-6            # the chance that the promise fails; far below one in the quorum
+quorum = 10000          # nothing is published below so many honest people
+"""
+
+
+def _from_survey(folder: Path, source: Path, target: str | None, *, as_json: bool) -> None:
+    from blurfit.schema.table_schema import from_table_schema
+    from blurfit.schema.toml import to_toml
+    from blurfit.schema.xlsform import from_xlsform
+
+    schema = folder / "schema.toml"
+    if schema.exists():
+        raise InvalidValueError(
+            f"Expected a folder without {schema}: nothing is written over. Name another folder."
+        )
+    if source.suffix.lower() in (".xlsx", ".xlsm"):
+        found = from_xlsform(source, target)
+    else:
+        try:
+            document = json.loads(source.read_bytes())
+        except ValueError as error:
+            raise InvalidValueError(
+                f"Expected {str(source)!r} to be an XLSForm (.xlsx), or a Table Schema in JSON: "
+                f"{error}."
+            ) from error
+        found = from_table_schema(document, target)
+    folder.mkdir(parents=True, exist_ok=True)
+    head = f"# From {source.name}. Look at every bound: it must be known before anyone answers.\n\n"
+    schema.write_text(f"{head}{to_toml(found.schema)}\n{TERMS}", encoding="utf-8")
+    asked = len(found.schema.features) + 1
+    words = "".join(f"\n{note}" for note in found.notes)
+    answer(
+        {"schema": str(schema), "questions": asked, "notes": list(found.notes)},
+        f"Wrote {schema}, with {asked} questions from {source.name}.{words}",
+        as_json=as_json,
+    )
+    next_step(f"look at {schema}, then `blurfit agree {schema}`.", quiet=as_json)
 
 
 def made_up_people(count: int, seed: int) -> dict[str, Any]:

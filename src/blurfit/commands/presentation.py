@@ -20,9 +20,12 @@ from blurfit.agreement.promises import (
     releases_in_words,
     together_in_words,
 )
+from blurfit.agreement.proving import PROVED_IN_WORDS
+from blurfit.agreement.radius import records_worth
 from blurfit.schema.content import About
 from blurfit.schema.joint import questions
 from blurfit.schema.titles import asked_in_words
+from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.public_weights import information
@@ -55,26 +58,27 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
     stated = ModelGuarantee(
         agreement.epsilon, agreement.delta, model.neighbours, model.releases, model.proved
     )
-    sent = (
-        "sent",
-        f"{agreement.width:,}",
-        f"numbers a person, once, {agreement.layout.size:,} bytes",
-    )
+    layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
+    sent = ("sent", f"{agreement.width:,}", f"numbers a person, once, {layout.size:,} bytes")
     asked = ", ".join(asked_in_words(one) for one in questions(agreement.schema))
     parts: list[RenderableType] = [
         *(Text(line) for line in about_lines(agreement.schema.about)),
         Text(f"Asked: {asked}."),
-        _noise_table(calibration, [sent, *_costs(calibration)]),
+        _noise_table(calibration, [sent, *_own_noise(agreement), *_costs(calibration)]),
         Text(f"{_promise(calibration, stated)} {premise_in_words(agreement)}"),
     ]
+    parts.append(Text(_liar(agreement)))
     if model.proved:
         mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
         parts.append(Text(guesses_in_words(stated, mu, "what is published")))
     if agreement.databases:
         names = [one.name for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
-        parts.append(Text(either_in_words(names, *promise)))
+        how = {"database_noise": agreement.database_noise, "proofs": agreement.proofs}
+        parts.append(Text(either_in_words(names, *promise, **how)))
         parts.append(Text(together_in_words(calibration.local)))
+        if agreement.proofs:
+            parts.append(Text(PROVED_IN_WORDS))
     else:
         alone = guesses_from_submission(calibration.local)
         parts.append(Text(f"{_submission(calibration)} {alone}"))
@@ -182,6 +186,27 @@ def _submission(calibration: Calibration) -> str:
         f"One submission alone is at most μ = {at_most(local.mu)} Gaussian private: "
         f"ε = {at_most(local.epsilon)} at δ = {local.delta:g}. {local_in_words(local)}"
     )
+
+
+def _liar(agreement: "Agreement") -> str:
+    worth = records_worth(agreement)
+    if math.isinf(worth):
+        return (
+            "One contributor who lies can move the sums as far as she likes: nobody can measure "
+            "what she sent."
+        )
+    return (
+        f"One contributor who lies can move the sums as far as {worth:,.3g} honest ones at most: "
+        "longer submissions are refused."
+    )
+
+
+def _own_noise(agreement: "Agreement") -> list[Row]:
+    if not agreement.database_draws:
+        return []
+    factor = variance_factor(agreement.quorum, agreement.quorum, agreement.database_draws)
+    meaning = "times the variance at the quorum, with the noise that databases add themselves"
+    return [("database noise", f"{factor:.6g}", meaning)]
 
 
 def _costs(calibration: Calibration) -> list[Row]:

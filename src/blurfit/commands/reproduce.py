@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from blurfit.commands.common import as_json, wrote
 
 if TYPE_CHECKING:
-    from blurfit.experiments.cohort import Population
+    from blurfit.experiments.cohort import Cohort
 
 
 class ExperimentName(click.ParamType):  # type: ignore[type-arg]
@@ -61,6 +61,12 @@ class ExperimentName(click.ParamType):  # type: ignore[type-arg]
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write Markdown pages of all CSV in --out, and their pictures beside them.",
 )
+@click.option(
+    "--beside",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    multiple=True,
+    help="With --page: the --out of a run on other people, whose comparison is told as well.",
+)
 @as_json
 def reproduce(
     names: tuple[str, ...],
@@ -72,6 +78,7 @@ def reproduce(
     out: Path,
     plot_only: bool,
     page: Path | None,
+    beside: tuple[Path, ...],
     as_json: bool,
 ) -> None:
     """Run the paper's experiments and ours: config → CSV → plot.
@@ -81,7 +88,7 @@ def reproduce(
     with a page of its own. A run that was stopped goes on where it was.
     """
     from blurfit.experiments.catalogue import ONE_PAGE, PAPER
-    from blurfit.experiments.cohort import Population
+    from blurfit.experiments.cohort import Cohort
     from blurfit.experiments.facts import Facts
     from blurfit.experiments.page import write_page
     from blurfit.experiments.plots import draw
@@ -91,7 +98,7 @@ def reproduce(
     chosen = names or ONE_PAGE
     facts = Facts.read(out)
     if not plot_only:
-        population = Population.load(data, rows=rows, seed=seed)
+        population = Cohort.load(data, rows=rows, seed=seed)
         known = facts if facts.population == population.name else Facts()
         facts = Facts(
             population.name,
@@ -119,14 +126,17 @@ def reproduce(
             err=True,
         )
     if page is not None:
-        (write_rivals_page if chosen == (NAME,) else write_page)(page, out, facts)
+        if chosen == (NAME,):
+            write_rivals_page(page, out, facts)
+        else:
+            write_page(page, out, facts, beside)
         wrote(page)
     if as_json:
         files = {name: str(out / f"{name}.csv") for name in chosen}
         click.echo(json.dumps({"csv": files, "seconds": dict(facts.seconds)}, indent=2))
 
 
-def _run(name: str, population: "Population", trials: int, workers: int, out: Path) -> None:
+def _run(name: str, population: "Cohort", trials: int, workers: int, out: Path) -> None:
     from rich.console import Console
     from rich.progress import Progress
 

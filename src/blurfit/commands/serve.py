@@ -2,14 +2,20 @@
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from blurfit.commands.common import WrongError
 from blurfit.errors import InvalidValueError
 from blurfit.protocol import tokens
+
+if TYPE_CHECKING:
+    from blurfit.service.logs import Style
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @click.command(
@@ -44,6 +50,12 @@ from blurfit.protocol import tokens
     help="A secret that this service shares with the one of an agreement's other database.",
 )
 @click.option(
+    "--share-key-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The private key to which an agreement between two databases seals this one's shares; "
+    "written at the first start, which prints the public one.",
+)
+@click.option(
     "--requests-per-second",
     type=float,
     default=200.0,
@@ -59,6 +71,13 @@ from blurfit.protocol import tokens
     help="Addresses of proxies whose X-Forwarded-For is believed, separated by commas.",
 )
 @click.option("--access-log", is_flag=True, help="Log requests with their addresses.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How each line of the log is written, on standard error.",
+)
 def serve(
     place: str,
     host: str,
@@ -66,6 +85,7 @@ def serve(
     token_file: Path | None,
     new_admin_token: bool,
     peer_token_file: Path | None,
+    share_key_file: Path | None,
     requests_per_second: float,
     body_limit: int,
     **network: Any,
@@ -83,7 +103,30 @@ def serve(
     os.umask(0o077)  # what is written here, the store first of all, is for its owner alone
     with Store(place) as store:
         said = appoint(store, token_file, replace=new_admin_token)
-        run(Service(store, limits, peer_token=peer_token), host, port, said, **network)
+        share_key = None
+        if share_key_file is not None:
+            share_key, told = share_key_in(share_key_file)
+            said = f"{said} {told}"
+        service = Service(store, limits, peer_token=peer_token, share_key=share_key)
+        run(service, host, port, said, **network)
+
+
+def share_key_in(path: Path) -> tuple[str, str]:
+    """The private key in a file, written if there is none; and the public one, in words."""
+    from blurfit.messages.sealing import new_key, public_key
+
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(new_key() + "\n")
+    private = path.read_text().strip()
+    try:
+        public = public_key(private)
+    except ValueError as error:
+        raise InvalidValueError(
+            f"Expected --share-key-file {str(path)!r} to hold a private key in 64 hexadecimal "
+            f"digits, as this command writes one: {error}."
+        ) from error
+    return private, f"Shares can be sealed to {public} (`blurfit agree --database-key`)."
 
 
 def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> str:
@@ -118,6 +161,19 @@ def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> st
     return f"The administrator's token, shown this once, is {token}"
 
 
+def _reading_again(context: Any, certificate: str, key: str | None) -> Callable[..., None]:
+    """What SIGHUP does: new connections get the new certificate; a wrong one changes nothing."""
+
+    def again(*_: Any) -> None:
+        try:
+            context.load_cert_chain(certificate, key)
+            click.echo(f"Read {certificate} again.", err=True)
+        except OSError as error:  # ssl.SSLError is one
+            click.echo(f"Kept the certificate, as {certificate} cannot be used: {error}.", err=True)
+
+    return again
+
+
 def run(
     service: Any,
     host: str,
@@ -128,11 +184,13 @@ def run(
     tls_key: str | None = None,
     trusted_proxies: str = "",
     access_log: bool = False,
+    log_format: "Style" = "text",
 ) -> None:
-    """Listen until somebody says stop."""
+    """Listen until somebody says stop; SIGHUP reads the certificate and its key again."""
     import uvicorn
 
     from blurfit.service.front import Bounds, raise_descriptor_limit
+    from blurfit.service.logs import configuration
     from blurfit.service.serving import configured
 
     config = configured(
@@ -142,6 +200,7 @@ def run(
         port=port,
         access_log=access_log,
         log_level="info" if access_log else "warning",
+        log_config=configuration(log_format, access=access_log),
         ssl_certfile=tls_certificate,
         ssl_keyfile=tls_key,
         proxy_headers=bool(trusted_proxies),
@@ -167,7 +226,15 @@ def run(
         f"Next, in another terminal: `blurfit open agreement.json --to {address} …`, or open "
         f"{address}/admin in a browser. Ctrl-C stops the service."
     )
+    if scheme == "http" and host not in LOOPBACK:
+        click.echo(
+            f"Warning: {host} without TLS: whoever is in between reads tokens and submissions. "
+            "Give --tls-certificate and --tls-key, or listen on 127.0.0.1 behind a proxy.",
+            err=True,
+        )
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if config.ssl is not None and tls_certificate and hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, _reading_again(config.ssl, tls_certificate, tls_key))
     try:
         uvicorn.Server(config).run(sockets=[listening])
     except KeyboardInterrupt:

@@ -20,12 +20,20 @@ from blurfit.commands.common import (
 @click.command(epilog="Example: blurfit show model.json")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @picture_file
+@click.option(
+    "--table-schema",
+    is_flag=True,
+    help="Print the columns of an agreement or a schema (.toml) as a Frictionless Table Schema.",
+)
 @as_json
-def show(file: Path, picture: Path | None, as_json: bool) -> None:
+def show(file: Path, picture: Path | None, table_schema: bool, as_json: bool) -> None:
     """Show what is in a FILE: an agreement's promise, a model's summary, moments' correlations.
 
     Of a plan of waves it shows which waves there are.
     """
+    if table_schema:
+        _table_schema(file)
+        return
     showing = {
         "blurfit-agreement": _agreement,
         "blurfit-model": _model,
@@ -72,6 +80,14 @@ _DRAWN = {
     "blurfit-model": _model_picture,
     "blurfit-moments": _moments_picture,
 }
+
+
+def _table_schema(file: Path) -> None:
+    from blurfit.commands.proposals import read_proposal
+    from blurfit.schema.table_schema import to_table_schema
+
+    document = to_table_schema(read_proposal(file).schema)
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def _agreement(file: Path, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
-from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.perturb import blur
 from blurfit.contributor.sending import send_table
 from blurfit.errors import ConflictError, InvalidValueError
@@ -45,6 +45,7 @@ class _File:
     def __init__(self, agreement: Agreement, path: Path) -> None:
         self._agreement, self._path = agreement, path
         self.rows_at_once = rows_at_once(agreement.layout)
+        self.where = f"the file {path.name}"
 
     def agreement(self) -> Agreement:
         return self._agreement
@@ -55,7 +56,7 @@ class _File:
     def blur(self, exact: FloatArray) -> Messages:
         return (blur(self._agreement, exact).to_bytes(),)
 
-    def send(self, part: Part) -> bool:  # noqa: ARG002
+    def send(self, part: Portion) -> bool:  # noqa: ARG002
         return False
 
     def finish(self, journal: Journal, rows: int) -> None:

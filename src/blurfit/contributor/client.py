@@ -19,7 +19,8 @@ import httpx2 as httpx
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import FloatArray
-from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.journal import Journal, Messages, Portion
+from blurfit.contributor.ledger import Entry, Ledger
 from blurfit.contributor.once import take_part
 from blurfit.contributor.perturb import blur, perturb
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
@@ -51,8 +52,9 @@ class Client:
         transport: httpx.BaseTransport | None = None,
         **options: Any,
     ) -> None:
+        self.url = url
         self._exchange = Exchange(url, patience=patience, transport=transport, **options)
-        self._followed: set[str] = set()  # the agreements of waves that were found to follow
+        self._followed: set[tuple[str, str]] = set()  # plans, and agreements that follow from them
 
     def agreement(self, fingerprint: str) -> Agreement:
         """The agreement that one was invited to, verified; another is refused."""
@@ -77,11 +79,11 @@ class Client:
         """
         path = plan_path(plan.fingerprint)
         agreement = Agreement.from_json(self._exchange.get(f"{path}/agreement"))
-        if agreement.fingerprint not in self._followed:
+        if (seen := (plan.fingerprint, agreement.fingerprint)) not in self._followed:
             before = 0 if agreement.wave is None else agreement.wave.number - 1
             texts = texts_in(self._exchange.get(f"{path}/releases"))[:before] if before else []
             follows(plan, [PublishedMoments.from_json(text) for text in texts], agreement)
-            self._followed.add(agreement.fingerprint)
+            self._followed.add(seen)
         return agreement
 
     def contribute(
@@ -107,17 +109,24 @@ class Client:
             return Receipt(self._exchange.url, agreed.fingerprint, submission.identifier)
         once = agreed.fingerprint if isinstance(agreed, Plan) else agreed.once
 
-        def blur_for_the_current_wave() -> Part:
+        def blur_for_the_current_wave() -> Portion:
             wave = self.current(agreed) if isinstance(agreed, Plan) else self.still_open(agreed)
-            return Part(0, 1, (_one(wave, record).to_bytes(),), wave.fingerprint)
+            one = _one(wave, record)
+            Ledger().note(Entry.of(wave, 1, self._exchange.url), one.identifier)
+            return Portion(0, 1, (one.to_bytes(),), wave.fingerprint)
 
-        def send(part: Part) -> int:
+        def send(part: Portion) -> int:
             (message,) = part.messages
             return self.post(part.under, message, 1, tokens)
 
         sent = take_part(once, person, blur_for_the_current_wave, send)
         identifier = Submission.from_bytes(*sent.messages).identifier
         return Receipt(self._exchange.url, sent.under, identifier)
+
+    def missing(self, agreement: Agreement) -> int:
+        """How many its collection waits for."""
+        state = decoded(self._exchange.get(path_of(agreement.fingerprint)))
+        return int(state["quorum"]) - int(state["count"])
 
     def still_open(self, wave: Agreement) -> Agreement:
         """A wave's agreement, if the wave still collects: asked before anything is blurred."""
@@ -199,6 +208,7 @@ class _OneService:
     def __init__(self, client: Client, agreement: Agreement, invitations: Sequence[str]) -> None:
         self._client, self._agreement, self._invitations = client, agreement, invitations
         self.rows_at_once = rows_in_a_request(agreement, invited=bool(invitations))
+        self.where = client.url
 
     def agreement(self) -> Agreement:
         pinned = self._agreement
@@ -210,7 +220,7 @@ class _OneService:
     def blur(self, exact: FloatArray) -> Messages:
         return (blur(self._agreement, exact).to_bytes(),)
 
-    def send(self, part: Part) -> bool:
+    def send(self, part: Portion) -> bool:
         tokens, (message,) = self._invitations[part.start : part.stop], part.messages
         self._client.post(part.under, message, part.stop - part.start, tokens)
         return True
@@ -226,10 +236,13 @@ class _CurrentWave(_OneService):
 
     def __init__(self, client: Client, plan: Plan, invitations: Sequence[str]) -> None:
         super().__init__(client, plan.first(), invitations)
-        self._plan = plan
+        self._plan, self._most = plan, self.rows_at_once
 
     def agreement(self) -> Agreement:
+        """The wave that collects now; it gets no more rows at once than it waits for."""
         self._agreement = self._client.current(self._plan)
+        missing = self._client.missing(self._agreement)
+        self.rows_at_once = min(self._most, missing) if missing > 0 else self._most
         return self._agreement
 
 

@@ -57,7 +57,7 @@ CREATE INDEX IF NOT EXISTS of_parts ON messages (start);
 
 
 @dataclass(frozen=True)
-class Part:
+class Portion:
     """Some consecutive rows of a table, blurred: as bytes for each database that gets something.
 
     `under` is the fingerprint of the agreement that they were blurred under.
@@ -126,19 +126,19 @@ class Journal:
         (rows,) = self._file.execute("SELECT coalesce(sum(rows), 0) FROM parts").fetchone()
         return int(rows)
 
-    def pending(self) -> Iterator[Part]:
+    def pending(self) -> Iterator[Portion]:
         """What was blurred, and may not have been received, in the order of the table."""
         query = "SELECT start, rows, under FROM parts WHERE NOT acknowledged ORDER BY start"
         for start, rows, under in self._file.execute(query).fetchall():  # one at a time in memory
             part = "SELECT message FROM messages WHERE start = ? ORDER BY place"
             messages = self._file.execute(part, (start,)).fetchall()
-            yield Part(start, rows, tuple(message for (message,) in messages), under)
+            yield Portion(start, rows, tuple(message for (message,) in messages), under)
 
     def agreements(self) -> set[str]:
         """The fingerprints of the agreements that rows were blurred under: waves of one plan."""
         return {str(one) for (one,) in self._file.execute("SELECT under FROM parts")}
 
-    def record(self, part: Part) -> None:
+    def record(self, part: Portion) -> None:
         """Keep what was blurred, on disk, before it is sent."""
         self._file.execute("BEGIN")
         self._file.execute(
@@ -150,7 +150,7 @@ class Journal:
         )
         self._file.execute("COMMIT")
 
-    def acknowledge(self, part: Part) -> None:
+    def acknowledge(self, part: Portion) -> None:
         """Forget the bytes of a part that has been received, and keep the fact."""
         self._forget("WHERE start = ?", (part.start,))
 

@@ -32,11 +32,16 @@ _TABLE = """CREATE TABLE IF NOT EXISTS tables (
     fingerprint TEXT, rows TEXT, journal TEXT, PRIMARY KEY (fingerprint, rows))"""
 
 
+def home() -> Path:
+    """The user's own folder."""
+    return Path(os.environ.get(HOME) or Path.home() / ".blurfit")
+
+
 class Memory:
     """The tables that were blurred, in a folder of the user's: BLURFIT_HOME, or ~/.blurfit."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or Path(os.environ.get(HOME) or Path.home() / ".blurfit")
+        self.folder = folder or home()
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.key = _key(self.folder / "key")

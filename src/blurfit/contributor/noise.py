@@ -24,9 +24,9 @@ import numpy.typing as npt
 from blurfit import validate
 from blurfit.agreement.grid import LEAST_RATIO, MOST_RATIO
 from blurfit.arrays import FloatArray
-from blurfit.contributor import bits
-from blurfit.contributor.discrete_gaussian import draw
 from blurfit.errors import InvalidValueError
+from blurfit.randomness import bits
+from blurfit.randomness.discrete_gaussian import draw
 
 # Whole numbers of steps add exactly in float64 while both stay below this.
 MOST_STEPS = 2.0**52
@@ -42,7 +42,7 @@ def add(
     """value + step·k, where k is a whole number with probability ∝ exp(−k²/(2s²)), s = scale/step.
 
     Exactly so: s is the rational number that the two floats are, and every random choice has the
-    probability that it should have (`blurfit.contributor.discrete_gaussian`, with the proof). A
+    probability that it should have (`blurfit.randomness.discrete_gaussian`, with the proof). A
     person's record and a table of a million draw from this one law.
 
     The discrete Gaussian gives the same concentrated privacy as the continuous one of that scale

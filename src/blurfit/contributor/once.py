@@ -4,7 +4,7 @@
 
 A person's single record has a journal of its own (`blurfit.contributor.journal`), in the folder
 where blurfit remembers what was blurred (`blurfit.contributor.memory`), under a keyed hash of the
-plan and of the person's name, so the folder tells nobody who took part in what. It keeps the bytes
+plan and of the person's name: the folder does not say whose it is. It keeps the bytes
 until they are received, and the fact for ever. So whoever calls again after an answer was lost
 sends the same bytes, to the wave that they were blurred for, and whoever took part is told so.
 
@@ -17,7 +17,7 @@ those the plan has invitations.
 import hashlib
 from collections.abc import Callable
 
-from blurfit.contributor.journal import Journal, Part
+from blurfit.contributor.journal import Journal, Portion
 from blurfit.contributor.memory import Memory
 from blurfit.errors import ClosedError, ConflictError, WaveClosedError
 
@@ -33,8 +33,8 @@ LEFT_OUT = (
 
 
 def take_part(
-    once: str, person: str, blur: Callable[[], Part], send: Callable[[Part], object]
-) -> Part:
+    once: str, person: str, blur: Callable[[], Portion], send: Callable[[Portion], object]
+) -> Portion:
     """See to it that a person's record is sent, once; what was sent is returned.
 
     Args:

@@ -20,7 +20,8 @@ from typing import Protocol
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
-from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.journal import Journal, Messages, Portion
+from blurfit.contributor.ledger import Entry, Ledger
 from blurfit.contributor.memory import Memory
 from blurfit.errors import ClosedError, ConflictError, InvalidValueError, WaveClosedError
 from blurfit.schema.table_files import TableFile
@@ -44,7 +45,8 @@ class Destination(Protocol):
     """Where the blurred parts of a table go."""
 
     kind: str  # "service" or "file": a table that went to the one does not go to the other
-    rows_at_once: int
+    where: str  # in words, for the ledger
+    rows_at_once: int  # for the next part, at most
     moves_on: bool  # from wave to wave of a plan, as they open
 
     def agreement(self) -> Agreement:
@@ -56,7 +58,7 @@ class Destination(Protocol):
     def blur(self, exact: FloatArray) -> Messages:
         """Exact numbers as blurred messages, one for each database that gets something."""
 
-    def send(self, part: Part) -> bool:
+    def send(self, part: Portion) -> bool:
         """Hand a part over; whether it has been received for good."""
 
     def finish(self, journal: Journal, rows: int) -> None:
@@ -98,6 +100,7 @@ def send_table(
                 "These rows were blurred for a file of another wave of this plan, and nobody takes "
                 "part twice: go on with that wave's agreement, or copy the file."
             )
+        Ledger().note(Entry.of(agreement, rows, destination.where), kept.identity)
         late = sent = 0
         for part in _parts(file, destination, kept):
             sent += part.rows
@@ -139,17 +142,20 @@ def _claim(memory: Memory, agreement: Agreement, known: int, kept: Journal) -> N
         raise
 
 
-def _parts(file: TableFile, destination: Destination, kept: Journal) -> Iterator[Part]:
+def _parts(file: TableFile, destination: Destination, kept: Journal) -> Iterator[Portion]:
     """What was blurred before but perhaps not received, and then the rest, blurred now."""
     yield from kept.pending()
     start = kept.blurred()
     for columns in file.chunks(destination.rows_at_once, skip=start):
-        agreement = destination.agreement()
-        exact = agreement.exact(columns)
-        part = Part(start, len(exact), destination.blur(exact), agreement.fingerprint)
-        kept.record(part)
-        yield part
-        start = part.stop
+        begun, left = start, True
+        while left:  # a wave may want less than all of it
+            agreement = destination.agreement()
+            exact = agreement.exact(columns)[start - begun :]
+            some = exact[: destination.rows_at_once]
+            part = Portion(start, len(some), destination.blur(some), agreement.fingerprint)
+            kept.record(part)
+            yield part
+            start, left = part.stop, len(some) < len(exact)
 
 
 def default_journal(table: Path, agreement: Agreement) -> Path:

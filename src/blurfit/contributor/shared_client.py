@@ -18,10 +18,12 @@ import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
-from blurfit.contributor.journal import Journal, Messages, Part
+from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.contributor.share import SharedRecords, share, share_exact
 from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.messages.sealing import seal
+from blurfit.messages.shares import Role
 from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
 from blurfit.protocol.wire import BINARY, INVITATION
 
@@ -130,6 +132,9 @@ class SharedClient:
                 failures[database.name] = failures[self.agreement.databases[1].name]
                 break
             headers = {INVITATION: ",".join(tokens)} if tokens else {}
+            if database.key is not None:
+                role: Role = "first" if database is self.agreement.databases[0] else "second"
+                message = seal(message, database.key, fingerprint, role)
             try:
                 answer = exchange.post(
                     f"/collections/{fingerprint}/submissions",
@@ -163,6 +168,7 @@ class _TwoServices:
     def __init__(self, client: SharedClient, invitations: Sequence[Sequence[str]]) -> None:
         self._client, self._invitations = client, invitations
         self.rows_at_once = rows_in_a_request(client.agreement, invited=any(invitations))
+        self.where = " and ".join(one.url for one in client.agreement.databases)
 
     def agreement(self) -> Agreement:
         return self._client.agreement
@@ -177,7 +183,7 @@ class _TwoServices:
         shared = share_exact(self._client.agreement, exact)
         return shared.first.to_bytes(), shared.second.to_bytes()
 
-    def send(self, part: Part) -> bool:
+    def send(self, part: Portion) -> bool:
         tokens = [some[part.start : part.stop] for some in self._invitations]
         rows = part.stop - part.start
         for failure in self._client.post(part.under, part.messages, rows, tokens).values():

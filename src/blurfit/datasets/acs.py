@@ -8,7 +8,7 @@ years or more). Source: US Census Bureau.
 
 import numpy as np
 
-from blurfit.datasets import reading
+from blurfit.datasets import data_files
 from blurfit.datasets.census import Census, census_schema
 from blurfit.schema.columns import Numeric
 
@@ -17,7 +17,7 @@ NAME = "American Community Survey 2024"
 MARRIED, NEVER_MARRIED = 1, 5  # of marital_status, where 2 is widowed, 3 divorced, 4 separated
 
 
-def load_acs(path: reading.PathLike | None = None) -> Census:
+def load_acs(path: data_files.PathLike | None = None) -> Census:
     """The survey from `path`, or from the folder that BLURFIT_DATA names.
 
     Marital status becomes two attributes, is_single (never married) and is_married, as in the
@@ -31,7 +31,7 @@ def load_acs(path: reading.PathLike | None = None) -> Census:
     attributes = [*(feature.name for feature in schema.features), schema.target.name]
     derived = {"is_single": NEVER_MARRIED, "is_married": MARRIED}
     stored = [name for name in attributes if name not in derived]
-    raw = reading.read(reading.locate(FILENAME, path), [*stored, "marital_status"])
+    raw = data_files.read(data_files.locate(FILENAME, path), [*stored, "marital_status"])
     for name, code in derived.items():
         raw[name] = (raw["marital_status"] == code).astype(np.uint8)
     return Census({name: raw[name] for name in attributes}, schema, NAME, synthetic=False)

@@ -6,7 +6,7 @@ records that have unknown values. In the file, a category is its place in the li
 
 import numpy as np
 
-from blurfit.datasets import reading
+from blurfit.datasets import data_files
 from blurfit.datasets.census import Census, Column
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Binary, Categorical, Numeric
@@ -77,7 +77,7 @@ SCHEMA = Schema(
 )
 
 
-def load_adult(path: reading.PathLike | None = None) -> Census:
+def load_adult(path: data_files.PathLike | None = None) -> Census:
     """The records from `path`, or from the folder that BLURFIT_DATA names.
 
     Both parts of the published split are in, and `is_test` tells them apart. Categories come as
@@ -88,8 +88,8 @@ def load_adult(path: reading.PathLike | None = None) -> Census:
     attributes = [*(feature.name for feature in SCHEMA.features), SCHEMA.target.name]
     attributes.append("is_test_split")
     stored = [name for name in attributes if name != derived]
-    file = reading.locate(FILENAME, path)
-    raw = reading.read(file, [*stored, "native_country"])
+    file = data_files.locate(FILENAME, path)
+    raw = data_files.read(file, [*stored, "native_country"])
     raw[derived] = (raw["native_country"] == UNITED_STATES).astype(np.uint8)
     for name, levels in CATEGORIES.items():
         raw[name] = _named(name, raw[name], levels)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from blurfit.datasets import reading
+from blurfit.datasets import data_files
 from blurfit.datasets.census import Census
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Numeric
@@ -13,7 +13,7 @@ Bounds = Mapping[str, tuple[float, float]]
 
 
 def load_table(
-    path: reading.PathLike, *, target: str, bounds: Bounds, name: str | None = None
+    path: data_files.PathLike, *, target: str, bounds: Bounds, name: str | None = None
 ) -> Census:
     """The columns that `bounds` names, from a Parquet or CSV file (.parquet, .csv, .csv.gz).
 
@@ -32,8 +32,8 @@ def load_table(
         Numeric(column, *_pair(column, ends)) for column, ends in bounds.items() if column != target
     )
     schema = Schema(features, Numeric(target, *_pair(target, bounds[target])))
-    file = reading.existing(Path(path), "Pass the path of a Parquet or CSV file.")
-    return Census(reading.read(file, list(bounds)), schema, name or file.stem, synthetic=False)
+    file = data_files.existing(Path(path), "Pass the path of a Parquet or CSV file.")
+    return Census(data_files.read(file, list(bounds)), schema, name or file.stem, synthetic=False)
 
 
 def _pair(column: str, ends: tuple[float, float]) -> tuple[float, float]:

@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.datasets import reading
+from blurfit.datasets import data_files
 from blurfit.datasets.census import Census, census_schema
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Numeric
@@ -90,15 +90,15 @@ SOURCES: dict[str, dict[str, Meaning]] = {
 }
 
 
-def load_ipums(path: reading.PathLike) -> Census:
+def load_ipums(path: data_files.PathLike) -> Census:
     """The extract at `path` (CSV, compressed or not, or Parquet), with IPUMS's variable names.
 
     `removed` is the number of rows with unknown values, which the table is without. The others keep
     the order of the extract, household by household: shuffle the file before you take a part.
     """
-    file = reading.existing(Path(path), "Pass the path of the extract that you downloaded.")
+    file = data_files.existing(Path(path), "Pass the path of the extract that you downloaded.")
     variables = {variable for meanings in SOURCES.values() for variable in meanings}
-    raw = reading.read(file, (), sorted(variables), blanks=True)
+    raw = data_files.read(file, (), sorted(variables), blanks=True)
     codes = {variable: column.astype(np.float64) for variable, column in raw.items()}
 
     dwelling = Numeric("num_automobiles", 0, 7)

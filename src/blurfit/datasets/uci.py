@@ -29,7 +29,7 @@ the same in every row (one of autos, one of solar) has no range and tells nothin
 import math
 
 from blurfit import validate
-from blurfit.datasets import reading
+from blurfit.datasets import data_files
 from blurfit.datasets.census import Census, Column
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Schema
@@ -52,11 +52,11 @@ FEATURES = {
 UCI_SETS = tuple(FEATURES)
 
 
-def load_uci(name: str, path: reading.PathLike | None = None) -> Census:
+def load_uci(name: str, path: data_files.PathLike | None = None) -> Census:
     """One of `UCI_SETS`, from the folder `path`, or from the one that BLURFIT_DATA names."""
     validate.one_of(UCI_SETS, name=name)
     columns = [f"x{place}" for place in range(1, FEATURES[name] + 1)]
-    raw = reading.read(reading.locate(f"{FOLDER}/{name}.parquet", path), [*columns, TARGET])
+    raw = data_files.read(data_files.locate(f"{FOLDER}/{name}.parquet", path), [*columns, TARGET])
     kept = {key: values for key, values in raw.items() if values.min() < values.max()}
     features = tuple(Numeric(key, *outwards(kept[key])) for key in columns if key in kept)
     schema = Schema(features, Numeric(TARGET, *outwards(raw[TARGET])))

@@ -161,8 +161,8 @@ def _seen(database: Running, agreement: Agreement, identifiers: ByteArray) -> Fl
 def _plot(
     people: Census, blurred: FloatArray, masked: FloatArray, seeds: FloatArray, path: Path
 ) -> None:
-    """The same number of the poorer and the richer half, as one database, and as each of two, has
-    it.
+    """One of the numbers that people send, of the poorer and of the richer half: as one database
+    has it, and as each of two has it.
     """
     optional("matplotlib").use("Agg")
     plt = optional("matplotlib.pyplot")

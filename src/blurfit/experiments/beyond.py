@@ -13,7 +13,7 @@ from typing import Any
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
-from blurfit.experiments.cohort import Population
+from blurfit.experiments.cohort import Cohort
 from blurfit.experiments.figures import DELTA, QUORUMS
 from blurfit.experiments.methods import (
     INPUT,
@@ -43,7 +43,7 @@ MOST_TRIALS = 20
 DEBIASED, BIASED = "input, debiased", "input, not debiased"
 
 
-def seeded(population: Population, cell: str, line: str, trial: int) -> Generator:
+def seeded(population: Cohort, cell: str, line: str, trial: int) -> Generator:
     """The generator of one line in one trial of one cell."""
     return generator_for([population.seed, zlib.crc32(f"{cell} {line}".encode()), trial])
 
@@ -55,7 +55,7 @@ class ExcessRisk:
     name: str = "risk"
     quorums: tuple[int, ...] = QUORUMS
 
-    def cells(self, population: Population, trials: int) -> list[str]:
+    def cells(self, population: Cohort, trials: int) -> list[str]:
         """ε:n:trials."""
         return [
             f"{epsilon}:{n}:{min(trials, MOST_TRIALS)}"
@@ -66,7 +66,7 @@ class ExcessRisk:
 
     def compute(
         self,
-        population: Population,
+        population: Cohort,
         cell: str,
         known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
     ) -> list[Row]:
@@ -109,13 +109,13 @@ class PublicNumbers:
     name: str
     quorums: tuple[int, ...] = QUORUMS
 
-    def cells(self, population: Population, trials: int) -> list[str]:  # noqa: ARG002
+    def cells(self, population: Cohort, trials: int) -> list[str]:  # noqa: ARG002
         """One."""
         return ["all"]
 
     def compute(
         self,
-        population: Population,  # noqa: ARG002
+        population: Cohort,  # noqa: ARG002
         cell: str,  # noqa: ARG002
         known: Mapping[str, list[Row]],  # noqa: ARG002
     ) -> list[Row]:
@@ -149,7 +149,7 @@ class LocalTarget:
     name: str = "target"
     quorums: tuple[int, ...] = (2**15, 2**17, 2**19, 2**21)
 
-    def cells(self, population: Population, trials: int) -> list[str]:
+    def cells(self, population: Cohort, trials: int) -> list[str]:
         """ε_l:n:trials."""
         return [
             f"{target}:{n}:{min(trials, MOST_TRIALS)}"
@@ -160,7 +160,7 @@ class LocalTarget:
 
     def compute(
         self,
-        population: Population,
+        population: Cohort,
         cell: str,
         known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
     ) -> list[Row]:

@@ -83,7 +83,7 @@ class Window:
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class Cohort:
     """Encoded rows in random order, and what they are called."""
 
     x: FloatArray
@@ -96,7 +96,7 @@ class Population:
     seed: int
 
     @classmethod
-    def of(cls, census: Census, seed: int = 0) -> "Population":
+    def of(cls, census: Census, seed: int = 0) -> "Cohort":
         """Encode by the census's public bounds, in an order that the seed decides."""
         order = generator_for([seed, 2017]).permutation(len(census))
         x, y = census.schema.encode(census.table)
@@ -114,7 +114,7 @@ class Population:
         )
 
     @classmethod
-    def load(cls, data: Path | None, *, rows: int | None = None, seed: int = 0) -> "Population":
+    def load(cls, data: Path | None, *, rows: int | None = None, seed: int = 0) -> "Cohort":
         """ACS where its file is (in `data`, or in BLURFIT_DATA), Adult or an IPUMS extract if
         `data` is that file, and the generated population where there is none.
         """
@@ -224,7 +224,7 @@ class Population:
 
     @cached_property
     def _whole(self) -> FloatArray:
-        """The same over all rows, those after the last whole block included."""
+        """Sums of products over all rows, those after the last whole block included."""
         z = np.column_stack(
             [self.x[self._blocked :], self.y[self._blocked :], self.label[self._blocked :]]
         )

@@ -20,9 +20,9 @@ from blurfit.arrays import FloatArray, IntArray
 from blurfit.datasets import UCI_SETS, load_adult, load_uci, make_census
 from blurfit.datasets.adult import FILENAME as ADULT
 from blurfit.datasets.census import Census
-from blurfit.datasets.reading import VARIABLE
+from blurfit.datasets.data_files import VARIABLE
 from blurfit.datasets.uci import FOLDER
-from blurfit.experiments.cohort import Population
+from blurfit.experiments.cohort import Cohort
 from blurfit.schema.columns import Categorical
 from blurfit.schema.schema import Schema
 from blurfit.simulation.entropy import generator_for
@@ -51,11 +51,11 @@ class Contest:
     """A set: where its rows come from, whether y is a label, and how many to train on (or 80%)."""
 
     name: str
-    rows: Callable[[Population], Rows]
+    rows: Callable[[Cohort], Rows]
     label: bool = False
     training: int | None = None
 
-    def split(self, population: Population, trial: int) -> Split:
+    def split(self, population: Cohort, trial: int) -> Split:
         """Rows of one trial: the same for every ε, relation and line."""
         x, y = self.rows(population)
         train, test, public = self._places(population.seed, len(y), trial)
@@ -76,7 +76,7 @@ class Contest:
         return train, test, public
 
 
-def contests(population: Population) -> dict[str, Contest]:
+def contests(population: Cohort) -> dict[str, Contest]:
     """All sets that can be had: UCI and Adult where their files are."""
     found = [_uci(name) for name in UCI_SETS] if _has(*_uci_files()) else []
     found += [
@@ -99,11 +99,11 @@ def contests(population: Population) -> dict[str, Contest]:
     }
 
 
-def _numbers(population: Population) -> Rows:
+def _numbers(population: Cohort) -> Rows:
     return population.x, population.y
 
 
-def _labels(population: Population) -> Rows:
+def _labels(population: Cohort) -> Rows:
     return population.x, population.label
 
 
@@ -118,21 +118,21 @@ def _uci_rows(name: str) -> Rows:
     return x, y
 
 
-def _generated(population: Population) -> Rows:
+def _generated(population: Cohort) -> Rows:
     return _generated_rows(population.seed)
 
 
 @lru_cache(maxsize=1)
 def _generated_rows(seed: int) -> Rows:
-    found = Population.of(make_census(2**16, seed), seed)
+    found = Cohort.of(make_census(2**16, seed), seed)
     return found.x, found.y
 
 
-def _adult_hours(population: Population) -> Rows:
+def _adult_hours(population: Cohort) -> Rows:
     return _adult_rows(population.seed, hours=True)
 
 
-def _adult_labels(population: Population) -> Rows:
+def _adult_labels(population: Cohort) -> Rows:
     return _adult_rows(population.seed, hours=False)
 
 

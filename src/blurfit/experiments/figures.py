@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.plan import Plan
-from blurfit.experiments.cohort import Population, Window
+from blurfit.experiments.cohort import Cohort, Window
 from blurfit.experiments.methods import (
     CONSTANT,
     FROM_MINIMISERS,
@@ -58,7 +58,7 @@ class PaperFigure:
         """(ε, δ), with the paper's δ."""
         return Promise(self.epsilon, DELTA)
 
-    def cells(self, population: Population, trials: int) -> list[str]:
+    def cells(self, population: Cohort, trials: int) -> list[str]:
         """First "tuning", which the others need, then n:first:last, the largest n first."""
         last = self._quorums(population)
         blocks = [
@@ -68,9 +68,7 @@ class PaperFigure:
         ]
         return ["tuning", *blocks]
 
-    def compute(
-        self, population: Population, cell: str, known: Mapping[str, list[Row]]
-    ) -> list[Row]:
+    def compute(self, population: Cohort, cell: str, known: Mapping[str, list[Row]]) -> list[Row]:
         """The rows of one cell."""
         if cell == "tuning":
             return self._tune(population)
@@ -89,7 +87,7 @@ class PaperFigure:
 
     def scores(
         self,
-        population: Population,
+        population: Cohort,
         window: Window,
         asked: Iterable[tuple[str, float | None]],
         trial: int,
@@ -118,10 +116,10 @@ class PaperFigure:
         tested = population.test_sums(window)
         return [tested.rmse(one) for one in weights]
 
-    def _plan(self, population: Population, window: Window) -> Plan:
+    def _plan(self, population: Cohort, window: Window) -> Plan:
         return plan(population, self.promise, window.count, label=self.label)
 
-    def _tune(self, population: Population) -> list[Row]:
+    def _tune(self, population: Cohort) -> list[Row]:
         """The best ridge of each line, on average over a few trials at the largest n."""
         n = max(self._quorums(population))
         asked = [(line, ridge) for line in TUNED for ridge in RIDGES]
@@ -134,13 +132,11 @@ class PaperFigure:
                 best[line] = (float(score), ridge)
         return [Row(line, "ridge", self.epsilon, n, 0, ridge) for line, (_, ridge) in best.items()]
 
-    def _quorums(self, population: Population) -> list[int]:
+    def _quorums(self, population: Cohort) -> list[int]:
         return [n for n in self.quorums if n <= 0.97 * len(population)]
 
-    def _generator(
-        self, population: Population, window: Window, trial: int, line: str
-    ) -> Generator:
-        """The same noise for each ridge of a line, so that tuning compares ridges alone."""
+    def _generator(self, population: Cohort, window: Window, trial: int, line: str) -> Generator:
+        """One and the same for all ridges of a line, so that tuning compares ridges alone."""
         words = zlib.crc32(f"{self.name} {line}".encode())
         return generator_for([population.seed, words, window.count, trial])
 

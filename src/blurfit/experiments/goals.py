@@ -192,10 +192,9 @@ def verdict(line: str, rows: Sequence[Row]) -> str:
     """In a sentence: in how many cells we are ahead of every rival, even, or behind one."""
     found = {key: closest(cell) for key, cell in leads(line, PRIVATE_RIVALS, rows).items()}
     words = [lead.verdict for lead in found.values()]
-    text = (
-        f"**{line}** is ahead of every rival in {words.count('ahead')} of {len(words)} cells, even "
-        f"with the best of them in {words.count('even')}"
-    )
+    text = f"**{line}** is ahead of every rival in {words.count('ahead')} of {len(words)} cells"
+    if "even" in words:
+        text += f", even with the best of them in {words.count('even')}"
     places = "; ".join(
         f"{lead.rival} ({key.variant}, ε = {key.epsilon:g}, n = {power(key.n)}) by "
         f"{-lead.by:.4f} ± {lead.error:.4f}"
@@ -203,5 +202,5 @@ def verdict(line: str, rows: Sequence[Row]) -> str:
         if lead.verdict == "behind"
     )
     if not places:
-        return f"{text}, and behind none in any."
+        return f"{text}, and behind in none."
     return f"{text}, and behind in {words.count('behind')}: {places}."

@@ -43,7 +43,7 @@ from blurfit.estimators import (
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
 )
-from blurfit.experiments.cohort import Population
+from blurfit.experiments.cohort import Cohort
 from blurfit.experiments.contests import contests
 from blurfit.experiments.methods import CERTIFIED_OBJECTIVE, INPUT, MOMENT, NO_PRIVACY
 from blurfit.experiments.rivals import ADASSP, EXACT_ADASSP, GRADIENT
@@ -193,7 +193,7 @@ class HeadToHead:
 
     name: str = "rivals2026"
 
-    def cells(self, population: Population, trials: int) -> list[str]:
+    def cells(self, population: Cohort, trials: int) -> list[str]:
         """set:relation:ε:first trial:one after the last; the first trials of all sets first."""
         return [
             f"{name}:{neighbours}:{epsilon}:{first}:{min(first + BLOCK, trials)}"
@@ -205,7 +205,7 @@ class HeadToHead:
 
     def compute(
         self,
-        population: Population,
+        population: Cohort,
         cell: str,
         known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
     ) -> list[Row]:

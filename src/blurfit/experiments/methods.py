@@ -23,7 +23,7 @@ from blurfit.baselines.normals import exponential_in_norm, gaussian
 from blurfit.baselines.output import forecast_ridge, into_ball, sensitivity
 from blurfit.baselines.risk import LogisticRisk, SquaredRisk
 from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
-from blurfit.experiments.cohort import Population, Window, WindowSums
+from blurfit.experiments.cohort import Cohort, Window, WindowSums
 from blurfit.model.learner import moments_of
 from blurfit.simulation.entropy import Generator
 from blurfit.simulation.plan import fit_in_waves
@@ -61,7 +61,7 @@ class Perturbed:
 
 
 def agreement(
-    line: str, population: Population, promise: Promise, n: int, *, label: bool, **terms: Any
+    line: str, population: Cohort, promise: Promise, n: int, *, label: bool, **terms: Any
 ) -> Agreement:
     """The contract of input or moment perturbation with an estimator's own defaults."""
     schema = population.label_schema if label else population.schema
@@ -98,7 +98,7 @@ def from_sums(
     return np.append(weights[1:], weights[0]) / sums.scale
 
 
-def plan(population: Population, promise: Promise, n: int, *, label: bool) -> Plan:
+def plan(population: Cohort, promise: Promise, n: int, *, label: bool) -> Plan:
     """As many waves as help by public facts, which may be one."""
     schema = population.label_schema if label else population.schema
     return _planned(schema, epsilon=promise.epsilon, delta=promise.delta, quorum=n)
@@ -108,7 +108,7 @@ _planned = lru_cache(maxsize=64)(Plan.propose)
 
 
 def in_waves(
-    chosen: Plan, population: Population, window: Window, generator: Generator, *, label: bool
+    chosen: Plan, population: Cohort, window: Window, generator: Generator, *, label: bool
 ) -> FloatArray:
     """Go through the waves of a plan: weights of x, for the score or the log-odds."""
     values = population.training_values(window, label=label)
@@ -116,7 +116,7 @@ def in_waves(
     return np.append(weights[1:], weights[0]) / population.intercept
 
 
-def constant(population: Population, sums: WindowSums, *, label: bool) -> FloatArray:
+def constant(population: Cohort, sums: WindowSums, *, label: bool) -> FloatArray:
     """The weights whose score is the mean of y, or of the label: its sign is the commoner one."""
     weights = np.zeros(len(sums.moment))
     total = (sums.label_moment if label else sums.moment)[-1] / population.intercept

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from blurfit.experiments.catalogue import ONE_PAGE, PAPER
 from blurfit.experiments.facts import Facts
-from blurfit.experiments.goals import verdict
+from blurfit.experiments.goals import standings, verdict
 from blurfit.experiments.methods import NO_PRIVACY, WAVES
 from blurfit.experiments.reliability import ERROR
 from blurfit.experiments.sections import SECTIONS, TITLES, agreement
@@ -66,7 +66,7 @@ def _probabilities(results: Results) -> str:
     )
 
 
-def _promise(results: Results) -> str:  # noqa: ARG001
+def _submissions(results: Results) -> str:  # noqa: ARG001
     return (
         "A promise for each submission by itself, which holds against the database too, costs much "
         "more than one for the model: the tables say how much."
@@ -77,12 +77,17 @@ QUESTIONS = (
     Question("rivals", "Who is ahead?", ("utility", "rivals"), _rivals),
     Question("paper", "What of the paper holds?", (*PAPER, "risk", "noise"), _paper),
     Question("probabilities", "Can probabilities be believed?", ("reliability",), _probabilities),
-    Question("submissions", "What does it cost to hide each submission?", ("target",), _promise),
+    Question(
+        "submissions", "What does it cost to hide each submission?", ("target",), _submissions
+    ),
 )
 
 
-def write_page(path: Path, folder: Path, facts: Facts) -> None:
-    """The answers, the pages of all questions whose CSV are in the folder, and their pictures."""
+def write_page(path: Path, folder: Path, facts: Facts, beside: Sequence[Path] = ()) -> None:
+    """The answers, the pages of all questions whose CSV are in the folder, and their pictures.
+
+    `beside` are folders of other populations, of which the comparison with all rivals is told.
+    """
     results = {
         name: read_csv(folder / f"{name}.csv")
         for name in ONE_PAGE
@@ -105,10 +110,22 @@ def write_page(path: Path, folder: Path, facts: Facts) -> None:
             for name, rows in results.items()
             if name in question.experiments
         ]
+        if "utility" in question.experiments:
+            parts += [_elsewhere(other) for other in beside]
         parts.append(f"[How it was measured]({path.name}#how-it-was-measured)")
         page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     text.append(_method(facts))
     path.write_text("\n\n".join(text) + "\n", encoding="utf-8")
+
+
+def _elsewhere(folder: Path) -> str:
+    """All rivals on another population: the verdict and each cell."""
+    facts, rows = Facts.read(folder), read_csv(folder / "utility.csv")
+    made = "made-up" if facts.synthetic else "real"
+    return (
+        f"## Elsewhere: {facts.population}\n\n{facts.rows:,} rows of {made} people, the same "
+        f"promise.\n\n{verdict(WAVES, rows)}\n\n{standings(WAVES, rows)}"
+    )
 
 
 def _method(facts: Facts) -> str:

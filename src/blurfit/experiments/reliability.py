@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from blurfit.experiments.cohort import BLOCK, Population
+from blurfit.experiments.cohort import BLOCK, Cohort
 from blurfit.experiments.figures import DELTA
 from blurfit.experiments.methods import (
     MOMENT,
@@ -79,7 +79,7 @@ class Reliability:
     epsilons: tuple[float, ...] = (0.1, 1.0)
     quorums: tuple[int, ...] = (2**13, 2**15, 2**17)
 
-    def cells(self, population: Population, trials: int) -> list[str]:
+    def cells(self, population: Cohort, trials: int) -> list[str]:
         """ε:n:trials."""
         return [
             f"{epsilon}:{n}:{min(trials, MOST_TRIALS)}"
@@ -90,7 +90,7 @@ class Reliability:
 
     def compute(
         self,
-        population: Population,
+        population: Cohort,
         cell: str,
         known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
     ) -> list[Row]:
@@ -120,7 +120,7 @@ class Reliability:
 
     def _bins(
         self,
-        population: Population,
+        population: Cohort,
         line: str,
         promise: Promise,
         n: int,

@@ -26,7 +26,7 @@ from blurfit.baselines.functional import LOGISTIC, SQUARED
 from blurfit.baselines.gradient import published_descent, published_deviation
 from blurfit.baselines.local import local_descent
 from blurfit.baselines.slopes import logistic_slope, squared_slope
-from blurfit.experiments.cohort import BLOCK, Population, Window
+from blurfit.experiments.cohort import BLOCK, Cohort, Window
 from blurfit.experiments.figures import DELTA, PaperFigure
 from blurfit.experiments.methods import CONSTANT, INPUT, LINES, MOMENT, WAVES, Promise, squared_risk
 from blurfit.experiments.trials import Row
@@ -47,7 +47,7 @@ TRIALS_AT_ONCE = 20
 
 def more_weights(
     line: str,
-    population: Population,
+    population: Cohort,
     window: Window,
     promise: Promise,
     *,
@@ -77,7 +77,7 @@ def more_weights(
 
 def weights_from_rows(
     line: str,
-    population: Population,
+    population: Cohort,
     window: Window,
     promise: Promise,
     *,
@@ -107,9 +107,7 @@ def weights_from_rows(
     return published_descent(x, y, slope, deviation=deviation, steps=steps, **terms)
 
 
-def scored(
-    population: Population, window: Window, weights: FloatArray, *, label: bool
-) -> list[float]:
+def scored(population: Cohort, window: Window, weights: FloatArray, *, label: bool) -> list[float]:
     """RMSE or accuracy of each row of weights on the window's test rows."""
     if label:
         return [float(value) for value in population.accuracies(window, weights)]
@@ -128,7 +126,7 @@ class Comparison:
     from_rows: bool
     most_large_trials: int = 10  # at n of 2¹⁷, where a rival takes hundreds of whole gradients
 
-    def cells(self, population: Population, trials: int) -> list[str]:
+    def cells(self, population: Cohort, trials: int) -> list[str]:
         """problem:ε:n:first:last, the first trials of everything before the next ones.
 
         A population with a label alone has no linear problem.
@@ -148,7 +146,7 @@ class Comparison:
 
     def compute(
         self,
-        population: Population,
+        population: Cohort,
         cell: str,
         known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
     ) -> list[Row]:
@@ -200,14 +198,14 @@ class Comparison:
                 ]
         return rows
 
-    def _window(self, population: Population, n: int, trial: int) -> Window:
+    def _window(self, population: Cohort, n: int, trial: int) -> Window:
         """With more test rows than the paper's n/4, so that trials tell small differences."""
         tested = min(TEST_ROWS, (len(population) - n) // BLOCK * BLOCK)
         return replace(population.window(n, trial), tested=tested)
 
     def _generator(
         self,
-        population: Population,
+        population: Cohort,
         problem: str,
         window: Window,
         line: str,

@@ -17,7 +17,7 @@ from typing import Protocol
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import blurfit
-from blurfit.experiments.cohort import Population
+from blurfit.experiments.cohort import Cohort
 from blurfit.experiments.trials import Row, TrialLog, write_csv
 from blurfit.progress import Progress, silent
 from blurfit.validate import whole
@@ -31,13 +31,11 @@ class Experiment(Protocol):
         """Of its CSV and its picture."""
         ...  # pragma: no cover
 
-    def cells(self, population: Population, trials: int) -> list[str]:
+    def cells(self, population: Cohort, trials: int) -> list[str]:
         """All of it, in the order of the CSV; "tuning" is computed before all others."""
         ...  # pragma: no cover
 
-    def compute(
-        self, population: Population, cell: str, known: Mapping[str, list[Row]]
-    ) -> list[Row]:
+    def compute(self, population: Cohort, cell: str, known: Mapping[str, list[Row]]) -> list[Row]:
         """The rows of one cell, given those of "tuning" if there is such a cell."""
         ...  # pragma: no cover
 
@@ -47,7 +45,7 @@ class _Shared:
     """What workers inherit when they are forked: a table of gigabytes is not sent to them."""
 
     experiment: Experiment
-    population: Population
+    population: Cohort
 
 
 _shared: _Shared | None = None
@@ -55,7 +53,7 @@ _shared: _Shared | None = None
 
 def run(
     experiment: Experiment,
-    population: Population,
+    population: Cohort,
     *,
     trials: int,
     workers: int,
@@ -89,7 +87,7 @@ def run(
 
 def _computed(
     experiment: Experiment,
-    population: Population,
+    population: Cohort,
     cells: list[str],
     done: dict[str, list[Row]],
     workers: int,

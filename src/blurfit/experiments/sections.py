@@ -98,7 +98,7 @@ def agreement(found: Mapping[str, Means]) -> str:
 - *Moment perturbation*, which the paper does not have: {value("fig1a", MOMENT, small):.4f} at
   {low}, ε = 0.1, and {value("fig1a", WAVES, small):.4f} in waves, where no privacy has
   {value("fig1a", NO_PRIVACY, small):.4f}. Waves learn the curve itself: at {at} and ε = 1 they are
-  {100 * curve:.2f} points below no privacy."""
+  {abs(100 * curve):.2f} points {"below" if curve > 0 else "above"} no privacy."""
 
 
 def _yes(holds: bool) -> str:

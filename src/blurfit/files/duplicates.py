@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from blurfit.arrays import WordArray
 from blurfit.errors import ConflictError
-from blurfit.files.scan import RECORD, Records, Task, apart
+from blurfit.files.scan import RECORD, Records, Stretch, apart
 
 ByteArray = npt.NDArray[np.uint8]
 
@@ -87,7 +87,7 @@ def suspects(found: Iterable[WordArray]) -> WordArray | None:
 
 
 def tell_apart(
-    batches: Iterable[Records], tasks: Sequence[Task], rows: int
+    batches: Iterable[Records], tasks: Sequence[Stretch], rows: int
 ) -> dict[tuple[int, int], ByteArray]:
     """By file and row group, a bit for each row that came before; a conflict is an error."""
     groups: dict[tuple[int, int], ByteArray] = {}
@@ -135,7 +135,7 @@ def _again(found: Records) -> tuple[Records, Records]:
     return found[1:][same], found[:-1][same]
 
 
-def _refuse_conflicts(again: Records, before: Records, tasks: Sequence[Task]) -> None:
+def _refuse_conflicts(again: Records, before: Records, tasks: Sequence[Stretch]) -> None:
     other = (again["digest"] != before["digest"]).any(axis=1)
     if not other.any():
         return

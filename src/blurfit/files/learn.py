@@ -6,7 +6,9 @@ contributors wrote.
 Every row is checked as the service checks an arrival (`Screen`), every identifier counts once, and
 sums are exact, so the model is the one that a store would publish of the same submissions, to the
 last bit, whatever the files, their order, and who did the work. And there is one release, as from a
-store (`blurfit.model.release`, `blurfit.files.receipt`).
+store (`blurfit.model.release`, `blurfit.files.receipt`). Where the agreement has noise of the
+database itself, whoever learns draws it, once, and the receipt says so: of two that learn at the
+same time one receipt stays, and with it one noise.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,12 +22,13 @@ from blurfit.errors import ConflictError
 from blurfit.files.duplicates import tell_apart
 from blurfit.files.engines import Engine, Progress
 from blurfit.files.receipt import Receipts
-from blurfit.files.scan import Task, agreed
+from blurfit.files.scan import Stretch, agreed
 from blurfit.files.sources import find, identify, open_stream
 from blurfit.learning.sums import Totals, total
 from blurfit.messages.submission_files import SubmissionFile, rows_at_once
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import Release
+from blurfit.randomness.database import blurred
 
 GROUPS_AT_ONCE = 4  # as large as ours are: 32 MiB of rows a task
 
@@ -39,17 +42,17 @@ def _nobody_at_all(_done: int, _of: int) -> None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Work:
     """What there is to do: tasks, how many rows they have, and the marks of earlier releases."""
 
-    tasks: list[Task]
+    tasks: list[Stretch]
     rows: int
     marks: frozenset[str]
 
     @classmethod
-    def of(cls, agreement: Agreement, places: Sequence[str]) -> "Plan":
+    def of(cls, agreement: Agreement, places: Sequence[str]) -> "Work":
         """Every file is opened, and refused if it is not what it should be."""
-        tasks: list[Task] = []
+        tasks: list[Stretch] = []
         marks = set()
         for number, place in enumerate(places):
             with SubmissionFile(place, open_stream(place), agreement.layout) as file:
@@ -59,21 +62,23 @@ class Plan:
         return cls(tasks, sum(task.rows for task in tasks), frozenset(marks))
 
 
-def _tasks(number: int, place: str, file: SubmissionFile, agreement: Agreement) -> Iterator[Task]:
+def _tasks(
+    number: int, place: str, file: SubmissionFile, agreement: Agreement
+) -> Iterator[Stretch]:
     most = GROUPS_AT_ONCE * rows_at_once(agreement.layout)
     first, rows = 0, 0
     for group in range(file.groups):
         here = file.rows(group)
         if rows and rows + here > most:
-            yield Task(number, place, first, group, rows)
+            yield Stretch(number, place, first, group, rows)
             first, rows = group, 0
         rows += here
     if rows:
-        yield Task(number, place, first, file.groups, rows)
+        yield Stretch(number, place, first, file.groups, rows)
 
 
 def totals(
-    agreement: Agreement, plan: Plan, engine: Engine, progress: Progress = _nobody_watches
+    agreement: Agreement, plan: Work, engine: Engine, progress: Progress = _nobody_watches
 ) -> Totals:
     """What all submissions in the files come to, each counted once.
 
@@ -135,7 +140,7 @@ def release_files(
     receipts = Receipts.of(agreement.fingerprint, places, files, receipt)
     if (found := receipts.find()) is not None:
         return found
-    plan = Plan.of(agreement, places)
+    plan = Work.of(agreement, places)
     done = 0
 
     def count(rows: int) -> None:
@@ -150,12 +155,18 @@ def release_files(
                 f"Expected {place!r} to stay as it was, but it was written to meanwhile. Nothing "
                 "was published; let whoever writes it finish, and run the same again."
             )
-    release = Release.of(agreement, found_totals)
+    if agreement.database_noise and plan.marks:
+        raise ConflictError(
+            "A model has been published from some of these submissions before they were exported, "
+            "with noise of the database that is not in the files. Use that model: another one, "
+            "with other noise, would be a second release."
+        )
+    release = Release.of(agreement, blurred(agreement, found_totals))
     _refuse_a_second(release, plan)
-    return receipts.record(release)
+    return receipts.record(release, database_noise=agreement.database_noise)
 
 
-def _refuse_a_second(release: Release, plan: Plan) -> None:
+def _refuse_a_second(release: Release, plan: Work) -> None:
     """From submissions that something was released from, allow that very release alone."""
     shown = release.model or release.moments
     if plan.marks and (shown is None or plan.marks != {release.mark()}):

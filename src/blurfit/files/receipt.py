@@ -50,6 +50,7 @@ class ReleaseReceipt(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     model: str | None = None
     moments: str | None = None
     refusal: str | None = None
+    database_noise: bool = False  # whether noise was drawn for this release, which is nowhere else
 
     @property
     def is_claim(self) -> bool:
@@ -104,7 +105,7 @@ class Receipts:
         self._copy(decided)
         return decided.release()
 
-    def record(self, release: Release) -> Release:
+    def record(self, release: Release, *, database_noise: bool = False) -> Release:
         """Release something, unless something was released before: then that is returned."""
         claim = ReleaseReceipt(
             FORMAT,
@@ -113,7 +114,7 @@ class Receipts:
             [astuple(one) for one in self.files],
             str(self.places[0]),
         )
-        complete = msgspec.structs.replace(claim, **asdict(release))
+        complete = msgspec.structs.replace(claim, **asdict(release), database_noise=database_noise)
         claimed: list[Path] = []
         try:
             for place in self.places[1:]:

@@ -31,7 +31,7 @@ Records = npt.NDArray[np.void]
 
 
 @dataclass(frozen=True)
-class Task:
+class Stretch:
     """Row groups `first` to `last` − 1 of the file at a place, the `file`-th of all."""
 
     file: int
@@ -59,7 +59,7 @@ def agreed(text: str) -> tuple[Agreement, Screen, int]:
     return agreement, screen, rows_that_add_exactly(agreement, screen.largest_steps())
 
 
-def scan(text: str, task: Task) -> Scanned:
+def scan(text: str, task: Stretch) -> Scanned:
     """Check each row as the service would, add those that count, and keep all prefixes."""
     agreement, screen, exact_rows = agreed(text)
     parts: Parts = []
@@ -113,7 +113,7 @@ def repeated(prefixes: list[WordArray]) -> WordArray:
     return np.unique(everything[1:][everything[1:] == everything[:-1]])
 
 
-def records(text: str, task: Task, suspects: WordArray | None) -> Records:
+def records(text: str, task: Stretch, suspects: WordArray | None) -> Records:
     """Identifier, digest and place of each row whose prefix is among the suspects (None: all)."""
     agreement, _, _ = agreed(text)
     found = []
@@ -136,7 +136,7 @@ def records(text: str, task: Task, suspects: WordArray | None) -> Records:
     return np.concatenate(found) if found else np.empty(0, dtype=RECORD)
 
 
-def _rows(agreement: Agreement, task: Task) -> Iterator[tuple[int, int, ByteArray, FloatArray]]:
+def _rows(agreement: Agreement, task: Stretch) -> Iterator[tuple[int, int, ByteArray, FloatArray]]:
     with SubmissionFile(task.place, open_stream(task.place), agreement.layout) as file:
         for group in range(task.first, task.last):
             start = 0
@@ -145,7 +145,7 @@ def _rows(agreement: Agreement, task: Task) -> Iterator[tuple[int, int, ByteArra
                 start += len(identifiers)
 
 
-def _counted(task: Task, group: int, start: int, rows: int) -> BoolArray | None:
+def _counted(task: Stretch, group: int, start: int, rows: int) -> BoolArray | None:
     """Which rows of a group count; None if all do."""
     bits = task.repeated.get(group)
     if bits is None:

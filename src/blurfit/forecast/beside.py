@@ -169,8 +169,8 @@ def _case(
         )
         means.append(float(errors.mean()) if len(errors) else math.nan)
     free = float(samples.population.without_privacy(sums).mean())
-    alone, beside = means
-    return Beside(sums.count, *promise, alone, beside, free)
+    alone, with_public_rows = means
+    return Beside(sums.count, *promise, alone, with_public_rows, free)
 
 
 def _found(population: Population, rows: FloatArray, cases: Sequence[Beside]) -> PublicForecast:

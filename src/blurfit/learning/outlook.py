@@ -68,7 +68,8 @@ def outlook(agreement: Agreement) -> Outlook:
             "such estimate for others."
         )
     schema, n = agreement.schema, agreement.quorum
-    deviation = agreement.calibration.total_noise(n)  # type: ignore[union-attr]
+    draws = agreement.database_draws
+    deviation = agreement.calibration.total_noise(n, draws)  # type: ignore[union-attr]
     found = []
     for name in columns_of(schema.target):
         moments = _typical(form.columns, name)
@@ -122,8 +123,8 @@ def epsilon_needed(propose: Callable[[float], Agreement], off: float) -> float |
         low, high = (
             (low, middle) if outlook(propose(math.exp(middle))).off <= off else (middle, high)
         )
-    digits = 1 - math.floor(math.log10(math.exp(high)))
-    return math.ceil(math.exp(high) * 10**digits) / 10**digits
+    power = 10.0 ** (math.floor(math.log10(math.exp(high))) - 1)
+    return float(f"{math.ceil(math.exp(high) / power) * power:.2g}")
 
 
 def _typical(columns: tuple[JointColumn, ...], target: str) -> FloatArray:

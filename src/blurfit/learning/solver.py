@@ -33,7 +33,7 @@ REFINEMENTS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Program:
     """½wᵀHw − cᵀw + Ω(w) over ‖w‖ ≤ η, with H = A + ridge·I; η is infinite where no ball is."""
 
     hessian: FloatArray
@@ -137,7 +137,7 @@ def minimise(
     c = conforming(H, moment=moment)
     H[np.diag_indices_from(H)] += ridge
     eta = np.inf if weight_bound is None else float(weight_bound)
-    problem = Problem(H, c, eta, regulariser)
+    problem = Program(H, c, eta, regulariser)
     # What overflows does not stay silent: infinities and NaNs are never certified.
     with np.errstate(over="ignore", invalid="ignore"):
         spectrum = Spectrum.of(H)
@@ -154,7 +154,7 @@ def minimise(
     return Minimiser(w, objective, nu, lowest, highest, residual, iterations=steps)
 
 
-def certify(problem: Problem, spectrum: Spectrum, weights: FloatArray, multiplier: float) -> float:
+def certify(problem: Program, spectrum: Spectrum, weights: FloatArray, multiplier: float) -> float:
     """The relative residual of w; refuses a w that is not a global minimiser. O(d²).
 
     Without Ω (Moré and Sorensen, 1983), w is a global minimiser, convex or not, if and only if
@@ -198,7 +198,7 @@ def certify(problem: Problem, spectrum: Spectrum, weights: FloatArray, multiplie
     return residual
 
 
-def _trust_region(problem: Problem, spectrum: Spectrum) -> tuple[FloatArray, float, int]:
+def _trust_region(problem: Program, spectrum: Spectrum) -> tuple[FloatArray, float, int]:
     """The weights (H + νI)⁻¹c, with ν ≥ 0 the least for which H + νI ⪰ 0 and ‖w‖ ≤ η.
 
     In the eigenbasis, with γ = Vᵀc, δᵢ = λᵢ − λ₁ and t = λ₁ + ν, this is wᵢ = γᵢ/(δᵢ + t); in t
@@ -241,7 +241,7 @@ def _trust_region(problem: Problem, spectrum: Spectrum) -> tuple[FloatArray, flo
     return _refined(problem, spectrum, V @ w), 0.0, steps
 
 
-def _refined(problem: Problem, spectrum: Spectrum, weights: FloatArray) -> FloatArray:
+def _refined(problem: Program, spectrum: Spectrum, weights: FloatArray) -> FloatArray:
     """Repeat w ← w − H⁻¹(Hw − c) in the interior, for features of very different scales.
 
     The eigenvectors mix such features, so that the small ones drown in the rounding of the large
@@ -269,7 +269,7 @@ def _direction(basis: FloatArray) -> FloatArray:
     return direction / length(direction)
 
 
-def _refuse_unless_solvable(problem: Problem, spectrum: Spectrum, ridge: float) -> None:
+def _refuse_unless_solvable(problem: Program, spectrum: Spectrum, ridge: float) -> None:
     lowest, rounding = spectrum.smallest, spectrum.rounding
     found = f"The smallest eigenvalue of gram + ridge·I is {lowest:.6g} at ridge={ridge:.6g}"
     enough = f"choose a ridge greater than {ridge - lowest + rounding:.6g}"

@@ -112,17 +112,21 @@ class Totals:
     """How many contributed, and the sums of what they sent: all that a release is made of.
 
     For `moment` there is one sum for each number that is sent; for `input` the triangle of A = Σ
-    q̃q̃ᵀ, row by row, and then c = Σ p̃.
+    q̃q̃ᵀ, row by row, and then c = Σ p̃. `draws` says how many databases have added noise of their
+    own: nothing is learned from sums that miss what the agreement promises
+    (`blurfit.model.learner`).
     """
 
     count: int
     sums: FloatArray
     fingerprint: str
+    draws: int = 0
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Totals):
             return NotImplemented
-        same = (self.count, self.fingerprint) == (other.count, other.fingerprint)
+        mine = self.count, self.fingerprint, self.draws
+        same = mine == (other.count, other.fingerprint, other.draws)
         return same and np.array_equal(self.sums, other.sums)
 
 

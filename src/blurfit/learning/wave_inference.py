@@ -17,10 +17,14 @@ the errors are a little too wide where many records are far out, and are not to 
 the curve is wrong: Σg²xxᵀ is not released. To second order E[Â⁻¹] = A⁻¹ + A⁻¹E[EA⁻¹E]A⁻¹, which
 (Â + G)⁻¹ with G = E[EÂ⁻¹E] takes away.
 
-One step from w₀ is the maximum likelihood up to a term that is quadratic in its length, so the
-estimate is **refused** where the step changes scores by more than half (standard deviation): then
-another wave is needed. It is refused, too, where noise rules Â: λ_min ≤ 0, or
-κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3, as for one wave (`blurfit.learning.inference`).
+**One step is not all.** From w₀ it is the maximum likelihood up to ½A⁻¹Σ w·h'(t)(x·θ)²x, h' the
+third derivative. |h'| ≤ h for logistic and Poisson loss, so by Cauchy–Schwarz the scores that are
+left have at most a spread of √3/2·d², d the spread of the change x·θ (taken for Gaussian); h' has
+two signs for labels, and a quarter of d² is taken. **(d²/4)²** is therefore added, shared among all
+directions; d² is that of the step less what its own error adds.
+
+The estimate is **refused** where d is above one half: then another wave is needed. It is refused,
+too, where noise rules Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3.
 """
 
 import math
@@ -34,7 +38,8 @@ from blurfit.learning.waves import Belief, WaveSums, coordinates, on_curve, step
 from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
 
 MOST_NOISE = 0.3  # κ
-LONGEST_STEP = 0.5  # standard deviation of the change of scores
+LEFT_OVER = 0.25  # of d², the squared change of scores: how far one step is from the end
+LONGEST_STEP = 0.5  # d, the standard deviation of the change of scores
 
 
 def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> Inference:
@@ -62,8 +67,8 @@ def newton_estimates(belief: Belief, chart: NewtonMap, sums: WaveSums) -> Infere
     bias = read.noise.sandwich(np.asarray(np.linalg.inv(read.gram), dtype=np.float64))
     inverse = np.linalg.inv(read.gram + bias)
     theta = inverse @ read.linear
-    of_features, constant = chart.scale
-    change = math.hypot(float(np.linalg.norm(theta[1:])) * of_features, float(theta[0]) * constant)
+    units = np.array([chart.scale[1], *[chart.scale[0]] * (len(theta) - 1)])
+    change = float(np.linalg.norm(theta * units))
     if change > LONGEST_STEP:
         raise InfeasibleError(
             f"The last step changed scores by {change:.2g}, more than {LONGEST_STEP}: one step is "
@@ -71,9 +76,12 @@ def newton_estimates(belief: Belief, chart: NewtonMap, sums: WaveSums) -> Infere
         )
     noise = read.linear_variance * np.eye(len(theta))
     noise += read.noise.sandwich(np.outer(theta, theta))
+    sampling, privacy = (inverse @ one @ inverse for one in (read.dispersion * read.gram, noise))
+    own = float(np.diagonal(sampling + privacy) @ units**2)
+    left = LEFT_OVER * max(change**2 - own, 0.0)
+    sampling += np.diag(left**2 / (len(theta) * units**2))
     back = np.linalg.inv(coordinates(chart))
-    whole = back @ inverse
-    sampling, privacy = (whole @ one @ whole.T for one in (read.dispersion * read.gram, noise))
+    sampling, privacy = back @ sampling @ back.T, back @ privacy @ back.T
     return Inference(
         names=(CONSTANT, *(f"v{place}" for place in range(chart.whitening.dimension))),
         count=sums.count,

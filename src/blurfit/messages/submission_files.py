@@ -308,7 +308,7 @@ def open_submissions(path: Path, layout: Layout) -> SubmissionFile:
 
 
 def _same_type(found: Any, expected: Any) -> bool:
-    """The same but for whether values may be missing, which others' writers do not say."""
+    """Whether two types hold the same values: some writers do not say that none is missing."""
     pa = optional("pyarrow")
     if not pa.types.is_fixed_size_list(expected):
         return bool(found == expected)

@@ -154,6 +154,11 @@ def refuse_unless_ready(agreement: Agreement, totals: Totals) -> None:
             f"Expected sums under {agreement.fingerprint}, and got some that were blurred under "
             f"{totals.fingerprint}: another agreement promises something else."
         )
+    if totals.draws != agreement.database_draws:
+        raise InvalidValueError(
+            f"Expected sums with the noise of {agreement.database_draws} databases, as agreed, and "
+            f"these have that of {totals.draws}: add it with blurfit.randomness.database."
+        )
     missing = agreement.quorum - totals.count
     if missing > 0:
         raise BelowQuorumError(

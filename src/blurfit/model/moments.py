@@ -115,7 +115,7 @@ class PublishedMoments(PublishedFile):
         """s, the standard deviation of the noise in the sums: on the diagonal, s/√2 off it."""
         calibration = self.agreement.calibration
         assert isinstance(calibration, MomentCalibration)
-        return calibration.total_noise(self.count)
+        return calibration.total_noise(self.count, self.agreement.database_draws)
 
     @cached_property
     def joint(self) -> JointSums:

@@ -117,7 +117,8 @@ class Release:
             return False
         if (found.to_json(), shown.to_json()) != (self.model, self.moments):
             return False
-        again = learn(agreement, Totals(count, shown.sums, agreement.fingerprint))
+        draws = agreement.database_draws
+        again = learn(agreement, Totals(count, shown.sums, agreement.fingerprint, draws))
         stated, expected = found.to_dict(), again.to_dict()
         if "posterior" in again.method and found.weights.shape == again.weights.shape:
             apart = float(np.abs(found.weights - again.weights).max())

@@ -23,11 +23,14 @@ from blurfit.agreement.promises import (
     relation_in_words,
     together_in_words,
 )
+from blurfit.agreement.proving import lies_in_words
 from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.schema.joint import questions
 from blurfit.schema.titles import title_of
+from blurfit.theory.database_noise import variance_factor
+from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
@@ -64,7 +67,7 @@ def as_markdown(model: Published) -> str:
 {_assumed_of_public_rows(model)}{_assumed_of_two(model)}
 ## What is not covered
 
-- Contributors who lie to distort the model (poisoning).
+- {lies_in_words(agreement)}
 - Who took part, when, and from which address (timing and traffic).
 - What the model says about people in general: it may be true of someone who never took part.
 
@@ -79,7 +82,7 @@ def as_markdown(model: Published) -> str:
 | {_submission(model)} | {_kept_alone(local)} |
 | quorum, count | {model.quorum_in_words}, {model.count:,} |
 | admission | {model.admission} |
-| agreement | `{model.fingerprint}` |
+{_own_noise(model)}| agreement | `{model.fingerprint}` |
 | software | {model.software} |
 """
 
@@ -159,8 +162,15 @@ def _registry_entry(model: Published) -> dict[str, Any]:
 
 
 def _premise(model: Published) -> str:
-    """The honest people without whom the promise does not hold."""
+    """Those without whom the promise does not hold."""
     least = model.quorum_in_words
+    if model.agreement.database_noise:
+        who = "One of the two databases" if model.agreement.databases else "The database"
+        return (
+            f"{who} was honest: it added the noise agreed on to the sums, once, and published\n"
+            f"  nothing else of them; or else at least {least} of the contributors were honest.\n"
+            "  Each person contributed once."
+        )
     if model.admission == "invited":
         return (
             f"At least {least} of the contributors were honest: they added the noise agreed on,\n"
@@ -201,6 +211,16 @@ def _asked_by(model: Published) -> str:
     )
     lines = [f"- {what}: {plain(str(text))}" for what, text in known if text is not None]
     return "\n\n" + "\n".join(lines) if lines else ""
+
+
+def _own_noise(model: Published) -> str:
+    """What noise of the databases themselves costs."""
+    draws = model.agreement.database_draws
+    if not draws:
+        return ""
+    factor = variance_factor(model.agreement.quorum, model.count, draws)
+    whose = "of each database" if draws > 1 else "of the database"
+    return f"| noise {whose} itself | once; the variance is {factor:.3g} times as large |\n"
 
 
 def _columns(model: Published) -> str:
@@ -247,8 +267,9 @@ def _databases(model: Published) -> str:
     if agreement.databases:
         first, second = names = [plain(one.name) for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
+        how = {"database_noise": agreement.database_noise, "proofs": agreement.proofs}
         return (
-            f"**Either of the two databases alone.** {either_in_words(names, *promise)}\n\n"
+            f"**Either of the two databases alone.** {either_in_words(names, *promise, **how)}\n\n"
             f"**{first} and {second} together.** {together_in_words(local)}"
         )
     return f"""\
@@ -280,10 +301,12 @@ def _assumed_of_public_rows(model: Published) -> str:
 def _assumed_of_two(model: Published) -> str:
     if not model.agreement.databases:
         return ""
+    noisy = model.agreement.database_noise
+    word = "add the noise agreed on" if noisy else "invent no contributors"
     return (
         "- Against either database: the two are in different hands, do not put their shares\n"
         "  together, follow the protocol (each sums over one set of contributors, once), and\n"
-        "  invent no contributors.\n"
+        f"  {word}.\n"
     )
 
 
@@ -294,8 +317,13 @@ def _sharing(model: Published) -> str:
     return (
         f"Each submission is shared between two databases, {first.name} ({first.url}) and "
         f"{second.name} ({second.url}). Against either alone the model's promise holds. "
-        f"{condition_in_words(model.agreement.quorum)} Against both together: "
+        f"{_against_either(model)} Against both together: "
     )
+
+
+def _against_either(model: Published) -> str:
+    agreement = model.agreement
+    return condition_in_words(agreement.quorum, database_noise=agreement.database_noise)
 
 
 def _if_unproved(promise: ModelGuarantee) -> str:
@@ -318,6 +346,8 @@ def _meaning(promise: ModelGuarantee, model: Published) -> str:
         return "An ε as large as this gives no useful bound on what an attacker could infer."
     calibration = model.agreement.calibration
     mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
+    if model.agreement.wave is not None:  # no wave's μ is larger, whichever a person was in
+        mu = mu_of(promise.epsilon, promise.delta)
     return (
         f"Should {relation_in_words(promise.neighbours)}, whatever anyone concludes from it "
         f"would be at most {math.exp(promise.epsilon):.3g} times as likely as before, plus a "

@@ -23,6 +23,10 @@ UNEVEN = (
     "Errors assume that people spread evenly around the model; second moments cannot tell "
     "otherwise. uneven=True allows for it."
 )
+CUT = (
+    "Errors count the sampling of people, the noise, and what the last wave's cut leaves of the "
+    "model it started from; they assume that people spread evenly around the model."
+)
 CURVE = "Coefficients are of the {scale}. Errors assume that the model's curve is right."
 _SCALES = {"logistic": "log-odds", "log": "logarithm of the mean"}
 
@@ -67,7 +71,7 @@ class Summary:
             if model.link != "linear":
                 notes.append(CURVE.format(scale=_SCALES[model.link]))
             elif not model.inference[0].uneven:
-                notes.append(UNEVEN)
+                notes.append(CUT if model.waves else UNEVEN)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
         if model.admission == "anyone":
@@ -75,7 +79,7 @@ class Summary:
         if model.caveat:
             notes.append(f"Caution: {model.caveat}")
         return cls(
-            title=_title(model),
+            title=f"{model.target} ~ {' + '.join(model.features)}",
             sections=tuple(_section(model, output, confidence) for output in model.outputs),
             facts=facts,
             notes=tuple(notes),
@@ -120,13 +124,6 @@ class Summary:
 
     def _repr_html_(self) -> str:
         return self.to_html()
-
-
-def _title(model: "PublishedModel") -> str:
-    """The formula, by the names that fit it; with the survey's title, where it has one."""
-    formula = f"{model.target} ~ {' + '.join(model.features)}"
-    title = model.agreement.schema.about.title
-    return formula if title is None else f"{title}: {formula}"
 
 
 def _section(model: "PublishedModel", output: str, confidence: float) -> Section:

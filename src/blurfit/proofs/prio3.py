@@ -214,6 +214,10 @@ class Prio3:
         nothing, both = bytes(SEED_BYTES), np.hstack([leader, helper]).astype("<u8")
         return words_of([self.xof.seed(_JOINT_SEED, nothing, row.tobytes()) for row in both])
 
+    def joint_randomness(self, leader: WordArray, helper: WordArray) -> WordArray:
+        """What comes of both parts, for each of the proofs: (n, proofs, …)."""
+        return self._apart(self._joint(self._joint_seeds(leader, helper)))
+
     def _joint(self, seeds: WordArray) -> WordArray:
         binders = [bytes((self.proofs,))] * len(seeds)
         return self.xof.rows(_JOINT, bytes_of(seeds), binders, self.proofs * self.circuit.joint)

@@ -7,6 +7,7 @@ Whoever answers is a stranger: an answer is read as it comes, up to so many byte
 seconds, and a compressed one, which may stand for far more, is refused.
 """
 
+import ipaddress
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -55,6 +56,8 @@ class Exchange:
         self.url = url.rstrip("/")
         self._patience, self._pause, self._most_bytes = patience, pause, most_bytes
         headers = {"accept-encoding": "identity"}
+        if token and transport is None:
+            refuse_in_the_open(url)
         if token:
             headers["authorization"] = f"Bearer {token}"
         self._http = httpx.Client(headers=headers, timeout=30.0, transport=transport)
@@ -179,6 +182,24 @@ def acknowledged(answer: bytes, rows: int) -> int:
             "send the same again."
         )
     return found.new
+
+
+def refuse_in_the_open(url: str) -> None:
+    """Refuse to send a token to another machine without TLS, where anyone in between reads it.
+
+    >>> refuse_in_the_open("http://127.0.0.1:8000")
+    """
+    parsed = httpx.URL(url)
+    host = parsed.host.strip("[]")
+    try:
+        here = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        here = host == "localhost"
+    if parsed.scheme == "http" and not here:
+        raise InvalidValueError(
+            f"Expected https:// for {url!r}: a token is not sent to another machine without TLS, "
+            "where whoever is in between could use it."
+        )
 
 
 def _is_address(url: str) -> bool:

@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.errors import InvalidValueError, NotPublishedError
+from blurfit.errors import InfeasibleError, InvalidValueError, NotPublishedError
+from blurfit.messages.sealing import public_key
 from blurfit.messages.shares import ROLES, Role
-from blurfit.protocol import problems, tokens
-from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import JSON, MOST_SUBMISSIONS, Acknowledgement
+from blurfit.service.admission import admit, steward
 from blurfit.service.answers import as_json
 from blurfit.service.bodies import body_of
 from blurfit.service.collector import Collector
@@ -34,17 +34,18 @@ class Administration:
     collector: Collector
     peer_token: str | None = field(repr=False)
     peer_options: dict[str, Any] = field(repr=False)
+    share_key: str | None = field(default=None, repr=False)
 
     async def propose(self, request: Request) -> Response:
         """The agreement that a schema and a promise would give; nothing is kept."""
-        await admit(self.store, request)  # calibrating takes time that others need
+        await admit(self.store, request, "open")  # calibrating takes time that others need
         body = await body_of(request, JSON)
         agreement = await run_in_threadpool(agreement_from, body)
         return Response(agreement.to_json(), media_type=JSON)
 
+    @steward("open", "open")
     async def open(self, request: Request) -> Response:
         """Start collecting under an agreement."""
-        await admit(self.store, request)
         role = _role(request)
         body = await body_of(request, JSON)
         agreement = await run_in_threadpool(Agreement.from_json, body)
@@ -55,6 +56,8 @@ class Administration:
                 "(POST /plans), and its waves open themselves."
             )
 
+        refuse_another_key(agreement, role, self.share_key)
+
         def open_collection() -> tuple[bool, Status]:
             is_new = self.store.open(agreement, role=role)
             return is_new, self.store.status(agreement.fingerprint)
@@ -62,41 +65,42 @@ class Administration:
         is_new, status = await run_in_threadpool(open_collection)
         return as_json(status, 201 if is_new else 200)
 
+    @steward("invite", "invite")
     async def invite(self, request: Request) -> Response:
         """Keep the hashes of one-time invitations."""
-        await admit(self.store, request)
         body = await body_of(request, JSON)
         hashes = hashes_in(body)
         new = await run_in_threadpool(self.store.invite, fingerprint_in(request), hashes)
         return as_json(Acknowledgement(len(hashes), new))
 
+    @steward("close", "open")
     async def close(self, request: Request) -> Response:
         """Stop collecting."""
-        await admit(self.store, request)
         fingerprint = fingerprint_in(request)
         return as_json(
             await self.collector.between_commits(self.store.close_collection, fingerprint)
         )
 
+    @steward("pause", "open")
     async def pause(self, request: Request) -> Response:
         """Take nothing for a while."""
         return await self._pause(request, resume=False)
 
+    @steward("resume", "open")
     async def resume(self, request: Request) -> Response:
         """Go on collecting."""
         return await self._pause(request, resume=True)
 
     async def _pause(self, request: Request, *, resume: bool) -> Response:
-        await admit(self.store, request)
         collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
         await self.collector.between_commits(
             self.store.write, publication.pause, collection, resume=resume
         )
         return as_json(await run_in_threadpool(self.store.status, collection.fingerprint))
 
+    @steward("publish", "publish")
     async def publish(self, request: Request) -> Response:
         """Close the collection, learn its model and publish it, once."""
-        await admit(self.store, request)
         fingerprint = fingerprint_in(request)
         collection = await run_in_threadpool(self.store.collection, fingerprint)
         text: str | None
@@ -121,18 +125,6 @@ class Administration:
         return Response(text, media_type=JSON)
 
 
-async def admit(store: Store, request: Request) -> None:
-    """Refuse whoever does not send the administrator's token."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    expected = await run_in_threadpool(store.administrator)
-    if scheme.lower() != "bearer" or not expected or not tokens.matches(token, expected):
-        raise RequestError(
-            problems.UNAUTHORISED,
-            "Send the token that `blurfit serve` printed at its first start: "
-            "Authorization: Bearer …",
-        )
-
-
 def hashes_in(body: bytes) -> list[bytes]:
     """The hashes of invitations that a body holds."""
     try:
@@ -143,6 +135,18 @@ def hashes_in(body: bytes) -> list[bytes]:
             f"hexadecimal digits: {error}."
         ) from error
     return [bytes.fromhex(one) for one in given]
+
+
+def refuse_another_key(agreement: Agreement, role: Role, private: str | None) -> None:
+    """Refuse an agreement that seals shares to a key which is not this service's."""
+    if role == "whole" or not agreement.databases:
+        return
+    key = agreement.databases[role == "second"].key
+    if key is not None and (private is None or public_key(private) != key):
+        raise InfeasibleError(
+            f"Expected the key of this service in the agreement, and it seals shares to {key}: "
+            "start it with --share-key-file, and agree on the key that it prints."
+        )
 
 
 def _role(request: Request) -> Role:

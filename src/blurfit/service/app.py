@@ -11,6 +11,7 @@
 | POST /plans, GET /plans/{fingerprint}, … | both | plans of waves: `blurfit.service.planning` |
 | …/shares/… | the other database | publish together: `blurfit.service.peering` |
 | POST /agreements | administrator | what a schema and a promise would give; nothing is kept |
+| GET /deeds | who may read them | what was done with tokens: `blurfit.service.deeds` |
 | GET /, /c/…, /m/…, /admin | anyone | pages for people: `blurfit.service.website` |
 | GET /healthz, /metrics, /openapi.json | anyone | for those who run it |
 """
@@ -35,8 +36,9 @@ from blurfit.service import website
 from blurfit.service.administration import Administration
 from blurfit.service.advancing import LOOK_EVERY, Advancing
 from blurfit.service.answers import Refusals, with_headers
-from blurfit.service.bodies import IN_FLIGHT, Budget
+from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.collector import LINGER, Collector
+from blurfit.service.deeds import Deeds
 from blurfit.service.invitations import Invitations
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
@@ -66,7 +68,8 @@ class Service:
     """An ASGI application over one store; `Service(Store("collection.db"))`.
 
     `peer_token` is what this service and the one of an agreement's other database know each other
-    by; `peer_options` are for `blurfit.service.peer.RemotePeer`.
+    by; `peer_options` are for `blurfit.service.peer.RemotePeer`. `share_key` is the private key to
+    which agreements seal this database's shares (`blurfit.messages.sealing`).
     """
 
     store: Store
@@ -74,6 +77,7 @@ class Service:
     linger: float = LINGER
     look_every: float = LOOK_EVERY
     peer_token: str | None = field(default=None, repr=False)
+    share_key: str | None = field(default=None, repr=False)
     peer_options: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +93,8 @@ class Service:
             self._refusals,
             self._limiter,
             self.limits.body_bytes,
-            Budget(self.limits.bytes_in_flight),
+            self.share_key,
+            Allowance(self.limits.bytes_in_flight),
         )
         self._router = Starlette(
             routes=self._routes(metrics),
@@ -104,11 +109,11 @@ class Service:
     def _routes(self, metrics: Metrics) -> list[Route]:
         reading, one = Reading(self.store, metrics), ONE_COLLECTION
         administration = Administration(
-            self.store, self._collector, self.peer_token, self.peer_options
+            self.store, self._collector, self.peer_token, self.peer_options, self.share_key
         )
         peering = Peering(self.store, self.peer_token)
         planning = Planning(self.store, self._collector, self._advancing)
-        guests = Invitations(self.store)
+        guests, deeds = Invitations(self.store), Deeds(self.store)
         return [
             _route(COLLECTIONS, get=reading.collections, post=administration.open),
             _route(one, get=reading.collection),
@@ -127,6 +132,7 @@ class Service:
             _route(one + "/shares/proofs", post=peering.proofs),
             _route(one + "/shares/sum", post=peering.sum),
             _route(one + "/shares/result", post=peering.result),
+            _route("/deeds", get=deeds.newest),
             _route(PLANS, get=planning.plans, post=planning.open),
             _route(PLANS + "/proposal", post=planning.propose),
             _route(ONE_PLAN, get=planning.status),

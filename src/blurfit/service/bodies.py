@@ -23,29 +23,26 @@ IN_FLIGHT = 2**26  # bytes of all submissions that are being read or wait to be 
 
 @dataclass
 class Reserve:
-    """Bytes that one request holds of a budget."""
+    """Bytes that one request holds of what is allowed."""
 
-    budget: "Budget"
+    allowance: "Allowance"
     network: str
     size: int = 0
 
     def take(self, more: int) -> None:
         """Hold more, or refuse."""
-        budget = self.budget
-        if (
-            budget.taken + more > budget.total
-            or budget.shares[self.network] + more > budget.total // 2
-        ):
+        of = self.allowance
+        if of.taken + more > of.total or of.shares[self.network] + more > of.total // 2:
             raise RequestError(
                 problems.BUSY, "Too much is being read at once. Send the same again after a while."
             )
         self.size += more
-        budget.taken += more
-        budget.shares[self.network] += more
+        of.taken += more
+        of.shares[self.network] += more
 
 
 @dataclass
-class Budget:
+class Allowance:
     """How many bytes of bodies there may be in memory; one address gets half of it at most."""
 
     total: int = IN_FLIGHT

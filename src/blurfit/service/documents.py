@@ -95,6 +95,7 @@ class Agreement(Struct):
     public_rows: str | None  # SHA-256 of a public file, where models use one
     wave: dict[str, Any] | None  # which of a plan it is, where there are several
     admission: Admission = "invited"  # left out where it is that
+    database_noise: bool = False  # likewise
 
 
 class Plan(Struct):

@@ -17,7 +17,7 @@ from blurfit.errors import InfeasibleError
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
 from blurfit.protocol.wire import JSON
 from blurfit.schema.schema import Schema
-from blurfit.service.administration import admit
+from blurfit.service.admission import admit
 from blurfit.service.answers import as_json
 from blurfit.service.bodies import body_of
 from blurfit.service.documents import Expected
@@ -33,7 +33,7 @@ class Outlooks:
 
     async def look(self, request: Request) -> Response:
         """How far off predictions will be; nothing is kept."""
-        await admit(self.store, request)
+        await admit(self.store, request, "open")
         body = await body_of(request, JSON)
         return as_json(await run_in_threadpool(made, body, Wish, expected))
 

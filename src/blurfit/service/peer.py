@@ -33,7 +33,7 @@ from blurfit.store.joint_publication import Result
 from blurfit.store.store import Store
 
 IDENTIFIERS_AT_ONCE = 2**18
-MOST_PAGES = 64  # of identifiers: 2²⁴ of them
+MOST_PAGES = commitment.MOST_SHARES // IDENTIFIERS_AT_ONCE + 1  # the last is not full
 _BYTES_FOR_A_NUMBER = 32  # of a sum, in JSON
 _SECONDS_AT_MOST = 15.0  # an administrator waits for the answer, and may ask again
 
@@ -111,6 +111,7 @@ class RemotePeer:
             **options,
         )
         self._path = f"{path_of(agreement.fingerprint)}/shares"
+        self._held: ByteArray | None = None  # everyone whose share it has
 
     def identifiers(self) -> ByteArray:
         """Everyone whose share it has, in order."""
@@ -119,7 +120,8 @@ class RemotePeer:
             part = self._exchange.get(f"{self._path}/identifiers?after={after.hex()}")
             parts.append(commitment.as_identifiers(part))
             if len(parts[-1]) < IDENTIFIERS_AT_ONCE:
-                return np.concatenate(parts)
+                self._held = np.concatenate(parts)
+                return self._held
             before, after = after, parts[-1][-1].tobytes()
             if after <= before:
                 raise ServiceError(f"Expected identifiers in order from {self._exchange.url}.")
@@ -142,9 +144,10 @@ class RemotePeer:
 
     def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
         """Σ mask over the set that is left without these, which it commits to."""
+        held = self.identifiers() if self._held is None else self._held
         answer = self._exchange.post(
             f"{self._path}/sum?digest={digest.hex()}&count={count}",
-            left_out.tobytes(),
+            commitment.members(held, left_out),
             content_type=OCTETS,
         )
         try:

@@ -4,7 +4,7 @@
 | --- | --- |
 | GET …/shares/identifiers?after= | those here, 2¹⁸ at a time, once the collection is closed |
 | POST …/shares/proofs | answers to the first's half of some verifiers, where there are proofs |
-| POST …/shares/sum?digest=&count= | Σ mask over the set without those in the body; one set, ever |
+| POST …/shares/sum?digest=&count= | Σ mask over a set, whose bits are the body; one set, ever |
 | POST …/shares/result | the model and the moments, to be stored and served |
 
 What is sent is no secret but what follows from it for one agreement
@@ -34,6 +34,7 @@ from blurfit.store import commitment, joint_publication
 from blurfit.store.store import Store
 
 _MOST_BYTES = 64 * 2**20
+_A_GROUP = 2**13  # bits, in bytes, of those who came together with the last one that fits
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,13 @@ class Peering:
         count = request.query_params.get("count", "")
         if not (count.isascii() and count.isdigit() and len(count) <= 18):
             raise InvalidValueError(f"Expected count={count!r} to be how many are in the set.")
-        left_out = commitment.as_identifiers(await body_of(request, OCTETS, _MOST_BYTES))
+        bits = await body_of(request, OCTETS, commitment.MOST_SHARES // 8 + _A_GROUP)
 
         def commit_and_sum() -> Sums:
             collection = self.store.collection(fingerprint)
+            self.store.read(joint_publication.require_consent, collection)
+            held = self.store.read(commitment.identifiers_of, collection)
+            left_out = commitment.left_out_by(held, bits)
             self.store.write(joint_publication.accept, collection, digest, int(count), left_out)
             chosen, words = self.store.read(joint_publication.sums_over, collection)
             return Sums(chosen.digest.hex(), chosen.count, [str(int(word)) for word in words])

@@ -29,13 +29,15 @@ from starlette.responses import Response
 from blurfit.agreement.plan import Plan
 from blurfit.errors import NotPublishedError, UnknownCollectionError
 from blurfit.protocol.wire import JSON, Acknowledgement
-from blurfit.service.administration import admit, hashes_in
+from blurfit.service.administration import hashes_in
+from blurfit.service.admission import admit, steward
 from blurfit.service.advancing import Advancing
 from blurfit.service.answers import FOREVER, as_json
 from blurfit.service.bodies import body_of
 from blurfit.service.collector import Collector
 from blurfit.service.proposal import plan_from
 from blurfit.service.reading import fingerprint_in, statement_of
+from blurfit.service.shown_counts import plan_for_strangers
 from blurfit.store import plans
 from blurfit.store.advance import advance
 from blurfit.store.plans import PlanStatus
@@ -57,13 +59,13 @@ class Planning:
 
         def everything() -> list[PlanStatus]:
             found = self.store.read(plans.fingerprints)
-            return [self.store.read(plans.status, one) for one in found]
+            return [plan_for_strangers(self.store.read(plans.status, one)) for one in found]
 
         return as_json(await run_in_threadpool(everything))
 
+    @steward("open plan", "open")
     async def open(self, request: Request) -> Response:
         """Keep a plan, and open its first wave."""
-        await admit(self.store, request)
         body = await body_of(request, JSON)
         plan = await run_in_threadpool(Plan.from_json, body)
 
@@ -80,13 +82,13 @@ class Planning:
 
     async def propose(self, request: Request) -> Response:
         """The plan that a schema and a promise would give; nothing is kept."""
-        await admit(self.store, request)
+        await admit(self.store, request, "open")
         plan = await run_in_threadpool(plan_from, await body_of(request, JSON))
         return Response(plan.to_json(), media_type=JSON)
 
     async def status(self, request: Request) -> Response:
         """How far a plan is."""
-        return as_json(await self._read(plans.status, request))
+        return as_json(plan_for_strangers(await self._read(plans.status, request)))
 
     async def plan(self, request: Request) -> Response:
         """The plan itself."""
@@ -112,25 +114,27 @@ class Planning:
         """Its privacy statement."""
         return await statement_of(request, lambda one: self.store.read(plans.model, one))
 
+    @steward("invite to plan", "invite")
     async def invite(self, request: Request) -> Response:
         """Keep the hashes of one-time invitations to the plan."""
-        await admit(self.store, request)
         hashes = hashes_in(await body_of(request, JSON))
         current = await self._read(plans.current, request)
         new = await run_in_threadpool(self.store.invite, current.fingerprint, hashes)
         return as_json(Acknowledgement(len(hashes), new))
 
+    @steward("hold plan", "open")
     async def hold(self, request: Request) -> Response:
         """Release no wave until the plan is resumed."""
         return await self._change(plans.hold, request)
 
+    @steward("resume plan", "open")
     async def resume(self, request: Request) -> Response:
         """Let the plan go on."""
         return await self._change(plans.resume, request)
 
+    @steward("publish plan", "publish")
     async def publish(self, request: Request) -> Response:
         """End the plan now, with the best model so far."""
-        await admit(self.store, request)
         fingerprint = fingerprint_in(request)
         await self.collector.between_commits(self.store.write, advance, fingerprint, end=True)
         text = await self.advancing.learned(fingerprint)
@@ -143,7 +147,6 @@ class Planning:
         return await run_in_threadpool(self.store.read, what, fingerprint_in(request))
 
     async def _change(self, what: Callable[[Connection, str], None], request: Request) -> Response:
-        await admit(self.store, request)
         fingerprint = fingerprint_in(request)
         await run_in_threadpool(self.store.write, what, fingerprint)
         self.advancing.look()

@@ -86,8 +86,10 @@ def sampler_for(agreement: Agreement, clean: Totals) -> Sampler:
                 f"Expected count={clean.count} >= 1 and the {len(part.deviations)} sums of this "
                 f"agreement, and got sums of shape {clean.sums.shape}."
             )
-        growth = math.sqrt(clean.count)  # each of N contributors adds its own noise
-        return MomentSampler(clean, part.deviations * growth)
+        # each of N contributors adds noise, and a database as much as a whole quorum of them
+        draws = agreement.database_draws
+        growth = math.sqrt(clean.count + draws * agreement.quorum)
+        return MomentSampler(clean, part.deviations * growth, draws)
     return InputSampler.of(
         statistics_of(agreement, clean), q_noise=calibration.q_noise, p_noise=calibration.p_noise
     )
@@ -155,11 +157,13 @@ class MomentSampler:
 
     clean: Totals
     deviations: FloatArray
+    draws: int = 0  # of databases, whose noise is in the deviations
 
     def draw(self, generator: np.random.Generator) -> Totals:
         """One draw of all sums."""
         noise = self.deviations * generator.standard_normal(len(self.deviations))
-        return Totals(self.clean.count, self.clean.sums + noise, self.clean.fingerprint)
+        sums = self.clean.sums + noise
+        return Totals(self.clean.count, sums, self.clean.fingerprint, self.draws)
 
 
 def _factor(clean: Statistics) -> FloatArray:

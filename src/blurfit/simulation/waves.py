@@ -23,7 +23,7 @@ from blurfit.theory.joint_form import ColumnKind, JointColumn
 from blurfit.theory.maps import ResidualMap, WaveMap
 from blurfit.theory.public_weights import Kind, public_weights
 from blurfit.theory.setting import Neighbours
-from blurfit.theory.waves import Plan
+from blurfit.theory.waves import Stages
 from blurfit.validate import positive
 
 TARGET = "target"
@@ -56,7 +56,7 @@ class Collected:
         return found
 
 
-def assign(count: int, plan: Plan, generator: np.random.Generator) -> list[IntArray]:
+def assign(count: int, plan: Stages, generator: np.random.Generator) -> list[IntArray]:
     """Which rows are in which wave: a random order, cut by the plan; no row is looked at."""
     ends = np.cumsum(plan.quorums(count))[:-1]
     return list(np.split(generator.permutation(count), ends))
@@ -67,7 +67,7 @@ def collect_in_waves(
     target: FloatArray,
     kinds: Sequence[Kind],
     *,
-    plan: Plan,
+    plan: Stages,
     mu: float,
     generator: np.random.Generator,
     neighbours: Neighbours = "replace",

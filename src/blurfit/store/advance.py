@@ -29,6 +29,7 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import Release
 from blurfit.model.waves import Course, learn_plan
+from blurfit.randomness.database import blurred
 from blurfit.store import blocks, collections, plans, publication
 from blurfit.store.collections import Collection
 from blurfit.store.transactions import Transactions
@@ -109,7 +110,7 @@ def _release(connection: Connection, wave: Collection) -> Release:
     publication.held(connection, wave)
     totals = blocks.totals(connection, wave)  # damaged blocks are an error, and not the plan's end
     try:
-        return Release.of(wave.agreement, totals, sums_alone=True)
+        return Release.of(wave.agreement, blurred(wave.agreement, totals), sums_alone=True)
     except BelowQuorumError:
         raise
     except _WRONG as error:

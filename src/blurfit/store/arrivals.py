@@ -41,6 +41,7 @@ from blurfit.errors import (
 )
 from blurfit.store import blocks
 from blurfit.store.collections import Collection, Numbers
+from blurfit.store.commitment import MOST_SHARES
 from blurfit.store.tables import collections, invitations
 
 Outcome = int | BlurfitError  # how many were new, or why nothing was kept
@@ -126,7 +127,9 @@ def receive_new(
     need no invitation.
     """
     is_open = _state(connection, collection) == "collecting"
-    if not is_open or _take(connection, collection, group.identifiers) < len(group.identifiers):
+    if _is_full(connection, collection) or not is_open:
+        raise SomeAreKnownError  # each arrival is told by itself
+    if _take(connection, collection, group.identifiers) < len(group.identifiers):
         raise SomeAreKnownError
     small = blocks.append(connection, collection, group.identifiers, group.numbers)
     return [span.rows.stop - span.rows.start for span in group.spans], small
@@ -186,6 +189,11 @@ def _state(connection: Connection, collection: Collection) -> str | None:
     )
 
 
+def _is_full(connection: Connection, collection: Collection) -> bool:
+    """Whether there are as many shares as two databases can tell each other about."""
+    return collection.role != "whole" and blocks.count(connection, collection) >= MOST_SHARES
+
+
 def _new(group: Group, span: Span, known: set[bytes]) -> dict[bytes, int]:
     """An arrival's identifiers that are not taken, each with its first row in the group."""
     new: dict[bytes, int] = {}
@@ -215,6 +223,10 @@ def _refuse_unless_welcome(
         raise ClosedError(
             "The collection is closed: a later submission could be told from what it would change. "
             "Nothing was kept."
+        )
+    if _is_full(connection, collection):
+        raise ClosedError(
+            f"This collection holds {MOST_SHARES:,} shares, and takes no more of them."
         )
     if span.vouched or not collection.invited:
         return

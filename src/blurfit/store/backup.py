@@ -50,7 +50,7 @@ class Copied:
 
 
 def backup(place: str | Path, out: Path) -> Copied:
-    """Copy an SQLite store at one moment, check the copy, and put it at `out`, which must be new."""
+    """Copy an SQLite store at one moment, check it, and put it at `out`, which must be new."""
     source = _file_of(place)
     with _unfinished(out) as part:
         with closing(_opened(source)) as connection:
@@ -128,7 +128,7 @@ def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
         connection.execute(
             sa.update(tables.plans)
             .where(p.fingerprint.in_(plans.where(c.fingerprint.in_(ended))) & (p.state != "ended"))
-            .values(state="ended", learned=True, reason="The store was restored from a backup.")
+            .values(state="ended", reason="The store was restored from a backup.")
         )
     return tuple(found)
 

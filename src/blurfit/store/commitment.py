@@ -23,12 +23,24 @@ single share without a seed end the collection. With H = 2n that is f ≤ 8n. Th
 ϱ = 1/2: it also holds the seeds of people who gave up half-way, or came while the first was away.
 With H = 3n that is f ≤ n. Keeping f small is what invitations are for.
 
+Where anyone may send, f has no bound, and neither has what ϱ would give; but a stranger who sends
+seeds without shares, or shares without seeds, would end a collection for good by more than ϱN of
+them. So there is no such limit **where anyone may take part**: what is promised against a database
+that invents contributors is nothing, with the limit or without it, and the agreement's words say
+so. Nor is there one **where databases add noise of their own**: then the promise against either of
+them counts on nobody else in the set (`blurfit.theory.database_noise`).
+
+**The set on its way** is one bit for each of those whom the second holds, in order: two megabytes
+for 2²⁴ of them, whoever is left out. A database takes no more shares than that (`MOST_SHARES`), so
+that whoever sends more keeps others from coming, and never a collection from its end.
+
 **With proofs** (`blurfit.agreement.proving`) a set holds only people whose proofs were found valid
 here, and leaves out those whose proofs were not. A database that lies about its half of a proof can
-make it fail, so what is left out for that reason has to be limited as well, and garbage must not
-end a collection: either database takes ϱ = 1/2 for everyone who is left out, for whatever reason,
-and the first still 1/10 for those whose shares are missing. Garbage ends a collection only where
-it is more than all the rest.
+make it fail. So where people are invited, who each would have to spend an invitation on garbage, at
+most a tenth of those here may be left out for that reason, besides those whose shares are missing:
+ϱ = 1/5 at the first, and with H = 2n that is f ≤ 3n. Where anyone may take part, whoever runs the
+other database could invent as many as it likes anyway, and no limit would protect anybody: there
+garbage is left out however much of it there is, and never ends a collection.
 """
 
 import hashlib
@@ -40,25 +52,33 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import ByteArray
+from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, InvalidValueError
 from blurfit.messages.shares import ROLES, Role
+from blurfit.randomness.database import words
 from blurfit.store.collections import Collection
 from blurfit.store.tables import identifiers, insert_if_absent, recent, sharing, verdicts
 from blurfit.validate import one_of
 
 # 1/ϱ: a set may leave out at most one in so many of those whom a database holds.
 LEFT_OUT_ONE_IN: dict[Role, int] = {"first": 10, "second": 2}
+MOST_SHARES = 2**24  # that a collection of shares takes
+FAILED_ONE_IN = 10  # and one in so many because their proofs failed, where people are invited
 _WIDTH = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Commitment:
-    """A set by its digest, its size, and the identifiers in this database that are not in it."""
+    """A set by its digest, its size, and the identifiers in this database that are not in it.
+
+    `noise` is what this database adds to its sum, mod 2⁶⁴: drawn when the set is fixed, in the same
+    transaction, so that whoever asks again gets the same sum.
+    """
 
     digest: bytes
     count: int
     left_out: ByteArray
+    noise: WordArray
 
 
 def refuse_unless_fitting(agreement: Agreement, role: Role) -> None:
@@ -99,10 +119,13 @@ def page(connection: Connection, collection: Collection, after: bytes, most: int
 
 def recorded(connection: Connection, collection: Collection) -> Commitment | None:
     """The set that was fixed, if one was."""
-    query = sa.select(sharing.c.digest, sharing.c.count, sharing.c.left_out)
+    query = sa.select(sharing.c.digest, sharing.c.count, sharing.c.left_out, sharing.c.noise)
     here = sharing.c.collection == collection.key
-    digest, count, left_out = connection.execute(query.where(here)).one()
-    return None if digest is None else Commitment(bytes(digest), count, as_identifiers(left_out))
+    digest, count, left_out, noise = connection.execute(query.where(here)).one()
+    if digest is None:
+        return None
+    drawn = np.frombuffer(noise, dtype="<u8").astype(np.uint64)
+    return Commitment(bytes(digest), count, as_identifiers(left_out), drawn)
 
 
 def record(connection: Connection, collection: Collection, left_out: ByteArray) -> Commitment:
@@ -124,9 +147,10 @@ def record(connection: Connection, collection: Collection, left_out: ByteArray) 
             f"shares both databases have, and there are {len(common)}. With fewer the noise is too "
             "small to protect anyone."
         )
-    most, missing = len(here) // LEFT_OUT_ONE_IN[collection.role], len(left_out)
+    most = most_left_out(collection.agreement, collection.role, len(here))
+    missing = len(left_out)
     if collection.agreement.proofs:
-        missing -= _without_proof(connection, collection, common, left_out, len(here) // 2)
+        missing -= _without_proof(connection, collection, common, left_out, len(here))
     if missing > most:
         raise InfeasibleError(
             f"Expected a set of almost all whose shares are here, and this one leaves out "
@@ -135,7 +159,8 @@ def record(connection: Connection, collection: Collection, left_out: ByteArray) 
             "among contributors that were made up. Find out which; if it is honest, let those who "
             "are missing send again, or collect again."
         )
-    chosen = Commitment(digest_of(collection, common), len(common), in_order(left_out))
+    digest, noise = digest_of(collection, common), words(collection.agreement)
+    chosen = Commitment(digest, len(common), in_order(left_out), noise)
     before = recorded(connection, collection)
     if before is not None:
         if before.digest != chosen.digest:
@@ -148,7 +173,12 @@ def record(connection: Connection, collection: Collection, left_out: ByteArray) 
     connection.execute(
         sa.update(sharing)
         .where((sharing.c.collection == collection.key) & sharing.c.digest.is_(None))
-        .values(digest=chosen.digest, count=chosen.count, left_out=chosen.left_out.tobytes())
+        .values(
+            digest=chosen.digest,
+            count=chosen.count,
+            left_out=chosen.left_out.tobytes(),
+            noise=noise.astype("<u8").tobytes(),
+        )
     )
     return chosen
 
@@ -158,7 +188,7 @@ def _without_proof(
     collection: Collection,
     common: ByteArray,
     left_out: ByteArray,
-    most: int,
+    held: int,
 ) -> int:
     """How many are left out because their proofs failed; too many, or one too few, is refused."""
     here = verdicts.c.collection == collection.key
@@ -173,14 +203,38 @@ def _without_proof(
             f"Expected a set of people who have proved here what they sent, and "
             f"{len(minus(common, good))} of {len(common)} have not: verify their proofs first."
         )
-    if len(left_out) > most:
+    failed = len(left_out) - len(minus(left_out, bad))
+    if collection.invited and failed > held // FAILED_ONE_IN:
         raise InfeasibleError(
-            f"Expected a set of at least half of those whose shares are here, and it leaves out "
-            f"{len(left_out)}, of whom {len(left_out) - len(minus(left_out, bad))} did not prove "
-            "that what they sent is short: somebody sends more garbage than others send "
-            "submissions, or the other database lies about its half of the proofs. Find out which."
+            f"Expected at most {held // FAILED_ONE_IN} of the {held} contributors here to fail to "
+            f"prove that what they sent is short, and {failed} did: those who were invited send "
+            "garbage, or the other database lies about its half of the proofs, so that those who "
+            "are left could stand among contributors that were made up. Find out which."
         )
-    return len(left_out) - len(minus(left_out, bad))
+    return failed
+
+
+def most_left_out(agreement: Agreement, role: Role, held: int) -> int:
+    """How many of those whom a database holds a set may leave out."""
+    if agreement.database_noise or agreement.admission == "anyone":
+        return held
+    return held // LEFT_OUT_ONE_IN[role]
+
+
+def members(held: ByteArray, left_out: ByteArray) -> bytes:
+    """One bit for each of those who are held, in order: whether it is in the set."""
+    return np.packbits(~among(held, in_order(left_out))).tobytes()
+
+
+def left_out_by(held: ByteArray, bits: bytes) -> ByteArray:
+    """The inverse of `members`: those whose bit is not set."""
+    if len(bits) != -(-len(held) // 8):
+        raise InvalidValueError(
+            f"Expected a bit for each of the {len(held)} contributors here, and got {len(bits)} "
+            "bytes: the other database has seen other ones. Let it ask again."
+        )
+    inside = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=len(held)).astype(np.bool_)
+    return held[~inside]
 
 
 def require_role(collection: Collection, role: Role) -> None:

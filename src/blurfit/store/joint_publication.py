@@ -25,6 +25,11 @@ over it is given away, the model before anyone sees it, and neither is ever writ
 that set: the blurred sums that are published anyway. **What the second learns** is the same sums,
 and which of the people it holds the first does not. (`blurfit.contributor.share` has the proof.)
 
+**Noise of their own** (`database_noise`): each draws D when it fixes the set, writes it down in the
+same transaction, and adds it to its sum. So the first gets Σ mask + D₂ and never Σv without D₂, and
+what is published has D₁ as well: the promise holds against either database as long as the other is
+honest, even if it *invents* contributors (`blurfit.theory.database_noise`).
+
 **A side that lies.** Another set than the one that was fixed is refused for ever, by either. What
 protects the members of a set is that n of them are honest people. A database that *invents*
 contributors knows their noise, so with n − 1 of them and one victim in the set the sums would be
@@ -43,7 +48,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.agreement.databases import largest_steps
+from blurfit.agreement.databases import DEVIATIONS, largest_steps
 from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import (
     ConflictError,
@@ -152,13 +157,18 @@ def totals_of(collection: Collection, count: int, words: WordArray) -> Totals:
     assert isinstance(agreement.calibration, MomentCalibration)
     # One rounding each, as in `blurfit.learning.sums`; to multiply by a power of two is exact.
     steps = words.view(np.int64).astype(np.float64)
-    if (np.abs(steps) > count * largest_steps(agreement.calibration, agreement.grid)).any():
+    largest = count * largest_steps(agreement.calibration, agreement.grid)
+    if agreement.database_noise:
+        most = DEVIATIONS * float(agreement.database_ratios.max())
+        largest += agreement.database_draws * most
+    if (np.abs(steps) > largest).any():
         raise InfeasibleError(
             f"The sums are larger than {count:,} blurred records can add up to: somebody sent "
             "shares that are no shares of a blurred record. Shares cannot be screened; collect "
             "again, by invitation."
         )
-    return Totals(count, steps * agreement.grid.quadratic, agreement.fingerprint)
+    sums, draws = steps * agreement.grid.quadratic, agreement.database_draws
+    return Totals(count, sums, agreement.fingerprint, draws)
 
 
 # ---- the second database
@@ -252,8 +262,8 @@ def consent(connection: Connection, collection: Collection) -> str | None:
 
 
 def sums_over(connection: Connection, collection: Collection) -> tuple[Commitment, WordArray]:
-    """The set that was fixed, and Σ over exactly this set, of shares or of masks, mod 2⁶⁴; in the
-    field where there are proofs.
+    """The set that was fixed, and Σ over exactly this set, of shares or of masks, mod 2⁶⁴, or in
+    the field where there are proofs; with the noise of this database where that was agreed.
 
     The sums of the blocks, minus those of the rows that are left out. Where nobody is left out no
     row is read: so it is at the first database, whose shares are the long ones, as long as
@@ -271,7 +281,9 @@ def sums_over(connection: Connection, collection: Collection) -> tuple[Commitmen
             f"Expected {chosen.count} shares in the set that was fixed, and found {count}: the "
             "storage is damaged. Restore it from a backup."
         )
-    return chosen, total
+    if collection.agreement.proofs:
+        return chosen, proved_sums.plus(total, chosen.noise)
+    return chosen, total + chosen.noise
 
 
 def _sums_of_blocks(

@@ -40,6 +40,13 @@ def over(
     return count, total
 
 
+def plus(total: WordArray, noise: WordArray) -> WordArray:
+    """A sum in the field with noise, which is in words mod 2⁶⁴, of whole numbers with a sign."""
+    signed = noise.view(np.int64)
+    below = np.uint64(field.MODULUS) - np.abs(signed).astype(np.uint64)
+    return field.add(total, np.where(signed < 0, below, noise))
+
+
 def together(agreement: Agreement, count: int, shares: WordArray, others: WordArray) -> WordArray:
     """Σv over so many people, as words, from the two databases' sums."""
     if not (field.is_canonical(shares) and field.is_canonical(others)):

@@ -22,6 +22,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.errors import ClosedError, ConflictError, InfeasibleError, NotPublishedError
 from blurfit.model.release import Release
+from blurfit.randomness.database import blurred
 from blurfit.store import blocks
 from blurfit.store.collections import Collection
 from blurfit.store.tables import collections, waves
@@ -73,7 +74,10 @@ def publish(connection: Connection, collection: Collection) -> Release:
     return record(
         connection,
         collection,
-        Release.of(collection.agreement, blocks.totals(connection, collection)),
+        Release.of(
+            collection.agreement,
+            blurred(collection.agreement, blocks.totals(connection, collection)),
+        ),
     )
 
 

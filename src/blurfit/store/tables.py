@@ -11,6 +11,7 @@ durable.
 | `invitations` | hashes of those that nobody has used; using one removes it |
 | `sharing` | which of two databases this is for a collection, and the set that both sum over |
 | `verdicts` | whose proofs, where there are proofs, have been looked at, and what was found |
+| `stewards`, `deeds` | further tokens with what each is good for, and what was done with any |
 | `plans`, `waves` | plans of waves, how far they are, and which collection is which wave |
 
 `identifiers` and `blocks` are apart because they are asked for apart: an identifier on every
@@ -108,6 +109,7 @@ sharing = sa.Table(
     sa.Column("digest", sa.LargeBinary),  # of the common set; written once, never changed
     sa.Column("count", sa.BigInteger),  # how many are in it
     sa.Column("left_out", sa.LargeBinary),  # the identifiers that are here and not in it, in order
+    sa.Column("noise", sa.LargeBinary),  # of this database itself, drawn with the set; words
     sa.Column("delivered", sa.Boolean, nullable=False),  # to the other database: the result
     sa.Column("verification", sa.LargeBinary),  # the key for proofs; written once, never changed
     sa.CheckConstraint("role IN ('first', 'second')", name="known_role"),
@@ -139,6 +141,25 @@ waves = sa.Table(
 )
 
 
+stewards = sa.Table(
+    "stewards",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("right", sa.Text, nullable=False),
+    sa.Column("hash", sa.LargeBinary, nullable=False, unique=True),
+)
+deeds = sa.Table(
+    "deeds",
+    metadata,
+    sa.Column("key", _Key, primary_key=True),
+    sa.Column("second", sa.BigInteger, nullable=False),  # since 1970
+    sa.Column("steward", sa.Text, nullable=False),
+    sa.Column("what", sa.Text, nullable=False),
+    sa.Column("fingerprint", sa.Text),
+    sa.Column("outcome", sa.Integer, nullable=False),
+)
+
+
 def _create_tables(connection: Connection) -> None:
     metadata.create_all(connection, [t for t in metadata.sorted_tables if t is not migrations])
     if connection.dialect.name == "postgresql":
@@ -147,8 +168,13 @@ def _create_tables(connection: Connection) -> None:
             connection.exec_driver_sql(f'ALTER TABLE blocks ALTER "{column}" SET STORAGE EXTERNAL')
 
 
+def _create_stewards(connection: Connection) -> None:
+    metadata.create_all(connection, [stewards, deeds])
+
+
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
     ("create the tables", _create_tables),
+    ("keep who administers besides, and what was done", _create_stewards),
 )
 _SECONDS_TO_CONNECT, _SECONDS_FOR_A_LOCK, _SECONDS_FOR_A_STATEMENT = 5, 5, 60
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
@@ -223,6 +249,7 @@ def insert_if_absent(connection: Connection, table: sa.Table) -> Any:
 
 
 def url_of(place: str | Path) -> URL:
+    """A path or an address as SQLAlchemy takes it; refuses other kinds of databases."""
     text = str(place)
     if "://" not in text:
         return URL.create("sqlite", database=text)

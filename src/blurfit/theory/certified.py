@@ -16,8 +16,8 @@ and
     S_w = η·min(λ̃, R_q² + 4R_q·ρ)   (replace)          the part that moves with w
     S_w = η·min(λ̃, R_q² + 2R_q·ρ)   (zero-out).
 
-If h > 0 and δ_b ≥ sup over angles α of H(α), as `blurfit.theory.gradient` defines and bounds it for
-ε − J, a = S_π/σ_b and b = S_w/σ_b, releasing w is (ε, δ)-DP.
+If h > 0 and δ_b ≥ sup over angles α of H(α), as `blurfit.theory.gradient_delta` defines and bounds
+it for ε − J, a = S_π/σ_b and b = S_w/σ_b, releasing w is (ε, δ)-DP.
 
 **Proof.** Fix neighbours that differ in record i, and condition on all u. A log-barrier in place of
 the ball keeps w inside it and makes noise b ↦ w a bijection, so the two densities of w have the
@@ -33,7 +33,7 @@ Szarek 2001).
 because u is common and its uuᵀ cancels, ≤ R_q² + 4R_q·‖u‖ (zero-out: R_q² + 2R_q·‖u‖). Which of the
 two is smaller is known beforehand.
 (3) On these events (they fail with probability ≤ γ₁ + 2γ₂ + γ₃) ‖p − p'‖ ≤ S_π, ‖q̃q̃ᵀ − q̃'q̃'ᵀ‖·η ≤
-S_w, and the loss is at most J + L_α (`blurfit.theory.gradient`), with which the hockey-stick
+S_w, and the loss is at most J + L_α (`blurfit.theory.gradient_delta`), with which the hockey-stick
 divergence increases. ∎
 
 More honest records than n only help: pass them as `count`. With σ_u = 0 (λ̃ = R_q², f = ρ = 0, no
@@ -51,7 +51,7 @@ from blurfit.validate import finite, nonnegative, positive
 
 
 @dataclass(frozen=True)
-class Shares:
+class DeltaShares:
     """How δ is spent: γ₁ + 2γ₂ + γ₃ + δ_b = δ."""
 
     gram: float  # γ₁: the others' noise gives too little curvature
@@ -97,7 +97,7 @@ class CurvatureLoss:
 
 
 def curvature_loss(
-    setting: Setting, sigma_u: float, ridge: float, shares: Shares, count: int | None = None
+    setting: Setting, sigma_u: float, ridge: float, shares: DeltaShares, count: int | None = None
 ) -> CurvatureLoss:
     """λ̃, f, a, h, J and S_w of the theorem, for `count` honest records, blurred for the quorum.
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.theory import certified, excess_risk, gaussian, paper, search
-from blurfit.theory.certified import CurvatureLoss, Scales, Shares
-from blurfit.theory.gradient import log_gradient_delta
+from blurfit.theory.certified import CurvatureLoss, DeltaShares, Scales
+from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.paper import LocalClaim
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Rule, Setting
 from blurfit.validate import inside_unit_interval, nonnegative, positive, whole
@@ -41,7 +41,7 @@ class InputCalibration:
     sigma_b: float
     ridge: float
     split: float | None
-    shares: Shares | None
+    shares: DeltaShares | None
     loss: CurvatureLoss | None
     kept: ModelGuarantee
     local_claim: LocalClaim | None
@@ -149,7 +149,7 @@ class InputCalibration:
             "model": ModelGuarantee,
             "kept": ModelGuarantee,
             "local": LocalGuarantee,
-            "shares": Shares,
+            "shares": DeltaShares,
             "loss": CurvatureLoss,
             "local_claim": LocalClaim,
         }

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.theory import gaussian
+from blurfit.theory.database_noise import total_deviation
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Neighbours
 from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive, whole
 
@@ -54,10 +55,9 @@ class MomentCalibration:
         """
         return self.sigma / math.sqrt(self.quorum)
 
-    def total_noise(self, count: int) -> float:
-        """σ√(N/n): the standard deviation in the sums of N contributors."""
-        whole(count=count)
-        return self.sigma * math.sqrt(count / self.quorum)
+    def total_noise(self, count: int, draws: int = 0) -> float:
+        """σ√(N/n + k): the standard deviation in the sums of N contributors and k databases."""
+        return total_deviation(self.sigma, self.quorum, count, draws)
 
     def guarantee(
         self, *, count: int | None = None, epsilon: float | None = None, delta: float | None = None

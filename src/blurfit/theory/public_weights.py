@@ -60,7 +60,7 @@ _HALF_STEPS = 40
 
 
 @dataclass(frozen=True)
-class PublicWeights:
+class ChosenWeights:
     """c of the intercept, ω of each feature (one for all levels of a categorical), b of the target.
 
     Σω² + b² = 1, so that the vector of all weighted columns stays in the unit ball.
@@ -78,7 +78,7 @@ def public_weights(
     *,
     neighbours: Neighbours = "replace",
     targets: int = 1,
-) -> PublicWeights:
+) -> ChosenWeights:
     """The default weights, which follow from the kinds of the features, n and μ alone.
 
     Args:
@@ -106,14 +106,14 @@ def public_weights(
     best = int(np.argmin(_excess_risks(coefficients, count, mu, pairs, neighbours)))
     constant, target = (float(x) for x in pairs[best])
     weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
-    return PublicWeights(
+    return ChosenWeights(
         constant, tuple(float(weight) for weight in weights), target / math.sqrt(targets)
     )
 
 
 def weights_beside_public_rows(
     features: Sequence[Kind], constant: float = 0.4, *, targets: int = 1
-) -> PublicWeights:
+) -> ChosenWeights:
     """Weights where rows of the features are public, and only the target's products matter.
 
     The noise on Σyx, beside a target of weight b and everything else of length R, is
@@ -129,7 +129,7 @@ def weights_beside_public_rows(
         )
     shares = np.array([_share(kind) for kind in features])
     weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
-    return PublicWeights(
+    return ChosenWeights(
         constant, tuple(float(weight) for weight in weights), target / math.sqrt(targets)
     )
 

@@ -16,15 +16,15 @@ from scipy.special import expit
 from blurfit.errors import InfeasibleError
 from blurfit.theory.certified import (
     CurvatureLoss,
+    DeltaShares,
     Scales,
-    Shares,
     curvature_loss,
     fixed_sensitivity,
     require_more_records_than_dimensions,
     spectrum_floor,
 )
 from blurfit.theory.excess_risk import input_excess_risk
-from blurfit.theory.gradient import least_epsilon, least_sigma_b, log_gradient_delta
+from blurfit.theory.gradient_delta import least_epsilon, least_sigma_b, log_gradient_delta
 from blurfit.theory.quantiles import chi_square_floor, shifted_energy_ceiling
 from blurfit.theory.setting import Setting
 from blurfit.theory.simplex import Point, descend
@@ -38,7 +38,7 @@ class Choice:
     """A calibration of input perturbation, with everything that is needed to check it."""
 
     scales: Scales
-    shares: Shares
+    shares: DeltaShares
     loss: CurvatureLoss
     split: float
 
@@ -87,12 +87,12 @@ def choose(
 
 def least_kept_epsilon(
     setting: Setting, scales: Scales, delta: float, count: int | None = None
-) -> tuple[float, Shares]:
+) -> tuple[float, DeltaShares]:
     """The least ε that the theorem gives to these scales at δ, over all shares of δ."""
 
-    def evaluate(point: Point, sharp: bool) -> tuple[float, Shares]:
+    def evaluate(point: Point, sharp: bool) -> tuple[float, DeltaShares]:
         gram, record, spectrum = _tails(scales, delta, point)
-        shares = Shares(gram, record, spectrum, delta - gram - 2 * record - spectrum)
+        shares = DeltaShares(gram, record, spectrum, delta - gram - 2 * record - spectrum)
         loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares, count)
         parts = standardised(setting, scales.sigma_b, loss, count)
         epsilon = least_epsilon(
@@ -105,16 +105,18 @@ def least_kept_epsilon(
 
 def least_kept_delta(
     setting: Setting, scales: Scales, epsilon: float, count: int | None = None
-) -> tuple[float, Shares]:
+) -> tuple[float, DeltaShares]:
     """The least δ that the theorem gives to these scales at ε, over all γ₁, γ₂ and γ₃."""
 
-    def evaluate(point: Point, sharp: bool) -> tuple[float, Shares]:
+    def evaluate(point: Point, sharp: bool) -> tuple[float, DeltaShares]:
         tails = _tails(scales, 1.0, point)
-        loss = curvature_loss(setting, scales.sigma_u, scales.ridge, Shares(*tails, 0.0), count)
+        loss = curvature_loss(
+            setting, scales.sigma_u, scales.ridge, DeltaShares(*tails, 0.0), count
+        )
         parts = standardised(setting, scales.sigma_b, loss, count)
         headroom = epsilon - loss.determinant_loss
         spent = log_gradient_delta(headroom, *parts, setting.dimension, sharp=sharp)
-        shares = Shares(*tails, math.exp(spent))
+        shares = DeltaShares(*tails, math.exp(spent))
         return shares.total, shares
 
     return _tightest(evaluate, scales)
@@ -172,7 +174,7 @@ def _candidate(
         ridge = -certain * (1 - needed / floor) * (1 - 1e-12)
     if ridge >= 0:
         spectrum = 0.0
-    shares = Shares(gram, record, spectrum, delta - gram - 2 * record - spectrum)
+    shares = DeltaShares(gram, record, spectrum, delta - gram - 2 * record - spectrum)
     loss = curvature_loss(setting, sigma_u, ridge, shares)
     headroom = epsilon - loss.determinant_loss
     parts = fixed_sensitivity(setting), loss.moving_sensitivity
@@ -184,8 +186,8 @@ def _candidate(
 
 
 def _tightest(
-    evaluate: Callable[[Point, bool], tuple[float, Shares]], scales: Scales
-) -> tuple[float, Shares]:
+    evaluate: Callable[[Point, bool], tuple[float, DeltaShares]], scales: Scales
+) -> tuple[float, DeltaShares]:
     """Minimise over the logarithms of the shares, starting from small to ever smaller ones."""
     if scales.sigma_u == 0:
         return evaluate(np.empty(0), True)

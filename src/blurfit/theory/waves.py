@@ -63,7 +63,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from blurfit.errors import InvalidValueError
 from blurfit.theory.public_weights import information
@@ -99,7 +99,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Stages:
     """The waves in their order: the first is joint, and residual waves come before Newton's.
 
     >>> choose_plan("label", coefficients=13, count=2**17, mu=0.1).kinds
@@ -151,31 +151,10 @@ class Plan:
             )
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """As in an agreement."""
-        return {
-            "task": self.task,
-            "stages": [{"kind": one.kind, "fraction": one.fraction} for one in self.stages],
-        }
-
-    @classmethod
-    def from_dict(cls, entry: Any) -> "Plan":
-        """What `to_dict` wrote; anything else is refused."""
-        try:
-            stages = tuple(Stage(one["kind"], one["fraction"]) for one in entry["stages"])
-            exact = set(entry) == {"task", "stages"} and all(
-                set(one) == {"kind", "fraction"} for one in entry["stages"]
-            )
-            if exact:
-                return cls(entry["task"], stages)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise InvalidValueError(f"Expected a plan's task and stages: {error!r}.") from error
-        raise InvalidValueError("Expected a plan with task and stages of kind and fraction only.")
-
 
 def choose_plan(
     task: Task, *, coefficients: int, count: int, mu: float, waves: int | None = None
-) -> Plan:
+) -> Stages:
     """The plan from public facts: the table above, or so many waves as are asked for.
 
     For numbers three waves were never seen to beat two. For labels and counts a residual wave
@@ -191,21 +170,23 @@ def choose_plan(
         waves = 1 if plain or not enough else 3 if curve else 2
     whole(waves=waves)
     if waves == 1:
-        return Plan(task, (Stage("joint", 1.0),))
+        return Stages(task, (Stage("joint", 1.0),))
     last: StageKind = "newton" if curve else "residual"
     if waves == 2:
         first = 0.25 if last == "newton" else 0.3
-        return Plan(task, (Stage("joint", first), Stage(last, 1 - first)))
+        return Stages(task, (Stage("joint", first), Stage(last, 1 - first)))
     if waves == 3 and curve:
-        return Plan(task, (Stage("joint", 0.2), Stage("residual", 0.3), Stage("newton", 0.5)))
+        return Stages(task, (Stage("joint", 0.2), Stage("residual", 0.3), Stage("newton", 0.5)))
     # Each wave twice as large as the one before, so that the last, which decides, is the largest.
     sizes = [2.0**place for place in range(waves)]
     kinds: list[StageKind] = ["joint", *[last] * (waves - 1)]
     total = math.fsum(sizes)
-    return Plan(task, tuple(Stage(k, s / total) for k, s in zip(kinds, sizes, strict=True)))
+    return Stages(task, tuple(Stage(k, s / total) for k, s in zip(kinds, sizes, strict=True)))
 
 
-def revise_plan(plan: Plan, released: int, *, coefficients: int, remaining: int, mu: float) -> Plan:
+def revise_plan(
+    plan: Stages, released: int, *, coefficients: int, remaining: int, mu: float
+) -> Stages:
     """The rest of the plan once `released` waves are out and `remaining` people are still to come.
 
     A function of published numbers. What was released stays; the rest is planned again for the
@@ -228,7 +209,7 @@ def revise_plan(plan: Plan, released: int, *, coefficients: int, remaining: int,
     rest = [stage.fraction for stage in plan.stages[released:]]
     scale = (1 - used) / math.fsum(rest)
     stages = tuple(Stage(k, f * scale) for k, f in zip(kinds, rest, strict=True))
-    return Plan(plan.task, done + stages)
+    return Stages(plan.task, done + stages)
 
 
 def radius_of(count: int, mu: float, coefficients: int) -> float:

@@ -13,7 +13,7 @@ from blurfit.files import learn
 from blurfit.files.engines import cluster as module
 from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads
-from blurfit.files.learn import Plan, totals
+from blurfit.files.learn import Work, totals
 from blurfit.messages import submission_files
 from blurfit.messages.submission_files import Writer
 
@@ -27,7 +27,7 @@ ROWS = 8_000
 
 
 @pytest.fixture
-def plan(tmp_path, monkeypatch) -> Plan:
+def plan(tmp_path, monkeypatch) -> Work:
     """Two files that share a quarter of their rows, in 20 tasks."""
     monkeypatch.setattr(submission_files, "MOST_ROWS", 250)
     monkeypatch.setattr(learn, "GROUPS_AT_ONCE", 2)
@@ -38,7 +38,7 @@ def plan(tmp_path, monkeypatch) -> Plan:
     for name, rows in (("a", slice(0, 5_000)), ("b", slice(3_000, ROWS))):
         with Writer(tmp_path / f"{name}.parquet", AGREEMENT.layout) as writer:
             writer.append(table.identifiers[rows], numbers[rows])
-    found = Plan.of(AGREEMENT, [str(tmp_path / f"{name}.parquet") for name in "ab"])
+    found = Work.of(AGREEMENT, [str(tmp_path / f"{name}.parquet") for name in "ab"])
     assert len(found.tasks) == 20
     return found
 

@@ -7,7 +7,7 @@ import pytest
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema, perturb_table
 from blurfit.files.engines.threads import Threads
-from blurfit.files.learn import Plan
+from blurfit.files.learn import Work
 from blurfit.messages.submission_files import Writer
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
@@ -15,13 +15,13 @@ AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20)
 
 
 @pytest.fixture
-def plan(tmp_path) -> Plan:
+def plan(tmp_path) -> Work:
     """Twelve files of 50 people."""
     for number in range(12):
         people = {c: np.linspace(0, 100, 50) for c in ("age", "income")}
         with Writer(tmp_path / f"{number}.parquet", AGREEMENT.layout) as writer:
             writer.add(perturb_table(AGREEMENT, people))
-    return Plan.of(AGREEMENT, sorted(str(path) for path in tmp_path.iterdir()))
+    return Work.of(AGREEMENT, sorted(str(path) for path in tmp_path.iterdir()))
 
 
 @pytest.mark.parametrize("count", [1, 3])

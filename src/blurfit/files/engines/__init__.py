@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from blurfit.arrays import WordArray
-from blurfit.files.scan import Parts, Records, Task
+from blurfit.files.scan import Parts, Records, Stretch
 
 Progress = Callable[[int], object]  # is told how many more rows have been looked at
 
@@ -13,7 +13,7 @@ class Engine(Protocol):
     """Runs the functions of `blurfit.files.scan` on all tasks."""
 
     def scan(
-        self, text: str, tasks: Sequence[Task], progress: Progress
+        self, text: str, tasks: Sequence[Stretch], progress: Progress
     ) -> tuple[Parts, WordArray | None]:
         """The parts of all tasks' sums; and the prefixes of identifiers that occur twice.
 
@@ -21,6 +21,6 @@ class Engine(Protocol):
         """
 
     def records(
-        self, text: str, tasks: Sequence[Task], suspects: WordArray | None
+        self, text: str, tasks: Sequence[Stretch], suspects: WordArray | None
     ) -> Iterator[Records]:
         """The rows whose identifiers begin with one of the suspects, task by task."""

@@ -24,7 +24,7 @@ from blurfit.files.scan import (
     Parts,
     Records,
     Scanned,
-    Task,
+    Stretch,
     apart,
     merge,
     records,
@@ -82,7 +82,7 @@ class Cluster:
             self._local.close()
 
     def scan(
-        self, text: str, tasks: Sequence[Task], progress: Progress
+        self, text: str, tasks: Sequence[Stretch], progress: Progress
     ) -> tuple[Parts, WordArray | None]:
         """See `Engine`."""
         # Fewer and larger ones than in temporary files: each is a task for each task.
@@ -121,7 +121,7 @@ class Cluster:
         return float(sum(self._client.run(process_time).values()))
 
     def records(
-        self, text: str, tasks: Sequence[Task], suspects: WordArray | None
+        self, text: str, tasks: Sequence[Stretch], suspects: WordArray | None
     ) -> Iterator[Records]:
         """See `Engine`."""
         with _killed():

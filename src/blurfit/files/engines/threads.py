@@ -17,7 +17,7 @@ from blurfit.files.engines import Progress
 from blurfit.files.scan import (
     Parts,
     Records,
-    Task,
+    Stretch,
     apart,
     merge,
     records,
@@ -39,7 +39,7 @@ class Threads:
     count: int = field(default_factory=_cores)
 
     def scan(
-        self, text: str, tasks: Sequence[Task], progress: Progress
+        self, text: str, tasks: Sequence[Stretch], progress: Progress
     ) -> tuple[Parts, WordArray | None]:
         """See `Engine`."""
         partitions = partitions_for(sum(task.rows for task in tasks))
@@ -54,13 +54,13 @@ class Threads:
             return parts, suspects(twice)
 
     def records(
-        self, text: str, tasks: Sequence[Task], suspects: WordArray | None
+        self, text: str, tasks: Sequence[Stretch], suspects: WordArray | None
     ) -> Iterator[Records]:
         """See `Engine`."""
         return self._map(partial(records, text, suspects=suspects), tasks)
 
     def _map(
-        self, function: Callable[..., _Result], items: "Sequence[Task] | range"
+        self, function: Callable[..., _Result], items: "Sequence[Stretch] | range"
     ) -> Iterator[_Result]:
         """Results in order, no more at a time than there are threads, and one that waits."""
         # Each thread multiplies for itself: those of BLAS would get in each other's way.

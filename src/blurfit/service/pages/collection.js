@@ -12,6 +12,7 @@ import {
   show,
 } from "./page.js";
 import { arrivalsPlot } from "./plots.js";
+import { inWords } from "./texts.js";
 import { verify } from "./verify.js";
 import {
   agreementInWords,
@@ -28,6 +29,7 @@ import {
 const EVERY = 5000;
 const STATES = {
   collecting: "Collecting",
+  paused: "Paused: nothing is taken for now",
   closed: "Closed: nothing more is accepted, and nothing is published yet",
   published: "Published",
 };
@@ -45,8 +47,10 @@ async function start() {
   const mu = await verify(agreement, fingerprint);
   if (agreement.wave) waves = await import("./waves.js");
   const course = agreement.wave ? await waves.courseOf(agreement) : null;
-  document.title = `Collection: ${targetInWords(agreement.schema)}`;
-  place("title").textContent = `Learning about ${targetInWords(agreement.schema)}`;
+  const { title } = agreement.schema;
+  const called = title === undefined ? targetInWords(agreement.schema) : inWords(title);
+  document.title = `Collection: ${called}`;
+  place("title").textContent = title === undefined ? `Learning about ${called}` : called;
   place("loading").hidden = true;
   await update(agreement, course);
   show(
@@ -133,7 +137,7 @@ function planAction({ fingerprint: own }, { waves: all, model, state, reason }) 
 function action(state, invited) {
   if (state === "published")
     return h("a", { class: "button primary", href: `/m/${fingerprint}` }, "See the model");
-  if (state === "closed") return null;
+  if (state === "closed" || state === "paused") return null;
   if (invited)
     return h("p", { class: "hint" }, "To contribute, open the invitation that you were sent.");
   return h("a", { class: "button primary", href: `/c/${fingerprint}` }, "Contribute");

@@ -26,6 +26,7 @@ import { toBytes } from "./submission.js";
 import { survey } from "./survey.js";
 import { attributes, inWords } from "./texts.js";
 import { languageChoice, truth } from "./truth.js";
+import { isUsable } from "./usable.js";
 import { verify } from "./verify.js";
 import {
   agreementInWords,
@@ -87,9 +88,13 @@ async function start() {
     if (next) return location.replace(`/c/${next}${location.hash}`);
     return say(waves.ENDED);
   }
+  if (status.state === "paused") return say(t("paused"), t("paused.how"));
   if (status.state !== "collecting") return say(t("closed"), ...closedWords(status));
   // nobody answers in vain
   if (status.invited && !invitation()) return say(t("invitationNeeded"), t("invitationNeeded.how"));
+  if (status.invited && !(await isUsable(agreement, invitation()))) {
+    return say(t("invitationUsed"), t("invitationUsed.how"));
+  }
   begin();
 }
 

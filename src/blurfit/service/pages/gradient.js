@@ -1,4 +1,4 @@
-// How much of δ the noise on p spends: mirrors `blurfit.theory.gradient`, which has the theorem,
+// How much of δ the noise on p spends: mirrors `blurfit.theory.gradient_delta`, which has the theorem,
 // its proof and the meaning of *line*, *plane*, *space* and *angles*. Nodes and safety are the same
 // as there.
 

@@ -1,10 +1,11 @@
 // /: all collections of this service.
 
 import { alarm, ask, h, place, progress, show } from "./page.js";
+import { inWords, titleOf } from "./texts.js";
 import { countInWords, number, targetInWords } from "./words.js";
 
 const AT_FIRST = 10; // the newest; each needs a request for its agreement
-const STATES = { collecting: "Collecting", closed: "Closed", published: "Published" };
+const STATES = { collecting: "Collecting", paused: "Paused", closed: "Closed", published: "Published" };
 
 start().catch((error) => {
   place("loading").hidden = true;
@@ -43,12 +44,14 @@ function card(status, { schema, wave }) {
   const { fingerprint, state, count, quorum } = status;
   if (wave !== null && plans.has(wave.plan)) return null;
   if (wave !== null) plans.add(wave.plan);
+  const title = schema.title === undefined ? targetInWords(schema) : inWords(schema.title);
   return h(
     "article",
     { class: "card" },
     h("p", { class: `state ${state}` }, STATES[state], wave === null ? "" : `, wave ${wave.number}`),
-    h("h2", {}, h("a", { href: `/collections/${fingerprint}` }, targetInWords(schema))),
-    h("p", { class: "hint" }, `from ${schema.features.map(({ name }) => name).join(", ")}`),
+    h("h2", {}, h("a", { href: `/collections/${fingerprint}` }, title)),
+    schema.organiser === undefined ? null : h("p", { dir: "auto" }, inWords(schema.organiser)),
+    h("p", { class: "hint" }, `from ${schema.features.map(titleOf).join(", ")}`),
     progress(count, quorum, countInWords(status)),
   );
 }

@@ -26,13 +26,14 @@ export default {
   "truth.public": "Was öffentlich wird",
   "asks.organiser": "{organiser} fragt.",
   "asks.nobody": "Die Vereinbarung nennt niemanden, der fragt.",
-  "asks.contact": "Kontakt: {contact}.",
+  "asks.purpose": "Zweck: {purpose}",
+  "asks.contact": "Kontakt: {contact}",
   "sees.one":
     "Die Datenbank erhält von Ihnen {count} verwischte Zahlen und niemals Ihre Antworten.",
   "sees.two":
     "{first} und {second} erhalten je einen Anteil, der wie Zufallszahlen aussieht. Keiner von beiden sieht Ihre Antworten, solange nicht beide ihr Wort brechen.",
   "public.any":
-    "Verwischte Summen über mindestens {quorum} {what} und Modelle daraus. Der Anteil einer Person verrät {little} über sie.",
+    "Verwischte Summen über mindestens {quorum} {what} und Modelle daraus. Sie verraten {little} über eine einzelne Person.",
   "public.one":
     "Ein Modell aus den verwischten Zahlen von mindestens {quorum} {what}. Es verrät {little} über eine einzelne von ihnen.",
   "guess.model":
@@ -50,6 +51,11 @@ export default {
   "closed.nothing": "Es wird nichts mehr angenommen.",
   "closed.model": "Ihr Modell ist veröffentlicht:",
   "closed.see": "zum Modell",
+  paused: "Diese Erhebung pausiert.",
+  "paused.how": "Zurzeit wird nichts angenommen. Kommen Sie später über denselben Link wieder.",
+  invitationUsed: "Dieser Link wurde schon benutzt.",
+  "invitationUsed.how":
+    "Jeder Link gilt einmal, für eine Person. Wenn nicht Sie ihn benutzt haben, bitten Sie den Absender um einen neuen. (Ein unvollständiger Link, oder einer für eine andere Erhebung, sieht genauso aus.)",
   invitationNeeded: "Sie brauchen eine Einladung.",
   "invitationNeeded.how":
     "Öffnen Sie den Link, den Sie bekommen haben: Hinter dem Zeichen # steht Ihre Einladung.",
@@ -168,6 +174,12 @@ export default {
     "Das braucht ehrliche Personen, mindestens {quorum} der Eingeladenen: Sie haben das vereinbarte Rauschen hinzugefügt und verraten es niemandem.",
   "premise.anyone":
     "Jeder darf teilnehmen, so oft er will, daher weiß niemand, wie viele der Einsendungen von ehrlichen Personen stammen. Für eine ehrliche Person braucht das andere, die ebenfalls ehrlich sind, {quorum} mit ihr, und niemand kann das prüfen: Ein Absender mit genügend Einsendungen, deren Rauschen er kennt, hebt es auf.",
+  "premise.database":
+    "Das gilt auch, wenn alle anderen Teilnehmer lügen, solange die Datenbank ehrlich ist: Sie fügt einmal eigenes Rauschen hinzu. Wenn sie es nicht ist:",
+  "premise.databases":
+    "Das gilt auch, wenn alle anderen Teilnehmer lügen, solange eine der beiden Datenbanken ehrlich ist: Jede fügt einmal eigenes Rauschen hinzu. Wenn keine es ist:",
+  "condition.noise":
+    "Das gilt nur, wenn die beiden ihre Anteile nicht zusammenlegen und wenn die jeweils andere sich an das Verfahren hält und ihr eigenes Rauschen hinzufügt: dann auch, wenn eine von ihnen Teilnehmer erfindet.",
   openToAnyone: "Diese Sammlung ist für jeden offen.",
   people: "Personen",
   submissions: "Einsendungen",

@@ -26,12 +26,13 @@ export default {
   "truth.public": "What becomes public",
   "asks.organiser": "{organiser} asks.",
   "asks.nobody": "The agreement does not say who asks.",
-  "asks.contact": "Contact: {contact}.",
+  "asks.purpose": "Purpose: {purpose}",
+  "asks.contact": "Contact: {contact}",
   "sees.one": "The database gets {count} blurred numbers from you, and never your answers.",
   "sees.two":
     "{first} and {second} each get a share that looks like random numbers. Neither sees your answers unless both break their word.",
   "public.any":
-    "Blurred sums over at least {quorum} {what}, and models made from them. Each person’s part gives away {little} about her.",
+    "Blurred sums over at least {quorum} {what}, and models made from them. They give away {little} about any one person.",
   "public.one":
     "One model, made from the blurred numbers of at least {quorum} {what}. It gives away {little} about any one of them.",
   "guess.model":
@@ -49,6 +50,11 @@ export default {
   "closed.nothing": "Nothing more is accepted.",
   "closed.model": "Its model has been published:",
   "closed.see": "see the model",
+  paused: "This collection is paused.",
+  "paused.how": "Nothing is taken for now. Come back later, by the same link.",
+  invitationUsed: "This link has been used.",
+  "invitationUsed.how":
+    "Each link works once, for one person. If it was not you who used it, ask whoever sent it for another. (A link that is incomplete, or meant for another collection, looks the same.)",
   invitationNeeded: "An invitation is needed.",
   "invitationNeeded.how":
     "Open the link that you were sent: it carries your invitation behind a # sign.",
@@ -166,6 +172,12 @@ export default {
     "This needs honest people, at least {quorum} of those who were invited: they added the noise agreed on, and tell it to nobody.",
   "premise.anyone":
     "Anyone may take part, as often as they like, so nobody can tell how many of the submissions are honest people’s. For one honest person this needs others who are honest too, {quorum} with her, and nobody can check that: one sender with enough submissions of known noise voids it.",
+  "premise.database":
+    "This holds even if every other contributor lies, as long as the database is honest: noise of its own was added, once. Should it not be:",
+  "premise.databases":
+    "This holds even if every other contributor lies, as long as one of the two databases is honest: noise of its own was added, once. Should it not be:",
+  "condition.noise":
+    "This holds only if the two do not put their shares together, and if the other one follows the protocol and adds its own noise: then it holds even if one of them invents contributors.",
   openToAnyone: "This collection is open to anyone.",
   people: "people",
   submissions: "submissions",

@@ -1,8 +1,10 @@
 // /m/{fingerprint}: what was learned, how good it is, in the reader's units; try it; what is
 // promised; downloads.
 
-import { answers, field } from "./fields.js";
+import { answers, field, putBack } from "./fields.js";
+import { t } from "./language.js";
 import { markdown } from "./markdown.js";
+import { asTyped } from "./numerals.js";
 import { alarm, ask, definitions, fingerprintHere, h, place, show } from "./page.js";
 import { effectPlot, scaleOf } from "./plots.js";
 import {
@@ -16,9 +18,18 @@ import {
   predictionInterval,
 } from "./published.js";
 import { qualityOf } from "./quality.js";
-import { isLabel } from "./schema.js";
+import { NOT_SAID, columnsFor, isLabel } from "./schema.js";
+import { answerOf, columnTitle, inWords, measured, titleOf } from "./texts.js";
 import { verify } from "./verify.js";
-import { number, probability, targetInWords, withError } from "./words.js";
+import {
+  countedIn,
+  isOpenToAnyone,
+  number,
+  premiseInWords,
+  probability,
+  targetInWords,
+  withError,
+} from "./words.js";
 
 const fingerprint = fingerprintHere();
 const CURVE =
@@ -40,8 +51,9 @@ async function start() {
   const model = await ask(`/collections/${fingerprint}/model`);
   const { agreement } = model;
   const { schema } = agreement;
-  document.title = `Model of ${targetInWords(schema)}`;
-  place("title").textContent = `A model of ${targetInWords(schema)}`;
+  const title = schema.title === undefined ? null : inWords(schema.title);
+  document.title = title ?? `Model of ${targetInWords(schema)}`;
+  place("title").textContent = `${title ? `${title}: a` : "A"} model of ${targetInWords(schema)}`;
   place("lead").textContent =
     `Learned from ${number(model.count)} ${countedIn(agreement)}, blurred before they were sent.` +
     (isOpenToAnyone(agreement) ? ` ${premiseInWords(agreement)}` : "") +
@@ -69,9 +81,10 @@ async function check({ agreement, caveat }) {
 // ---- what was learned
 
 function learned(model, output) {
-  const hasClasses = aimOf(model).kind === "categorical";
+  const aim = aimOf(model);
+  const hasClasses = aim.kind === "categorical";
   return [
-    h("h2", {}, hasClasses ? `${model.target}: ${output}` : "What matters, and how much"),
+    h("h2", {}, hasClasses ? `${titleOf(aim)}: ${answerOf(aim, output)}` : "What matters, and how much"),
     quality(model, output),
     ...effects(model, output),
     h(
@@ -101,7 +114,7 @@ function unitOf(model) {
   const aim = aimOf(model);
   if (SCORES[model.link]) return [1, SCORES[model.link]];
   if (aim.kind === "categorical" || isLabel(aim)) return [100, "percentage points"];
-  return [1, aim.name];
+  return [1, aim.unit === undefined ? titleOf(aim) : inWords(aim.unit)];
 }
 
 function effects(model, output) {
@@ -122,7 +135,7 @@ function effects(model, output) {
       h(
         "span",
         { class: "what" },
-        h("b", {}, one.feature.name),
+        h("b", { dir: "auto" }, titleOf(one.feature)),
         " ",
         h("span", { class: "hint" }, change(one)),
       ),
@@ -145,9 +158,15 @@ function effects(model, output) {
 }
 
 function change({ feature, level, reference }) {
-  if (feature.kind === "categorical") return `${level} instead of ${reference}`;
-  if (isLabel(feature)) return "yes instead of no";
-  return `${number(feature.upper)} instead of ${number(feature.lower)}`;
+  const told = (answer) => answerOf(feature, answer);
+  if (level === NOT_SAID && feature.kind !== "categorical") {
+    return isLabel(feature) ? "not said, instead of halfway" : "not said, instead of the middle";
+  }
+  if (feature.kind === "categorical") {
+    return `${level === NOT_SAID ? t("notSaid") : told(level)} instead of ${told(reference)}`;
+  }
+  if (isLabel(feature)) return `${told(true)} instead of ${told(false)}`;
+  return `${told(feature.upper)} instead of ${told(feature.lower)}`;
 }
 
 const minus = (text) => text.replace(/^-/, "−");
@@ -189,7 +208,7 @@ function coefficients(model, output) {
       h(
         "tbody",
         {},
-        estimatesOf(model, output).map((one) => row(one, head)),
+        estimatesOf(model, output).map((one) => row({ ...one, called: calledOf(model, one) }, head)),
       ),
     ),
     hasErrors && !inferenceOf(model, output).uneven
@@ -202,7 +221,13 @@ function coefficients(model, output) {
   ];
 }
 
-function row({ name, value, error, privacy, lower, upper, p, prediction }, head) {
+/** A coefficient's column as people call it. */
+function calledOf(model, { name }) {
+  const feature = featuresOf(model).find((one) => columnsFor(one).includes(name));
+  return feature === undefined ? name : columnTitle(feature, name);
+}
+
+function row({ name, called, value, error, privacy, lower, upper, p, prediction }, head) {
   const shown = {
     coefficient: () => withError(value, error),
     "std. error": () => withError(error),
@@ -215,7 +240,7 @@ function row({ name, value, error, privacy, lower, upper, p, prediction }, head)
   return h(
     "tr",
     { "data-coefficient": name },
-    h("th", { scope: "row" }, name),
+    h("th", { scope: "row", dir: "auto" }, called),
     head.map((what) =>
       h("td", { "data-label": what, "data-value": values[what] }, minus(shown[what]())),
     ),
@@ -251,17 +276,18 @@ function tryIt(model) {
 
 function predicted(model, record, result) {
   const { number: value, likely, classes } = predict(model, record);
+  const aim = aimOf(model);
   const percent = (share) => `${number(100 * share, 3)} %`;
   if (classes) {
     const best = classes.reduce((one, other) => (other.likely > one.likely ? other : one));
     result.setAttribute("data-value", JSON.stringify(classes.map((one) => one.likely)));
     return [
-      `${model.target}: `,
-      h("b", {}, best.name),
+      `${titleOf(aim)}: `,
+      h("b", {}, answerOf(aim, best.name)),
       h(
         "ul",
         { class: "classes" },
-        classes.map((one) => h("li", {}, `${one.name}: ${percent(one.likely)}`)),
+        classes.map((one) => h("li", {}, `${answerOf(aim, one.name)}: ${percent(one.likely)}`)),
       ),
     ];
   }
@@ -273,8 +299,8 @@ function predicted(model, record, result) {
   result.setAttribute("data-value", value);
   if (interval) result.setAttribute("data-interval", JSON.stringify(interval));
   return [
-    `${model.target}: `,
-    h("b", {}, minus(number(value, 4))),
+    `${titleOf(aim)}: `,
+    h("b", {}, minus(measured(aim, value, 4))),
     interval
       ? h(
           "p",
@@ -288,11 +314,10 @@ function predicted(model, record, result) {
 
 /** Something to begin with: the middle of a range, the first of the choices. */
 function fillIn(form, column) {
-  const holder = form.querySelector(`[data-field="${CSS.escape(column.name)}"]`);
-  const input = holder.querySelector("input, select");
-  if (input.type === "radio") input.checked = true;
-  else if (column.kind === "categorical") [input.value] = column.levels;
-  else input.value = String(Number((column.lower / 2 + column.upper / 2).toPrecision(6)));
+  const middle = () => asTyped(Number((column.lower / 2 + column.upper / 2).toPrecision(6)));
+  const isChoice = column.kind === "categorical" || isLabel(column);
+  const first = isLabel(column) ? true : column.levels?.[0];
+  putBack(form, [column], { [column.name]: isChoice ? JSON.stringify(first) : middle() });
 }
 
 function downloads({ mechanism, wave }, isPlanned) {

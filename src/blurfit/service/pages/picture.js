@@ -6,7 +6,7 @@ import { formOf } from "./forms.js";
 import { t } from "./language.js";
 import { number } from "./numerals.js";
 import { h, svg } from "./page.js";
-import { answerOf, attributes, titleOf } from "./texts.js";
+import { answerOf, attributes, questionOf, titleOf } from "./texts.js";
 
 /** One answer: the curve of what a reader could believe, a dot where the truth is, and words. */
 export function beliefPicture(belief, record) {
@@ -16,7 +16,7 @@ export function beliefPicture(belief, record) {
   return h(
     "div",
     { class: "belief" },
-    h("h3", attributes(column.title), titleOf(column)),
+    h("h3", attributes(column.title ?? column.question), headingOf(column)),
     h(
       "p",
       { class: "typed" },
@@ -30,6 +30,7 @@ export function beliefPicture(belief, record) {
   );
 }
 
+const headingOf = (column) => (column.title === undefined ? questionOf(column) : titleOf(column));
 const inWords = (column, value) => (value === SAID ? t("belief.said") : answerOf(column, value));
 
 function rangeInWords(belief) {

@@ -31,6 +31,7 @@ const FIELDS = [
   "weights",
   "fingerprint",
 ];
+const LATER = ["admission", "database_noise"]; // left out where they have their default
 const UNIT = 2 ** -23; // of a number in 24 bits, as a share of it
 const SLACK = 1e-9; // of the largest number beside it, for one that is a difference of others
 
@@ -60,7 +61,7 @@ export async function follows(plan, texts, agreement) {
 }
 
 async function verifyPlan(plan, wave) {
-  exactly(plan, FIELDS, "plan");
+  exactly(plan, FIELDS, "plan", LATER);
   const own = await fingerprintOf(plan);
   if (own !== wave.plan || plan.fingerprint !== own) {
     throw new NotCertified(
@@ -87,7 +88,9 @@ async function verifyRelease(release) {
 }
 
 /** The promise, the quorum, the questions and the databases are the plan's own. */
-function verifyTerms(plan, { wave, schema, calibration, databases }, place) {
+function verifyTerms(plan, agreement, place) {
+  const { wave, schema, calibration, databases } = agreement;
+  for (const name of LATER) demand(agreement[name] === plan[name], name, agreement[name], plan[name]);
   demand(wave.plan === plan.fingerprint, "plan", wave.plan, plan.fingerprint);
   demand(canonical(schema) === canonical(plan.schema), "schema", "another", "the plan’s");
   demand(canonical(databases) === canonical(plan.databases), "databases", "others", "the plan’s");

@@ -1,32 +1,45 @@
 // The part of the administrator's form that becomes a schema: one row for each question.
 
+import { MISSING } from "./adminwords.js";
 import { h } from "./page.js";
 
 const KINDS = { numeric: "a number", binary: "yes or no", categorical: "a choice" };
-const TARGETS = { numeric: "a number", above: "whether a number is above …", binary: "yes or no" };
+const TARGETS = {
+  numeric: "a number",
+  above: "whether a number is above …",
+  binary: "yes or no",
+  categorical: "a choice",
+};
 
 let made = 0;
 
-/** A labelled box. */
+/** A labelled box, with room for what is wrong with it. */
 export function box(label, attributes, hint) {
-  const id = `box-${++made}`;
-  const help = hint ? h("span", { class: "hint", id: `${id}-hint` }, hint) : null;
-  const input = h("input", {
-    type: "text",
-    autocomplete: "off",
-    ...attributes,
-    id,
-    "aria-describedby": help?.id,
-  });
-  return h("div", { class: "field" }, h("label", { for: id }, label), help, input);
+  const input = h("input", { type: "text", autocomplete: "off", ...attributes });
+  return labelled(label, input, hint);
 }
 
 export function list(label, attributes, options, hint) {
-  const id = `box-${++made}`;
-  const help = hint ? h("span", { class: "hint", id: `${id}-hint` }, hint) : null;
   const items = Object.entries(options).map(([value, words]) => h("option", { value }, words));
-  const select = h("select", { ...attributes, id, "aria-describedby": help?.id }, items);
-  return h("div", { class: "field" }, h("label", { for: id }, label), help, select);
+  return labelled(label, h("select", attributes, items), hint);
+}
+
+function labelled(label, input, hint) {
+  const id = `box-${++made}`;
+  input.id = id;
+  const help = hint ? h("span", { class: "hint", id: `${id}-hint` }, hint) : null;
+  const problem = h("span", { class: "problem", id: `${id}-problem`, hidden: true });
+  input.setAttribute("aria-describedby", help ? `${help.id} ${problem.id}` : problem.id);
+  return h("div", { class: "field" }, h("label", { for: id }, label), help, input, problem);
+}
+
+/** Say beside a field what is wrong with it; nothing, if nothing is. */
+export function complain(input, words = "") {
+  const problem = document.getElementById(`${input.id}-problem`);
+  problem.textContent = words;
+  problem.hidden = !words;
+  if (words) input.setAttribute("aria-invalid", "true");
+  else input.removeAttribute("aria-invalid");
 }
 
 /** A question that can be removed; `changed` is called whenever it is. */
@@ -63,7 +76,8 @@ function parts(kinds, given) {
     box("Lowest", { name: "lower", value: given.lower, inputmode: "decimal" }),
     box("Highest", { name: "upper", value: given.upper, inputmode: "decimal" }),
     "above" in kinds ? box("Above", { name: "above", inputmode: "decimal" }) : null,
-    "categorical" in kinds ? box("Choices, separated by commas", { name: "levels" }) : null,
+    box("Choices, separated by commas", { name: "levels" }),
+    box("As people read it", { name: "question" }, "if the name is not enough"),
   ];
 }
 
@@ -91,22 +105,39 @@ function input(row, name) {
   return row.querySelector(`[name="${name}"]`);
 }
 
-/** The column that a row describes. What is empty or no number is left to the service to name. */
-export function columnOf(row) {
+/** What a box holds as a number; null if it is empty, NaN if it is no number. */
+export function numberIn(field) {
+  const text = field.value.trim().replace(",", ".");
+  return text === "" ? null : Number(text);
+}
+
+/** The column that a row describes. Whatever is wrong is said beside its field, and counted in
+ * `wrong`; `names` are those of the rows before. */
+export function columnOf(row, names, wrong) {
   const text = (name) => input(row, name).value.trim();
-  const value = (name) => (text(name) === "" ? null : Number(text(name)));
+  const check = (name, isFine, words) => {
+    complain(input(row, name), isFine ? "" : words);
+    if (!isFine) wrong.push(input(row, name));
+  };
   const [name, kind] = [text("name"), text("kind")];
-  if (kind === "binary") return { name, kind };
+  check("name", name !== "" && !names.includes(name), name === "" ? MISSING.name : MISSING.same);
+  const words = text("question") === "" ? {} : { question: text("question") };
+  if (kind === "binary") return { name, kind, ...words };
   if (kind === "categorical") {
-    return {
-      name,
-      kind,
-      levels: text("levels")
-        .split(",")
-        .map((one) => one.trim())
-        .filter((one) => one !== ""),
-    };
+    const levels = text("levels")
+      .split(",")
+      .map((one) => one.trim())
+      .filter((one) => one !== "");
+    check("levels", levels.length > 1 && new Set(levels).size === levels.length, MISSING.levels);
+    return { name, kind, levels, ...words };
   }
-  const column = { name, kind: "numeric", lower: value("lower"), upper: value("upper") };
-  return kind === "above" ? { ...column, above: value("above") } : column;
+  const [lower, upper] = ["lower", "upper"].map((one) => numberIn(input(row, one)));
+  const isNumber = (one) => one !== null && Number.isFinite(one);
+  check("lower", isNumber(lower), MISSING.number);
+  check("upper", isNumber(upper) && !(upper <= lower), isNumber(upper) ? MISSING.bounds : MISSING.number);
+  const column = { name, kind: "numeric", lower, upper, ...words };
+  if (kind !== "above") return column;
+  const above = numberIn(input(row, "above"));
+  check("above", isNumber(above) && lower < above && above < upper, MISSING.above);
+  return { ...column, above };
 }

@@ -31,13 +31,13 @@ export function truth(agreement, mu) {
 const row = (what, words) => h("div", {}, h("dt", {}, what), h("dd", {}, words));
 
 function asks({ organiser, purpose, contact }) {
-  const by = organiser === undefined ? t("asks.nobody") : t("asks.organiser", { organiser: inWords(organiser) });
+  const by =
+    organiser === undefined ? t("asks.nobody") : t("asks.organiser", { organiser: inWords(organiser) });
+  const line = (words, text) => h("p", attributes(text), words);
   return [
-    h("span", { dir: "auto" }, by),
-    purpose === undefined ? null : h("span", attributes(purpose), ` ${inWords(purpose)}`),
-    contact === undefined
-      ? null
-      : h("span", { dir: "auto" }, ` ${t("asks.contact", { contact: inWords(contact) })}`),
+    line(by, organiser),
+    purpose === undefined ? null : line(t("asks.purpose", { purpose: inWords(purpose) }), purpose),
+    contact === undefined ? null : line(t("asks.contact", { contact: inWords(contact) }), contact),
   ];
 }
 

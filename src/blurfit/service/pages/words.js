@@ -37,7 +37,10 @@ export const countedIn = (agreement) => t(isOpenToAnyone(agreement) ? "submissio
 /** What the promise to the model’s readers needs: mirrors `blurfit.agreement.conditions`. */
 export function premiseInWords(agreement) {
   const quorum = number(quorumOf(agreement));
-  return t(isOpenToAnyone(agreement) ? "premise.anyone" : "premise.invited", { quorum });
+  const people = t(isOpenToAnyone(agreement) ? "premise.anyone" : "premise.invited", { quorum });
+  if (!agreement.database_noise) return people;
+  const holds = t(isShared(agreement) ? "premise.databases" : "premise.database");
+  return `${holds} ${people[0].toLowerCase()}${people.slice(1)}`;
 }
 
 /** What one of two databases learns. */
@@ -48,6 +51,7 @@ export function eitherInWords(agreement) {
 
 /** What that depends on: mirrors `blurfit.agreement.promises.condition_in_words`. */
 export function conditionInWords(agreement) {
+  if (agreement.database_noise) return t("condition.noise");
   return t("condition", { quorum: number(quorumOf(agreement)) });
 }
 
@@ -259,7 +263,9 @@ export function noiseInWords(agreement) {
   const { target } = schema;
   // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.theory.joint.entry_noise`
   const each = weights[INTERCEPT] * weights[target.name] * Math.SQRT2;
-  const onMean = calibration.sigma / each / quorum;
+  // with noise of the databases themselves: `blurfit.theory.database_noise`
+  const draws = agreement.database_noise ? Math.max(1, agreement.databases.length) : 0;
+  const onMean = (calibration.sigma * Math.sqrt(1 + draws)) / each / quorum;
   const half = target.kind === "categorical" ? 1 : isLabel(target) ? 0.5 : width(target) / 2;
   const isShare = target.kind === "categorical" || isLabel(target);
   const deviation = isShare

@@ -1,7 +1,7 @@
-"""What commands read from their command line and files: a plan or an agreement, ranges, tables.
+"""What commands read from their command line and files: a proposal or an agreement, and tables.
 
-A plan is a schema's file (see `blurfit.schema.schema`) with what is planned beside it, all of it
-optional:
+A proposal is a schema's file (see `blurfit.schema.schema`) with what is proposed beside it, all of
+it optional:
 
     [terms]
     epsilon = 1.0        # any of `blurfit.agreement.terms`
@@ -28,22 +28,22 @@ PER_DECADE = 2  # points of a range such as 1e3:1e9
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A schema, and what is planned for its agreement; or an agreement that is made already."""
+class ProposalFile:
+    """A schema, and what is proposed for its agreement; or an agreement that is made already."""
 
     schema: "Schema"
     terms: dict[str, Any] = field(default_factory=dict)
     agreement: "Agreement | None" = None
 
 
-def read_plan(path: Path) -> Plan:
-    """An agreement from .json, verified, or a plan from .toml."""
+def read_proposal(path: Path) -> ProposalFile:
+    """An agreement from .json, verified, or a proposal from .toml."""
     from blurfit.agreement.agreement import Agreement
     from blurfit.schema.schema import Schema
 
     if path.suffix == ".json":
         agreement = Agreement.load(path)
-        return Plan(agreement.schema, agreement=agreement)
+        return ProposalFile(agreement.schema, agreement=agreement)
     schema = Schema.from_toml(path)
     terms = tomllib.loads(path.read_text(encoding="utf-8")).get("terms", {})
     if not isinstance(terms, dict):
@@ -53,15 +53,15 @@ def read_plan(path: Path) -> Plan:
         raise InvalidValueError(
             f"{path}: Expected terms to be among {', '.join(sorted(TERMS))}, and got {unknown}."
         )
-    return Plan(schema, terms)
+    return ProposalFile(schema, terms)
 
 
 def read_table(path: Path, schema: "Schema") -> Any:
     """The schema's columns of a CSV or Parquet file, as an Arrow table."""
-    from blurfit.datasets import reading
+    from blurfit.datasets import data_files
     from blurfit.optional import optional
 
-    reading.existing(path, "Give a .csv, .csv.gz or .parquet file of public records.")
+    data_files.existing(path, "Give a .csv, .csv.gz or .parquet file of public records.")
     names = [*(feature.name for feature in schema.features), schema.target.name]
     try:
         if ".csv" in path.suffixes:
@@ -74,7 +74,7 @@ def read_table(path: Path, schema: "Schema") -> Any:
         ) from error
 
 
-class Range(click.ParamType):  # type: ignore[type-arg]
+class Numbers(click.ParamType):  # type: ignore[type-arg]
     """Numbers as 1,3,10 or as a range 0.1:10, of which two points a decade are taken."""
 
     name = "range"

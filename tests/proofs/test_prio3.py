@@ -1,4 +1,4 @@
-"""The draft's own circuits give the draft's own bytes."""
+"""The draft's own circuits give the draft's own bytes; and nothing that was changed is believed."""
 
 import json
 from dataclasses import dataclass
@@ -9,8 +9,9 @@ import pytest
 
 from blurfit.proofs import field
 from blurfit.proofs.circuits import from_bits, sum_of_products
-from blurfit.proofs.prio3 import HELPER, LEADER, Prio3
+from blurfit.proofs.prio3 import HELPER, LEADER, Halves, Prio3
 from blurfit.proofs.xof import Xof
+from support.proofs import CIRCUIT, KEY, PRIO3, identifiers, shared, vectors, verdicts
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "vdaf.json").read_text())
 
@@ -166,3 +167,71 @@ def test_shares_verifiers_and_sums_are_the_drafts_byte_for_byte(vector):
     assert prio3.confirm(leader, answers).all()
     if joint:
         assert as_hex(answers) == vector["verifier_message"]
+
+
+def test_damaged_replayed_and_mixed_shares_are_never_believed():
+    v = vectors(12)
+    names = identifiers(12)
+    one, two = shared(CIRCUIT.encode(v), names)
+    first, second = one.words(), two
+    assert verdicts(first, second, names).all()
+
+    for place in (0, CIRCUIT.inputs, CIRCUIT.inputs + 3, first.shape[1] - 5, first.shape[1] - 1):
+        damaged = first.copy()
+        damaged[:, place] = field.add(damaged[:, place], np.uint64(1))
+        assert not verdicts(damaged, second, names).any(), place
+    for place in range(second.shape[1]):
+        damaged = second.copy()
+        damaged[:, place] ^= np.uint64(1)
+        assert not verdicts(first, damaged, names).any(), place
+    others = identifiers(12, seed=9)
+    assert not verdicts(first, second, others).any()  # replayed under other identifiers
+    assert not verdicts(first, second, names, helper_names=others).any()
+    assert not verdicts(first, np.roll(second, 1, axis=0), names).any()  # mixed
+    other = Prio3(CIRCUIT, 3, Xof(0xFFFFB1F1, b"g" * 32))  # another agreement
+    assert not verdicts(first, second, names, prio3=other).any()
+    # the joint randomness of another vector: parts from elsewhere
+    parts = Halves(one.inputs, one.proofs, one.blinds, np.roll(one.parts, 1, axis=0)).words()
+    assert not verdicts(parts, second, names).any()
+    # one who is refused does not take the others along
+    damaged = first.copy()
+    damaged[3, 2] = 0
+    assert (~verdicts(damaged, second, names)).nonzero()[0].tolist() == [3]
+
+
+def test_verifiers_that_are_no_elements_are_refused():
+    names = identifiers(2)
+    first, second = shared(CIRCUIT.encode(vectors(2)), names)
+    leader = PRIO3.prepare(LEADER, PRIO3.leader_halves(first.words()), names, KEY)
+    helper = PRIO3.prepare(HELPER, PRIO3.helper_halves(second), names, KEY)
+    words = leader.words()
+    assert PRIO3.decide(helper, words)[0].all()
+    words[0, 0] = np.uint64(2**64 - 1)
+    valid, answers = PRIO3.decide(helper, words)
+    assert valid.tolist() == [False, True]
+    assert not answers[0].any()
+
+
+@pytest.mark.statistical
+def test_what_the_verifiers_see_is_alike_for_any_two_vectors():
+    """Each of them sees its own share, and the sum of the verifiers: uniform words, all of them,
+    but for zeros and what follows from the others.
+    """
+    count = 640
+    names = identifiers(count, seed=4)
+    for vector in ([0, 0, 0, 0, 0], [10, 10, 0, 0, 0]):
+        inputs = np.repeat(CIRCUIT.encode(np.array([vector])), count, axis=0)
+        first, second = shared(inputs, names)
+        leader = PRIO3.prepare(LEADER, PRIO3.leader_halves(first.words()), names, KEY)
+        helper = PRIO3.prepare(HELPER, PRIO3.helper_halves(second), names, KEY)
+        together = field.add(leader.verifiers, helper.verifiers)
+        together = together.reshape(count, 3, -1)
+        assert not together[..., 0].any()
+        wires = together[..., 1:-1].reshape(count, -1)
+        assert np.array_equal(CIRCUIT.gadget(together[..., 1:-1]), together[..., -1])
+        words = np.hstack([wires, first.inputs, first.proofs, leader.verifiers, helper.verifiers])
+        # sixteen boxes by the highest bits; χ² with 15 degrees of freedom in each column
+        boxes = (words >> np.uint64(60)).astype(int)
+        counts = np.apply_along_axis(np.bincount, 0, boxes, minlength=16)
+        chi = ((counts - count / 16) ** 2 / (count / 16)).sum(axis=0)
+        assert chi.max() < 80  # P(χ²₁₅ > 80) < 10⁻⁹, among a thousand columns

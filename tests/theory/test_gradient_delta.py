@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from blurfit.theory import gradient
-from blurfit.theory.gradient import (
+from blurfit.theory import gradient_delta
+from blurfit.theory.gradient_delta import (
     least_epsilon,
     least_sigma_b,
     log_gradient_delta,
@@ -69,13 +69,15 @@ def test_line_plane_and_space_by_adding_up_densities(headroom: float, a: float, 
     """No closed form of the radius, no substitution: sums over radius and direction."""
     room = headroom - (a + b) ** 2 / 2
     line = log_tail(room, np.array([a + b, b - a]), 1)
-    assert gradient._line(room, a, b) == pytest.approx(log_mean(line, np.full(2, 0.5)), abs=1e-8)
+    assert gradient_delta._line(room, a, b) == pytest.approx(
+        log_mean(line, np.full(2, 0.5)), abs=1e-8
+    )
     near = ((NODES + 1) / 2) ** 3  # denser towards the peak
     weights = 1.5 * ((NODES + 1) / 2) ** 2 * WEIGHTS
     plane = log_tail(room, b + a * np.cos(math.pi * near), 2)
-    assert gradient._plane(room, a, b) == pytest.approx(log_mean(plane, weights), abs=1e-8)
+    assert gradient_delta._plane(room, a, b) == pytest.approx(log_mean(plane, weights), abs=1e-8)
     space = log_tail(room, b + a * (1 - 2 * near), 3)
-    assert gradient._space(room, a, b) == pytest.approx(log_mean(space, weights), abs=1e-8)
+    assert gradient_delta._space(room, a, b) == pytest.approx(log_mean(space, weights), abs=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -86,17 +88,17 @@ def test_the_quadrature_errs_less_than_is_added(seed: int, monkeypatch) -> None:
     share = [generator.uniform(), 10 ** generator.uniform(-5, 0)][seed % 2]
     a, b = (share * m, (1 - share) * m)[:: 1 if seed % 4 < 2 else -1]
     room = nearest * m
-    coarse = gradient._plane(room, a, b), gradient._space(room, a, b)
-    between = max(nearest, gradient._ANGLES_FROM) * m + m * m / 2
-    angles = over_angles(between, a, b, gradient._COSINES)
+    coarse = gradient_delta._plane(room, a, b), gradient_delta._space(room, a, b)
+    between = max(nearest, gradient_delta._ANGLES_FROM) * m + m * m / 2
+    angles = over_angles(between, a, b, gradient_delta._COSINES)
     for name, count in (("", 64), ("_ANGLE", 96)):
-        nodes, weights = gradient._unit_rule(count)
-        monkeypatch.setattr(gradient, f"{name}_NODES", nodes)
-        monkeypatch.setattr(gradient, f"{name}_WEIGHTS", weights)
-    gradient._panels.cache_clear()
-    fine = gradient._plane(room, a, b), gradient._space(room, a, b)
-    more = over_angles(between, a, b, gradient._COSINES)
-    gradient._panels.cache_clear()
+        nodes, weights = gradient_delta._unit_rule(count)
+        monkeypatch.setattr(gradient_delta, f"{name}_NODES", nodes)
+        monkeypatch.setattr(gradient_delta, f"{name}_WEIGHTS", weights)
+    gradient_delta._panels.cache_clear()
+    fine = gradient_delta._plane(room, a, b), gradient_delta._space(room, a, b)
+    more = over_angles(between, a, b, gradient_delta._COSINES)
+    gradient_delta._panels.cache_clear()
     assert coarse == pytest.approx(fine, abs=2e-11)
     if nearest < 1.8:  # beyond, the plane is proved and angles are not looked at
         assert angles == pytest.approx(more, rel=3e-4)
@@ -115,7 +117,7 @@ def test_angles_against_drawn_noise(headroom, a, b, cosine: float) -> None:
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_without_room(room: float, m: float, k: int) -> None:
     exact = float(log_tail(room, np.array([m]), k)[0])
-    assert gradient._without_room(room, m, k) == pytest.approx(exact, abs=1e-7)
+    assert gradient_delta._without_room(room, m, k) == pytest.approx(exact, abs=1e-7)
     assert log_gradient_delta(room + m * m / 2, m / 3, 2 * m / 3, k) >= exact - 1e-12
 
 
@@ -177,14 +179,14 @@ def test_the_slope_in_the_angle_is_bounded(seed: int) -> None:
     H = over_angles(room + m * m / 2, a, b, cosines)
     slope = np.diff(H) / np.diff(cosines)
     allowance = 2e-4 * H.max() / 0.025  # of the quadrature
-    assert slope.min() >= -gradient._SLOPE * a * b / room - allowance
+    assert slope.min() >= -gradient_delta._SLOPE * a * b / room - allowance
     if room >= math.sqrt(3) * m:
         assert slope.min() >= -allowance
 
 
 def test_the_constant_of_the_slope() -> None:
     exact = math.sqrt(2 / math.pi) * 3**1.5 * math.exp(-1.5) / math.pi
-    assert exact <= gradient._SLOPE <= exact * 1.001
+    assert exact <= gradient_delta._SLOPE <= exact * 1.001
 
 
 def test_the_plane_is_not_always_the_worst() -> None:

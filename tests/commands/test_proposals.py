@@ -6,7 +6,7 @@ import click
 import pytest
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema
-from blurfit.commands.plans import Range, read_plan, read_table
+from blurfit.commands.proposals import Numbers, read_proposal, read_table
 
 SCHEMA = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 1))
 PLAN = """
@@ -26,16 +26,16 @@ upper = 1
 def test_a_plan_is_a_schema_with_terms(tmp_path: Path) -> None:
     file = tmp_path / "plan.toml"
     file.write_text(PLAN)
-    assert read_plan(file).schema == SCHEMA
-    assert read_plan(file).terms == {}
+    assert read_proposal(file).schema == SCHEMA
+    assert read_proposal(file).terms == {}
     file.write_text(PLAN + "[terms]\nepsilon = 2.0\nquorum = 9\n")
-    assert read_plan(file).terms == {"epsilon": 2.0, "quorum": 9}
+    assert read_proposal(file).terms == {"epsilon": 2.0, "quorum": 9}
 
 
 def test_an_agreement_is_verified(tmp_path: Path) -> None:
     file = tmp_path / "agreement.json"
     Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=100).save(file)
-    plan = read_plan(file)
+    plan = read_proposal(file)
     assert plan.agreement is not None
     assert plan.schema == SCHEMA
 
@@ -53,7 +53,7 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, message: str) -> 
     file = tmp_path / "plan.toml"
     file.write_text(text)
     with pytest.raises(InvalidValueError, match=message):
-        read_plan(file)
+        read_proposal(file)
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, message: str) -> 
     ],
 )
 def test_ranges(text: str, numbers: tuple[float, ...]) -> None:
-    assert Range().convert(text, None, None) == numbers
+    assert Numbers().convert(text, None, None) == numbers
 
 
 @pytest.mark.parametrize("text", ["", "one", "3:1", "0:1", "1:inf", "-1", "1,,2"])
 def test_bad_ranges_are_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="neither a list"):
-        Range().convert(text, None, None)
+        Numbers().convert(text, None, None)
 
 
 def test_tables_are_read_by_their_names(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from blurfit.contributor import bits
 from blurfit.messages.masks import expand
+from blurfit.randomness import bits
 
 
 @pytest.fixture(autouse=True)

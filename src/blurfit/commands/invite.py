@@ -1,0 +1,140 @@
+"""`blurfit invite`: one-time invitations, bare or as links, a table for mail merge, or QR codes.
+
+With two databases a person needs an invitation of each. `--both` asks both services, whose
+administrators' tokens one then has to hold, and joins two and two in one link. Where nobody holds
+both, each side makes its own, and the page for administrators joins them from their files.
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from blurfit.commands.administer import database_at, page_of
+from blurfit.commands.common import (
+    administrator,
+    agreement_file,
+    answer,
+    as_json,
+    load_agreed,
+    out_file,
+    service,
+)
+from blurfit.errors import InvalidValueError
+from blurfit.optional import optional
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
+    from blurfit.agreement.plan import Plan
+
+Form = Literal["tokens", "links", "csv", "codes"]
+_CALLED = {
+    "tokens": "invitations",
+    "links": "links",
+    "csv": "links in a table",
+    "codes": "QR codes",
+}
+_SHEET = """<!doctype html><meta charset="utf-8"><title>Invitations</title>
+<style>
+body {{display: grid; grid-template-columns: repeat(auto-fill, 5cm); gap: 1cm}}
+figure {{margin: 0; break-inside: avoid; text-align: center}}
+svg {{width: 5cm; height: 5cm}}
+</style>
+{codes}
+"""
+
+
+@click.command(
+    epilog="Example: blurfit invite agreement.json --to http://127.0.0.1:8000 "
+    "--admin-token-file token.txt --count 1000 --csv --out invitations.csv"
+)
+@agreement_file
+@service
+@administrator
+@click.option("--count", type=click.IntRange(1), required=True, help="How many invitations.")
+@out_file("Where they are written, one a line; they are nowhere else.", required=True)
+@click.option("--tokens", "form", flag_value="tokens", default="tokens", hidden=True)
+@click.option("--links", "form", flag_value="links", help="As links to the contributors' page.")
+@click.option("--csv", "form", flag_value="csv", help="As a table of links, for mail merge.")
+@click.option("--qr", "form", flag_value="codes", help="As QR codes to print, in an HTML page.")
+@click.option(
+    "--both",
+    "other_token_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Join each with one of the agreement's other database, whose administrator's token this "
+    "file holds.",
+)
+@as_json
+def invite(
+    agreement: Path,
+    url: str,
+    patience: float,
+    token_file: Path,
+    count: int,
+    out: Path,
+    form: Form,
+    other_token_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Make one-time invitations for a collection or a plan, one for each person.
+
+    One to a plan is good for whichever wave collects when it is used. In a link the invitation
+    stands behind #, which browsers never send.
+    """
+    agreed = load_agreed(agreement)
+    if out.exists():
+        raise InvalidValueError(f"Expected --out {str(out)!r} to be new: it may hold invitations.")
+    if form == "codes":
+        optional("segno")  # before any invitation is made
+    places = [(url, token_file)]
+    if other_token_file is not None:
+        places = _both(agreed, url, token_file, other_token_file)
+    made = []
+    for address, file in places:
+        with database_at(address, patience, file) as database:
+            made.append(database.invite(agreed, count))
+    tokens = [",".join(joined) for joined in zip(*made, strict=True)]
+    page = page_of(url, "c", agreed.fingerprint)
+    out.touch(mode=0o600)
+    out.write_text(written(form, tokens, page), encoding="utf-8")
+    sentence = f"Wrote {count:,} {_CALLED[form]} to {out}. Give each to one person."
+    answer({"count": count, "out": str(out)}, sentence, as_json=as_json)
+
+
+def written(form: Form, tokens: Sequence[str], page: str) -> str:
+    """The file's text.
+
+    >>> print(written("links", ["abc"], "https://first.example/c/00"), end="")
+    https://first.example/c/00#invitation=abc
+    """
+    if form == "tokens":
+        return "".join(f"{token}\n" for token in tokens)
+    links = [f"{page}#invitation={token}" for token in tokens]
+    if form == "links":
+        return "".join(f"{link}\n" for link in links)
+    if form == "csv":
+        table = io.StringIO()
+        writer = csv.writer(table)
+        writer.writerow(["number", "link"])
+        writer.writerows(enumerate(links, start=1))
+        return table.getvalue()
+    return _SHEET.format(codes="\n".join(map(_code, range(1, len(links) + 1), links)))
+
+
+def _code(number: int, link: str) -> str:
+    picture = optional("segno").make(link, error="m", micro=False).svg_inline(border=4)
+    return f"<figure>{picture}<figcaption>{number}</figcaption></figure>"
+
+
+def _both(agreed: "Agreement | Plan", url: str, own: Path, other: Path) -> list[tuple[str, Path]]:
+    """The agreement's two databases in their order, each with its administrator's token."""
+    addresses = [one.url for one in getattr(agreed, "terms", agreed).databases]
+    if url.rstrip("/") not in addresses:
+        raise InvalidValueError(
+            f"Expected --to {url!r} to be one of the agreement's two databases for --both, and "
+            f"it has {addresses or 'one database alone'}."
+        )
+    return [(one, own if one == url.rstrip("/") else other) for one in addresses]

@@ -1,0 +1,75 @@
+"""What an operator types about tokens: `blurfit token`, `blurfit deeds`."""
+
+import datetime as dt
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from blurfit.commands.common import answer, as_json, out_file
+from blurfit.errors import InvalidValueError
+
+_RIGHTS = ("open", "invite", "publish", "read")  # of `blurfit.store.stewards`, without its imports
+_store = click.option(
+    "--store", "place", default="sqlite:///blurfit.db", show_default=True, help="Where it collects."
+)
+
+
+@click.command(epilog="Example: blurfit token --name 'mail office' --right invite --out mail.txt")
+@_store
+@click.option("--name", help="Whose token it is, or is to be.")
+@click.option("--right", type=click.Choice(_RIGHTS), help="What a new token is good for.")
+@out_file("Where a new token is written; it is nowhere else.")
+@click.option("--revoke", is_flag=True, help="The token of that name is good for nothing any more.")
+@as_json
+def token(
+    place: str, name: str | None, right: str | None, out: Path | None, revoke: bool, as_json: bool
+) -> None:
+    """Grant or revoke a token that is good for one thing; without options, list them.
+
+    It counts at once, without starting a service again. To rotate one, make another under a new
+    name, and revoke the first when nobody uses it any more.
+    """
+    from blurfit.protocol import tokens
+    from blurfit.store import stewards
+    from blurfit.store.store import Store
+
+    with Store(place) as store:
+        if name is None:
+            found = store.read(stewards.granted)
+            lines = [f"{one}: {may}" for one, may in found.items()] or ["There are none."]
+            answer({"tokens": found}, "\n".join(lines), as_json=as_json)
+            return
+        if revoke:
+            store.write(stewards.revoke, name)
+            answer({"revoked": name}, f"The token of {name!r} is revoked.", as_json=as_json)
+            return
+        if right is None or out is None:
+            raise InvalidValueError("Expected --right and --out with --name, or --revoke.")
+        if out.exists():
+            raise InvalidValueError(f"Expected --out {str(out)!r} to be new.")
+        secret = tokens.new_token()
+        store.write(stewards.grant, name, right, tokens.hashed(secret))  # type: ignore[arg-type]
+        tokens.write_token(out, secret)
+    sentence = f"Wrote a token for {name!r} to {out}: it is good for `{right}`."
+    answer({"name": name, "right": right, "out": str(out)}, sentence, as_json=as_json)
+
+
+@click.command(epilog="Example: blurfit deeds --store sqlite:///collection.db")
+@_store
+@click.option("--most", type=click.IntRange(1), default=50, show_default=True, help="How many.")
+@as_json
+def deeds(place: str, most: int, as_json: bool) -> None:
+    """Tell what administrators did, the last one first: when, who, what, and how it ended."""
+    from blurfit.store import stewards
+    from blurfit.store.store import Store
+
+    with Store(place) as store:
+        found = store.read(stewards.newest, most)
+    lines = [
+        f"{dt.datetime.fromtimestamp(one.second, dt.UTC):%Y-%m-%d %H:%M:%S}Z  {one.outcome}  "
+        f"{one.steward}: {one.what} {one.fingerprint or ''}".rstrip()
+        for one in found
+    ]
+    facts = {"deeds": [asdict(one) for one in found]}
+    answer(facts, "\n".join(lines) or "Nothing yet.", as_json=as_json)

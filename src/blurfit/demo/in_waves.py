@@ -1,0 +1,119 @@
+"""`blurfit demo --waves`: generated people are asked in waves by a real service on this machine.
+
+The first wave sends blurred products, as in any collection; the later ones help with what it
+taught, and the last gives the logistic model itself instead of a parabola. Everybody sends one
+message. Nothing here is real data.
+"""
+
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from blurfit.agreement.plan import Plan
+from blurfit.agreement.terms import Terms
+from blurfit.arrays import FloatArray
+from blurfit.contributor.client import Client
+from blurfit.contributor.perturb import perturb_table
+from blurfit.datasets import Census, make_census
+from blurfit.demo.one_database import CONTRIBUTORS, DELTA, EPSILON, HELD_OUT
+from blurfit.model.published import PublishedModel
+from blurfit.optional import optional
+from blurfit.protocol import tokens
+from blurfit.schema.joint import values
+from blurfit.schema.schema import Schema
+from blurfit.service.app import Limits, Service
+from blurfit.service.remote import RemoteDatabase
+from blurfit.service.serving import in_a_thread
+from blurfit.store.store import Store
+
+BATCH = 1000
+
+
+def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = None) -> None:
+    """Plan, ask one wave after the other, and compare with one wave and with no privacy."""
+    console = console or Console()
+    people = make_census(contributors + HELD_OUT, seed=2026)
+    inside, outside = people.head(contributors), people.take(HELD_OUT, start=contributors)
+    schema = people.label_schema
+    terms = Terms(epsilon=EPSILON, delta=DELTA, quorum=contributors, admission="anyone")
+    plan = Plan.propose(schema, waves="auto", terms=terms)
+    waves = ", ".join(f"{one:,}" for one in plan.quorums)
+    console.print(
+        f"[bold]{contributors:,} people of a {people.name}[/bold] say whether they earn much. Each "
+        f"is asked once, in {len(plan)} waves of at least {waves}, and everything that is ever "
+        f"published is ({EPSILON:g}, {DELTA:g})-differentially private.\n"
+    )
+    in_waves = collect(console, plan, inside)
+    one = collect(console, Plan.propose(schema, waves=1, terms=terms), inside)
+    console.print(str(in_waves.summary()), markup=False, highlight=False, soft_wrap=True)
+    truth = np.asarray(values(schema, outside.table)[:, -1] > 0)
+    told = {
+        "no privacy": without_privacy(schema, inside, outside),
+        "in waves": in_waves.predict_proba(outside.table)[:, -1],
+        "in one wave": one.predict_proba(outside.table)[:, -1],
+        "always the same": np.full(len(truth), truth.mean()),
+    }
+    console.print(compared(told, truth), "")
+    out.mkdir(parents=True, exist_ok=True)
+    plan.save(out / "plan.json")
+    in_waves.save(out / "waves-model.json")
+    console.print(f"Wrote {out / 'plan.json'} and {out / 'waves-model.json'}.")
+
+
+def collect(console: Console, plan: Plan, people: Census) -> PublishedModel:
+    """Open the plan at a service, and send until everyone has; the model is then published."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    token = tokens.new_token()
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "collection.db") as store:
+        store.appoint(tokens.hashed(token))
+        service = Service(store, Limits(requests_per_second=0))
+        with (
+            in_a_thread(service) as url,
+            RemoteDatabase(url, token=token) as database,
+            Client(url) as client,
+            Progress(*columns, console=console) as progress,
+        ):
+            database.open(plan)
+            task = progress.add_task("", total=len(people))
+            for start, stop in _parts(plan):
+                wave = client.current(plan)  # checked to follow, before anything is blurred
+                assert wave.wave is not None
+                progress.update(task, description=f"wave {wave.wave.number} of {len(plan)}")
+                batch = people.take(stop - start, start=start)
+                client.submit(perturb_table(wave, batch.table))
+                progress.advance(task, stop - start)
+            return database.publish(plan)
+
+
+def without_privacy(schema: Schema, inside: Census, outside: Census) -> FloatArray:
+    """The probabilities of a logistic regression that sees all records."""
+    fitted = optional("sklearn.linear_model").LogisticRegression(C=np.inf, max_iter=1000)
+    v = values(schema, inside.table)
+    fitted.fit(v[:, :-1], v[:, -1] > 0)
+    found: FloatArray = fitted.predict_proba(values(schema, outside.table)[:, :-1])[:, 1]
+    return found
+
+
+def compared(told: dict[str, FloatArray], truth: np.ndarray) -> Table:
+    """How often several models are right, and how good their probabilities are."""
+    table = Table("model", "right", "log loss", title="People who took no part")
+    for name, probability in told.items():
+        p = np.clip(probability, 1e-9, 1 - 1e-9)
+        right = float(np.mean((p > 0.5) == truth))
+        loss = float(-np.mean(np.where(truth, np.log(p), np.log1p(-p))))
+        table.add_row(name, f"{right:.2%}", f"{loss:.4f}")
+    return table
+
+
+def _parts(plan: Plan) -> list[tuple[int, int]]:
+    """Batches of people, each within a wave."""
+    ends, full = [0], 0
+    for quorum in plan.quorums:
+        ends += [*range(full + BATCH, full + quorum, BATCH), full + quorum]
+        full += quorum
+    return list(pairwise(ends))

@@ -1,0 +1,57 @@
+"""The database's own noise: drawn once, exactly, and kept with what is released.
+
+`blurfit.theory.database_noise` has the theorem. Here is its D: on the agreement's grid, a discrete
+Gaussian of deviation σ/√counts for each number, √quorum times what one contributor adds.
+
+**Exactly.** A sum of N screened submissions stays below 2⁵³ steps if N times the largest number of
+steps that the screen lets in does, so no sum was rounded before D is added; whether that is so
+follows from public facts, and not from what anybody sent. Between two databases sums are words mod
+2⁶⁴, and nothing is rounded at all.
+
+**Once.** Whoever draws writes what it released in the same transaction, or nothing: a retry finds
+the release and draws nothing. What was drawn and lost in between was seen by nobody.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import IntArray, WordArray
+from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.learning.admission import Screen
+from blurfit.learning.sums import Totals, rows_that_add_exactly
+from blurfit.randomness.discrete_gaussian import draw
+
+
+def steps(agreement: Agreement, draws: int = 1) -> IntArray:
+    """D in steps of the grid, fresh at each call: (draws, width)."""
+    found = np.empty((draws, agreement.width), dtype=np.int64)
+    ratios = agreement.database_ratios
+    for ratio in np.unique(ratios).tolist():
+        places = np.flatnonzero(ratios == ratio)
+        found[:, places] = draw(ratio, draws * len(places)).reshape(draws, -1)
+    return found
+
+
+def words(agreement: Agreement) -> WordArray:
+    """D mod 2⁶⁴, as sums of shares are; zeros where the agreement has no such noise."""
+    if not agreement.database_noise:
+        return np.zeros(agreement.width, dtype=np.uint64)
+    return np.asarray(steps(agreement)[0].view(np.uint64))
+
+
+def blurred(agreement: Agreement, totals: Totals) -> Totals:
+    """The totals of whole submissions with D in them; as they are where the agreement has none."""
+    if not agreement.database_noise:
+        return totals
+    if totals.draws:
+        raise InvalidValueError("Expected totals without the database's noise: it is added once.")
+    most = rows_that_add_exactly(agreement, Screen.of(agreement).largest_steps())
+    if totals.count > most:
+        raise InfeasibleError(
+            f"Expected count={totals.count} of at most {most}, so that sums are exact before the "
+            "database's noise is added: collect the rest under another agreement."
+        )
+    drawn = steps(agreement)[0] * agreement.grid.quadratic  # exact, as the step is a power of two
+    return replace(totals, sums=totals.sums + drawn, draws=1)

@@ -1,0 +1,206 @@
+"""XLSForm, the spreadsheets in which many surveys are written (ODK, KoboToolbox, SurveyCTO).
+
+| XLSForm | here |
+| --- | --- |
+| integer, decimal, with a constraint such as `. >= 18 and . <= 90` | numeric, with these bounds |
+| range, with parameters start and end | numeric |
+| select_one LIST | categorical, with the list's choices; yes/no: binary |
+| begin_group … end_group | a section |
+| label, hint, also label::Deutsch (de) | question and hint, in these languages |
+| required | everybody answers; all else, and what is `relevant` to some, may be left unsaid |
+| form_title in settings | the title |
+
+Notes, calculations and what a device knows by itself (start, deviceid …) are left out.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+from blurfit.errors import InvalidValueError
+from blurfit.optional import optional
+from blurfit.schema.columns import Binary, Categorical, Feature, Numeric
+from blurfit.schema.content import About, Wording
+from blurfit.schema.imported import Imported, Reading
+
+Row = Mapping[str, str]
+_LEFT_OUT = {"note", "calculate", "hidden", "start", "end", "today", "deviceid", "audit"}
+_LEFT_OUT |= {"subscriberid", "simserial", "phonenumber", "username", "email", "start-geopoint"}
+_NUMBER = r"\s*(-?\d+(?:\.\d+)?)"
+_LOWER = re.compile(rf"\.\s*>=?{_NUMBER}|{_NUMBER}\s*<=?\s*\.(?!\d)")
+_UPPER = re.compile(rf"\.\s*<=?{_NUMBER}|{_NUMBER}\s*>=?\s*\.(?!\d)")
+_TRUE = {"yes", "true", "true()", "1"}
+
+
+def from_xlsform(path: Path, target: str | None = None) -> Imported:
+    """A schema from a form's workbook; `target` is the question to be predicted."""
+    sheets = _sheets(path)
+    if "survey" not in sheets:
+        raise InvalidValueError(
+            f"Expected {path.name!r} to be an XLSForm, with a sheet named survey; it has "
+            f"{', '.join(sheets) or 'none'}."
+        )
+    settings = next(iter(sheets.get("settings", [])), {})
+    default = _tag(settings.get("default_language", ""))
+    reading = Reading(f"The form {path.name!r}")
+    form = _Form(reading, _choices(sheets.get("choices", [])), default)
+    for row in sheets["survey"]:
+        form.read(row)
+    if form.left_out:
+        reading.notes.append(f"Left out, as nothing is asked: {', '.join(form.left_out)}.")
+    title = settings.get("form_title") or None
+    return reading.finish(About(title=title), target)  # type: ignore[arg-type]
+
+
+@dataclass
+class _Form:
+    """Rows of the survey's sheet, one after the other."""
+
+    reading: Reading
+    choices: Mapping[str, list[Row]]
+    default: str
+
+    def __post_init__(self) -> None:
+        self.left_out: list[str] = []
+        self._sections: list[Any] = []
+
+    def read(self, row: Row) -> None:
+        """One row: a question, the bounds of a group, or what is left out."""
+        kind, _, list_name = " ".join(row.get("type", "").split()).partition(" ")
+        name = row.get("name", "")
+        if kind in ("begin_group", "begin", "end_group", "end"):
+            self._group(kind, list_name, row)
+        elif kind in _LEFT_OUT:
+            self.left_out.append(name or kind)
+        elif (
+            kind and (column := self._column(kind, list_name.split(" ")[0], name, row)) is not None
+        ):
+            self.reading.columns.append(column)
+
+    def _group(self, kind: str, what: str, row: Row) -> None:
+        if what == "repeat":
+            self.reading.lacks(
+                row.get("name", "a group"), "is repeated, and each person sends once"
+            )
+        if kind.startswith("begin"):
+            self._sections.append(self._words(row, "label"))
+        elif self._sections:
+            self._sections.pop()
+
+    def _column(self, kind: str, list_name: str, name: str, row: Row) -> Feature | None:
+        relevant = bool(row.get("relevant"))
+        unsaid = relevant or row.get("required", "").lower() not in _TRUE
+        if relevant:
+            self.reading.notes.append(f"{name!r} is asked of everybody, who need not say.")
+        section = next((one for one in reversed(self._sections) if one), None)
+        words = {"question": self._words(row, "label"), "hint": self._words(row, "hint")}
+        words["section"] = section
+        if kind in ("integer", "decimal", "range"):
+            bounds = _bounds(row)
+            if bounds is None:
+                self.reading.lacks(
+                    name,
+                    "is a number without bounds: write a constraint such as `. >= 0 and . <= 100`",
+                )
+                return None
+            return Numeric(name, *bounds, optional=unsaid, wording=Wording(**words))
+        if kind == "acknowledge":
+            return Binary(name, unsaid, Wording(**words))
+        if kind == "select_one":
+            return self._choice(name, list_name, words, unsaid=unsaid)
+        several = kind == "select_multiple"
+        why = "takes several answers: ask yes or no for each" if several else f"is of type {kind!r}"
+        self.reading.lacks(name, f"{why}; only numbers, yes/no and single choices can be blurred")
+        return None
+
+    def _choice(
+        self, name: str, list_name: str, words: dict[str, Any], *, unsaid: bool
+    ) -> Feature | None:
+        rows = self.choices.get(list_name, [])
+        levels = [row["name"] for row in rows]
+        if len(set(levels)) < 2:
+            self.reading.lacks(name, f"has fewer than two choices in the list {list_name!r}")
+            return None
+        labels = {row["name"]: self._words(row, "label") for row in rows}
+        told = {level: text for level, text in labels.items() if text}
+        if {level.lower() for level in levels} == {"yes", "no"}:
+            found = {level.lower(): text for level, text in told.items()}
+            return Binary(name, unsaid, Wording(**words, labels=tuple(found.items())))
+        return Categorical(name, levels, unsaid, Wording(**words, labels=tuple(told.items())))
+
+    def _words(self, row: Row, what: str) -> Any:
+        """A text as it is, or by language; None where there is none."""
+        texts = {}
+        for key, text in row.items():
+            head, _, language = key.partition("::")
+            if head.strip() == what and text:
+                texts[_tag(language)] = text
+        if set(texts) <= {""}:
+            return texts.get("")
+        if plain := texts.pop("", None):
+            texts.setdefault(self.default or "en", plain)
+        return texts
+
+
+def _sheets(path: Path) -> dict[str, list[Row]]:
+    """The sheets by name, each row by the heading of its columns; empty cells are left out."""
+    openpyxl = optional("openpyxl")
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except (OSError, KeyError, ValueError, BadZipFile) as error:
+        raise InvalidValueError(f"Expected {path.name!r} to be a workbook: {error}.") from error
+    found: dict[str, list[Row]] = {}
+    try:
+        for sheet in book.worksheets:
+            rows = sheet.iter_rows(values_only=True)
+            head = [_cell(value) for value in next(rows, ())]
+            read = (dict(zip(head, map(_cell, row), strict=False)) for row in rows)
+            kept = ({key: text for key, text in row.items() if key and text} for row in read)
+            found[sheet.title.strip().lower()] = [row for row in kept if row]
+    finally:
+        book.close()
+    return found
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip()
+
+
+def _choices(rows: list[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        name = row.get("list_name") or row.get("list name") or ""
+        if name and row.get("name"):
+            found.setdefault(name, []).append(row)
+    return found
+
+
+def _tag(language: str) -> str:
+    """The code in "Deutsch (de)", or "" if there is none."""
+    found = re.search(r"\(([A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)\)", language)
+    plain = re.fullmatch(r"\s*([a-z]{2,3})\s*", language)
+    code = found[1] if found else plain[1] if plain else ""
+    head, *rest = code.split("-")
+    return "-".join([head.lower(), *rest]) if code else ""
+
+
+def _bounds(row: Row) -> tuple[float, float] | None:
+    """From a range's parameters, or from a constraint that says nothing but bounds."""
+    given = dict(re.findall(r"(start|end)\s*=\s*(-?\d+(?:\.\d+)?)", row.get("parameters", "")))
+    if {"start", "end"} <= set(given):
+        return float(given["start"]), float(given["end"])
+    constraint = row.get("constraint", "")
+    if re.search(r"\bor\b|\$\{|\(", constraint):
+        return None  # other conditions: what the bounds are is for a person to say
+    lower, upper = (
+        [float(one or other) for one, other in pattern.findall(constraint)]
+        for pattern in (_LOWER, _UPPER)
+    )
+    return (max(lower), min(upper)) if lower and upper else None

@@ -1,0 +1,245 @@
+// /admin, what there is: every collection and plan with its state as it is now, and buttons that do
+// what they say, also at the second of two databases.
+
+import * as words from "./adminwords.js";
+import { attempt, confirmOnce, tell } from "./dialogs.js";
+import { invite } from "./inviting.js";
+import { roleHere } from "./opening.js";
+import { ask, h, place, progress, show } from "./page.js";
+import { waveInWords } from "./wavewords.js";
+import { countInWords, number, targetInWords } from "./words.js";
+
+const EVERY = 4000;
+const HOUR = 3_600_000;
+const agreements = new Map(); // which never change
+let token = "";
+let shown = ""; // what the cards were made from
+let timer = 0;
+
+/** Show all that there is, and keep it up to date. */
+export async function collections(given) {
+  token = given;
+  await update();
+  clearInterval(timer);
+  timer = setInterval(() => document.hidden || update().catch(() => {}), EVERY);
+}
+
+async function update() {
+  const [all, plans] = await Promise.all([ask("/collections"), ask("/plans")]);
+  const text = JSON.stringify([all, plans]);
+  if (text === shown) return;
+  await Promise.all(
+    all.filter(({ fingerprint }) => !agreements.has(fingerprint)).map(async ({ fingerprint }) => {
+      agreements.set(fingerprint, await ask(`/collections/${fingerprint}/agreement`));
+    }),
+  );
+  shown = text;
+  const focused = whereFocusIs();
+  const single = all.filter(({ fingerprint }) => agreements.get(fingerprint).wave === null);
+  const opened = new Map(all.map((one) => [one.fingerprint, one.opened]));
+  const cards = [
+    ...plans.map((plan) => [opened.get(plan.waves[0].fingerprint), planCard(plan, opened)]),
+    ...single.map((one) => [one.opened, card(one)]),
+  ];
+  cards.reverse().sort(([a], [b]) => (b ?? 0) - (a ?? 0)); // the newest first
+  show(
+    "collections",
+    h("h2", {}, "Collections"),
+    cards.length ? cards.map(([, one]) => one) : h("p", { class: "hint" }, "None yet."),
+  );
+  focused();
+}
+
+/** Put the focus back onto the same button after the cards were made anew. */
+function whereFocusIs() {
+  const button = document.activeElement;
+  const entry = button?.closest?.("[data-fingerprint]");
+  if (!entry) return () => {};
+  const { fingerprint } = entry.dataset;
+  const label = button.textContent;
+  return () =>
+    [...place("collections").querySelectorAll(`[data-fingerprint="${fingerprint}"] :is(button, a)`)]
+      .find((one) => one.textContent === label)
+      ?.focus();
+}
+
+// ---- one collection
+
+function card(status) {
+  const { fingerprint, state, count, quorum } = status;
+  const agreement = agreements.get(fingerprint);
+  const { schema } = agreement;
+  return h(
+    "article",
+    { class: "entry", "data-fingerprint": fingerprint },
+    h("p", { class: `state ${state}` }, words.STATES[state]),
+    h("h3", {}, headingOf(schema)),
+    h("p", { class: "hint" }, subtitle(agreement, status)),
+    progress(count, quorum, countInWords(status)),
+    state === "paused" ? h("p", { class: "hint" }, words.PAUSED) : null,
+    h("div", { class: "buttons" }, buttons(status, agreement)),
+    further(status, agreement),
+  );
+}
+
+function headingOf(schema) {
+  const { title } = schema;
+  if (typeof title === "string") return title;
+  if (title) return title[document.documentElement.lang] ?? Object.values(title)[0];
+  return targetInWords(schema);
+}
+
+function subtitle({ schema, databases, fingerprint }, { opened, invited }) {
+  const when = opened
+    ? `opened ${new Date(opened * HOUR).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}`
+    : "";
+  const who = invited ? "by invitation" : "open to anyone";
+  const both = databases.length ? `shared between ${databases.map(({ name }) => name).join(" and ")}` : "";
+  const about = schema.title ? targetInWords(schema) : "";
+  const from = `from ${schema.features.map(({ name }) => name).join(", ")}`;
+  return [about, from, when, who, both, fingerprint.slice(0, 8)].filter(Boolean).join(" · ");
+}
+
+const link = (path, label) => h("a", { class: "button", href: path }, label);
+
+function buttons(status, agreement) {
+  const { fingerprint, state, count, quorum, invited } = status;
+  const isOpen = state === "collecting" || state === "paused";
+  const post = (what) => () =>
+    attempt(async () => {
+      await ask(`/collections/${fingerprint}/${what}`, { method: "POST", token });
+      await refresh();
+    });
+  const button = (label, click, more = {}) => h("button", { type: "button", click, ...more }, label);
+  return [
+    link(`/collections/${fingerprint}`, "Watch"),
+    state === "collecting" ? link(`/c/${fingerprint}`, "Contribute") : null,
+    state === "published" ? link(`/m/${fingerprint}`, "Model") : null,
+    isOpen && invited
+      ? button("Invite…", () => invite({ token, path: `/collections/${fingerprint}`, name: fingerprint, agreement }))
+      : null,
+    state === "collecting" ? button("Pause", post("pause")) : null,
+    state === "paused" ? button("Resume", post("resume")) : null,
+    isOpen ? button("Close…", () => confirmOnce(closing(), post("close"))) : null,
+    state === "published" ? null : publishing(status, agreement, button),
+    isOpen && count < quorum ? h("p", { class: "hint" }, "It can be published once the quorum is reached.") : null,
+  ].filter(Boolean);
+}
+
+const closing = () => words.CLOSE;
+
+/** The first database publishes; the second one lets it. */
+function publishing({ fingerprint, count, quorum }, agreement, button) {
+  const [first, second] = agreement.databases;
+  let role = "whole";
+  try {
+    role = roleHere(agreement);
+  } catch {
+    return h("p", { class: "hint" }, "Publish it from the address that the agreement names.");
+  }
+  const disabled = count < quorum;
+  const primary = { class: "primary", disabled };
+  if (role === "second") {
+    const dialog = { ...words.CONSENT, text: words.CONSENT.text(first.name) };
+    return button(`Let ${first.name} publish…`, () => confirmOnce(dialog, () => consent(fingerprint, first)), primary);
+  }
+  const text = role === "first" ? words.PUBLISH.first(count, second.name) : words.PUBLISH.whole(count);
+  return button("Publish…", () => confirmOnce({ ...words.PUBLISH, text }, () => publish(fingerprint)), primary);
+}
+
+async function publish(fingerprint) {
+  await ask(`/collections/${fingerprint}/publish`, { method: "POST", token });
+  tell("Published. ", h("a", { href: `/m/${fingerprint}` }, "See the model"));
+  await refresh();
+}
+
+async function consent(fingerprint, first) {
+  try {
+    await ask(`/collections/${fingerprint}/publish`, { method: "POST", token });
+    tell("Published. ", h("a", { href: `/m/${fingerprint}` }, "See the model"));
+  } catch (error) {
+    if (!error.type?.endsWith("not-published")) throw error;
+    tell("This side is closed.", h("p", {}, `Now ${first.name} publishes, and the model will be shown here too.`));
+  }
+  await refresh();
+}
+
+/** Files of a collection, and how to hand it over. */
+function further({ fingerprint, state }, { mechanism, databases }) {
+  const file = (path, name, label) =>
+    h("li", {}, h("a", { href: `/collections/${fingerprint}/${path}`, download: name }, label));
+  const isDone = state === "published";
+  return h(
+    "details",
+    {},
+    h("summary", {}, "Files"),
+    h(
+      "ul",
+      {},
+      file("agreement", "agreement.json", "Agreement"),
+      isDone ? file("model", "model.json", "Model") : null,
+      isDone && mechanism === "moment" ? file("moments", "moments.json", "Blurred sums") : null,
+      isDone ? file("statement?format=markdown", "statement.md", "Privacy statement") : null,
+    ),
+    state === "closed" && databases.length === 0 ? h("p", { class: "hint" }, words.HAND_OVER) : null,
+  );
+}
+
+// ---- a plan of waves
+
+function planCard(plan, opened) {
+  const { fingerprint, state, waves, invited, model, reason } = plan;
+  const now = waves.find((one) => one.state === "collecting") ?? waves.findLast((one) => one.fingerprint);
+  const agreement = agreements.get(now.fingerprint);
+  const post = (what) => () =>
+    attempt(async () => {
+      await ask(`/plans/${fingerprint}/${what}`, { method: "POST", token });
+      await refresh();
+    });
+  const button = (label, click) => h("button", { type: "button", click }, label);
+  const isOver = state === "ended";
+  const about = { opened: opened.get(waves[0].fingerprint), invited };
+  return h(
+    "article",
+    { class: "entry", "data-fingerprint": fingerprint },
+    h("p", { class: `state ${isOver ? "published" : "collecting"}` }, words.STATES[state]),
+    h("h3", {}, headingOf(agreement.schema)),
+    h("p", { class: "hint" }, `${number(waves.length)} waves · ${subtitle({ ...agreement, fingerprint }, about)}`),
+    h(
+      "div",
+      { class: "waves" },
+      h("ol", {}, waves.map((one) => h("li", { class: one.state }, waveInWords(one, null)))),
+    ),
+    isOver ? null : progress(now.count, now.quorum, countInWords(now)),
+    reason ? h("p", { class: "hint" }, reason) : null,
+    h(
+      "div",
+      { class: "buttons" },
+      link(`/collections/${now.fingerprint}`, "Watch"),
+      isOver ? null : link(`/c/${fingerprint}`, "Contribute"),
+      model ? link(`/m/${model}`, "Model") : null,
+      !isOver && invited
+        ? button("Invite…", () => invite({ token, path: `/plans/${fingerprint}`, name: fingerprint, agreement }))
+        : null,
+      state === "collecting" ? button("Hold", post("hold")) : null,
+      state === "held" ? button("Go on", post("resume")) : null,
+      isOver ? null : button("End early…", () => confirmOnce(words.END, post("publish"))),
+    ),
+    h(
+      "details",
+      {},
+      h("summary", {}, "Files"),
+      h(
+        "ul",
+        {},
+        h("li", {}, h("a", { href: `/plans/${fingerprint}/plan`, download: "plan.json" }, "Plan")),
+        h("li", {}, h("a", { href: `/plans/${fingerprint}/releases`, download: "releases.json" }, "Blurred sums of the waves so far")),
+      ),
+    ),
+  );
+}
+
+async function refresh() {
+  shown = "";
+  await update();
+}

@@ -1,0 +1,127 @@
+// Invitations: any number, made in the page, of which the service gets the hashes alone; as links,
+// as a table for mail merge, or as QR codes to print. With two databases a link needs an invitation
+// of each: the other's are read from its file, and joined line by line.
+
+import { sha256 } from "./canonical.js";
+import { attempt, dialog, tell } from "./dialogs.js";
+import { ask, download, h } from "./page.js";
+import { qrCode } from "./qr.js";
+import { box, complain, list, numberIn } from "./questions.js";
+import { number } from "./words.js";
+
+const AT_ONCE = 10_000; // hashes in a request
+const MOST = 1_000_000;
+const KINDS = {
+  links: "links, one a line",
+  csv: "a table for mail merge (CSV)",
+  qr: "QR codes to print (HTML)",
+  tokens: "the bare invitations, for the other database to join",
+};
+const WORDS = {
+  title: "Invite people",
+  count: "Enter a whole number from 1 to 1,000,000.",
+  kept: "Each works once. The service keeps only their hashes, so it cannot show them again.",
+  join: "The other database’s invitations",
+  joinHint: "The file that it made: each link then carries one of either. Without it, people cannot send to both.",
+  few: (have, want) => `The file has ${number(have)} invitations, and ${number(want)} are needed.`,
+};
+
+/** Ask how many and as what, make them, and hand them out as a file. */
+export function invite({ token, path, name, agreement }) {
+  const isShared = agreement.databases.length > 0;
+  const count = box("How many", { name: "count", value: 100, inputmode: "numeric" });
+  const kinds = isShared ? KINDS : { ...KINDS, tokens: undefined };
+  const given = Object.fromEntries(Object.entries(kinds).filter(([, words]) => words));
+  const kind = list("As", { name: "as" }, given);
+  const file = h("input", { type: "file", id: "other-invitations", accept: ".txt,.csv,text/plain,text/csv" });
+  const other = isShared
+    ? h(
+        "div",
+        { class: "field" },
+        h("label", { for: "other-invitations" }, WORDS.join),
+        h("span", { class: "hint" }, WORDS.joinHint),
+        file,
+      )
+    : null;
+  const make = h("button", { class: "primary" }, "Make them");
+  const element = h("form", { novalidate: true, autocomplete: "off" }, count, kind, other, h(
+    "div",
+    { class: "buttons" },
+    make,
+    h("button", { type: "button", click: () => shown.close() }, "Not now"),
+  ));
+  const shown = dialog(WORDS.title, element);
+  element.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const field = count.querySelector("input");
+    const wanted = numberIn(field);
+    const isFine = Number.isSafeInteger(wanted) && wanted > 0 && wanted <= MOST;
+    complain(field, isFine ? "" : WORDS.count);
+    if (!isFine) return;
+    make.disabled = true;
+    await attempt(async () => {
+      const others = isShared && file.files.length ? tokensIn(await file.files[0].text()) : null;
+      if (others && others.length < wanted) throw new Error(WORDS.few(others.length, wanted));
+      const tokens = await madeAndKept(wanted, path, token);
+      hand(kind.querySelector("select").value, joined(tokens, others, agreement), name);
+    });
+    shown.close();
+  });
+}
+
+async function madeAndKept(count, path, token) {
+  const tokens = Array.from({ length: count }, newToken);
+  for (let start = 0; start < count; start += AT_ONCE) {
+    const some = tokens.slice(start, start + AT_ONCE);
+    const hashes = await Promise.all(some.map((one) => sha256(new TextEncoder().encode(one))));
+    await ask(`${path}/invitations`, { method: "POST", body: JSON.stringify({ hashes }), token });
+  }
+  return tokens;
+}
+
+function newToken() {
+  const letters = btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))));
+  return letters.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+/** The invitations of a file: bare ones, or those behind the # of links, in any column. */
+export function tokensIn(text) {
+  return text
+    .split(/\r?\n/)
+    .map((line) => line.match(/(?:#invitation=|#|^|,|")([\w-]{43})(?=["\s]|$)/)?.[1])
+    .filter(Boolean);
+}
+
+/** In the order of the agreement's databases, wherever this page comes from. */
+export function joined(tokens, others, { databases }) {
+  if (!others) return tokens;
+  const isFirst = databases[0].url === location.origin;
+  return tokens.map((own, i) => (isFirst ? `${own},${others[i]}` : `${others[i]},${own}`));
+}
+
+function hand(kind, tokens, name) {
+  const links = tokens.map((one) => `${location.origin}/c/${name}#invitation=${one}`);
+  const contents = {
+    links: () => ["invitations.txt", "text/plain", links.map((one) => `${one}\n`).join("")],
+    tokens: () => ["invitations.txt", "text/plain", tokens.map((one) => `${one}\n`).join("")],
+    csv: () => [
+      "invitations.csv",
+      "text/csv",
+      ["number,link", ...links.map((one, i) => `${i + 1},"${one}"`)].map((one) => `${one}\r\n`).join(""),
+    ],
+    qr: () => ["invitations.html", "text/html", sheet(links)],
+  };
+  download(...contents[kind]());
+  tell(`${number(tokens.length)} invitations were made and downloaded.`, h("p", {}, WORDS.kept));
+}
+
+/** A page to print: a code and a number for each person. */
+function sheet(links) {
+  const codes = links.map(
+    (one, i) => `<figure>${qrCode(one)}<figcaption>${i + 1}</figcaption></figure>`,
+  );
+  const style =
+    "body{display:grid;grid-template-columns:repeat(auto-fill,5cm);gap:1cm;font:10pt sans-serif}" +
+    "figure{margin:0;break-inside:avoid;text-align:center}svg{width:5cm;height:5cm}";
+  return `<!doctype html><meta charset="utf-8"><title>Invitations</title><style>${style}</style>${codes.join("\n")}\n`;
+}

@@ -1,0 +1,464 @@
+// /admin, the form: describe a collection or a plan of waves, see at once what it would promise and
+// achieve, look at it as contributors will, and open it.
+
+import { ASSUMED, MISSING, expectedInWords, planInWords, warningsOf } from "./adminwords.js";
+import { attempt, dialog, tell } from "./dialogs.js";
+import { widthOf } from "./forms.js";
+import { ask, definitions, download, h, place, show } from "./page.js";
+import { box, columnOf, complain, list, numberIn, question, targetQuestion } from "./questions.js";
+import { verify } from "./verify.js";
+import {
+  certifiedRisk,
+  conditionInWords,
+  errorInWords,
+  isShared,
+  localInWords,
+  modelInWords,
+  noiseInWords,
+  number,
+  premiseInWords,
+  promiseOf,
+  quorumOf,
+} from "./words.js";
+
+const PAUSE = 300; // milliseconds without typing before the service is asked
+const EXAMPLE = {
+  features: [{ name: "age", kind: "numeric", lower: 18, upper: 80 }],
+  target: { name: "income", kind: "numeric", lower: 0, upper: 200000 },
+};
+const ABOUT = ["title", "organiser", "contact", "purpose"];
+let given = null; // {token, opened}
+let proposed = null; // {agreement, plan}: what is shown, and would be opened
+let asked = 0;
+let timer = 0;
+
+/** Show the form; `opened` is called after something was opened. */
+export function form(token, opened) {
+  given = { token, opened };
+  const questions = h(
+    "div",
+    { id: "questions" },
+    EXAMPLE.features.map((one) => question(soon, one)),
+  );
+  const add = () => {
+    const row = question(soon);
+    questions.append(row);
+    row.querySelector("input").focus();
+    soon();
+  };
+  const element = h(
+    "form",
+    { id: "proposal", novalidate: true, autocomplete: "off", input: soon },
+    about(),
+    questions,
+    h("button", { type: "button", click: add }, "Add a question"),
+    targetQuestion(EXAMPLE.target),
+    terms(),
+    databases(),
+    h("div", { id: "brief", "aria-hidden": "true", hidden: true }),
+    h(
+      "div",
+      { class: "field check" },
+      h("input", { type: "checkbox", id: "anyone" }),
+      h("label", { for: "anyone" }, "Open to anyone, without invitations"),
+    ),
+    h(
+      "div",
+      { class: "buttons" },
+      h("button", { class: "primary", id: "open", disabled: true }, "Open this collection"),
+      h("button", { type: "button", id: "look", disabled: true, click: preview }, "See the form"),
+    ),
+  );
+  element.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (proposed) attempt(open);
+  });
+  show("opening", h("h2", {}, "Open a collection"), element, fromFile());
+  soon();
+}
+
+function about() {
+  const hints = {
+    title: "tells collections apart",
+    organiser: "who asks",
+    contact: "for questions",
+    purpose: "what for, in a sentence",
+  };
+  const labels = { title: "Title", organiser: "Organiser", contact: "Contact", purpose: "Purpose" };
+  return h(
+    "fieldset",
+    { class: "question about" },
+    h("legend", {}, "What people read first"),
+    h(
+      "div",
+      { class: "boxes" },
+      ABOUT.map((name) => box(labels[name], { name }, hints[name])),
+    ),
+  );
+}
+
+function terms() {
+  return h(
+    "fieldset",
+    { class: "question terms" },
+    h("legend", {}, "The promise"),
+    h(
+      "div",
+      { class: "boxes" },
+      box("ε of the model", { name: "epsilon", value: 1, inputmode: "decimal" }, "smaller protects more"),
+      box("δ of the model", { name: "delta", value: 0.000001 }, "far below 1 / people"),
+      box("Quorum", { name: "quorum", value: 2000, inputmode: "numeric" }, "no model below it"),
+      box("Accuracy wanted, ±", { name: "off", inputmode: "decimal" }, "tells what ε or how many it takes"),
+    ),
+    h(
+      "details",
+      {},
+      h("summary", {}, "More choices"),
+      h(
+        "div",
+        { class: "boxes" },
+        list(
+          "People are asked in",
+          { name: "waves" },
+          { 1: "one wave", auto: "as many waves as help", 2: "two waves", 3: "three waves" },
+        ),
+        list("The number counts something", { name: "counts" }, { false: "no", true: "yes" }, "for waves"),
+        list(
+          "Noise is added by",
+          { name: "database_noise" },
+          { false: "contributors alone", true: "the database as well" },
+          "then readers learn no more even if all others lie; costs accuracy",
+        ),
+        box("ε of one submission", { name: "local_epsilon" }, "protects from the database too; costs accuracy"),
+        box("δ of one submission", { name: "local_delta" }, "with the former"),
+        box("Bound on the weights", { name: "weight_bound", value: 1 }, "for “the record” only"),
+        list(
+          "Blurred is",
+          { name: "mechanism" },
+          { moment: "products of answers (moment)", input: "the record (input)" },
+        ),
+        list(
+          "One person may",
+          { name: "neighbours" },
+          { replace: "replace her record", "zero-out": "blank out her record" },
+        ),
+        box("Ridge (l2)", { name: "l2", value: 0 }, "for “the record” only"),
+      ),
+    ),
+  );
+}
+
+function databases() {
+  return h(
+    "details",
+    { class: "question databases", id: "databases", toggle: soon },
+    h("summary", {}, "Share every submission between two databases"),
+    h(
+      "p",
+      { class: "hint" },
+      "Neither sees an answer unless both break their word. Open the same agreement at both; it is a file that you download here.",
+    ),
+    h(
+      "div",
+      { class: "boxes" },
+      box("First database", { name: "name0" }, "who runs it"),
+      box("Its address", { name: "url0", value: location.origin }),
+      box("Second database", { name: "name1" }, "who runs it"),
+      box("The second’s address", { name: "url1" }, "as browsers write it, without a path"),
+    ),
+  );
+}
+
+/** An agreement that the other of two databases has made, or that was made by `blurfit agree`. */
+function fromFile() {
+  const id = "agreement-file";
+  const file = h("input", { type: "file", id, accept: "application/json,.json" });
+  file.addEventListener("change", () =>
+    attempt(async () => {
+      const agreement = JSON.parse(await file.files[0].text());
+      file.value = "";
+      const mu = await verify(agreement, agreement.fingerprint);
+      const confirm = h("button", { type: "button", class: "primary" }, "Open this collection");
+      const shown = dialog(
+        "Open an agreement from a file",
+        promise({ agreement, mu, plan: null }),
+        h("div", { class: "buttons" }, confirm, h("button", { type: "button", click: () => shown.close() }, "Not now")),
+      );
+      confirm.addEventListener("click", async () => {
+        shown.close();
+        await attempt(() => openAgreement(agreement));
+      });
+    }),
+  );
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: id }, "Or open an agreement from a file"),
+    h("span", { class: "hint" }, "Such as the one that the other of two databases has made."),
+    file,
+  );
+}
+
+function soon() {
+  clearTimeout(timer);
+  for (const id of ["open", "look"]) place(id)?.setAttribute("disabled", "");
+  proposed = null;
+  timer = setTimeout(propose, PAUSE);
+}
+
+// ---- what is proposed
+
+/** {terms, off, waves, wrong}: what would be sent, and the fields with which something is wrong. */
+function proposal() {
+  const element = place("proposal");
+  const wrong = [];
+  const field = (name) => element.elements[name];
+  const check = (name, isFine, words) => {
+    complain(field(name), isFine ? "" : words);
+    if (!isFine) wrong.push(field(name));
+  };
+  const value = (name) => numberIn(field(name));
+  const names = [];
+  const columns = [...element.querySelectorAll("#questions .question"), targetRow(element)].map((row) => {
+    const column = columnOf(row, names, wrong);
+    names.push(column.name);
+    return column;
+  });
+  const words = Object.fromEntries(
+    ABOUT.map((name) => [name, field(name).value.trim()]).filter(([, text]) => text !== ""),
+  );
+  const mechanism = field("mechanism").value;
+  check("epsilon", value("epsilon") > 0 && Number.isFinite(value("epsilon")), MISSING.epsilon);
+  check("delta", value("delta") > 0 && value("delta") < 1, MISSING.delta);
+  check("quorum", Number.isSafeInteger(value("quorum")) && value("quorum") > 0, MISSING.quorum);
+  check("off", value("off") === null || value("off") > 0, MISSING.off);
+  const local = value("local_epsilon");
+  check("local_epsilon", local === null || local > 0, MISSING.epsilon);
+  const isGiven = local === null || (value("local_delta") > 0 && value("local_delta") < 1);
+  check("local_delta", isGiven, MISSING.localDelta);
+  if (mechanism === "input") check("weight_bound", value("weight_bound") > 0, MISSING.bound);
+  const ofInput = mechanism === "input" ? ["weight_bound", "l2"] : []; // moment has no such terms
+  const optional = Object.fromEntries(
+    ["local_epsilon", "local_delta", ...ofInput]
+      .map((name) => [name, value(name)])
+      .filter(([, one]) => one !== null),
+  );
+  const both = databasesIn(field, check);
+  return {
+    wrong,
+    off: value("off"),
+    waves: field("waves").value,
+    counts: field("counts").value === "true",
+    terms: {
+      schema: { features: columns.slice(0, -1), target: columns.at(-1), ...words },
+      ...Object.fromEntries(["epsilon", "delta", "quorum"].map((name) => [name, value(name)])),
+      ...optional,
+      ...(field("database_noise").value === "true" ? { database_noise: true } : {}),
+      ...(both.length ? { databases: both } : {}),
+      mechanism,
+      neighbours: field("neighbours").value,
+      admission: place("anyone").checked ? "anyone" : "invited",
+    },
+  };
+}
+
+const targetRow = (element) =>
+  [...element.querySelectorAll(".question")].find((row) =>
+    row.querySelector("legend")?.textContent.startsWith("What is to be"),
+  );
+
+function databasesIn(field, check) {
+  if (!place("databases").open) return [];
+  const both = [0, 1].map((i) => ({
+    name: field(`name${i}`).value.trim(),
+    url: field(`url${i}`).value.trim(),
+  }));
+  both.forEach(({ name, url }, i) => {
+    check(`name${i}`, name !== "", MISSING.database);
+    const isAddress = URL.canParse(url) && new URL(url).origin === url;
+    const isOther = i === 0 || (name !== both[0].name && url !== both[0].url);
+    check(`url${i}`, isAddress && isOther, isAddress ? MISSING.different : MISSING.address);
+  });
+  return both;
+}
+
+async function propose() {
+  const turn = ++asked;
+  const { terms: body, wrong, off, waves, counts } = proposal();
+  if (wrong.length) {
+    return notYet("Some fields need another look.", wrong[0]);
+  }
+  const { token } = given;
+  const post = (path, content) =>
+    ask(path, { method: "POST", body: JSON.stringify(content), token });
+  try {
+    const [agreement, plan] = await Promise.all([
+      post("/agreements", body),
+      waves === "1" ? null : post("/plans/proposal", { ...body, counts, waves: waves === "auto" ? waves : Number(waves) }),
+    ]);
+    const mu = await verify(agreement, agreement.fingerprint);
+    if (turn !== asked) return; // something else has been typed since
+    proposed = { agreement, plan: plan?.waves.length > 1 ? plan : null, mu };
+    for (const id of ["open", "look"]) place(id).removeAttribute("disabled");
+    show("promise", h("h2", {}, "What it would promise"), promise({ agreement, mu, plan }));
+    show("brief", brief(agreement));
+    const wish = off === null ? {} : { off };
+    const expected =
+      body.mechanism === "moment" ? await post("/outlooks", { ...body, ...wish }).catch(() => null) : null;
+    if (turn === asked) show("expected", outlook(body, expected, off));
+  } catch (error) {
+    if (turn === asked) notYet(error.message);
+  }
+}
+
+function notYet(words, field) {
+  const go = field
+    ? h("button", { type: "button", class: "quiet", click: () => field.focus() }, "Go to the first")
+    : null;
+  show(
+    "promise",
+    h("h2", {}, "What it would promise"),
+    h("div", { class: "note bad" }, h("strong", {}, "Not yet"), h("p", {}, words), go),
+  );
+  place("expected").hidden = true;
+}
+
+function outlook(body, expected, off) {
+  const { target } = body.schema;
+  const warnings = warningsOf(body, expected);
+  return [
+    h("h2", {}, "What to expect"),
+    expected
+      ? [
+          expectedInWords(expected, target, off).map((words) => h("p", {}, words)),
+          h("p", { class: "hint" }, ASSUMED),
+        ]
+      : h("p", { class: "hint" }, "There is no estimate for these terms."),
+    warnings.map((words) => h("div", { class: "note some warning" }, words)),
+  ].flat(3);
+}
+
+function promise({ agreement, mu, plan }) {
+  const { calibration } = agreement;
+  const { epsilon, delta } = promiseOf(agreement);
+  const local = localInWords(mu, isShared(agreement) ? "together" : "local");
+  const count = widthOf(agreement);
+  return definitions([
+    [
+      "To everyone in the model",
+      [
+        h("b", {}, `ε = ${number(epsilon)}, δ = ${number(delta)}. `),
+        modelInWords(agreement)
+          .replace("Had you answered", "Had one person answered")
+          .replace("Had your record", "Had one record"),
+        " ",
+        premiseInWords(agreement),
+      ],
+    ],
+    isShared(agreement)
+      ? ["Against either database", ["The same. ", conditionInWords(agreement)]]
+      : null,
+    [
+      isShared(agreement) ? "If both put their shares together" : "To a contributor, against this database",
+      [
+        h("b", {}, `ε = ${number(calibration.local.epsilon, 4)} `),
+        `at δ = ${number(calibration.local.delta, 3)}. `,
+        h("span", { class: `verdict ${local.strength}` }, local.words),
+      ],
+    ],
+    plan && plan.waves.length
+      ? ["Waves", h("ul", {}, planInWords(plan).map((words) => h("li", {}, words)))]
+      : null,
+    ["Noise", noise(agreement)],
+    certifiedRisk(agreement) === null && calibration.mechanism === "moment"
+      ? ["Noise on averages", noiseInWords(agreement)]
+      : ["Worst case", [errorInWords(agreement), " ", noiseInWords(agreement)]],
+    ["Each sends", `${number(count)} numbers, ${number(64 + 8 * count)} bytes`],
+    ["Fingerprint", h("code", {}, plan && plan.waves.length > 1 ? plan.fingerprint : agreement.fingerprint)],
+  ].filter(Boolean));
+}
+
+/** For narrow screens, where the promise is far below what is being edited. */
+function brief(agreement) {
+  const { epsilon } = promiseOf(agreement);
+  const { local } = agreement.calibration;
+  return [`Model ε = ${number(epsilon)} · one submission ε = ${number(local.epsilon, 4)}`];
+}
+
+function noise(agreement) {
+  const { calibration } = agreement;
+  const root = Math.sqrt(quorumOf(agreement));
+  const words = (name, sigma) =>
+    `σ = ${number(sigma, 4)} on the sum of ${name}, ${number(sigma / root, 3)} for each person`;
+  return calibration.mechanism === "moment"
+    ? words("products", calibration.sigma)
+    : `${words("q", calibration.sigma_u)}; ${words("p", calibration.sigma_b)}; ridge ${number(calibration.ridge, 4)}`;
+}
+
+// ---- seeing it as contributors will
+
+async function preview() {
+  const { schema } = proposed.agreement;
+  const [{ field }, { questionsOf }] = await Promise.all([import("./fields.js"), import("./schema.js")]);
+  const shown = dialog(
+    schema.title ?? `Help to learn about ${schema.target.name}`,
+    h("p", { class: "hint" }, "As contributors will see it. Nothing that you enter here goes anywhere."),
+    h("form", { novalidate: true, submit: (event) => event.preventDefault() }, questionsOf(schema).map((one) => field(one))),
+    h("div", { class: "buttons" }, h("button", { type: "button", click: () => shown.close() }, "Back")),
+  );
+}
+
+// ---- opening
+
+async function open() {
+  const { agreement, plan } = proposed;
+  if (!plan) return openAgreement(agreement);
+  const body = JSON.stringify(plan);
+  const status = await ask("/plans", { method: "POST", body, token: given.token });
+  await given.opened();
+  opened(status.fingerprint, status.invited, "The plan’s first wave is open.");
+}
+
+/** Open at this database; which of two it is follows from its address. */
+async function openAgreement(agreement) {
+  const role = roleHere(agreement);
+  const status = await ask(`/collections?role=${role}`, {
+    method: "POST",
+    body: JSON.stringify(agreement),
+    token: given.token,
+  });
+  await given.opened();
+  opened(status.fingerprint, status.invited, "The collection is open.", role === "whole" ? null : agreement);
+}
+
+/** “whole”, or which of an agreement's two databases this page comes from. */
+export function roleHere({ databases }) {
+  if (databases.length === 0) return "whole";
+  const at = databases.findIndex(({ url }) => url === location.origin);
+  if (at < 0) {
+    const names = databases.map(({ name, url }) => `${name} (${url})`).join(" and ");
+    throw new Error(`This agreement is for ${names}, and this page comes from ${location.origin}.`);
+  }
+  return ["first", "second"][at];
+}
+
+function opened(fingerprint, invited, title, shared = null) {
+  const address = `${location.origin}/c/${fingerprint}`;
+  const other = shared?.databases.find(({ url }) => url !== location.origin);
+  const save = () =>
+    download(`agreement-${fingerprint.slice(0, 8)}.json`, "application/json", JSON.stringify(shared));
+  tell(
+    title,
+    invited
+      ? h("p", {}, "People need an invitation: make links below, one for each person. Without one, ", h("a", { href: `/c/${fingerprint}` }, "its page"), " asks nothing.")
+      : h("p", {}, "Give people this address: ", h("a", { href: `/c/${fingerprint}` }, address)),
+    shared
+      ? h(
+          "p",
+          {},
+          `Now ${other.name} opens the same agreement at ${other.url}/admin, from this file. `,
+          h("button", { type: "button", click: save }, "Download the agreement"),
+        )
+      : null,
+  );
+}

@@ -1,0 +1,61 @@
+"""Whoever lies about what she proves is not believed; and an audit would see it if she were."""
+
+import numpy as np
+import pytest
+
+from blurfit.audit.provers import lies
+from blurfit.proofs.circuits import ShortVector
+from blurfit.proofs.flp import Flp
+from support.sharing import propose
+
+AGREEMENT = propose(proofs=True, quorum=400)
+
+
+def test_no_lie_is_ever_believed_and_every_honest_proof_is() -> None:
+    found = lies(AGREEMENT, tries=3)
+    assert len({one.name for one in found}) == len(found) > 20
+    assert [one.name for one in found if one.broken] == []
+    assert all(one.tries == 3 for one in found)
+    assert found[0].to_dict() == {
+        "view": "proof",
+        "lie": "nothing, and still not believed",
+        "tries": 3,
+        "believed": 0,
+    }
+
+
+def outputs_that_forget(which):
+    right = ShortVector.check
+
+    def check(self, inputs, results, share):
+        outputs = right(self, inputs, results, share)
+        outputs[..., which] = 0
+        return outputs
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "broken", "seen"),
+    [
+        (
+            ShortVector,
+            "check",
+            outputs_that_forget(0),
+            "the longest vector, its norm in one element",
+        ),
+        (ShortVector, "check", outputs_that_forget(1), "the longest vector, no norm"),
+        (
+            Flp,
+            "decide",
+            lambda self, verifiers: verifiers[..., 0] == 0,
+            "the longest vector, no norm, and a proof to fit",
+        ),
+    ],
+    ids=["bits unchecked", "norm unchecked", "gadget unchecked"],
+)
+def test_a_check_that_is_missing_is_seen(monkeypatch, what, name, broken, seen) -> None:
+    monkeypatch.setattr(what, name, broken)
+    found = lies(AGREEMENT, tries=2)
+    assert seen in {one.name for one in found if one.broken}
+    assert np.mean([one.broken for one in found]) < 1

@@ -1,0 +1,270 @@
+"""/admin without a shell: what is wrong is said beside its field, and buttons do what they say."""
+
+import csv
+import io
+import re
+from contextlib import ExitStack, closing
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from blurfit import Agreement, Numeric, Schema, Store, perturb_table
+from blurfit.agreement.plan import Plan
+from blurfit.learning.outlook import outlook
+from blurfit.protocol import tokens
+from blurfit.service.app import Service
+from blurfit.service.serving import in_a_thread
+from blurfit.store import plans
+from support.looks import look_at
+
+
+def enter(page: Page, token: str) -> None:
+    page.get_by_label("Administrator’s token").fill(token)
+    page.get_by_role("button", name="Enter").click()
+    expect(page.locator("#promise dl")).to_be_visible()
+
+
+@pytest.fixture
+def admin(visit, service):
+    visitor = visit()
+    page = visitor.go("/admin")
+    enter(page, service.token)
+    return page
+
+
+def test_what_is_wrong_stands_beside_its_field(admin) -> None:
+    target = admin.get_by_role("group", name="What is to be predicted")
+    open_it = admin.get_by_role("button", name="Open this collection")
+    target.get_by_label("Highest").fill("-5")
+    expect(target.get_by_text("The highest must be above the lowest.")).to_be_visible()
+    expect(target.get_by_label("Highest")).to_have_attribute("aria-invalid", "true")
+    expect(open_it).to_be_disabled()
+    target.get_by_label("Highest").fill("200000")
+    expect(target.get_by_text("The highest must be above the lowest.")).to_be_hidden()
+    admin.get_by_label("Quorum").fill("many")
+    expect(admin.get_by_text("Enter a whole number of people")).to_be_visible()
+    admin.get_by_label("Quorum").fill("2000")
+    target.get_by_label("Name").fill("age")
+    expect(target.get_by_text("Another question has this name.")).to_be_visible()
+    target.get_by_label("Name").fill("income")
+    expect(open_it).to_be_enabled()
+    admin.get_by_label("ε of the model").fill("")
+    expect(admin.get_by_text("Enter a number above 0, such as 1.")).to_be_visible()
+    admin.get_by_role("button", name="Go to the first").click()
+    expect(admin.get_by_label("ε of the model")).to_be_focused()
+    expect(admin.locator("body")).not_to_contain_text("Expected `float`")
+
+
+def test_what_to_expect_and_warnings(admin) -> None:
+    expected = admin.locator("#expected")
+    schema = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
+    found = outlook(Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=2000))
+    shown = f"{found.off:,.0f}"[:2]
+    expect(expected).to_contain_text(
+        f"With 2,000 people expect predictions to be off by about ± {shown}"
+    )
+    expect(expected).to_contain_text("An estimate for typical people")
+    admin.get_by_label("Accuracy wanted").fill(str(0.7 * found.off))
+    expect(expected).to_contain_text("you need about")
+    expect(expected).to_contain_text("Or ε =")
+    admin.get_by_label("Accuracy wanted").fill("")
+    admin.get_by_label("ε of the model").fill("12")
+    expect(expected).to_contain_text("ε = 12 promises very little")
+    admin.get_by_label("ε of the model").fill("1")
+    admin.get_by_label("Quorum").fill("8")
+    expect(expected).to_contain_text("With a quorum of 8")
+    expect(expected).to_contain_text("next to nothing beyond the average")
+    admin.get_by_label("δ of the model").fill("0.1")
+    expect(expected).to_contain_text("δ = 0.1 is large for 8 people")
+
+
+def test_a_choice_can_be_predicted_and_the_form_is_shown_before(admin, service) -> None:
+    target = admin.get_by_role("group", name="What is to be predicted")
+    target.get_by_label("Name").fill("party chosen")
+    target.get_by_label("Answer is").select_option("categorical")
+    target.get_by_label("Choices").fill("red, green, none")
+    admin.get_by_role("button", name="See the form").click()
+    form = admin.get_by_role("dialog")
+    expect(form.get_by_label("green")).to_be_visible()
+    expect(form.get_by_label("age", exact=True)).to_be_visible()
+    form.get_by_role("button", name="Back").click()
+    admin.get_by_role("button", name="Open this collection").click()
+    expect(admin.get_by_text("The collection is open.")).to_be_visible()
+    fingerprint = admin.locator("#message a").get_attribute("href").removeprefix("/c/")
+    assert service.store.collection(fingerprint).agreement.schema.target.levels == (
+        "red",
+        "green",
+        "none",
+    )
+
+
+def test_counts_are_live_and_a_collection_can_be_paused_and_closed(
+    admin, service, survey, people
+) -> None:
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 40, "admission": "anyone"}
+    agreement = Agreement.propose(survey("live income"), **promise)
+    service.open(agreement)
+    entry = admin.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
+    expect(entry).to_contain_text(
+        "0 of at least 40 submissions"
+    )  # opened after the page was loaded
+    expect(entry).to_contain_text(re.compile(r"opened \w+ \d+, \d{4}"))
+    service.store.add(agreement, perturb_table(agreement, people(40, "live income")))
+    expect(entry).to_contain_text("40 submissions")
+    expect(entry.get_by_role("button", name="Publish…")).to_be_enabled()
+    entry.get_by_role("button", name="Pause").click()
+    expect(entry).to_contain_text("Paused")
+    assert service.store.status(agreement.fingerprint).state == "paused"
+    entry.get_by_role("button", name="Resume").click()
+    expect(entry.get_by_role("button", name="Pause")).to_be_visible()
+    entry.get_by_role("button", name="Close…").click()
+    dialog = admin.get_by_role("dialog", name="Close this collection")
+    dialog.get_by_label("I know that this cannot be undone").check()
+    dialog.get_by_role("button", name="Close it").click()
+    expect(entry.get_by_text("Closed", exact=True)).to_be_visible()
+    entry.get_by_text("Files").click()
+    expect(entry.get_by_text("blurfit export")).to_be_visible()
+
+
+def test_a_plan_is_opened_held_and_ended(admin, service, survey) -> None:
+    target = admin.get_by_role("group", name="What is to be predicted")
+    target.get_by_label("Name").fill("planned income")
+    admin.get_by_text("More choices").click()
+    admin.get_by_label("People are asked in").select_option("2")
+    expect(admin.locator("#promise")).to_contain_text("Wave 2: 1,400 people send")
+    admin.get_by_role("button", name="Open this collection").click()
+    expect(admin.get_by_text("The plan’s first wave is open.")).to_be_visible()
+    name = admin.locator("#message a").get_attribute("href").removeprefix("/c/")
+    entry = admin.locator(f'[data-fingerprint="{name}"]')
+    expect(entry).to_contain_text("Wave 1, collecting now: 0 of 600 people.")
+    entry.get_by_role("button", name="Hold").click()
+    expect(entry.get_by_text("Held", exact=True)).to_be_visible()
+    assert service.store.read(plans.status, name).state == "held"
+    entry.get_by_role("button", name="Go on").click()
+    expect(entry.get_by_role("button", name="Hold")).to_be_visible()
+    entry.get_by_role("button", name="End early…").click()
+    dialog = admin.get_by_role("dialog", name="End the plan now")
+    dialog.get_by_label("I know that this cannot be undone").check()
+    dialog.get_by_role("button", name="End with the best model so far").click()
+    expect(admin.get_by_role("alert")).to_contain_text("600 more")  # nobody has come
+
+
+def test_invitations_as_a_table_as_codes_and_in_any_number(admin, service, survey, visit) -> None:
+    agreement = Agreement.propose(survey("many income"), epsilon=1, delta=1e-6, quorum=2000)
+    service.open(agreement)
+    entry = admin.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
+
+    def made(count: str, kind: str) -> str:
+        entry.get_by_role("button", name="Invite…").click()
+        dialog = admin.get_by_role("dialog", name="Invite people")
+        dialog.get_by_label("How many").fill(count)
+        dialog.get_by_label("As", exact=True).select_option(kind)
+        with admin.expect_download() as download:
+            dialog.get_by_role("button", name="Make them").click()
+        return download.value.path().read_text()
+
+    rows = list(csv.DictReader(io.StringIO(made("3", "csv"))))
+    assert [row["number"] for row in rows] == ["1", "2", "3"]
+    assert service.store.invitations(agreement.fingerprint) == 3
+    sheet = made("2", "qr")
+    assert sheet.count("<svg") == 2
+    assert len(made("12000", "links").split()) == 12_000
+    assert service.store.invitations(agreement.fingerprint) == 12_005
+    entry.get_by_role("button", name="Invite…").click()
+    dialog = admin.get_by_role("dialog", name="Invite people")
+    dialog.get_by_label("How many").fill("none")
+    dialog.get_by_role("button", name="Make them").click()
+    expect(dialog.get_by_text("Enter a whole number from 1 to 1,000,000.")).to_be_visible()
+
+
+def test_two_databases_from_the_form_to_consent(chromium, tmp_path, people) -> None:
+    """The first opens and hands out the file; the second opens it, and only lets the first publish.
+
+    Invitations of both are joined into one link.
+    """
+    with ExitStack() as running:
+        sides = []
+        for name in ("first", "second"):
+            store = running.enter_context(Store(tmp_path / f"{name}.db"))
+            token = tokens.new_token()
+            store.appoint(tokens.hashed(token))
+            url = running.enter_context(in_a_thread(Service(store)))
+            context = running.enter_context(closing(chromium.new_context()))
+            context.set_default_timeout(30_000)
+            page = context.new_page()
+            page.goto(f"{url}/admin")
+            enter(page, token)
+            sides.append((store, url, page))
+        (first, first_url, here), (second, second_url, there) = sides
+        here.get_by_label("Quorum").fill("30")
+        here.get_by_text("Share every submission between two databases").click()
+        here.get_by_label("First database").fill("Office")
+        here.get_by_label("Second database").fill("University")
+        here.get_by_label("The second’s address").fill("nowhere")
+        expect(here.get_by_text("Its whole address, as browsers write it")).to_be_visible()
+        here.get_by_label("The second’s address").fill(second_url)
+        expect(here.locator("#promise")).to_contain_text("Against either database")
+        here.get_by_role("button", name="Open this collection").click()
+        expect(here.get_by_text("Now University opens the same agreement")).to_be_visible()
+        with here.expect_download() as download:
+            here.get_by_role("button", name="Download the agreement").click()
+        agreement = Agreement.from_json(download.value.path().read_text())
+        assert [one.url for one in agreement.databases] == [first_url, second_url]
+        there.get_by_label("Or open an agreement from a file").set_input_files(
+            download.value.path()
+        )
+        there.get_by_role("dialog").get_by_role("button", name="Open this collection").click()
+        expect(there.get_by_text("The collection is open.")).to_be_visible()
+        assert first.collection(agreement.fingerprint).role == "first"
+        assert second.collection(agreement.fingerprint).role == "second"
+        # invitations of the second, joined by the first
+        entry = there.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
+        entry.get_by_role("button", name="Invite…").click()
+        there.get_by_role("dialog").get_by_label("How many").fill("5")
+        there.get_by_role("dialog").get_by_label("As", exact=True).select_option("tokens")
+        with there.expect_download() as download:
+            there.get_by_role("button", name="Make them").click()
+        theirs = download.value.path().read_text().split()
+        own = here.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
+        own.get_by_role("button", name="Invite…").click()
+        dialog = here.get_by_role("dialog")
+        dialog.get_by_label("How many").fill("5")
+        dialog.get_by_label("The other database’s invitations").set_input_files(
+            download.value.path()
+        )
+        with here.expect_download() as download:
+            here.get_by_role("button", name="Make them").click()
+        links = download.value.path().read_text().split()
+        pairs = [link.partition("#invitation=")[2].split(",") for link in links]
+        assert [pair[1] for pair in pairs] == theirs
+        assert first.invitations(agreement.fingerprint) == 5
+        # the second has no button that publishes
+        expect(entry.get_by_role("button", name="Let Office publish…")).to_be_disabled()
+        expect(entry.get_by_role("button", name="Publish…", exact=True)).to_have_count(0)
+        expect(own.get_by_role("button", name="Publish…", exact=True)).to_be_disabled()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (375, "dark"), (1280, "dark")])
+def test_looks(visit, service, survey, people, width, scheme) -> None:
+    agreement = Agreement.propose(
+        survey("seen income"), epsilon=1, delta=1e-6, quorum=30, databases=[]
+    )
+    service.open(agreement)
+    plan = Plan.propose(survey("seen in waves"), waves=2, epsilon=1, delta=1e-6, quorum=100)
+    service.store.write(plans.begin, plan)
+    visitor = visit(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = visitor.go("/admin")
+    enter(page, service.token)
+    expect(page.locator("#expected p").first).to_be_visible()
+    page.get_by_label("Quorum").fill("8")
+    page.get_by_label("ε of the model").fill("0")
+    expect(page.get_by_text("Enter a number above 0, such as 1.")).to_be_visible()
+    look_at(page, "administration-5-problems", width, scheme)
+    page.get_by_label("ε of the model").fill("5")
+    expect(page.locator(".warning").first).to_be_visible()
+    page.get_by_text("More choices").click()
+    page.get_by_text("Share every submission").click()
+    look_at(page, "administration-6-warnings", width, scheme)
+    entry = page.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
+    entry.get_by_role("button", name="Invite…").click()
+    look_at(page, "administration-7-invite", width, scheme)

@@ -1,0 +1,123 @@
+"""The contributor's page in Firefox: one visit in German, one in English, by keys alone.
+
+Where there is no Firefox these tests are skipped, loudly, and with CI=true they fail, as for
+Chromium.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from axe_playwright_python.base import AXE_FILE_PATH
+
+from blurfit import Agreement
+from support.firefox import Tab, firefox, firefox_path
+from support.surveys import survey_schema
+
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+AXE = Path(AXE_FILE_PATH).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    if firefox_path() is None:
+        words = "NO FIREFOX: its tests did not run. Install the system's `firefox-esr`."
+        if os.environ.get("CI", "").lower() in ("true", "1"):
+            pytest.fail(words)
+        pytest.skip(words)
+    with firefox(tmp_path_factory.mktemp("firefox"), "de-DE,de,en") as found:
+        yield found
+        assert found.complaints == []
+
+
+@pytest.fixture(scope="module")
+def agreements(service) -> list[Agreement]:
+    made = [
+        Agreement.propose(
+            survey_schema(f"Firefox {n}", f"Firefox {n}"), epsilon=n, delta=1e-6, quorum=500
+        )
+        for n in (1, 2)
+    ]
+    for one in made:
+        service.open(one)
+    return made
+
+
+def look_at(tab: Tab, name: str) -> None:
+    """At three widths: nothing scrolls sideways, axe finds nothing serious, a picture is kept."""
+    for width in (320, 375, 1280):
+        tab.resize(width)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        tab.picture(SCREENSHOTS / f"firefox-{name}-{width}.png")
+    tab.evaluate(f"(() => {{ {AXE}; return true; }})()")
+    found = tab.evaluate("axe.run().then(({ violations }) => violations)")
+    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+
+
+def test_by_keys_in_german(tab: Tab, service, agreements) -> None:
+    agreement = agreements[0]
+    tab.go(f"{service.address}/c/{agreement.fingerprint}")
+    tab.wait_for("Wie alt sind Sie?")
+    assert tab.evaluate("document.documentElement.lang") == "de"
+    look_at(tab, "1-answers-de")
+    tab.focus("[data-field=age] input")
+    tab.press("42,5", "Tab", "Tab", "Space", "Tab", "jen", "Tab")
+    if tab.evaluate("document.activeElement.type") != "radio":  # the scroller takes focus too
+        tab.press("Tab")
+    tab.press("Space")
+    assert tab.evaluate("document.querySelector('[data-field=town] :checked').value") == '"Jena"'
+    tab.press("Enter")
+    tab.wait_for("Teil 2 von 2")
+    tab.reload()  # everything is still there
+    tab.wait_for("Teil 2 von 2")
+    assert tab.evaluate("document.querySelector('[data-field=age] input').value") == "42,5"
+    tab.focus("[data-field=field] input")
+    tab.press("Space", "Tab", "50.000,5", "Enter")
+    tab.wait_for("Was dieses Gerät verlassen wird")
+    before = tab.evaluate("document.querySelector('pre').textContent")
+    look_at(tab, "2-preview-de")
+    tab.back()
+    tab.wait_for("Teil 2 von 2")
+    tab.focus("[data-field=income] input")
+    tab.press("Enter")
+    tab.wait_for("Was dieses Gerät verlassen wird")
+    assert tab.evaluate("document.querySelector('pre').textContent") == before
+    tab.focus("#send")
+    tab.press("Enter")
+    tab.wait_for("sind angekommen")
+    look_at(tab, "3-receipt-de")
+    assert service.count(agreement) == 1
+    record = {"age": 42.5, "married": True, "town": "Jena", "field": "a", "income": 50_000.5}
+    sent = [float(one) for one in before.split()]
+    (part,) = agreement.parts
+    noise = (np.array(sent) - agreement.exact(record)) / part.deviations
+    assert 0.7 < np.std(noise) < 1.3
+
+
+def test_by_mouse_in_english(tab: Tab, service, agreements) -> None:
+    agreement = agreements[1]
+    tab.go(f"{service.address}/c/{agreement.fingerprint}")
+    tab.wait_for("Wie alt sind Sie?")
+    tab.evaluate(
+        "(() => { const list = document.querySelector('#language'); list.value = 'en';"
+        " list.dispatchEvent(new Event('change')); })()"
+    )
+    tab.wait_for("How old are you?")
+    tab.click("Next")
+    tab.wait_for("Please enter a number for “How old are you?”")
+    look_at(tab, "4-wrong-en")
+    tab.click("Prefer not to say")
+    tab.click("no")
+    tab.click("Rheine")
+    tab.click("Next")
+    tab.click("At a desk")
+    tab.focus("[data-field=income] input")
+    tab.press("41,500.5")
+    tab.click("Blur my answers")
+    tab.wait_for("What will leave this device")
+    look_at(tab, "5-preview-en")
+    tab.click("Send the blurred numbers")
+    tab.wait_for("have arrived")
+    assert service.count(agreement) == 1

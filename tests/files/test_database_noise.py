@@ -1,0 +1,38 @@
+"""Whoever learns from files draws the database's noise once, and the receipt keeps it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from blurfit import ConflictError, PublishedMoments, Store, perturb_table
+from blurfit.files.engines.threads import Threads
+from blurfit.files.handover import export
+from blurfit.files.learn import release_files
+from blurfit.messages.submission_files import Writer
+from support.stores import PEOPLE, propose, totals_of
+
+
+def test_one_noise_for_a_set_of_files(tmp_path) -> None:
+    agreement = propose(database_noise=True)
+    sent, file = perturb_table(agreement, PEOPLE), tmp_path / "all.parquet"
+    with Writer(file, agreement.layout) as writer:
+        writer.add(sent)
+    first = release_files(agreement, [str(file)], Threads(1))
+    assert release_files(agreement, [str(file)], Threads(1)) == first
+    (receipt,) = tmp_path.glob("*.release.json")
+    assert json.loads(receipt.read_text())["database_noise"] is True
+    shown = PublishedMoments.from_json(first.moments)
+    added = (shown.sums - totals_of(agreement, sent).sums) / agreement.grid.quadratic
+    assert (added == np.rint(added)).all()
+    assert (added != 0).all()
+
+
+def test_what_a_store_published_is_not_learned_again_with_other_noise(tmp_path) -> None:
+    agreement = propose(database_noise=True)
+    with Store() as store:
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+        store.publish(agreement)
+        export(store, agreement.fingerprint, tmp_path / "all.parquet")
+    with pytest.raises(ConflictError, match="with other noise"):
+        release_files(agreement, [str(tmp_path / "all.parquet")], Threads(1))

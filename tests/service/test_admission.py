@@ -1,0 +1,75 @@
+"""Tokens that are good for one thing, over HTTP; and what was done is written down."""
+
+import pytest
+from starlette.testclient import TestClient
+
+from blurfit.protocol import tokens
+from blurfit.service.app import Service
+from blurfit.store import stewards
+from blurfit.store.store import Store
+from support.stores import propose
+
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture
+def service():
+    with Store() as store:
+        administrator = tokens.new_token()
+        store.appoint(tokens.hashed(administrator))
+        given = {"administrator": administrator}
+        for right in stewards.RIGHTS:
+            given[right] = tokens.new_token()
+            store.write(stewards.grant, f"may {right}", right, tokens.hashed(given[right]))
+        with TestClient(Service(store)) as client:
+            yield (
+                client,
+                {name: {"authorization": f"Bearer {token}"} for name, token in given.items()},
+            )
+
+
+def test_each_right_opens_its_doors_and_no_other(service) -> None:
+    client, given = service
+    agreement = propose(admission="invited")
+    path = f"/collections/{agreement.fingerprint}"
+    hashes = {"hashes": [tokens.hashed("x").hex()]}
+
+    def tried(who: str) -> dict[str, int]:
+        asked = {
+            "open": client.post(
+                "/collections", content=agreement.to_json(), headers=JSON | given[who]
+            ),
+            "invite": client.post(f"{path}/invitations", json=hashes, headers=given[who]),
+            "publish": client.post(f"{path}/publish", headers=given[who]),
+            "read": client.get("/deeds", headers=given[who]),
+        }
+        return {right: answer.status_code for right, answer in asked.items()}
+
+    everything = tried("administrator")
+    assert everything == {"open": 201, "invite": 200, "publish": 409, "read": 200}
+    for right in stewards.RIGHTS:
+        found = tried(right)
+        assert found.pop(right) in (200, 409)
+        assert set(found.values()) == {401}
+
+
+def test_what_was_done_is_told_with_who_and_how_it_ended(service) -> None:
+    client, given = service
+    agreement = propose(admission="invited")
+    client.post("/collections", content=agreement.to_json(), headers=JSON | given["open"])
+    path = f"/collections/{agreement.fingerprint}"
+    client.post(f"{path}/publish", headers=given["publish"])
+    client.post(f"{path}/publish", headers=given["open"])  # is refused: nobody was let in
+    found = client.get("/deeds", headers=given["read"]).json()
+    assert [(one["steward"], one["what"], one["outcome"]) for one in found] == [
+        ("may publish", "publish", 409),
+        ("may open", "open", 201),
+    ]
+    assert found[0]["fingerprint"] == agreement.fingerprint
+
+
+def test_without_a_token_nothing_is_told(service) -> None:
+    client, _ = service
+    assert client.get("/deeds").status_code == 401
+    for headers in ({"authorization": "Bearer "}, {"authorization": "Basic x"}):
+        assert client.get("/deeds", headers=headers).status_code == 401

@@ -1,0 +1,81 @@
+"""Further tokens, what each is good for, and what was done."""
+
+import pytest
+import sqlalchemy as sa
+
+from blurfit import ConflictError, InvalidValueError
+from blurfit.protocol import tokens
+from blurfit.store import stewards, tables
+from blurfit.store.store import Store
+
+
+def granted(store, name="mail office", right="invite") -> bytes:
+    hashed = tokens.hashed(tokens.new_token())
+    store.write(stewards.grant, name, right, hashed)
+    return hashed
+
+
+def test_a_token_is_good_for_what_it_was_made_for_until_it_is_revoked(place) -> None:
+    with Store(place) as store:
+        mail = granted(store)
+        assert store.read(stewards.admitted, mail, "invite") == "mail office"
+        for other in ("open", "publish", "read"):
+            assert store.read(stewards.admitted, mail, other) is None
+        store.write(stewards.revoke, "mail office")
+        assert store.read(stewards.admitted, mail, "invite") is None
+
+
+def test_the_administrators_is_good_for_all(place) -> None:
+    with Store(place) as store:
+        first = tokens.hashed(tokens.new_token())
+        store.appoint(first)
+        for right in stewards.RIGHTS:
+            assert store.read(stewards.admitted, first, right) == "administrator"
+        store.appoint(tokens.hashed(tokens.new_token()), replace=True)
+        assert store.read(stewards.admitted, first, "open") is None
+
+
+@pytest.mark.parametrize("name", ["", "a" * 101, "two\nlines", "administrator"])
+def test_a_name_that_could_mislead_is_refused(name) -> None:
+    with Store() as store, pytest.raises(InvalidValueError, match="printable"):
+        granted(store, name)
+
+
+def test_a_name_is_taken_once_and_an_unknown_one_cannot_be_revoked() -> None:
+    with Store() as store:
+        granted(store)
+        with pytest.raises(ConflictError, match="already"):
+            granted(store)
+        with pytest.raises(InvalidValueError, match="mail office"):
+            store.write(stewards.revoke, "nobody")
+        with pytest.raises(InvalidValueError, match="right"):
+            granted(store, "other", "everything")
+        assert store.read(stewards.granted) == {"mail office": "invite"}
+
+
+def test_deeds_are_told_newest_first(place) -> None:
+    with Store(place) as store:
+        for number in range(3):
+            store.write(stewards.write_down, "administrator", "open", f"{number:064}", 201)
+        found = store.read(stewards.newest, 2)
+    assert [one.fingerprint for one in found] == [f"{2:064}", f"{1:064}"]
+
+
+def test_a_store_of_the_version_before_gets_what_it_lacks(place, monkeypatch) -> None:
+    """Written with the first step alone, as before there were stewards; opened with all."""
+
+    def as_it_was(connection) -> None:
+        late = {tables.migrations, tables.stewards, tables.deeds}
+        kept = [one for one in tables.metadata.sorted_tables if one not in late]
+        tables.metadata.create_all(connection, kept)
+
+    token = tokens.hashed(tokens.new_token())
+    with monkeypatch.context() as before:
+        before.setattr(tables, "MIGRATIONS", (("create the tables", as_it_was),))
+        with Store(place) as store:
+            store.appoint(token)
+            there = store.read(lambda c: set(sa.inspect(c).get_table_names()))
+            assert "stewards" not in there
+    with Store(place) as store:
+        granted(store)
+        assert store.read(stewards.admitted, token, "read") == "administrator"

@@ -1,0 +1,232 @@
+"""Debian's own Firefox, driven by WebDriver BiDi over a plain web socket: no driver beside it.
+
+Firefox speaks BiDi by itself (`--remote-debugging-port`). What is needed of the web socket protocol
+(RFC 6455) and of BiDi is little, and stands here: one session, one tab, scripts in the page, keys
+as a person presses them, pictures.
+"""
+
+import base64
+import json
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 60.0  # seconds: the machine may be busy
+KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Space": " "}
+PREFERENCES = {
+    "remote.prefs.recommended": True,
+    "app.update.enabled": False,
+    "browser.shell.checkDefaultBrowser": False,
+    "datareporting.policy.dataSubmissionEnabled": False,
+    "toolkit.telemetry.reportingpolicy.firstRun": False,
+    "network.captive-portal-service.enabled": False,
+    "network.connectivity-service.enabled": False,
+    "browser.aboutwelcome.enabled": False,
+}
+
+
+def firefox_path() -> str | None:
+    return shutil.which("firefox-esr") or shutil.which("firefox")
+
+
+class Socket:
+    """A web socket's client: whole text messages, one at a time."""
+
+    def __init__(self, port: int, path: str) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        key = base64.b64encode(os.urandom(16)).decode()
+        lines = [
+            f"GET {path} HTTP/1.1",
+            f"Host: 127.0.0.1:{port}",
+            "Upgrade: websocket",
+            "Connection: Upgrade",
+            f"Sec-WebSocket-Key: {key}",
+            "Sec-WebSocket-Version: 13",
+        ]
+        self._socket.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        self._left = b""
+        while b"\r\n\r\n" not in self._left:
+            self._left += self._socket.recv(4096)
+        head, self._left = self._left.split(b"\r\n\r\n", 1)
+        if b" 101 " not in head.split(b"\r\n")[0]:
+            raise ConnectionError(head.decode())
+
+    def send(self, text: str) -> None:
+        data, mask = text.encode(), os.urandom(4)
+        size = len(data)
+        if size < 126:
+            head = struct.pack("!BB", 0x81, 0x80 | size)
+        elif size < 2**16:
+            head = struct.pack("!BBH", 0x81, 0x80 | 126, size)
+        else:
+            head = struct.pack("!BBQ", 0x81, 0x80 | 127, size)
+        masked = bytes(byte ^ mask[i % 4] for i, byte in enumerate(data))
+        self._socket.sendall(head + mask + masked)
+
+    def receive(self) -> str:
+        text = b""
+        while True:
+            first, second = self._take(2)
+            size = second & 0x7F
+            if size == 126:
+                (size,) = struct.unpack("!H", self._take(2))
+            elif size == 127:
+                (size,) = struct.unpack("!Q", self._take(8))
+            data = self._take(size)
+            if first & 0x0F in (0, 1):
+                text += data
+                if first & 0x80:
+                    return text.decode()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _take(self, size: int) -> bytes:
+        while len(self._left) < size:
+            more = self._socket.recv(2**16)
+            if not more:
+                raise ConnectionError("Firefox hung up.")
+            self._left += more
+        found, self._left = self._left[:size], self._left[size:]
+        return found
+
+
+class Tab:
+    """One tab: what a person would do in it."""
+
+    def __init__(self, connection: Socket) -> None:
+        self._connection, self._numbers = connection, count(1)
+        self.complaints: list[str] = []
+        self.command("session.new", capabilities={})
+        self.command("session.subscribe", events=["log.entryAdded"])
+        self._context = self.command("browsingContext.create", type="tab")["context"]
+        self.command("browsingContext.activate", context=self._context)
+
+    def command(self, method: str, **params: Any) -> Any:
+        number = next(self._numbers)
+        self._connection.send(json.dumps({"id": number, "method": method, "params": params}))
+        while True:
+            answer = json.loads(self._connection.receive())
+            if answer.get("type") == "event":
+                entry = answer["params"]
+                if entry.get("level") == "error":
+                    self.complaints.append(str(entry.get("text")))
+            elif answer.get("id") == number:
+                if answer["type"] == "error":
+                    raise RuntimeError(f"{method}: {answer['error']}: {answer['message']}")
+                return answer["result"]
+
+    def go(self, url: str) -> None:
+        self.command("browsingContext.navigate", context=self._context, url=url, wait="complete")
+
+    def reload(self) -> None:
+        self.command("browsingContext.reload", context=self._context, wait="complete")
+
+    def back(self) -> None:
+        self.command("browsingContext.traverseHistory", context=self._context, delta=-1)
+
+    def resize(self, width: int, height: int = 800) -> None:
+        size = {"width": width, "height": height}
+        self.command("browsingContext.setViewport", context=self._context, viewport=size)
+
+    def evaluate(self, expression: str) -> Any:
+        """What a script in the page gives, by way of JSON."""
+        found = self.command(
+            "script.evaluate",
+            expression=f"(async () => JSON.stringify(await ({expression})))()",
+            target={"context": self._context},
+            awaitPromise=True,
+        )
+        if found["type"] == "exception":
+            raise AssertionError(found["exceptionDetails"]["text"])
+        return json.loads(found["result"].get("value", "null"))
+
+    def wait(self, expression: str) -> Any:
+        """Until the expression holds; what it was."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            found = self.evaluate(expression)
+            if found:
+                return found
+            time.sleep(0.05)
+        text = self.evaluate("document.body.innerText")
+        raise AssertionError(f"{expression} did not come true in {PATIENCE:g} s: {text[-2000:]}")
+
+    def wait_for(self, words: str) -> None:
+        self.wait(f"document.body.innerText.includes({json.dumps(words)})")
+
+    def press(self, *keys: str) -> None:
+        actions = []
+        for key in keys:
+            for letter in [KEYS[key]] if key in KEYS else key:
+                actions += [
+                    {"type": "keyDown", "value": letter},
+                    {"type": "keyUp", "value": letter},
+                ]
+        source = {"type": "key", "id": "keyboard", "actions": actions}
+        self.command("input.performActions", context=self._context, actions=[source])
+
+    def focus(self, selector: str) -> None:
+        self.wait(f"Boolean(document.querySelector({json.dumps(selector)}))")
+        self.evaluate(f"document.querySelector({json.dumps(selector)}).focus()")
+
+    def click(self, words: str) -> None:
+        """The visible button, link or label with these words."""
+        find = (
+            "[...document.querySelectorAll('button, a, label, summary')].find((one) =>"
+            f" one.checkVisibility() && one.textContent.trim() === {json.dumps(words)})"
+        )
+        self.wait(f"Boolean({find})")
+        self.evaluate(f"{find}.click()")
+
+    def picture(self, path: Path) -> None:
+        found = self.command(
+            "browsingContext.captureScreenshot", context=self._context, origin="document"
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(base64.b64decode(found["data"]))
+
+
+@contextmanager
+def firefox(profile: Path, language: str = "en-US") -> Iterator[Tab]:
+    """A Firefox of its own, with a fresh profile, whose reader wants that language."""
+    path = firefox_path()
+    assert path is not None
+    wanted = PREFERENCES | {"intl.accept_languages": language}
+    lines = [
+        f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in wanted.items()
+    ]
+    (profile / "user.js").write_text("\n".join(lines), encoding="utf-8")
+    command = [path, "--headless", "--no-remote", "--profile", str(profile)]
+    process = subprocess.Popen(
+        [*command, "--remote-debugging-port", "0"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "HOME": str(profile), "MOZ_CRASHREPORTER_DISABLE": "1"},
+    )
+    try:
+        assert process.stderr is not None
+        port = None
+        for line in process.stderr:
+            if found := re.search(r"WebDriver BiDi listening on ws://127\.0\.0\.1:(\d+)", line):
+                port = int(found[1])
+                break
+        assert port is not None, "Firefox did not say where it listens."
+        connection = Socket(port, "/session")
+        yield Tab(connection)
+        connection.close()
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+        if process.stderr is not None:
+            process.stderr.close()
