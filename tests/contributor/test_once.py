@@ -5,6 +5,7 @@ import pytest
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.client import Client
+from blurfit.contributor.ledger import Ledger
 from blurfit.contributor.perturb import perturb_table
 from blurfit.errors import (
     ClosedError,
@@ -50,6 +51,7 @@ def test_one_record_under_a_plan(client, store, first, network) -> None:
     receipt = client.contribute(PLAN.fingerprint, RECORD)
     assert receipt.fingerprint == first.fingerprint
     assert store.count(first) == 1
+    assert [(one.once, one.rows) for one in Ledger().entries()] == [(PLAN.fingerprint, 1)]
     with pytest.raises(ConflictError, match="You took part in this plan before"):
         client.contribute(PLAN, RECORD | {"age": 41})
     assert len(network.sent) == 1

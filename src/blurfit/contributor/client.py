@@ -20,6 +20,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import FloatArray
 from blurfit.contributor.journal import Journal, Messages, Portion
+from blurfit.contributor.ledger import Entry, Ledger
 from blurfit.contributor.once import take_part
 from blurfit.contributor.perturb import blur, perturb
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
@@ -110,7 +111,9 @@ class Client:
 
         def blur_for_the_current_wave() -> Portion:
             wave = self.current(agreed) if isinstance(agreed, Plan) else self.still_open(agreed)
-            return Portion(0, 1, (_one(wave, record).to_bytes(),), wave.fingerprint)
+            one = _one(wave, record)
+            Ledger().note(Entry.of(wave, 1, self._exchange.url), one.identifier)
+            return Portion(0, 1, (one.to_bytes(),), wave.fingerprint)
 
         def send(part: Portion) -> int:
             (message,) = part.messages
