@@ -26,7 +26,7 @@ from support.sharing import (
     opened,
 )
 
-AGREEMENT = new_agreement(proofs=True, admission="invited")
+AGREEMENT = new_agreement(proofs=True)
 MARK = AGREEMENT.fingerprint
 VERIFIER = AGREEMENT.proving.prio3.verifier_words
 
