@@ -1,8 +1,12 @@
 """Public features on real data: exact models from Σyx, and a local promise worth having.
 
 `python experiments/public.py --draws 20`; finds the American Community Survey by BLURFIT_DATA, and
-writes CSV and Markdown into build/figures. Rows are used once: the first 2²¹ take part (a smaller n
-is a window of them that starts at random), the next 40,000 are public features, the rest the test.
+writes CSV, Markdown and a picture into build/figures. `--goals` runs the cells alone that a goal is
+about. Every draw is written down as it is made, with a seed of its own: a run that is stopped goes
+on where it was, and more draws are added to those that are there.
+
+Rows are used once: the first 2²¹ take part (a smaller n is a window of them that starts at random),
+the next 40,000 are public features, the rest the test.
 
 * `local`: incomes, every submission (ε_l, 10⁻⁶)-private; how far the model goes on the way from a
   constant to least squares without privacy, with public rows and without.
@@ -11,17 +15,17 @@ is a window of them that starts at random), the next 40,000 are public features,
 * `shifted`: public rows that are fifteen years too young, taken as they are and re-weighted.
 """
 
-import csv
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.progress import track
+from matplotlib.figure import Figure
 from scipy.special import log_expit
 
 from blurfit.arrays import FloatArray
@@ -39,7 +43,14 @@ from blurfit.theory.public_weights import public_weights
 
 CONTRIBUTORS, PUBLIC = 2**21, 40_000
 YOUNGER = 15.0  # years
-Row = dict[str, Any]
+LOCAL_CELLS = [(n, target) for n in (2**17, 2**21) for target in (0.5, 1.0, 2.0, 4.0, 8.0)]
+LOCAL_GOALS = {(2**21, 1.0): 0.72, (2**21, 4.0): 0.94}
+LABEL_CELLS = [(1.0, 1e-6, 2**15)]
+LABEL_CELLS += [(e, 0.01, 2**k) for e in (0.1, 1.0) for k in (9, 11, 13, 15, 17)]
+LABEL_GOALS = [(1.0, 1e-6, 2**15), (0.1, 0.01, 2**13)]
+SHIFTED_CELLS = [(1.0, 1e-6, 2**15), (1.0, 1e-6, 2**17)]
+SIZES = (1000, 5000, 40_000)  # of public rows
+Values = dict[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +84,7 @@ class People:
         return self.public[chosen]
 
 
+@cache
 def load(label: bool) -> People:
     """Everyone of the survey, encoded by public bounds."""
     acs = load_acs()
@@ -124,84 +136,93 @@ def fitted(
         return shrink(sums.submodel(target)).coefficients
 
 
-def local_rows(draws: int) -> Iterator[Row]:
-    """Income under a local promise."""
+def local_draw(cell: tuple[int, float], generator: np.random.Generator) -> Values:
+    """Income under a local promise: how far each model goes."""
+    n, target = cell
     people = load(label=False)
-    name, test = people.schema.target.name, people.test
-    x, y = test[:, :-1], test[:, -1]
-
-    def error(w: FloatArray) -> float:
-        return float(np.sqrt(np.mean((w[0] + x @ w[1:] - y) ** 2)))
-
-    rows = np.column_stack([np.ones(CONTRIBUTORS), people.columns[:CONTRIBUTORS, :-1]])
-    found = np.linalg.lstsq(rows[:: 2**3], people.columns[: CONTRIBUTORS : 2**3, -1])[0]
-    best = error(np.asarray(found, dtype=np.float64))
-    constant = float(np.std(y))
-    generator = np.random.default_rng(2017)
-    for n in (2**17, 2**21):
-        for target in (0.5, 1.0, 2.0, 4.0, 8.0):
-            mu = mu_of(target, 1e-6)
-            ways: dict[str, list[float]] = {"alone": [], "public": []}
-            for _ in range(draws):
-                for public in (False, True):
-                    form = form_for(people.schema, n, mu, public=public)
-                    # σ = √n·Δ/μ_l for each submission's promise, all of it in the sum
-                    deviation = math.sqrt(n) * sensitivity(form.constant, form.radius)
-                    deviation /= mu_of(target, 1e-6)
-                    sums = release(people, form, n, deviation, generator)
-                    if public:
-                        w = fitted(sums, name, people.public, "linear", match=True)
-                    else:
-                        w = shrink(sums.submodel(name)).coefficients
-                    way = (constant - error(w)) / (constant - best)
-                    ways["public" if public else "alone"].append(way)
-            yield {
-                "n": n,
-                "local ε": target,
-                "alone": float(np.mean(ways["alone"])),
-                "with public rows": float(np.mean(ways["public"])),
-                "± (public)": float(np.std(ways["public"])) / math.sqrt(draws),
-            }
+    name = people.schema.target.name
+    constant, best = _ends()
+    mu = mu_of(target, 1e-6)
+    found = {}
+    for way in ("alone", "with public rows"):
+        public = way != "alone"
+        form = form_for(people.schema, n, mu, public=public)
+        # σ = √n·Δ/μ_l for each submission's promise, all of it in the sum
+        deviation = math.sqrt(n) * sensitivity(form.constant, form.radius) / mu
+        sums = release(people, form, n, deviation, generator)
+        if public:
+            w = fitted(sums, name, people.public, "linear", match=True)
+        else:
+            w = shrink(sums.submodel(name)).coefficients
+        found[way] = (constant - _error(w)) / (constant - best)
+    return found
 
 
-def label_rows(draws: int, *, shifted: bool) -> Iterator[Row]:
-    """Labels under a promise for the model."""
+def _error(w: FloatArray) -> float:
+    test = load(label=False).test
+    return float(np.sqrt(np.mean((w[0] + test[:, :-1] @ w[1:] - test[:, -1]) ** 2)))
+
+
+@cache
+def _ends() -> tuple[float, float]:
+    """The errors of a constant, and of least squares without privacy."""
+    people = load(label=False)
+    part = people.columns[: CONTRIBUTORS : 2**3]
+    design = np.column_stack([np.ones(len(part)), part[:, :-1]])
+    best = np.linalg.lstsq(design, part[:, -1])[0]
+    return float(np.std(people.test[:, -1])), _error(np.asarray(best, dtype=np.float64))
+
+
+def label_draw(cell: tuple[float, float, int], generator: np.random.Generator) -> Values:
+    """Labels under a promise for the model, with public rows of three sizes."""
+    sums, name, people = _labels_of(cell, generator)
+    found: Values = {}
+    for size in SIZES:
+        rows = people.public[generator.choice(PUBLIC, size, replace=False)]
+        w = fitted(sums, name, rows, "logistic", match=True)
+        found |= _scores(f"{size:,} rows", w)
+    return found | _scores("no privacy", _best_labels())
+
+
+def shifted_draw(cell: tuple[float, float, int], generator: np.random.Generator) -> Values:
+    """Labels, with rows that match, and with rows that are too young."""
+    sums, name, people = _labels_of(cell, generator)
+    same = people.public[generator.choice(PUBLIC, 5000, replace=False)]
+    young = people.too_young(5000, generator)
+    ways = {
+        "matching rows": (same, True),
+        "young, weighted": (young, True),
+        "young, as they are": (young, False),
+    }
+    found: Values = {}
+    for way, (rows, match) in ways.items():
+        found |= _scores(way, fitted(sums, name, rows, "logistic", match=match))
+    return found | _scores("no privacy", _best_labels())
+
+
+def _labels_of(
+    cell: tuple[float, float, int], generator: np.random.Generator
+) -> tuple[JointSums, str, People]:
+    epsilon, delta, n = cell
     people = load(label=True)
-    name, test = people.schema.target.name, people.test
-    x, y = test[:, :-1], test[:, -1]
+    mu = mu_of(epsilon, delta)
+    form = form_for(people.schema, n, mu, public=True)
+    sums = release(people, form, n, sensitivity(form.constant, form.radius) / mu, generator)
+    return sums, people.schema.target.name, people
 
-    def scores(w: FloatArray) -> tuple[float, float]:
-        score = w[0] + x @ w[1:]
-        return float(np.mean((score > 0) == (y > 0))), float(-np.mean(log_expit(y * score)))
 
-    best = scores(_logistic(people.columns[: 2**18]))
-    generator = np.random.default_rng(2018)
-    cells = [(1.0, 1e-6, 2**15)]
-    cells += [(e, 0.01, 2**k) for e in (0.1, 1.0) for k in (9, 11, 13, 15, 17)]
-    sizes: tuple[int, ...] = (1000, 5000, 40_000)
-    if shifted:
-        cells, sizes = [(1.0, 1e-6, 2**15), (1.0, 1e-6, 2**17)], (5000,)
-    for epsilon, delta, n in cells:
-        mu = mu_of(epsilon, delta)
-        form = form_for(people.schema, n, mu, public=True)
-        deviation = sensitivity(form.constant, form.radius) / mu
-        found: dict[str, list[tuple[float, float]]] = {}
-        for _ in range(draws):
-            sums = release(people, form, n, deviation, generator)
-            for size in sizes:
-                matching = people.public[generator.choice(PUBLIC, size, replace=False)]
-                w = fitted(sums, name, matching, "logistic", match=True)
-                found.setdefault(f"{size:,} rows", []).append(scores(w))
-                if shifted:
-                    young = people.too_young(size, generator)
-                    for label, match in (("young, weighted", True), ("young, as they are", False)):
-                        w = fitted(sums, name, young, "logistic", match=match)
-                        found.setdefault(label, []).append(scores(w))
-        row: Row = {"ε": epsilon, "δ": delta, "n": n}
-        for label, pairs in found.items():
-            row[f"{label}: accuracy"] = float(np.mean([one for one, _ in pairs]))
-            row[f"{label}: log loss"] = float(np.mean([loss for _, loss in pairs]))
-        yield row | {"no privacy: accuracy": best[0], "no privacy: log loss": best[1]}
+def _scores(way: str, w: FloatArray) -> Values:
+    test = load(label=True).test
+    score, y = w[0] + test[:, :-1] @ w[1:], test[:, -1]
+    return {
+        f"{way}: accuracy": float(np.mean((score > 0) == (y > 0))),
+        f"{way}: log loss": float(-np.mean(log_expit(y * score))),
+    }
+
+
+@cache
+def _best_labels() -> FloatArray:
+    return _logistic(load(label=True).columns[: 2**18])
 
 
 def _logistic(rows: FloatArray) -> FloatArray:
@@ -215,45 +236,117 @@ def _logistic(rows: FloatArray) -> FloatArray:
     return w
 
 
-@click.command()
-@click.option("--draws", default=10, show_default=True, help="Collections for each cell.")
-@click.option(
-    "--only", type=click.Choice(["local", "labels", "shifted"]), help="One of the three tables."
+@dataclass(frozen=True)
+class Table:
+    """Cells, how one draw of a cell is made, and which cells a goal is about."""
+
+    name: str
+    heads: tuple[str, ...]
+    cells: list[tuple[Any, ...]]
+    goals: list[tuple[Any, ...]]
+    draw: Callable[[Any, np.random.Generator], Values]
+
+    def run(self, draws: int, cells: list[tuple[Any, ...]], out: Path) -> None:
+        """Make the draws that are missing, the first of all cells before the second of any."""
+        known = self.read(out)
+        for place in range(draws):
+            for cell in cells:
+                if place in known.get(cell, {}):
+                    continue
+                seed = [2017, len(self.name), self.cells.index(cell), place]
+                values = self.draw(cell, np.random.default_rng(seed))
+                with self._journal(out).open("a", encoding="utf-8") as file:
+                    line = {"cell": cell, "draw": place, "values": values}
+                    file.write(json.dumps(line) + "\n")
+                click.echo(f"{self.name} {cell} {place}: {values}", err=True)
+
+    def read(self, out: Path) -> dict[tuple[Any, ...], dict[int, Values]]:
+        """What there is: the values of each draw of each cell."""
+        found: dict[tuple[Any, ...], dict[int, Values]] = {}
+        if self._journal(out).exists():
+            for text in self._journal(out).read_text(encoding="utf-8").splitlines():
+                line = json.loads(text)
+                found.setdefault(tuple(line["cell"]), {})[line["draw"]] = line["values"]
+        return found
+
+    def rows(self, out: Path) -> Iterator[dict[str, Any]]:
+        """Means and standard errors of each cell that has draws."""
+        known = self.read(out)
+        for cell in self.cells:
+            if cell not in known:
+                continue
+            draws = list(known[cell].values())
+            row: dict[str, Any] = dict(zip(self.heads, cell, strict=True)) | {"draws": len(draws)}
+            for way in draws[0]:
+                values = [one[way] for one in draws]
+                error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else 0
+                row[way] = f"{np.mean(values):.4f} ± {error:.4f}"
+            yield row
+
+    def _journal(self, out: Path) -> Path:
+        return out / f"public_{self.name}.jsonl"
+
+
+TABLES = (
+    Table("local", ("n", "local ε"), LOCAL_CELLS, list(LOCAL_GOALS), local_draw),
+    Table("labels", ("ε", "δ", "n"), LABEL_CELLS, LABEL_GOALS, label_draw),
+    Table("shifted", ("ε", "δ", "n"), SHIFTED_CELLS, SHIFTED_CELLS[1:], shifted_draw),
 )
+
+
+def picture(out: Path) -> None:
+    """The local promise at a glance: alone and with public rows, every draw as a dot."""
+    known = TABLES[0].read(out)
+    sizes = sorted({n for n, _ in known})
+    figure = Figure(figsize=(5 * max(len(sizes), 1), 4), layout="constrained")
+    axes = figure.subplots(1, max(len(sizes), 1), sharey=True, squeeze=False)[0]
+    for axis, n in zip(axes, sizes, strict=False):
+        for way, colour in (("alone", "tab:grey"), ("with public rows", "tab:red")):
+            cells = sorted((target, cell) for cell in known if (target := cell[1]) and cell[0] == n)
+            values = [[one[way] for one in known[cell].values()] for _, cell in cells]
+            targets = [target for target, _ in cells]
+            axis.plot(targets, [np.mean(one) for one in values], color=colour, label=way)
+            for target, one in zip(targets, values, strict=True):
+                axis.scatter([target] * len(one), one, color=colour, s=8, alpha=0.5)
+        for (size, target), goal in LOCAL_GOALS.items():
+            if size == n:
+                axis.hlines(goal, target / 1.2, target * 1.2, color="black", label="goal")
+        axis.set(xscale="log", xlabel="ε of one submission", title=f"{n:,} contributors")
+        axis.axhline(0, color="black", linewidth=0.5)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("way from a constant (0) to no privacy (1)")
+    handles = dict(zip(*reversed(axes[-1].get_legend_handles_labels()), strict=True))
+    axes[-1].legend(handles.values(), handles.keys(), fontsize=8)
+    figure.savefig(out / "public_local.png", dpi=110)
+
+
+@click.command()
+@click.option("--draws", default=20, show_default=True, help="Collections for each cell.")
+@click.option(
+    "--only", type=click.Choice([one.name for one in TABLES]), help="One of the three tables."
+)
+@click.option("--goals", is_flag=True, help="Only the cells that a goal is about.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("build/figures"),
     show_default=True,
 )
-def main(draws: int, only: str | None, out: Path) -> None:
-    """Measure what public features are worth."""
+def main(draws: int, only: str | None, goals: bool, out: Path) -> None:
+    """Measure what public features are worth; with --draws 0, print what was measured."""
     out.mkdir(parents=True, exist_ok=True)
-    tables = {
-        "local": local_rows(draws),
-        "labels": label_rows(draws, shifted=False),
-        "shifted": label_rows(draws, shifted=True),
-    }
-    for name in [only] if only else list(tables):
-        rows = list(track(tables[name], description=name, console=Console(stderr=True)))
-        with (out / f"public_{name}.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
-        lines = [
-            "| " + " | ".join(rows[0]) + " |",
-            "| " + " | ".join("---" for _ in rows[0]) + " |",
-        ]
-        lines += ["| " + " | ".join(_cell(one) for one in row.values()) + " |" for row in rows]
-        text = "\n".join(lines)
-        (out / f"public_{name}.md").write_text(text + "\n", encoding="utf-8")
-        click.echo(f"{name}, {draws} draws\n{text}")
-
-
-def _cell(value: Any) -> str:
-    return (
-        f"{value:.4f}" if isinstance(value, float) and value < 1 and value > 1e-4 else f"{value:g}"
-    )
+    for one in TABLES:
+        if only in (None, one.name):
+            one.run(draws, one.goals if goals else one.cells, out)
+            rows = list(one.rows(out))
+            if not rows:
+                continue
+            lines = [" | ".join(rows[0]), " | ".join("---" for _ in rows[0])]
+            lines += [" | ".join(map(str, row.values())) for row in rows]
+            text = "\n".join(f"| {line} |" for line in lines)
+            (out / f"public_{one.name}.md").write_text(text + "\n", encoding="utf-8")
+            click.echo(f"{one.name}\n{text}")
+    picture(out)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from blurfit import LocalGuarantee, ModelGuarantee
 from blurfit.agreement.promises import (
     condition_in_words,
     either_in_words,
+    guesses_from_submission,
+    guesses_in_words,
     local_in_words,
     relation_in_words,
     releases_in_words,
@@ -41,3 +43,13 @@ def test_releases_and_relations() -> None:
     assert "any number" in releases_in_words(ModelGuarantee(1, 1e-6, "replace", "any"))
     assert "replace her record" in relation_in_words("replace")
     assert "blanked out" in relation_in_words("zero-out")
+
+
+def test_guesses_are_rounded_up_and_never_hide_the_worst_case() -> None:
+    promise = ModelGuarantee(1, 1e-6, "replace", 1)
+    assert "at most 74 times in 100; a coin" in guesses_in_words(promise, None, "it")
+    assert "from it at most 55 times in 100" in guesses_in_words(promise, mu_of(1, 1e-6), "it")
+    weak = ModelGuarantee(30, 1e-6, "replace", 1)
+    assert "could in the worst case tell from it which one" in guesses_in_words(weak, None, "it")
+    assert "almost every time" in guesses_from_submission(LocalGuarantee(9.0, 80.0, 1e-6))
+    assert "at most 60 times in 100" in guesses_from_submission(LocalGuarantee(0.5, 2.0, 1e-6))

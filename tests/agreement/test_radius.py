@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from blurfit.agreement.radius import radii, refusal_probability
-from support.sharing import propose
+from blurfit import Agreement
+from blurfit.agreement.radius import radii, records_worth, refusal_probability
+from support.sharing import SCHEMA, propose
 
 AGREEMENT = propose(proofs=True, quorum=400)
 
@@ -32,3 +33,18 @@ def test_discrete_noise_is_hardly_more_probable_anywhere_than_rounded_normal_noi
     upper = np.abs(steps) + 0.5  # by the upper tail, which is exact far out
     rounded = stats.norm.sf((upper - 1) / ratio) - stats.norm.sf(upper / ratio)
     assert (law <= rounded * math.exp(1 / (24 * ratio**2)) * (1 + 1e-9)).all()
+
+
+def test_how_many_records_one_liar_can_stand_for() -> None:
+    """Few where the noise is small, many where a single submission is protected."""
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 2000}
+    plain = Agreement.propose(SCHEMA, **promise)
+    (radius,), (part,) = radii(plain), plain.parts
+    assert records_worth(plain) == pytest.approx(radius / part.bound)
+    assert 1 < records_worth(plain) < 3
+    local = Agreement.propose(SCHEMA, **promise, local_epsilon=1.0, local_delta=1e-6)
+    assert records_worth(local) > 20
+    two = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:8002"))
+    assert records_worth(Agreement.propose(SCHEMA, **promise, databases=two)) == math.inf
+    proved = Agreement.propose(SCHEMA, **promise, databases=two, proofs=True)
+    assert 1 < records_worth(proved) < 5

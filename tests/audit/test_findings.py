@@ -133,7 +133,7 @@ def test_d_near_n_and_the_quorum_met_exactly() -> None:
 
 @pytest.mark.statistical
 def test_noise_over_four_is_caught_in_submissions_sums_and_models() -> None:
-    found = audit_agreement(louder(propose(), 0.25), trials=1500)
+    found = audit_agreement(louder(propose(), 0.25), trials=800)
     caught = {one.view for one in found if one.broken}
     assert caught == {"submission", "sums", "model"}
 
@@ -167,7 +167,7 @@ def test_an_estimator_is_audited_through_its_public_interface() -> None:
     def naked(table, generator: np.random.Generator):
         return LinearRegression(fit_intercept=False).fit(*table).coef_ + generator.normal(0, 0.01)
 
-    promise = {"epsilon": 1.0, "delta": 1e-5, "trials": 300}
+    promise = {"epsilon": 1.0, "delta": 1e-5, "trials": 200}
     assert not audit(private, first, second, **promise).broken
     found = audit(naked, first, second, name="naked", **promise)
     assert found.broken

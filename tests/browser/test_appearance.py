@@ -73,7 +73,8 @@ def test_the_other_pages(visit, service, collections, width, scheme) -> None:
     look_at(page, "administration-2-open", width, scheme)
     page.get_by_text("More choices").click()
     look_at(page, "administration-3-more", width, scheme)
-    page.locator("article", has_text="weekly income").get_by_role("button").click()
+    weekly = page.locator("article", has_text="weekly income")
+    weekly.get_by_role("button", name="Publish…").click()
     expect(page.get_by_role("dialog")).to_be_visible()
     look_at(page, "administration-4-publish", width, scheme)
 

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from blurfit import Agreement, Submission
+from blurfit import Agreement, Submission, perturb
 from blurfit.protocol import tokens
 from blurfit.schema.joint import values
+from blurfit.store import publication
+from blurfit.store.arrivals import Arrival
 
 RECORD = {"age": 42.625, "married": True, "region": "south"}
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
@@ -264,15 +266,38 @@ def test_an_invitation_travels_in_the_fragment(visit, service, propose, fill_in)
     assert not any(token in url.partition("#")[0] for url in visitor.watch.requests)
 
 
+def test_a_link_that_has_been_used_says_so_at_once(visit, service, propose) -> None:
+    agreement = propose(admission="invited")
+    service.open(agreement)
+    page = visit().go(f"/c/{agreement.fingerprint}#invitation={tokens.new_token()}")
+    expect(page.get_by_text("This link has been used.")).to_be_visible()
+    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
+
+
+def test_a_paused_collection_asks_nobody(visit, service, propose) -> None:
+    agreement = propose()
+    service.open(agreement)
+    collection = service.store.collection(agreement.fingerprint)
+    service.store.write(publication.pause, collection)
+    page = visit().go(f"/c/{agreement.fingerprint}")
+    expect(page.get_by_text("This collection is paused.")).to_be_visible()
+    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
+
+
 def test_without_a_good_invitation_the_numbers_wait_for_one(
     visit, service, propose, fill_in
 ) -> None:
+    """The link is used by somebody else while she answers."""
     agreement, token = propose(admission="invited"), tokens.new_token()
     service.open(agreement)
-    service.store.invite(agreement.fingerprint, [tokens.hashed(token)])
+    lost = tokens.new_token()
+    service.store.invite(agreement.fingerprint, [tokens.hashed(one) for one in (lost, token)])
     visitor = visit()
-    page = visitor.go(f"/c/{agreement.fingerprint}#{'x' * 43}")
+    page = visitor.go(f"/c/{agreement.fingerprint}#{lost}")
     blur(page, fill_in, agreement)
+    collection = service.store.collection(agreement.fingerprint)
+    other = perturb(agreement, RECORD | {agreement.schema.target.name: 1.0})
+    service.store.receive(collection, [Arrival(other.to_bytes(), [tokens.hashed(lost)])])
     page.get_by_role("button", name=SEND).click()
     expect(page.get_by_role("alert")).to_contain_text("An invitation is needed")
     page.goto("about:blank")
@@ -280,7 +305,7 @@ def test_without_a_good_invitation_the_numbers_wait_for_one(
     expect(page.get_by_text(ARRIVED)).to_be_visible()
     first, second = visitor.watch.bodies
     assert first == second
-    assert service.count(agreement) == 1
+    assert service.count(agreement) == 2
 
 
 def test_nobody_answers_without_an_invitation_where_one_is_needed(visit, service, propose) -> None:

@@ -10,9 +10,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from blurfit import About, Agreement, Binary, Budget, Numeric, Schema, Wording
+from blurfit.agreement.plan import Plan
 from blurfit.agreement.promises import guesses_from_submission, guesses_in_words
 from blurfit.budget import Expense
 from blurfit.model.learner import moments_of
+from blurfit.model.waves import next_agreement
 from blurfit.schema.joint import values
 from blurfit.service.website import all_files
 from blurfit.simulation.sampler import exact_totals
@@ -65,6 +67,24 @@ def test_silence_is_encoded_as_in_python_to_the_last_bit(run, options) -> None:
             assert x == agreement.schema.encode(record).features.tolist()
         assert v == values(agreement.schema, record).tolist()
         assert whole == (on_grid(agreement, record) / steps(agreement)).tolist()
+
+
+def test_silence_in_a_later_wave_is_pythons(run) -> None:
+    """The map of a second wave speaks of the columns for not saying as of any others."""
+    plan = Plan.propose(survey_schema(), waves=2, epsilon=8, delta=1e-3, quorum=600)
+    first = plan.first()
+    people = silent_records(plan.schema, first.quorum)
+    table = {name: np.array([one[name] for one in people], dtype=object) for name in people[0]}
+    table["income"] = np.linspace(0, 1e5, first.quorum)
+    second = next_agreement(plan, [moments_of(first, exact_totals(first, table))])
+    body = """
+        const agreement = JSON.parse(given.agreement);
+        await verify.verify(agreement, agreement.fingerprint);
+        return given.records.map((record) => perturb.onGrid(agreement, record));"""
+    some = people[:30]
+    found = run("verify perturb", body, {"agreement": second.to_json(), "records": some})
+    for record, whole in zip(some, found, strict=True):
+        assert whole == (on_grid(second, record) / steps(second)).tolist()
 
 
 def test_predictions_with_silence_are_pythons(run) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.conditions import premise_in_words
+from blurfit.agreement.radius import records_worth
 from blurfit.schema.schema import Numeric, Schema
 
 NUMBER = """
@@ -93,6 +94,7 @@ def test_every_option_reaches_the_agreement(agree, tmp_path) -> None:
         "admission": "invited",
         "database_noise": False,
         "condition": premise_in_words(expected),
+        "liar_records": records_worth(expected),
         "proofs": False,
         "numbers": 4,
         "bytes": expected.layout.size,

@@ -5,7 +5,17 @@ import io
 import pytest
 from rich.console import Console, RenderableType
 
-from blurfit import Agreement, Binary, Categorical, LocalGuarantee, Numeric, Schema, calibrate
+from blurfit import (
+    About,
+    Agreement,
+    Binary,
+    Categorical,
+    LocalGuarantee,
+    Numeric,
+    Schema,
+    Wording,
+    calibrate,
+)
 from blurfit.agreement.promises import local_in_words
 from blurfit.commands.presentation import (
     agreement_report,
@@ -91,3 +101,18 @@ def test_moments_are_told_with_their_correlations() -> None:
     assert "May be predicted: age, education, region, married, income." in words
     line = next(line for line in told.splitlines() if line.startswith("education     "))
     assert float(line.split()[-1]) == pytest.approx(0.62, abs=0.05)  # with income
+
+
+def test_an_agreement_says_who_asks_in_words_and_what_is_risked() -> None:
+    about = About(title="Work", purpose="Wages [bold]", organiser="The Office")
+    region = Categorical(
+        "region", ["n", "s"], True, Wording(title="Region", labels={"n": "north", "s": "south"})
+    )
+    agreement = Agreement.propose(Schema([region], Numeric("pay", 0, 9), about=about), **TERMS)
+    told = text(agreement_report(agreement))
+    for words in (
+        "Work Purpose: Wages [bold] Asked by: The Office",
+        "Region (north | south, or not said), pay (0 to 9)",
+        "at most 55 times in 100; a coin is right 50 times in 100",
+    ):
+        assert words in told

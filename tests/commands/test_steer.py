@@ -1,6 +1,9 @@
 """A plan of waves from the shell, against a real service: opened, held, filled, published."""
 
 import json
+import shlex
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -103,6 +106,7 @@ def test_held_resumed_and_ended_early(blurfit, plan, run, asked, as_administrato
         (["contribute", "plan.json", "one.csv", "--out", "one.parquet"], "a plan is for a service"),
         (["contribute", "plan.json", "one.csv"], "Expected either --to SERVICE or --out FILE"),
         (["hold", "agreement.json"], "Expected a plan of waves"),
+        (["close", "plan.json"], "`blurfit hold` stops it"),
         (["publish", "plan.json", "--moments", "moments.json"], "Expected no --moments"),
         (["open", "agreement.json"], "open the plan"),
     ],
@@ -111,3 +115,20 @@ def test_what_is_wrong_is_said(blurfit, plan, run, as_administrator, typed, mess
     table(blurfit, "one.csv", 0, 5)
     words = [*typed, *(as_administrator if typed[0] != "contribute" else [])]
     assert message in " ".join(run(*words, code=2).stderr.split())
+
+
+def test_the_documentation_can_be_pasted(blurfit, service, run) -> None:
+    """Waves wait for everyone in the table that `blurfit init` writes."""
+    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
+    block = page.split("## Plans of waves")[1].split("```console")[1].split("```")[0]
+    run("init", "survey")
+    for name in ("schema.toml", "people.csv"):
+        shutil.copy(blurfit.folder / "survey" / name, blurfit.folder)
+    said = {}
+    for line in block.strip().splitlines():
+        typed = line.replace("http://127.0.0.1:8000", service.url)
+        typed = typed.replace("token.txt", str(service.folder / "token.txt"))
+        words = shlex.split(typed.removeprefix("$ blurfit "))
+        said[words[0]] = run(*words).stdout
+    assert "Ended. Wave 1 released" in said["status"]
+    assert PublishedModel.load(blurfit.folder / "model.json").count == 20_000

@@ -11,6 +11,14 @@ from commands.conftest import Blurfit
 from support.plans import people, rows, written
 
 NAMES = ("age", "education", "region", "married", "income")
+TWO_DATABASES = [
+    "--database",
+    "One",
+    "https://one.example",
+    "--database",
+    "Two",
+    "https://two.example",
+]
 TOML = """
 [[features]]
 name = "age"
@@ -131,6 +139,7 @@ def test_a_later_wave_is_not_learned_alone(collected) -> None:
         (["--waves", "0"], "expected auto or a number from 1 to 9"),
         (["--counts"], "Expected --waves with --counts"),
         (["--waves", "2", "--mechanism", "input"], "mechanism='moment' for waves"),
+        (["--waves", "2", *TWO_DATABASES], "Expected one database with --waves"),
         (["--waves", "2", "--public", "public.csv"], "no public_rows with waves"),
     ],
 )

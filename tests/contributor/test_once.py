@@ -5,8 +5,16 @@ import pytest
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.client import Client
+from blurfit.contributor.ledger import Ledger
 from blurfit.contributor.perturb import perturb_table
-from blurfit.errors import ClosedError, ConflictError, ServiceError, WaveClosedError
+from blurfit.errors import (
+    ClosedError,
+    ConflictError,
+    NotCertifiedError,
+    ServiceError,
+    WaveClosedError,
+)
+from blurfit.protocol.wire import plan_path
 from blurfit.store import plans
 from blurfit.store.advance import advance, learn_model
 from support.plans import people, plan, rows
@@ -43,6 +51,7 @@ def test_one_record_under_a_plan(client, store, first, network) -> None:
     receipt = client.contribute(PLAN.fingerprint, RECORD)
     assert receipt.fingerprint == first.fingerprint
     assert store.count(first) == 1
+    assert [(one.once, one.rows) for one in Ledger().entries()] == [(PLAN.fingerprint, 1)]
     with pytest.raises(ConflictError, match="You took part in this plan before"):
         client.contribute(PLAN, RECORD | {"age": 41})
     assert len(network.sent) == 1
@@ -135,3 +144,19 @@ def _swap(connection, other: Plan) -> None:
     from blurfit.store import tables
 
     connection.execute(tables.plans.update().values(document=other.to_json()))
+
+
+def test_a_wave_of_one_plan_is_not_taken_for_another_plan_s(client, store, first) -> None:
+    """Although the same client has found it to follow, from its own plan."""
+    assert client.current(PLAN) == first
+    other = Plan.propose(PLAN.schema, waves=2, epsilon=2, delta=1e-6, quorum=60, admission="anyone")
+    store.write(plans.begin, other)
+    hostile = plan_path(other.fingerprint)
+
+    class Swapping(type(client._exchange)):
+        def get(self, path: str) -> bytes:
+            return super().get(path.replace(hostile, plan_path(PLAN.fingerprint)))
+
+    client._exchange.__class__ = Swapping
+    with pytest.raises(NotCertifiedError):
+        client.current(other)

@@ -100,8 +100,8 @@ def test_numbers_are_learned_with_public_rows_too() -> None:
         random_state=0,
     ).fit(X, y)
     assert fitted.coef_ == pytest.approx([1, -1], abs=0.1)
-    with pytest.raises(InfeasibleError, match="no residual variance"):
-        fitted.model_.prediction_intervals({"x0": [0.5], "x1": [0.5]})
+    (low, high), *_ = fitted.model_.prediction_intervals({"x0": [0.5], "x1": [0.5]})
+    assert high - low == pytest.approx(2 * 1.96 * 0.1, rel=0.3)
 
 
 def test_public_rows_that_cannot_match_are_refused_and_the_release_stands() -> None:
@@ -115,11 +115,27 @@ def test_public_rows_that_cannot_match_are_refused_and_the_release_stands() -> N
     assert model.moments_.fit().link == "linear"
 
 
+def test_several_classes_have_a_curve_each() -> None:
+    X, y = people(20_000, 0)
+    y = y + (X["age"] > 80)  # young and not, old and not, very old
+    model = MomentPerturbationClassifier(
+        epsilon=10.0,
+        bounds=BOUNDS,
+        classes=[0, 1, 2],
+        public_X=people(2000, 1)[0],
+        random_state=0,
+    ).fit(X, y)
+    chances = model.predict_proba(X)
+    assert chances.sum(axis=1) == pytest.approx(1)
+    assert chances == pytest.approx(model.model_.predict_proba(X))
+    assert model.model_.link == "logistic"
+    assert chances.mean(axis=0) == pytest.approx(np.bincount(y) / len(y), abs=0.08)
+    assert np.mean(model.predict(X) == y) > 0.6
+
+
 def test_what_public_rows_cannot_do() -> None:
     X, y = people(500, 0)
     numbers = X[["age"]]
-    with pytest.raises(InvalidValueError, match="two classes with public_X"):
-        MomentPerturbationClassifier(bounds=BOUNDS, classes=[0, 1, 2], public_X=X).fit(X, y)
     with pytest.raises(ValueError, match="feature names should match"):
         MomentPerturbationClassifier(bounds=(18, 90), classes=[0, 1], public_X=X).fit(numbers, y)
     with pytest.raises(InvalidValueError, match="family='gamma' to be one of"):

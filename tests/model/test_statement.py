@@ -11,6 +11,7 @@ from blurfit.agreement.promises import at_most
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_html, as_markdown, as_yaml
+from blurfit.schema.content import About, Wording
 from blurfit.schema.schema import Numeric, Schema
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("<income>", 0, 100))
@@ -166,3 +167,22 @@ def test_public_rows_are_told_with_what_is_assumed_of_them() -> None:
     assert "assumed to be public, and not the contributors' own" in text
     assert f"SHA-256 `{digest}`" in text
     assert "public rows" not in as_markdown(model())
+
+
+def test_who_asked_and_what_for_is_said_and_escaped() -> None:
+    """Markdown and HTML in a text stay text."""
+    harmful = "**bold** <b>x</b> [a](javascript:b) | c"
+    about = About(title="Work", purpose=harmful, organiser="The Office", contact="a@b.example")
+    income = Numeric("income", 0, 100, wording=Wording(title="Income # of all"))
+    schema = Schema([Numeric("age", 0, 100)], income, about=about)
+    found = published(Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=20_000), 25_000)
+    shown = as_html(found)
+    for told in ("Survey: Work", "Asked by: The Office", "Contact: a@b.example", "Income # of all"):
+        assert told in shown
+    assert html.escape("**bold** <b>x</b> [a](javascript:b) | c") in shown
+    assert "<b>" not in shown
+    assert "javascript" not in shown.replace("[a](javascript:b)", "")
+    assert "picks the right one from it at most 55 times in 100" in words(as_markdown(found))
+    entry = yaml.safe_load(as_yaml(found))["deployment"]["product"]
+    assert entry["data_curators"] == ["The Office"]
+    assert entry["intended_use"] == harmful

@@ -83,3 +83,12 @@ def test_counting_is_rare_while_much_is_missing(store, monkeypatch) -> None:
         assert len(counted) == 1
         service.stored(store.collection(first.fingerprint), 1)
         assert len(counted) == 2
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_wave_without_its_plan_is_left_alone(store, caplog) -> None:
+    store.open(PLAN.first())
+    with TestClient(Service(store, NO_LIMITS)) as http:
+        for _ in range(2):
+            http.app._advancing.stored(store.collection(PLAN.first().fingerprint), 60)
+    assert not caplog.records

@@ -203,3 +203,10 @@ def test_a_plan_is_proposed(http) -> None:
     answer = http.post("/plans/proposal", json=body, headers=ADMINISTRATOR)
     assert answer.text == INVITED.to_json()
     assert http.get("/plans").json() == []
+
+
+def test_no_plan_is_proposed_of_what_may_not_teach_others(http) -> None:
+    """Of `input` only the model may be shown, and a map follows from sums."""
+    terms = {"epsilon": 1, "delta": 1e-6, "quorum": 60, "mechanism": "input", "weight_bound": 2}
+    body = {"schema": PLAN.schema.to_dict(), **terms}
+    refused(http.post("/plans/proposal", json=body, headers=ADMINISTRATOR), 400, "invalid", "waves")

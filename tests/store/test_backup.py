@@ -10,10 +10,12 @@ import pytest
 from blurfit import InvalidValueError, StorageError
 from blurfit.contributor.perturb import perturb_table
 from blurfit.errors import ClosedError, InfeasibleError
-from blurfit.store import tables
+from blurfit.store import plans, tables
+from blurfit.store.advance import advance, learn_model
 from blurfit.store.backup import backup, mark_restored, restore
 from blurfit.store.store import Store
 from support import postgres
+from support.plans import fill, plan
 from support.sharing import new_agreement
 from support.stores import PEOPLE, propose
 
@@ -116,6 +118,27 @@ def test_where_the_original_is_lost_moment_goes_on_and_input_does_not(mechanism,
             assert found.closed == (agreement.fingerprint,)
             with pytest.raises(InfeasibleError, match="restored"):
                 again.publish(agreement)
+
+
+def test_a_restored_plan_ends_with_the_best_model_so_far(folder) -> None:
+    """The original may have released the open wave since; what it had released stays."""
+    agreed = plan("label", waves=2, quorum=60)
+    first, everyone = agreed.quorums[0], 60
+    with Store(folder / "store.db") as store:
+        fill(store, store.write(plans.begin, agreed), 0, first)
+        second = store.write(advance, agreed.fingerprint)
+        fill(store, second, first, everyone)
+        backup(folder / "store.db", folder / "backup.db")
+        store.write(advance, agreed.fingerprint)
+        released = store.read(plans.release_texts, agreed.fingerprint)
+    assert restore(folder / "backup.db", folder / "again.db").closed == (second.fingerprint,)
+    with Store(folder / "again.db") as again:
+        assert again.write(advance, agreed.fingerprint) is None
+        assert again.read(plans.release_texts, agreed.fingerprint) == released[:1]
+        assert learn_model(again, agreed.fingerprint) is not None
+        status = again.read(plans.status, agreed.fingerprint)
+        assert [one.state for one in status.waves] == ["released", "dropped"]
+        assert status.reason == "The store was restored from a backup."
 
 
 def test_shares_never_go_on(folder) -> None:

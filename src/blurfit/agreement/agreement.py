@@ -286,7 +286,7 @@ class Agreement(Fingerprinted):
             "objective": None if self.objective is None else asdict(self.objective),
             "calibration": self.calibration.to_dict(),
             "grid": asdict(self.grid),
-            "databases": [asdict(one) for one in self.databases],
+            "databases": [one.to_dict() for one in self.databases],
             "wave": None if self.wave is None else self.wave.to_dict(),
             "public_rows": self.public_rows,
             **outline.written(self),

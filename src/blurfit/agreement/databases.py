@@ -37,14 +37,16 @@ _LARGEST_NAME = 100
 
 @dataclass(frozen=True)
 class Database:
-    """One of two databases: the name of whoever runs it, and where its service is.
+    """One of two databases: the name of whoever runs it, where its service is, and its public key
+    if shares are sealed to it (`blurfit.messages.sealing`).
 
     >>> Database("Statistics Office", "https://first.example")
-    Database(name='Statistics Office', url='https://first.example')
+    Database(name='Statistics Office', url='https://first.example', key=None)
     """
 
     name: str
     url: str
+    key: str | None = None
 
     def __post_init__(self) -> None:
         name = self.name
@@ -63,6 +65,15 @@ class Database:
                 "port, and nothing else, like https://first.example (http on the machine itself "
                 "alone): whoever listens on the way could otherwise put the shares together."
             )
+        if self.key is not None:
+            from blurfit.messages.sealing import require_key
+
+            require_key(self.key)
+
+    def to_dict(self) -> dict[str, str]:
+        """As plain values; a key that is not there is left out."""
+        found = {"name": self.name, "url": self.url}
+        return found if self.key is None else found | {"key": self.key}
 
 
 def databases_of(given: Sequence[Any]) -> tuple[Database, ...]:
@@ -81,6 +92,12 @@ def require_two(databases: Sequence[Database]) -> None:
             "Expected two databases of different names and addresses, and got "
             f"{[(one.name, one.url) for one in databases]}: one that has both shares has the "
             "blurred record."
+        )
+    keys = [one.key for one in databases]
+    if keys != [None, None] and (None in keys or keys[0] == keys[1]):
+        raise InvalidValueError(
+            "Expected a key for each of the two databases, and not the same one: shares are sealed "
+            "to both, or to neither."
         )
 
 

@@ -17,7 +17,7 @@ which contributors remember that they took part, and it is the plan's.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -192,7 +192,7 @@ class Plan(Fingerprinted):
                 for kind, quorum in zip(self.kinds, self.quorums, strict=True)
             ],
             **terms,
-            "databases": [asdict(one) for one in self.terms.databases],
+            "databases": [one.to_dict() for one in self.terms.databases],
             **outline.written(self.terms),
         }
 

@@ -56,6 +56,20 @@ def radii(agreement: "Agreement") -> tuple[float, ...]:
     return tuple(_radius(part, gamma) for part in agreement.parts)
 
 
+def records_worth(agreement: "Agreement") -> float:
+    """How many honest records, each at its farthest, one submission that passes can stand for.
+
+    Sums of `input` are of q̃q̃ᵀ and p̃, so q̃ counts by its square. Shares are not seen by anybody who
+    could measure them: without proofs there is no bound.
+    """
+    if agreement.databases and not agreement.proofs:
+        return math.inf
+    reach = [
+        radius / part.bound for radius, part in zip(radii(agreement), agreement.parts, strict=True)
+    ]
+    return max(reach[0] ** 2, *reach) if len(reach) > 1 else reach[0]
+
+
 def _radius(part: Part, gamma: float) -> float:
     if gamma == 0:
         return math.inf

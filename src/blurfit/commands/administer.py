@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blurfit.commands.common import (
+    WrongError,
     administrator,
     agreement_file,
     answer,
     as_json,
     load_agreed,
-    load_agreement,
     moments_file,
     next_step,
     out_file,
@@ -106,9 +106,15 @@ def close(
     agreement: Path, url: str, patience: float, token_file: Path, anyway: bool, as_json: bool
 ) -> None:
     """Stop collecting, without publishing anything yet. This cannot be undone."""
+    from blurfit.agreement.plan import Plan
     from blurfit.commands.uneven import counts_at, refuse_if_uneven
 
-    agreed = load_agreement(agreement)
+    agreed = load_agreed(agreement)
+    if isinstance(agreed, Plan):
+        raise WrongError(
+            "Expected an agreement: a plan closes its waves itself. `blurfit hold` stops it before "
+            "the next release, and `blurfit publish --early` ends it."
+        )
     if agreed.databases and not anyway:
         refuse_if_uneven(agreed, counts_at(agreed))
     with database_at(url, patience, token_file) as database:

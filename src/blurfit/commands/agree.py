@@ -44,6 +44,14 @@ def _waves(_context: object, _option: object, word: str | None) -> int | str | N
     help="Ask people in waves, of which later ones help with what earlier ones taught: as many as "
     "help, or N at most. Writes a plan, and the agreement of its first wave. (moment)",
 )
+@click.option(
+    "--database-key",
+    "keys",
+    multiple=True,
+    metavar="KEY",
+    help="With two databases: the public key to which the shares of each are sealed, in their "
+    "order, as `blurfit serve --share-key-file` prints it. Give it twice.",
+)
 @click.option("--counts", is_flag=True, help="With --waves: the target counts something.")
 @click.option(
     "--plan",
@@ -60,6 +68,7 @@ def agree(
     public: Path | None,
     waves: Any,
     counts: bool,
+    keys: tuple[str, ...],
     plan_file: Path,
     as_json: bool,
     **typed: Any,
@@ -85,6 +94,11 @@ def agree(
     terms = proposal.terms | given(typed)
     if public is not None:
         terms["public_rows"] = digest_of(public, proposal.schema)
+    if keys:
+        pairs = terms.get("databases", ())
+        if len(keys) != len(pairs):
+            raise WrongError("Expected a --database-key for each --database, in their order.")
+        terms["databases"] = [(*pair, key) for pair, key in zip(pairs, keys, strict=True)]
     if missing := [f"--{name}" for name in NEEDED if name not in terms]:
         raise WrongError(
             f"Expected {', '.join(missing)}: type it, or write it below [terms] in {schema}."
@@ -93,6 +107,11 @@ def agree(
         if counts:
             raise WrongError("Expected --waves with --counts.")
         agreement, planned, told = Agreement.propose(proposal.schema, **terms), {}, ""
+    elif terms.get("databases"):
+        raise WrongError(
+            "Expected one database with --waves: two of them cannot open and publish waves "
+            "together yet."
+        )
     else:
         course = Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)
         agreement, planned = course.first(), {"plan": str(plan_file), **plan_facts(course)}

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from blurfit.agreement.conditions import premise_in_words
+from blurfit.agreement.radius import records_worth
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -26,6 +27,7 @@ def agreement_facts(agreement: "Agreement") -> dict[str, Any]:
         "admission": agreement.admission,
         "database_noise": agreement.database_noise,
         "condition": premise_in_words(agreement),
+        "liar_records": _finite(records_worth(agreement)),
         "proofs": agreement.proofs,
         "numbers": agreement.width,
         "bytes": (agreement.share_layout("masked") if agreement.proofs else agreement.layout).size,
@@ -79,6 +81,10 @@ def model_facts(model: "PublishedModel") -> dict[str, Any]:
             facts["estimates"] = [asdict(one) for one in model.estimates(output=output)]
         found["outputs"][output] = facts
     return found
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _rows(values: "FloatArray") -> list[list[float | None]]:

@@ -93,7 +93,7 @@ def forecast_command(
     from rich.console import Console
     from rich.progress import Progress
 
-    from blurfit.commands.forecast_report import report
+    from blurfit.commands.forecast_report import liars_in_words, report
     from blurfit.commands.public_report import public_report
     from blurfit.forecast.sweep import whole_numbers
 
@@ -124,11 +124,14 @@ def forecast_command(
             advice = _advice(proposal, population, found, asked, seed, progress) if advising else []
     if picture is not None:
         save_picture(found.plot, picture)
+    moved = _moved_by_liars(proposal, population)
     if as_json:
-        document = found.to_dict() | {"advice": [asdict(one) for one in advice]}
+        document = found.to_dict() | {"advice": [asdict(one) for one in advice], "liars": moved}
         click.echo(json.dumps(document, indent=2))
     else:
         Console().print(report(found, within, advice))
+        if moved is not None:
+            click.echo(f"\n{liars_in_words(moved)}")
 
 
 def _asked(
@@ -156,6 +159,22 @@ def _asked(
         "local_epsilons": (None, *targets),
         "terms": terms,
     }
+
+
+def _moved_by_liars(
+    proposal: ProposalFile, population: "Population"
+) -> dict[str, float | None] | None:
+    """By how much 1 % of liars could move each coefficient, where that can be told."""
+    from blurfit.errors import InfeasibleError
+    from blurfit.forecast.liars import moved_by_liars
+
+    if proposal.agreement is None:
+        return None
+    try:
+        found = moved_by_liars(proposal.agreement, population)
+    except InfeasibleError:
+        return None
+    return {name: value if math.isfinite(value) else None for name, value in found.items()}
 
 
 def _under_agreement(

@@ -30,6 +30,20 @@ def report(found: Forecast, tolerance: float, advice: Sequence[Advice] = ()) -> 
     return Group(*answers(found, tolerance), *chosen, Text(), intro, *tables)
 
 
+def liars_in_words(moved: Mapping[str, float | None]) -> str:
+    """What one liar in a hundred contributors could do at worst."""
+    if None in moved.values():
+        return (
+            "If 1 % of the contributors lie, they can move the model as far as they like: nobody "
+            "sees what was shared. Proofs (`agree --proofs`) bound it."
+        )
+    each = ", ".join(f"{name} ± {number(value or 0.0)}" for name, value in moved.items())
+    return (
+        "If 1 % of the contributors lie, know everything and all push the same way, they can move "
+        f"one coefficient at most by about: {each}."
+    )
+
+
 def number(value: float) -> str:
     """Four digits, never an exponent: 26,480 and 0.3142."""
     digits = 3 - math.floor(math.log10(abs(value))) if value else 0

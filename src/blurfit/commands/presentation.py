@@ -21,6 +21,7 @@ from blurfit.agreement.promises import (
     together_in_words,
 )
 from blurfit.agreement.proving import PROVED_IN_WORDS
+from blurfit.agreement.radius import records_worth
 from blurfit.schema.content import About
 from blurfit.schema.joint import questions
 from blurfit.schema.titles import asked_in_words
@@ -66,6 +67,7 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
         _noise_table(calibration, [sent, *_own_noise(agreement), *_costs(calibration)]),
         Text(f"{_promise(calibration, stated)} {premise_in_words(agreement)}"),
     ]
+    parts.append(Text(_liar(agreement)))
     if model.proved:
         mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
         parts.append(Text(guesses_in_words(stated, mu, "what is published")))
@@ -183,6 +185,19 @@ def _submission(calibration: Calibration) -> str:
     return (
         f"One submission alone is at most μ = {at_most(local.mu)} Gaussian private: "
         f"ε = {at_most(local.epsilon)} at δ = {local.delta:g}. {local_in_words(local)}"
+    )
+
+
+def _liar(agreement: "Agreement") -> str:
+    worth = records_worth(agreement)
+    if math.isinf(worth):
+        return (
+            "One contributor who lies can move the sums as far as she likes: nobody can measure "
+            "what she sent."
+        )
+    return (
+        f"One contributor who lies can move the sums as far as {worth:,.3g} honest ones at most: "
+        "longer submissions are refused."
     )
 
 

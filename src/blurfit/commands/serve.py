@@ -50,6 +50,12 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     help="A secret that this service shares with the one of an agreement's other database.",
 )
 @click.option(
+    "--share-key-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The private key to which an agreement between two databases seals this one's shares; "
+    "written at the first start, which prints the public one.",
+)
+@click.option(
     "--requests-per-second",
     type=float,
     default=200.0,
@@ -79,6 +85,7 @@ def serve(
     token_file: Path | None,
     new_admin_token: bool,
     peer_token_file: Path | None,
+    share_key_file: Path | None,
     requests_per_second: float,
     body_limit: int,
     **network: Any,
@@ -96,7 +103,30 @@ def serve(
     os.umask(0o077)  # what is written here, the store first of all, is for its owner alone
     with Store(place) as store:
         said = appoint(store, token_file, replace=new_admin_token)
-        run(Service(store, limits, peer_token=peer_token), host, port, said, **network)
+        share_key = None
+        if share_key_file is not None:
+            share_key, told = share_key_in(share_key_file)
+            said = f"{said} {told}"
+        service = Service(store, limits, peer_token=peer_token, share_key=share_key)
+        run(service, host, port, said, **network)
+
+
+def share_key_in(path: Path) -> tuple[str, str]:
+    """The private key in a file, written if there is none; and the public one, in words."""
+    from blurfit.messages.sealing import new_key, public_key
+
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(new_key() + "\n")
+    private = path.read_text().strip()
+    try:
+        public = public_key(private)
+    except ValueError as error:
+        raise InvalidValueError(
+            f"Expected --share-key-file {str(path)!r} to hold a private key in 64 hexadecimal "
+            f"digits, as this command writes one: {error}."
+        ) from error
+    return private, f"Shares can be sealed to {public} (`blurfit agree --database-key`)."
 
 
 def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> str:

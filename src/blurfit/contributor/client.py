@@ -20,6 +20,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import FloatArray
 from blurfit.contributor.journal import Journal, Messages, Portion
+from blurfit.contributor.ledger import Entry, Ledger
 from blurfit.contributor.once import take_part
 from blurfit.contributor.perturb import blur, perturb
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
@@ -53,7 +54,7 @@ class Client:
     ) -> None:
         self.url = url
         self._exchange = Exchange(url, patience=patience, transport=transport, **options)
-        self._followed: set[str] = set()  # the agreements of waves that were found to follow
+        self._followed: set[tuple[str, str]] = set()  # plans, and agreements that follow from them
 
     def agreement(self, fingerprint: str) -> Agreement:
         """The agreement that one was invited to, verified; another is refused."""
@@ -78,11 +79,11 @@ class Client:
         """
         path = plan_path(plan.fingerprint)
         agreement = Agreement.from_json(self._exchange.get(f"{path}/agreement"))
-        if agreement.fingerprint not in self._followed:
+        if (seen := (plan.fingerprint, agreement.fingerprint)) not in self._followed:
             before = 0 if agreement.wave is None else agreement.wave.number - 1
             texts = texts_in(self._exchange.get(f"{path}/releases"))[:before] if before else []
             follows(plan, [PublishedMoments.from_json(text) for text in texts], agreement)
-            self._followed.add(agreement.fingerprint)
+            self._followed.add(seen)
         return agreement
 
     def contribute(
@@ -110,7 +111,9 @@ class Client:
 
         def blur_for_the_current_wave() -> Portion:
             wave = self.current(agreed) if isinstance(agreed, Plan) else self.still_open(agreed)
-            return Portion(0, 1, (_one(wave, record).to_bytes(),), wave.fingerprint)
+            one = _one(wave, record)
+            Ledger().note(Entry.of(wave, 1, self._exchange.url), one.identifier)
+            return Portion(0, 1, (one.to_bytes(),), wave.fingerprint)
 
         def send(part: Portion) -> int:
             (message,) = part.messages

@@ -4,7 +4,7 @@
 
 A person's single record has a journal of its own (`blurfit.contributor.journal`), in the folder
 where blurfit remembers what was blurred (`blurfit.contributor.memory`), under a keyed hash of the
-plan and of the person's name, so the folder tells nobody who took part in what. It keeps the bytes
+plan and of the person's name: the folder does not say whose it is. It keeps the bytes
 until they are received, and the fact for ever. So whoever calls again after an answer was lost
 sends the same bytes, to the wave that they were blurred for, and whoever took part is told so.
 

@@ -22,6 +22,8 @@ from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.contributor.share import SharedRecords, share, share_exact
 from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.messages.sealing import seal
+from blurfit.messages.shares import Role
 from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
 from blurfit.protocol.wire import BINARY, INVITATION
 
@@ -130,6 +132,9 @@ class SharedClient:
                 failures[database.name] = failures[self.agreement.databases[1].name]
                 break
             headers = {INVITATION: ",".join(tokens)} if tokens else {}
+            if database.key is not None:
+                role: Role = "first" if database is self.agreement.databases[0] else "second"
+                message = seal(message, database.key, fingerprint, role)
             try:
                 answer = exchange.post(
                     f"/collections/{fingerprint}/submissions",

@@ -64,7 +64,8 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
     def predict_proba(self, X: Any) -> FloatArray:
         """P(class) for each class, as `PublishedModel.predict_proba` tells it.
 
-        In waves, and with public rows, it is the logistic curve. Else the score is the
+        In waves, and with public rows, it is the logistic curve (of more than two classes, one for
+        each, divided by their sum). Else the score is the
         least-squares reading of E[±1], so (score + 1)/2, cut to [0, 1]; of more than two classes,
         each has a least-squares probability, cut at 0 and divided by their sum.
         """
@@ -76,7 +77,11 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
             else:
                 likely = np.clip((scores + 1) / 2, 0.0, 1.0)
             return np.column_stack([1 - likely, likely])
-        positive = np.maximum((scores + 1) / 2 if first.is_label else scores, 1e-12)
+        if first.link == "logistic":
+            shares = 0.5 * (1 + np.tanh(scores / 2))
+        else:
+            shares = (scores + 1) / 2 if first.is_label else scores
+        positive = np.maximum(shares, 1e-12)
         return np.asarray(positive / positive.sum(axis=1, keepdims=True))
 
     def _public_classes(self) -> Any:
@@ -172,7 +177,7 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
         public_X: rows of the same features that are public, and not the contributors' own: exact
-            logistic regression for two classes.
+            logistic regression, of each class against all others where there are several.
         waves: into how many groups a lot divides the rows, each of which is asked in units that the
             groups before it taught; "auto" takes as many as help by public facts, which may be one.
             Each row is in one of them, so the promise is the same. More than two classes, and
@@ -213,11 +218,6 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     def _signals(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
         if len(classes) == 2:
             return [Signal(label_of(name, classes[1]), codes == 1)]
-        if self.public_X is not None:
-            raise InvalidValueError(
-                f"Expected two classes with public_X, and there are {len(classes)}: public rows "
-                "give an exact logistic regression of yes and no."
-            )
         levels = [str(label) or "(empty)" for label in classes]
         return [Signal(Categorical(name, levels), codes)]
 

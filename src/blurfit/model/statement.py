@@ -30,6 +30,7 @@ from blurfit.model.published import PublishedModel
 from blurfit.schema.joint import questions
 from blurfit.schema.titles import title_of
 from blurfit.theory.database_noise import variance_factor
+from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
@@ -345,6 +346,8 @@ def _meaning(promise: ModelGuarantee, model: Published) -> str:
         return "An ε as large as this gives no useful bound on what an attacker could infer."
     calibration = model.agreement.calibration
     mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
+    if model.agreement.wave is not None:  # no wave's μ is larger, whichever a person was in
+        mu = mu_of(promise.epsilon, promise.delta)
     return (
         f"Should {relation_in_words(promise.neighbours)}, whatever anyone concludes from it "
         f"would be at most {math.exp(promise.epsilon):.3g} times as likely as before, plus a "

@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.errors import InvalidValueError, NotPublishedError
+from blurfit.errors import InfeasibleError, InvalidValueError, NotPublishedError
+from blurfit.messages.sealing import public_key
 from blurfit.messages.shares import ROLES, Role
 from blurfit.protocol.wire import JSON, MOST_SUBMISSIONS, Acknowledgement
 from blurfit.service.admission import admit, steward
@@ -33,6 +34,7 @@ class Administration:
     collector: Collector
     peer_token: str | None = field(repr=False)
     peer_options: dict[str, Any] = field(repr=False)
+    share_key: str | None = field(default=None, repr=False)
 
     async def propose(self, request: Request) -> Response:
         """The agreement that a schema and a promise would give; nothing is kept."""
@@ -53,6 +55,8 @@ class Administration:
                 f"{agreement.wave.number} of the plan {agreement.wave.plan}: open the plan "
                 "(POST /plans), and its waves open themselves."
             )
+
+        refuse_another_key(agreement, role, self.share_key)
 
         def open_collection() -> tuple[bool, Status]:
             is_new = self.store.open(agreement, role=role)
@@ -131,6 +135,18 @@ def hashes_in(body: bytes) -> list[bytes]:
             f"hexadecimal digits: {error}."
         ) from error
     return [bytes.fromhex(one) for one in given]
+
+
+def refuse_another_key(agreement: Agreement, role: Role, private: str | None) -> None:
+    """Refuse an agreement that seals shares to a key which is not this service's."""
+    if role == "whole" or not agreement.databases:
+        return
+    key = agreement.databases[role == "second"].key
+    if key is not None and (private is None or public_key(private) != key):
+        raise InfeasibleError(
+            f"Expected the key of this service in the agreement, and it seals shares to {key}: "
+            "start it with --share-key-file, and agree on the key that it prints."
+        )
 
 
 def _role(request: Request) -> Role:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
 
-from blurfit.errors import BelowQuorumError
+from blurfit.errors import BelowQuorumError, UnknownCollectionError
 from blurfit.service.collector import Collector
 from blurfit.service.detached import detached
 from blurfit.store.advance import advance, due, learn_model, missing
@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 
 LOOK_EVERY = 5.0  # seconds
 SECONDS_TO_STOP = 3.0
+_NEVER = 2**62
 _OFTEN = 8  # what is missing is counted again when an eighth of it has come this way
 
 
@@ -78,7 +79,9 @@ class Advancing:
             if wanted <= 0:
                 self.step(wave.plan)
                 self.look()
-        except Exception:  # unknown plans, or the store is away: the next look will tell
+        except UnknownCollectionError:  # a wave that was opened without its plan, in Python
+            self._until_counted[wave.plan] = _NEVER
+        except Exception:  # the store is away: the next look will tell
             _log.exception("Plan %s was not taken forward yet.", wave.plan)
 
     def step(self, plan: str) -> None:

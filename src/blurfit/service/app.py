@@ -68,7 +68,8 @@ class Service:
     """An ASGI application over one store; `Service(Store("collection.db"))`.
 
     `peer_token` is what this service and the one of an agreement's other database know each other
-    by; `peer_options` are for `blurfit.service.peer.RemotePeer`.
+    by; `peer_options` are for `blurfit.service.peer.RemotePeer`. `share_key` is the private key to
+    which agreements seal this database's shares (`blurfit.messages.sealing`).
     """
 
     store: Store
@@ -76,6 +77,7 @@ class Service:
     linger: float = LINGER
     look_every: float = LOOK_EVERY
     peer_token: str | None = field(default=None, repr=False)
+    share_key: str | None = field(default=None, repr=False)
     peer_options: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -91,6 +93,7 @@ class Service:
             self._refusals,
             self._limiter,
             self.limits.body_bytes,
+            self.share_key,
             Allowance(self.limits.bytes_in_flight),
         )
         self._router = Starlette(
@@ -106,7 +109,7 @@ class Service:
     def _routes(self, metrics: Metrics) -> list[Route]:
         reading, one = Reading(self.store, metrics), ONE_COLLECTION
         administration = Administration(
-            self.store, self._collector, self.peer_token, self.peer_options
+            self.store, self._collector, self.peer_token, self.peer_options, self.share_key
         )
         peering = Peering(self.store, self.peer_token)
         planning = Planning(self.store, self._collector, self._advancing)

@@ -37,6 +37,7 @@ from blurfit.service.bodies import body_of
 from blurfit.service.collector import Collector
 from blurfit.service.proposal import plan_from
 from blurfit.service.reading import fingerprint_in, statement_of
+from blurfit.service.shown_counts import plan_for_strangers
 from blurfit.store import plans
 from blurfit.store.advance import advance
 from blurfit.store.plans import PlanStatus
@@ -58,7 +59,7 @@ class Planning:
 
         def everything() -> list[PlanStatus]:
             found = self.store.read(plans.fingerprints)
-            return [self.store.read(plans.status, one) for one in found]
+            return [plan_for_strangers(self.store.read(plans.status, one)) for one in found]
 
         return as_json(await run_in_threadpool(everything))
 
@@ -87,7 +88,7 @@ class Planning:
 
     async def status(self, request: Request) -> Response:
         """How far a plan is."""
-        return as_json(await self._read(plans.status, request))
+        return as_json(plan_for_strangers(await self._read(plans.status, request)))
 
     async def plan(self, request: Request) -> Response:
         """The plan itself."""

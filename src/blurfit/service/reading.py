@@ -16,6 +16,7 @@ from blurfit.service.answers import FOREVER, as_json
 from blurfit.service.documents import Hour
 from blurfit.service.metrics import Metrics
 from blurfit.service.openapi import document
+from blurfit.service.shown_counts import for_strangers, shown
 from blurfit.store.store import Store
 
 STATEMENTS: dict[str, tuple[str, Callable[[PublishedModel], str]]] = {
@@ -34,20 +35,22 @@ class Reading:
 
     async def collections(self, _request: Request) -> Response:
         """The states of all collections."""
-        return as_json(await run_in_threadpool(self.store.statuses))
+        found = await run_in_threadpool(self.store.statuses)
+        return as_json([for_strangers(one) for one in found])
 
     async def collection(self, request: Request) -> Response:
         """The state of one, or its page where a browser asks on behalf of a person."""
         if website.wants_page(request):
             return website.collection_page(request)
-        response = as_json(await run_in_threadpool(self.store.status, fingerprint_in(request)))
+        found = await run_in_threadpool(self.store.status, fingerprint_in(request))
+        response = as_json(for_strangers(found))
         response.headers["vary"] = "accept"
         return response
 
     async def history(self, request: Request) -> Response:
         """How many came in which hour."""
         found = await run_in_threadpool(self.store.history, fingerprint_in(request))
-        return as_json([Hour(hour, count) for hour, count in found])
+        return as_json([Hour(hour, shown(count, count + 1)) for hour, count in found])
 
     async def agreement(self, request: Request) -> Response:
         """What everyone agreed on."""

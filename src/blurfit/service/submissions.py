@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
-from blurfit.errors import BlurfitError
+from blurfit.errors import BlurfitError, InfeasibleError
+from blurfit.messages.sealing import OVERHEAD, public_key, unseal
 from blurfit.messages.shares import ShareLayout
 from blurfit.messages.submissions import Submission, Submissions, rows_of
 from blurfit.protocol import problems, tokens
@@ -60,6 +61,7 @@ class SubmissionPath:
     refusals: Refusals
     limiter: Limiter
     body_bytes: int
+    share_key: str | None = field(default=None, repr=False)
     allowance: Allowance = field(default_factory=Allowance)
     # One at a time, so that not everyone's numbers are in memory at once.
     _reader: ThreadPoolExecutor = field(
@@ -110,6 +112,8 @@ class SubmissionPath:
             collection = await self._collection(fingerprint)
             limit = min(self.body_bytes, largest_body(collection, headers))
             body = await read_body(headers, receive, limit, held)
+            if (key := own_key(collection)) is not None:
+                body = unsealed(collection, body, self.share_key, key)
             rows = await self._rows(collection, headers, body)
             arrival = Arrival(rows, _invitations(headers))
             count = arrival.size // collection.layout.size
@@ -153,7 +157,24 @@ def largest_body(collection: Collection, headers: dict[bytes, bytes]) -> int:
     most = MOST_SUBMISSIONS + 1  # one too many is told in better words
     if collection.agreement.proofs:
         most = max(1, _PROVED_BYTES // one)
-    return _BATCH_HEAD_BYTES + most * one
+    return OVERHEAD + _BATCH_HEAD_BYTES + most * one
+
+
+def own_key(collection: Collection) -> str | None:
+    """The public key to which the shares of a collection here are sealed, if they are."""
+    if collection.role == "whole":
+        return None
+    return collection.agreement.databases[collection.role == "second"].key
+
+
+def unsealed(collection: Collection, body: bytes, private: str | None, key: str) -> bytes:
+    """What a sealed body holds, for the service that has the key of the agreement."""
+    if private is None or public_key(private) != key:
+        raise InfeasibleError(
+            f"Expected this service to have the private key of {key}, to which the agreement seals "
+            "shares: start it with `blurfit serve --share-key-file`, and the file of that key."
+        )
+    return unseal(body, private, collection.fingerprint, collection.role)
 
 
 def _kind(headers: dict[bytes, bytes]) -> str:

@@ -128,7 +128,7 @@ def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
         connection.execute(
             sa.update(tables.plans)
             .where(p.fingerprint.in_(plans.where(c.fingerprint.in_(ended))) & (p.state != "ended"))
-            .values(state="ended", learned=True, reason="The store was restored from a backup.")
+            .values(state="ended", reason="The store was restored from a backup.")
         )
     return tuple(found)
 

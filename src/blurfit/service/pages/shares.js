@@ -6,6 +6,7 @@
 // v are the blurred numbers in whole steps; the mask is the key stream of AES-256 in counter mode.
 
 import { newSeed } from "./noise.js";
+import { seal } from "./seal.js";
 import { HEAD, head } from "./submission.js";
 
 const CODES = { masked: 3, seed: 4 };
@@ -26,7 +27,12 @@ export async function maskOf(seed, width) {
 
 /** The two messages for what `perturb` gave, in the order of the agreement's databases. */
 export async function share(agreement, fingerprint, sent) {
-  return shareWith(agreement.grid.quadratic, fingerprint, sent, newSeed());
+  const messages = await shareWith(agreement.grid.quadratic, fingerprint, sent, newSeed());
+  const sealed = messages.map((message, i) => {
+    const { key } = agreement.databases[i];
+    return key === undefined ? message : seal(message, key, fingerprint, i + 1);
+  });
+  return Promise.all(sealed);
 }
 
 export async function shareWith(step, fingerprint, { identifier, numbers }, seed) {

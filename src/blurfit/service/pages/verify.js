@@ -356,13 +356,18 @@ function verifyDatabases(agreement) {
   demand(mechanism === "moment", "mechanism", mechanism, "moment");
   demand(databases.length === 2, "databases", databases.length, "two");
   for (const one of databases) {
-    exactly(one, ["name", "url"], "a database");
+    exactly(one, ["name", "url"], "a database", ["key"]);
+    const isKey = !("key" in one) || /^[0-9a-f]{64}$/.test(one.key);
+    demand(isKey, "key", one.key, "64 hexadecimal digits");
     demand(isName(one.name), "name", one.name, "who runs a database, on one line");
     demand(isOrigin(one.url), "url", one.url, "a protected address without a path");
   }
   const [first, second] = databases;
   const different = first.name !== second.name && first.url !== second.url;
   demand(different, "databases", `${first.name}, ${second.name}`, "different");
+  const keys = "key" in first || "key" in second;
+  const bothSealed = "key" in first && "key" in second && first.key !== second.key;
+  demand(!keys || bothSealed, "keys", `${first.key}, ${second.key}`, "two, or none");
   const [noise, step] = [noiseOf(calibration), grid?.quadratic];
   const least = noise / Math.SQRT2 / step;
   demand(least >= 2 ** 10, "noise in steps", least, "at least 1024");

@@ -1,0 +1,113 @@
+"""Sealed shares end to end: a proxy before both databases sees neither numbers nor names."""
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from blurfit import Agreement, InvalidValueError, Store
+from blurfit.agreement.databases import Database
+from blurfit.contributor.share import share
+from blurfit.contributor.shared_client import SharedClient
+from blurfit.messages.sealing import new_key, public_key
+from blurfit.protocol.tokens import hashed
+from blurfit.protocol.wire import BINARY
+from blurfit.service.app import Limits, Service
+from support.requests import ADMINISTRATOR, TOKEN, as_json, refused
+from support.sharing import SCHEMA, TWO
+
+KEYS = new_key(), new_key()
+SEALED = tuple(Database(*one, public_key(key)) for one, key in zip(TWO, KEYS, strict=True))
+PROMISE = {"epsilon": 300, "delta": 1e-6, "quorum": 3, "admission": "anyone"}
+AGREEMENT = Agreement.propose(SCHEMA, databases=SEALED, **PROMISE)
+PEOPLE = {"age": np.linspace(0, 90, 5), "income": np.linspace(9, 99, 5)}
+PEER = "a-secret-of-both-databases-for-tests"
+
+
+class Proxy:
+    """Ends TLS, forwards, and remembers what it saw."""
+
+    def __init__(self, way) -> None:
+        self.way, self.seen = way, []
+
+    def handle_request(self, request):
+        self.seen.append(request.read())
+        return self.way.handle_request(request)
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        pass
+
+
+def test_a_proxy_before_both_sees_nothing_and_one_model_comes_out() -> None:
+    with Store() as one, Store() as other:
+        for store in (one, other):
+            store.appoint(hashed(TOKEN))
+        far = Service(other, Limits(requests_per_second=0), peer_token=PEER, share_key=KEYS[1])
+        with TestClient(far, base_url=TWO[1][1]) as second:
+            options = {"transport": second._transport, "patience": 0.0}
+            near = Service(one, peer_token=PEER, share_key=KEYS[0], peer_options=options)
+            with TestClient(near, base_url=TWO[0][1]) as first:
+                for client, role in ((first, "first"), (second, "second")):
+                    opened = client.post(
+                        f"/collections?role={role}",
+                        content=AGREEMENT.to_json(),
+                        headers=ADMINISTRATOR | as_json(),
+                    )
+                    assert opened.status_code == 201, opened.text
+                proxies = [Proxy(client._transport) for client in (first, second)]
+                shared = share(AGREEMENT, PEOPLE)
+                with SharedClient(AGREEMENT, transports=proxies, patience=0.0) as sender:
+                    assert sender.submit(shared).complete
+                    assert sender.submit(shared).complete, "again is safe, and sealed afresh"
+                seen = [b"".join(proxy.seen) for proxy in proxies]
+                for message, hidden in zip((shared.first, shared.second), seen, strict=True):
+                    for name in message.identifiers:
+                        assert name.tobytes() not in hidden
+                    assert message.words.tobytes()[:16] not in hidden
+                path = f"/collections/{AGREEMENT.fingerprint}"
+                plain = first.post(
+                    f"{path}/submissions",
+                    content=shared.first.to_bytes(),
+                    headers={"content-type": BINARY},
+                )
+                refused(plain, 400, "invalid", "not sealed at all")
+                crossed = first.post(
+                    f"{path}/submissions",
+                    content=proxies[1].seen[-1],
+                    headers={"content-type": BINARY},
+                )
+                refused(crossed, 400, "invalid", "for another one")
+                second.post(f"{path}/close", headers=ADMINISTRATOR)
+                model = first.post(f"{path}/publish", headers=ADMINISTRATOR)
+                assert model.json()["count"] == 5
+
+
+def test_a_service_with_another_key_does_not_open_it() -> None:
+    with Store() as store:
+        store.appoint(hashed(TOKEN))
+        for key in (None, new_key(), KEYS[1]):
+            with TestClient(Service(store, share_key=key), base_url=TWO[0][1]) as client:
+                answer = client.post(
+                    "/collections?role=first",
+                    content=AGREEMENT.to_json(),
+                    headers=ADMINISTRATOR | as_json(),
+                )
+                refused(answer, 409, "infeasible", "--share-key-file")
+
+
+def test_keys_are_under_the_fingerprint_and_there_are_two_or_none() -> None:
+    plain = Agreement.propose(SCHEMA, databases=TWO, **PROMISE)
+    assert plain.fingerprint != AGREEMENT.fingerprint
+    assert "key" not in plain.to_dict()["databases"][0]
+    assert Agreement.from_json(AGREEMENT.to_json()) == AGREEMENT
+    for databases in (
+        (SEALED[0], Database(*TWO[1])),
+        (SEALED[0], Database(*TWO[1], SEALED[0].key)),
+    ):
+        with pytest.raises(InvalidValueError, match="for each of the two"):
+            Agreement.propose(SCHEMA, databases=databases, **PROMISE)
