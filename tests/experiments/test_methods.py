@@ -50,7 +50,7 @@ def test_moment_is_what_a_database_would_publish(people, label: bool, epsilon: f
         assert found == pytest.approx(expected, abs=1e-6)
     else:  # the last bits of the sums seed the sampler, so that two ways of adding differ a little
         apart = people.x[chosen] @ (found - expected)
-        assert apart.std() < 0.2 * (people.x[chosen] @ expected).std()
+        assert apart.std() < 0.3 * (people.x[chosen] @ expected).std()
 
 
 def test_published_input_and_its_ridge(people) -> None:
