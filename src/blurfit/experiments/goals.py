@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
+from scipy.special import stdtrit
 
 from blurfit.experiments.methods import (
     CERTIFIED_OBJECTIVE,
@@ -125,7 +126,7 @@ class Lead:
     """How far our line is ahead of one rival in one cell: positive is better.
 
     The trials are paired, as all methods see the same people: `error` is the standard error of the
-    mean difference. Within two of them the two are even.
+    mean difference. Within what chance gives in 95 % of cases, by Student's law, they are even.
     """
 
     rival: str
@@ -136,7 +137,7 @@ class Lead:
     @property
     def verdict(self) -> str:
         """One of "ahead", "even" and "behind"."""
-        if abs(self.by) <= 2 * self.error:
+        if self.trials < 2 or abs(self.by) <= stdtrit(self.trials - 1, 0.975) * self.error:
             return "even"
         return "ahead" if self.by > 0 else "behind"
 
@@ -160,7 +161,7 @@ def leads(
         error = float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.inf
         lead = Lead(key.line, float(np.mean(gaps)), error, len(gaps))
         found.setdefault(replace(key, line=line), []).append(lead)
-    return found
+    return dict(sorted(found.items(), key=lambda cell: (cell[0].variant, *astuple(cell[0])[2:])))
 
 
 def closest(cell: Sequence[Lead]) -> Lead:
