@@ -180,7 +180,7 @@ def standings(line: str, rows: Sequence[Row]) -> str:
                 f"{key.epsilon:g}",
                 power(key.n),
                 rival.rival,
-                f"{rival.by:+.4f} ± {rival.error:.4f}",
+                f"{rival.by:+.5f} ± {rival.error:.5f}",
                 f"{rival.trials}",
                 rival.verdict if rival.verdict != "behind" else "**behind**",
             ]
@@ -188,13 +188,18 @@ def standings(line: str, rows: Sequence[Row]) -> str:
     return table(["problem", "ε", "n", "closest rival", "lead", "trials", "verdict"], lines)
 
 
-def verdict(line: str, rows: Sequence[Row]) -> str:
-    """In a sentence: in how many cells we are ahead of every rival, even, or behind one."""
-    found = {key: closest(cell) for key, cell in leads(line, PRIVATE_RIVALS, rows).items()}
+def verdict(line: str, rows: Sequence[Row], other: str | None = None) -> str:
+    """In a sentence: in how many cells we are ahead of every rival (or of one other line), even
+    with the best of them, or behind.
+    """
+    rivals = PRIVATE_RIVALS if other is None else (other,)
+    found = {key: closest(cell) for key, cell in leads(line, rivals, rows).items()}
     words = [lead.verdict for lead in found.values()]
-    text = f"**{line}** is ahead of every rival in {words.count('ahead')} of {len(words)} cells"
+    whom = "every rival" if other is None else f"**{other}**"
+    text = f"**{line}** is ahead of {whom} in {words.count('ahead')} of {len(words)} cells"
     if "even" in words:
-        text += f", even with the best of them in {words.count('even')}"
+        best = "the best of them" if other is None else "it"
+        text += f", even with {best} in {words.count('even')}"
     places = "; ".join(
         f"{lead.rival} ({key.variant}, ε = {key.epsilon:g}, n = {power(key.n)}) by "
         f"{-lead.by:.4f} ± {lead.error:.4f}"

@@ -214,10 +214,10 @@ def _utility(results: Sequence[Row]) -> str:
         [
             "RMSE over the non-private one, and accuracy, with public defaults on 65,536 test rows "
             f"(fewer where there are not so many). Trials: {_trials(found)}.",
-            verdict(WAVES, results),
             "Each cell with the rival that comes closest. All methods see the same people in a "
             "trial, so the differences are paired; a lead within two standard errors is even.",
             standings(WAVES, results),
+            f"Against one wave: {verdict(WAVES, results, MOMENT)}",
             table(["problem", "ε", "method", *map(power, sizes)], lines),
             "### The goals that we set ourselves",
             "The defaults were chosen on the survey's file, so there the goals are no independent "

@@ -289,16 +289,28 @@ def sums_over(connection: Connection, collection: Collection) -> tuple[Commitmen
 def _sums_of_blocks(
     connection: Connection, collection: Collection, chosen: Commitment
 ) -> tuple[int, WordArray]:
+    if len(chosen.left_out) > chosen.count:  # a mask costs more than a look at its name
+        return _sums_of_rows(connection, collection, chosen, inside=True)
     count, total = 0, np.zeros(1, dtype=np.uint64)
     for rows, sums in blocks.parts(connection, collection):
         count += rows
         total = total + np.frombuffer(sums, dtype="<u8")
     if len(chosen.left_out):
-        for identifiers, words in blocks.rows(connection, collection):
-            excluded = commitment.among(identifiers, chosen.left_out)
-            if excluded.any():
-                count -= int(excluded.sum())
-                total = total - collection.sums(words[excluded])
+        fewer, excluded = _sums_of_rows(connection, collection, chosen, inside=False)
+        return count - fewer, total - excluded
+    return count, total
+
+
+def _sums_of_rows(
+    connection: Connection, collection: Collection, chosen: Commitment, *, inside: bool
+) -> tuple[int, WordArray]:
+    """How many rows are in the set, or left out of it, and their sums."""
+    count, total = 0, np.zeros(1, dtype=np.uint64)
+    for identifiers, words in blocks.rows(connection, collection):
+        wanted = commitment.among(identifiers, chosen.left_out) != inside
+        if wanted.any():
+            count += int(wanted.sum())
+            total = total + collection.sums(words[wanted])
     return count, total
 
 
