@@ -12,6 +12,7 @@ What is sent is no secret but what follows from it for one agreement
 """
 
 import re
+import threading
 from dataclasses import dataclass, field
 
 import msgspec
@@ -31,6 +32,7 @@ from blurfit.service.peer import IDENTIFIERS_AT_ONCE
 from blurfit.service.reading import fingerprint_in
 from blurfit.service.verifying import BATCH, judge
 from blurfit.store import commitment, joint_publication
+from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
 _MOST_BYTES = 64 * 2**20
@@ -43,6 +45,9 @@ class Peering:
 
     store: Store
     secret: str | None = field(repr=False)
+    # What was summed, by set: whoever gave up waiting, and asks again, finds it done.
+    _summed: dict[tuple[str, bytes], Sums] = field(default_factory=dict, repr=False)
+    _summing: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     async def identifiers(self, request: Request) -> Response:
         """The identifiers here, in order, after a given one."""
@@ -89,6 +94,12 @@ class Peering:
 
         def commit_and_sum() -> Sums:
             collection = self.store.collection(fingerprint)
+            with self._summing:
+                if (found := self._summed.get((fingerprint, digest))) is None:
+                    found = self._summed[fingerprint, digest] = summed(collection)
+            return found
+
+        def summed(collection: Collection) -> Sums:
             self.store.read(joint_publication.require_consent, collection)
             held = self.store.read(commitment.identifiers_of, collection)
             left_out = commitment.left_out_by(held, bits)

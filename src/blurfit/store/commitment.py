@@ -272,7 +272,7 @@ def minus(some: ByteArray, others: ByteArray) -> ByteArray:
     """Those of the first that are not among the second, in the order of the first."""
     if not len(others):
         return some
-    return some[~np.isin(_keys(some), _keys(others))]
+    return some[~among(some, in_order(others))]
 
 
 def among(some: ByteArray, others: ByteArray) -> npt.NDArray[np.bool_]:

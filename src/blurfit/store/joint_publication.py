@@ -289,16 +289,28 @@ def sums_over(connection: Connection, collection: Collection) -> tuple[Commitmen
 def _sums_of_blocks(
     connection: Connection, collection: Collection, chosen: Commitment
 ) -> tuple[int, WordArray]:
+    if len(chosen.left_out) > chosen.count:  # a mask costs more than a look at its name
+        return _sums_of_rows(connection, collection, chosen, inside=True)
     count, total = 0, np.zeros(1, dtype=np.uint64)
     for rows, sums in blocks.parts(connection, collection):
         count += rows
         total = total + np.frombuffer(sums, dtype="<u8")
     if len(chosen.left_out):
-        for identifiers, words in blocks.rows(connection, collection):
-            excluded = commitment.among(identifiers, chosen.left_out)
-            if excluded.any():
-                count -= int(excluded.sum())
-                total = total - collection.sums(words[excluded])
+        fewer, excluded = _sums_of_rows(connection, collection, chosen, inside=False)
+        return count - fewer, total - excluded
+    return count, total
+
+
+def _sums_of_rows(
+    connection: Connection, collection: Collection, chosen: Commitment, *, inside: bool
+) -> tuple[int, WordArray]:
+    """How many rows are in the set, or left out of it, and their sums."""
+    count, total = 0, np.zeros(1, dtype=np.uint64)
+    for identifiers, words in blocks.rows(connection, collection):
+        wanted = commitment.among(identifiers, chosen.left_out) != inside
+        if wanted.any():
+            count += int(wanted.sum())
+            total = total + collection.sums(words[wanted])
     return count, total
 
 
@@ -309,9 +321,16 @@ def _hold(connection: Connection, collection: Collection) -> None:
 
 
 def _require_closed(connection: Connection, collection: Collection) -> None:
-    state = connection.scalar(
-        sa.select(collections.c.state).where(collections.c.key == collection.key)
-    )
+    """Closed by its administrator, and not because the store was restored from a backup.
+
+    The original may have answered for a set since: a second one would give away whom they differ
+    in (`blurfit.store.backup`).
+    """
+    c = collections.c
+    query = sa.select(c.state, c.refusal).where(c.key == collection.key)
+    state, refusal = connection.execute(query).one()
+    if refusal is not None:
+        raise InfeasibleError(refusal)
     if state in ("collecting", "paused"):
         raise InfeasibleError(
             f"Expected the collection to be closed by {collection.agreement.databases[1].name}, "
