@@ -49,7 +49,7 @@ svg {{width: 5cm; height: 5cm}}
 
 @click.command(
     epilog="Example: blurfit invite agreement.json --to http://127.0.0.1:8000 "
-    "--admin-token-file token.txt --count 1000 --csv --out invitations.csv"
+    "--admin-token-file token.txt --count 20000 --out invitations.txt"
 )
 @agreement_file
 @service
