@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from blurfit import Agreement, Store
 from blurfit.agreement.databases import largest_steps
 from blurfit.agreement.promises import condition_in_words
 from blurfit.messages.masks import expand
+from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.service.serving import in_a_thread
 
@@ -203,3 +204,29 @@ def test_other_agreements_are_refused(run, two, change) -> None:
     }"""
     assert run(script, given) is None
     assert "nothing has left this device" in (run(script, given | change) or "").lower()
+
+
+def test_a_link_carries_an_invitation_of_each(chromium: Browser, tmp_path, survey) -> None:
+    """Both databases are asked about their own, before anybody answers."""
+    with ExitStack() as running:
+        (here, first), (there, second) = (
+            running.enter_context(serving(tmp_path / name)) for name in ("first.db", "second.db")
+        )
+        databases = [("Office", first), ("University", second)]
+        promise = {"epsilon": 1, "delta": 1e-6, "quorum": 1000}
+        agreement = Agreement.propose(survey("invited"), **promise, databases=databases)
+        here.open(agreement, role="first")
+        there.open(agreement, role="second")
+        given = [tokens.new_token() for _ in range(2)]
+        for store, token in zip((here, there), given, strict=True):
+            store.invite(agreement.fingerprint, [tokens.hashed(token)])
+        context = running.enter_context(closing(chromium.new_context()))
+        page = context.new_page()
+        link = f"{first}/c/{agreement.fingerprint}#invitation="
+        for spoilt in (f"{given[0]},{tokens.new_token()}", given[0]):
+            page.goto("about:blank")
+            page.goto(link + spoilt)
+            expect(page.get_by_text("This link has been used.")).to_be_visible()
+        page.goto("about:blank")
+        page.goto(link + ",".join(given))
+        expect(page.get_by_role("button", name="Blur my answers")).to_be_visible()

@@ -7,7 +7,8 @@ from click.testing import CliRunner
 from blurfit.agreement.terms import TERMS, Terms
 from blurfit.commands.terms import given, term_options
 
-FLAGS = {"databases": "database", "weights": "weight"}
+FLAGS = {"databases": "database", "weights": "weight", "admission": "anyone"}
+SWITCHES = {"--no-debias": False, "--proofs": True, "--database-noise": True}
 
 
 @click.command()
@@ -34,6 +35,7 @@ def test_every_term_can_be_typed() -> None:
         "local_epsilon": ("2", 2.0),
         "local_delta": ("1e-5", 1e-5),
         "public_rows": ("ab12", "ab12"),
+        "sends": ("targets", "targets"),
         "constant": ("0.5", 0.5),
         "loss": ("logistic", "logistic"),
         "approximation": ("chebyshev", "chebyshev"),
@@ -47,15 +49,20 @@ def test_every_term_can_be_typed() -> None:
     words = [
         word for name, (text, _) in typed.items() for word in (f"--{name.replace('_', '-')}", text)
     ]
-    words += ["--no-debias", "--weight", "age", "2", "--weight", "sex", "1"]
+    switched = {
+        flag.strip("-").removeprefix("no-").replace("-", "_"): on for flag, on in SWITCHES.items()
+    }
+    words += [*SWITCHES, "--anyone", "--weight", "age", "2", "--weight", "sex", "1"]
     words += ["--database", "A", "https://a.example", "--database", "B", "https://b.example"]
     assert eval(run(*words).output) == {
         **{name: value for name, (_, value) in typed.items()},
-        "debias": False,
+        **switched,
+        "admission": "anyone",
         "weights": {"age": 2.0, "sex": 1.0},
         "databases": (("A", "https://a.example"), ("B", "https://b.example")),
     }
-    assert {*typed, "debias", "weights", "databases"} == set(Terms.__struct_fields__)
+    others = {*switched, "admission", "weights", "databases"}
+    assert {*typed, *others} == set(Terms.__struct_fields__)
 
 
 @pytest.mark.parametrize(

@@ -62,4 +62,5 @@ def test_the_verdict_names_who_is_ahead_of_us() -> None:
     )
     assert "behind in 1: objective" in verdict(WAVES, found)
     assert "**behind**" in standings(WAVES, found)
+    assert "ahead of **output (Laplace)** in 1 of 1" in verdict(WAVES, found, OUTPUT)
     assert "behind in none" in verdict(WAVES, found[:3] + found[6:])

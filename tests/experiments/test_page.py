@@ -71,7 +71,7 @@ def test_answers_and_tables_of_comparisons(tmp_path) -> None:
     assert "and behind in 2: output" in text  # an accuracy of 0.19 is worse than 0.2
     assert "off by 0.020" in text
     rivals = (tmp_path / "page-rivals.md").read_text(encoding="utf-8")
-    assert "| linear | 0.1 | 2¹³ | output (Laplace) | +0.0100 ± 0.0000 | 2 | ahead |" in rivals
+    assert "| linear | 0.1 | 2¹³ | output (Laplace) | +0.01000 ± 0.00000 | 2 | ahead |" in rivals
     assert "Trials: 2." in rivals
     assert "## Elsewhere: somebody\n\n100 rows of real people" in rivals
     assert "calibration error" in (tmp_path / "page-probabilities.md").read_text(encoding="utf-8")

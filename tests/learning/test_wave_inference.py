@@ -13,9 +13,11 @@ BETA = np.array([0.2, 1.0, -0.8, 0.5, 0.0])
 STAGES = (("joint", 0.2), ("residual", 0.2), ("newton", 0.2), ("newton", 0.4))
 
 
-def collect(n: int, mu: float, generator: np.random.Generator, stages=STAGES) -> Collected:
+def collect(
+    n: int, mu: float, generator: np.random.Generator, stages=STAGES, steepness: float = 1.0
+) -> Collected:
     v = np.clip(generator.normal(size=(n, 4)) * 0.4 + generator.normal(size=(n, 1)) * 0.2, -1, 1)
-    y = np.where(generator.random(n) < expit(BETA[0] + v @ BETA[1:]), 1.0, -1.0)
+    y = np.where(generator.random(n) < expit(steepness * (BETA[0] + v @ BETA[1:])), 1.0, -1.0)
     plan = Stages("label", tuple(Stage(kind, fraction) for kind, fraction in stages))
     return collect_in_waves(v, y, ["numeric"] * 4, plan=plan, mu=mu, generator=generator)
 
@@ -40,6 +42,7 @@ def test_refused_where_noise_rules() -> None:
 
 
 def test_refused_where_one_step_is_not_enough() -> None:
-    got = collect(20_000, 2.0, np.random.default_rng(3), (("joint", 0.001), ("newton", 0.999)))
+    stages = (("joint", 0.001), ("newton", 0.999))
+    got = collect(20_000, 2.0, np.random.default_rng(3), stages, steepness=4.0)
     with pytest.raises(InfeasibleError, match="another Newton wave"):
         wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1])

@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from blurfit import Agreement, Binary, Categorical, Numeric, Schema, perturb_table
+from blurfit import (
+    Agreement,
+    Binary,
+    Categorical,
+    Numeric,
+    PublishedModel,
+    Schema,
+    perturb_table,
+)
 from blurfit.audit.pairs import farthest_answers
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
@@ -156,6 +164,24 @@ def test_the_silent_bias_no_other_coefficient(options) -> None:
     assert model.prediction_intervals(SILENT).shape == (1, 2)
     with pytest.raises(InfeasibleError, match="may be left unsaid"):
         model.to_sklearn()
+
+
+def test_where_nobody_is_silent_all_else_is_still_told() -> None:
+    """The columns for silence have no spread then, and are left out of the errors alone."""
+    table = people(4000, np.random.default_rng(4), silent=0.0)
+    agreement = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=2000)
+    model = moments_of(agreement, exact_totals(agreement, table)).fit()
+    assert [one.name for one in model.estimates()] == [
+        "(intercept)",
+        "age",
+        "married",
+        "region=south",
+        "hours",
+    ]
+    one = model.estimates()[1]
+    assert one.lower <= 5 <= one.upper
+    assert model.prediction_intervals(SILENT).shape == (1, 2)
+    assert PublishedModel.from_json(model.to_json()).summary().sections == model.summary().sections
 
 
 def test_a_target_is_answered_by_everybody() -> None:

@@ -210,3 +210,12 @@ def test_no_plan_is_proposed_of_what_may_not_teach_others(http) -> None:
     terms = {"epsilon": 1, "delta": 1e-6, "quorum": 60, "mechanism": "input", "weight_bound": 2}
     body = {"schema": PLAN.schema.to_dict(), **terms}
     refused(http.post("/plans/proposal", json=body, headers=ADMINISTRATOR), 400, "invalid", "waves")
+
+
+def test_two_databases_know_no_plans_yet(http) -> None:
+    databases = (("One", "https://one.example"), ("Two", "https://two.example"))
+    terms = {"epsilon": 1, "delta": 1e-6, "quorum": 60, "databases": databases}
+    shared = Plan.propose(PLAN.schema, waves=2, **terms)
+    answer = http.post("/plans", content=shared.to_json(), headers=ADMINISTRATOR | as_json())
+    refused(answer, 409, "infeasible", "one database")
+    assert http.get("/plans").json() == []

@@ -7,9 +7,9 @@ from blurfit.errors import (
     BelowQuorumError,
     InfeasibleError,
     InvalidValueError,
-    ServiceError,
 )
 from blurfit.messages.shares import Shares
+from blurfit.protocol.problems import RequestError
 from blurfit.service.peer import publish
 from blurfit.service.verifying import verify
 from blurfit.store import blocks, commitment, joint_publication, verdicts
@@ -186,7 +186,7 @@ def test_what_is_broken_off_goes_on_where_it_was(two, monkeypatch) -> None:
             return super().verify(names, words)
 
     breaking, theirs = Breaking(second, MARK), peer.identifiers()
-    with pytest.raises(ServiceError, match="8 are still to be"):
+    with pytest.raises(RequestError, match="8 are still to be"):
         verify(first, collection, breaking, theirs, KEY, seconds=-1)
     with pytest.raises(ConnectionResetError):
         verify(first, collection, breaking, theirs, KEY)

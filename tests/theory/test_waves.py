@@ -120,6 +120,8 @@ def test_the_table_of_the_docstring() -> None:
         return choose_plan(task, coefficients=13, count=count, mu=0.1).kinds
 
     assert kinds("number", 2.5) == kinds("label", 2.5) == kinds("count", 2.5) == ("joint",)
+    assert kinds("number", 5) == kinds("count", 5) == ("joint", "residual")
+    assert kinds("label", 5) == ("joint",)
     for task in ("number", "label", "count"):
         assert kinds(task, 10) == ("joint", "residual")
     assert kinds("number", 500) == ("joint", "residual")

@@ -24,7 +24,8 @@ multiples. That has to be paid for:
   (g/s)⁴: by (g/s)²/24 less noise, 8·10⁻⁵ off the diagonal, for which the other half of ξ pays
   forty times. The record is rounded at random, ⌊x/g + u⌋ with u uniform and independent of it:
   given u, two records differ by up to g more for each product, as they do when rounded to the
-  nearest; and rounding all of n records the same way, to the nearest, would add up to n·g/2.
+  nearest; and rounding all of n records the same way, to the nearest, would add up to n·g/2. What
+  that adds to the variance of a number is at most g²/4, a 2000th of its noise's.
 * *What stands between the records and the weights* (`input`). There the theorem is about the exact
   minimiser w(c) for a c = Σp̃ that is continuous. In fact c is on a grid, sums are rounded, and a
   solver is never exact; on a grid, whoever knows the q̃ could tell two records apart by the lattice

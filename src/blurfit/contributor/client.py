@@ -123,10 +123,9 @@ class Client:
         identifier = Submission.from_bytes(*sent.messages).identifier
         return Receipt(self._exchange.url, sent.under, identifier)
 
-    def missing(self, agreement: Agreement) -> int:
-        """How many its collection waits for."""
-        state = decoded(self._exchange.get(path_of(agreement.fingerprint)))
-        return int(state["quorum"]) - int(state["count"])
+    def count(self, agreement: Agreement) -> int:
+        """How many have contributed at least: a service rounds it for strangers."""
+        return int(decoded(self._exchange.get(path_of(agreement.fingerprint)))["count"])
 
     def still_open(self, wave: Agreement) -> Agreement:
         """A wave's agreement, if the wave still collects: asked before anything is blurred."""
@@ -237,13 +236,23 @@ class _CurrentWave(_OneService):
     def __init__(self, client: Client, plan: Plan, invitations: Sequence[str]) -> None:
         super().__init__(client, plan.first(), invitations)
         self._plan, self._most = plan, self.rows_at_once
+        self._sent: dict[str, int] = {}  # rows, by wave
 
     def agreement(self) -> Agreement:
-        """The wave that collects now; it gets no more rows at once than it waits for."""
-        self._agreement = self._client.current(self._plan)
-        missing = self._client.missing(self._agreement)
+        """The wave that collects now; it gets no more rows at once than it waits for.
+
+        A service tells strangers rounded counts, so what was sent from here is counted here.
+        """
+        self._agreement = wave = self._client.current(self._plan)
+        come = max(self._client.count(wave), self._sent.get(wave.fingerprint, 0))
+        missing = wave.quorum - come
         self.rows_at_once = min(self._most, missing) if missing > 0 else self._most
-        return self._agreement
+        return wave
+
+    def send(self, part: Portion) -> bool:
+        received = super().send(part)
+        self._sent[part.under] = self._sent.get(part.under, 0) + part.rows
+        return received
 
 
 def _one(agreement: Agreement, record: Any) -> Submission:

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
+from scipy.special import stdtrit
 
 from blurfit.experiments.methods import (
     CERTIFIED_OBJECTIVE,
@@ -125,7 +126,7 @@ class Lead:
     """How far our line is ahead of one rival in one cell: positive is better.
 
     The trials are paired, as all methods see the same people: `error` is the standard error of the
-    mean difference. Within two of them the two are even.
+    mean difference. Within what chance gives in 95 % of cases, by Student's law, they are even.
     """
 
     rival: str
@@ -136,7 +137,7 @@ class Lead:
     @property
     def verdict(self) -> str:
         """One of "ahead", "even" and "behind"."""
-        if abs(self.by) <= 2 * self.error:
+        if self.trials < 2 or abs(self.by) <= stdtrit(self.trials - 1, 0.975) * self.error:
             return "even"
         return "ahead" if self.by > 0 else "behind"
 
@@ -160,7 +161,7 @@ def leads(
         error = float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.inf
         lead = Lead(key.line, float(np.mean(gaps)), error, len(gaps))
         found.setdefault(replace(key, line=line), []).append(lead)
-    return found
+    return dict(sorted(found.items(), key=lambda cell: (cell[0].variant, *astuple(cell[0])[2:])))
 
 
 def closest(cell: Sequence[Lead]) -> Lead:
@@ -180,7 +181,7 @@ def standings(line: str, rows: Sequence[Row]) -> str:
                 f"{key.epsilon:g}",
                 power(key.n),
                 rival.rival,
-                f"{rival.by:+.4f} ± {rival.error:.4f}",
+                f"{rival.by:+.5f} ± {rival.error:.5f}",
                 f"{rival.trials}",
                 rival.verdict if rival.verdict != "behind" else "**behind**",
             ]
@@ -188,13 +189,18 @@ def standings(line: str, rows: Sequence[Row]) -> str:
     return table(["problem", "ε", "n", "closest rival", "lead", "trials", "verdict"], lines)
 
 
-def verdict(line: str, rows: Sequence[Row]) -> str:
-    """In a sentence: in how many cells we are ahead of every rival, even, or behind one."""
-    found = {key: closest(cell) for key, cell in leads(line, PRIVATE_RIVALS, rows).items()}
+def verdict(line: str, rows: Sequence[Row], other: str | None = None) -> str:
+    """In a sentence: in how many cells we are ahead of every rival (or of one other line), even
+    with the best of them, or behind.
+    """
+    rivals = PRIVATE_RIVALS if other is None else (other,)
+    found = {key: closest(cell) for key, cell in leads(line, rivals, rows).items()}
     words = [lead.verdict for lead in found.values()]
-    text = f"**{line}** is ahead of every rival in {words.count('ahead')} of {len(words)} cells"
+    whom = "every rival" if other is None else f"**{other}**"
+    text = f"**{line}** is ahead of {whom} in {words.count('ahead')} of {len(words)} cells"
     if "even" in words:
-        text += f", even with the best of them in {words.count('even')}"
+        best = "the best of them" if other is None else "it"
+        text += f", even with {best} in {words.count('even')}"
     places = "; ".join(
         f"{lead.rival} ({key.variant}, ε = {key.epsilon:g}, n = {power(key.n)}) by "
         f"{-lead.by:.4f} ± {lead.error:.4f}"

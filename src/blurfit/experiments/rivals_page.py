@@ -47,6 +47,7 @@ def draw_rivals(figure: Figure, rows: Sequence[Row]) -> None:
     in black, all others grey.
     """
     sections = list(_sections(errors_of(rows)))
+    figure.set_size_inches(10, 8)
     kinds = list(dict.fromkeys(label for label, _, _ in sections))
     relations = list(dict.fromkeys(relation for _, relation, _ in sections))
     axes = figure.subplots(len(kinds), len(relations), sharey="row", squeeze=False)
@@ -60,18 +61,19 @@ def draw_rivals(figure: Figure, rows: Sequence[Row]) -> None:
             means = [geometric_mean(_at(chosen, e), line, PRIVATE_MEAN) for e in epsilons]
             name, style = _style(line, best)
             (known[name],) = axis.plot(epsilons, means, **style)
-            if line == best:
-                axis.annotate(line, (epsilons[-1], means[-1]), fontsize=7, ha="right", va="bottom")
         known[PRIVATE_MEAN] = axis.axhline(1.0, color="grey", linestyle=":")
-        axis.set(xscale="log", yscale="log", title=f"{KINDS[label]}: {RELATIONS[relation]}")
-        axis.set_ylim(0.25, 2.5)
-        axis.set_yticks([0.3, 0.5, 1, 2], ["0.3", "0.5", "1", "2"])
+        title = f"{KINDS[label]}: {RELATIONS[relation]}\nbest rival: {best}"
+        axis.set(xscale="log", yscale="log")
+        axis.set_title(title, fontsize=10)
+        axis.set_ylim((0.45, 1.1) if label else (0.28, 2.2))
+        ticks = [0.5, 0.6, 0.7, 0.8, 1.0] if label else [0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0]
+        axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.minorticks_off()
         axis.grid(alpha=0.3)
     for axis in axes[-1]:
         axis.set_xlabel("ε (more to the right: less privacy)")
     for axis in axes[:, 0]:
-        axis.set_ylabel("test error over a private mean's")
+        axis.set_ylabel("error over a private mean's")
     figure.legend(
         list(known.values()), list(known), loc="outside lower center", ncols=4, fontsize=8
     )
@@ -104,7 +106,7 @@ def _style(line: str, best: str) -> tuple[str, dict[str, Any]]:
     if line in OURS:
         place = list(OURS).index(line)
         width = 3 if line == WAVES else 1.5
-        return line, {"color": COLOURS[place], "linewidth": width, "marker": "o", "zorder": 4}
+        return line, {"color": COLOURS[place], "linewidth": width, "marker": ".", "zorder": 4}
     if line == NO_PRIVACY:
         return line, {"color": "black", "linestyle": "--"}
     if line == best:
@@ -128,11 +130,12 @@ def measured_text(rows: Sequence[Row], facts: Facts) -> str:
     """Answers first, then a table of lines for each relation, then the sets."""
     errors = errors_of(rows)
     sets = list(dict.fromkeys(cell.data for cell in errors))
-    trials = min(len(values) for lines in errors.values() for values in lines.values())
+    counts = {len(values) for lines in errors.values() for values in lines.values()}
+    trials = " to ".join(str(count) for count in sorted({min(counts), max(counts)}))
     people = "made up" if facts.synthetic else "real"
     rows_option = f" --rows {facts.rows}" if facts.synthetic else ""
     parts = [
-        f"Measured with `blurfit reproduce {NAME} --trials {trials}{rows_option}`: "
+        f"Measured with `blurfit reproduce {NAME} --trials {max(counts)}{rows_option}`: "
         f"{len(sets)} sets "
         f"({', '.join(sets)}; the people are {people}), ε on six values from 0.1 to 10, "
         f"δ = 1/n², {trials} paired trials in each cell. Samples of people have {PUBLIC:,} public "

@@ -214,10 +214,11 @@ def _utility(results: Sequence[Row]) -> str:
         [
             "RMSE over the non-private one, and accuracy, with public defaults on 65,536 test rows "
             f"(fewer where there are not so many). Trials: {_trials(found)}.",
-            verdict(WAVES, results),
             "Each cell with the rival that comes closest. All methods see the same people in a "
-            "trial, so the differences are paired; a lead within two standard errors is even.",
+            "trial, so the differences are paired; a lead that chance explains (Student's law, "
+            "95 %) is even.",
             standings(WAVES, results),
+            f"Against one wave: {verdict(WAVES, results, MOMENT)}",
             table(["problem", "ε", "method", *map(power, sizes)], lines),
             "### The goals that we set ourselves",
             "The defaults were chosen on the survey's file, so there the goals are no independent "
@@ -247,10 +248,13 @@ def _reliability(results: Sequence[Row]) -> str:
 
 def _trials(found: Means) -> str:
     """How many there are in each cell, by n where they differ."""
-    of = {key.n: mean.trials for key, mean in found.items()}
-    if len(set(of.values())) == 1:
-        return str(next(iter(of.values())))
-    return ", ".join(f"{trials} at {power(n)}" for n, trials in sorted(of.items()))
+    of: dict[int, set[int]] = {}
+    for key, mean in found.items():
+        of.setdefault(key.n, set()).add(mean.trials)
+    words = {n: " to ".join(map(str, sorted({min(seen), max(seen)}))) for n, seen in of.items()}
+    if len(set(words.values())) == 1:
+        return next(iter(words.values()))
+    return ", ".join(f"{words[n]} at {power(n)}" for n in sorted(words))
 
 
 SECTIONS: dict[str, Callable[[Sequence[Row]], str]] = {

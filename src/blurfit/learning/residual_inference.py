@@ -22,9 +22,10 @@ J = E[1(|g| < R)·x'xᵀ]. To first order in d,
   Community Survey and on generated and skewed people, the singular values of K − 1 lie around κ.
 * **The cut's own bias**, the last term of (1). It is 0 for symmetric errors. If errors are skewed,
   but of one law for everybody, E[ψ(e) | x] is one number, which the constant takes up alone:
-  **coefficients are not biased, the constant is.** Half the size of what is cut away,
-  δ = E(|g| − R)₊/2, is added to the constant's error. Errors that are skewed *and* differ in size
-  between people bias coefficients too, by parts of δ; that is not counted.
+  coefficients are not biased, the constant is. All that is cut away, δ = E(|g| − R)₊, is added to
+  the constant's error, as if it were of one sign. Where errors are skewed *and* differ in size
+  between people, coefficients are biased too: with sizes that differ by a half (a choice), (δ/2)²
+  is added to the white coefficients, in equal parts.
 
 s, δ and the uncut spread come from E[min(|g|, R)²], which is released, by the law of Laplace, whose
 tails are as heavy as those of incomes' errors (kurtosis 6): with scale b and u = R/b,

@@ -19,12 +19,12 @@ the curve is wrong: Σg²xxᵀ is not released. To second order E[Â⁻¹] = A�
 
 **One step is not all.** From w₀ it is the maximum likelihood up to ½A⁻¹Σ w·h'(t)(x·θ)²x, h' the
 third derivative. |h'| ≤ h for logistic and Poisson loss, so by Cauchy–Schwarz the scores that are
-left have at most a spread of √3/2·d², d the spread of the change x·θ (taken for Gaussian); h' has
-two signs for labels, and a quarter of d² is taken. **(d²/4)²** is therefore added, shared among all
-directions; d² is that of the step less what its own error adds.
+left have at most a spread of √3/2·d², d the spread of the change x·θ (taken for Gaussian). For
+counts h' = h, and half of d² is taken; for labels h' has two signs, and a quarter is. The square of
+that is added, shared among all directions; d² is that of the step less what its own error adds.
 
-The estimate is **refused** where d is above one half: then another wave is needed. It is refused,
-too, where noise rules Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3.
+The estimate is **refused** where d is above 1: then another wave is needed. It is refused, too,
+where noise rules Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3.
 """
 
 import math
@@ -36,10 +36,10 @@ from blurfit.learning.inference import CONSTANT, Inference
 from blurfit.learning.residual_inference import residual_estimates
 from blurfit.learning.waves import Belief, WaveSums, coordinates, on_curve, step_sums
 from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
+from blurfit.theory.newton import LogisticNewton
 
 MOST_NOISE = 0.3  # κ
-LEFT_OVER = 0.25  # of d², the squared change of scores: how far one step is from the end
-LONGEST_STEP = 0.5  # d, the standard deviation of the change of scores
+LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 
 
 def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> Inference:
@@ -67,19 +67,18 @@ def newton_estimates(belief: Belief, chart: NewtonMap, sums: WaveSums) -> Infere
     bias = read.noise.sandwich(np.asarray(np.linalg.inv(read.gram), dtype=np.float64))
     inverse = np.linalg.inv(read.gram + bias)
     theta = inverse @ read.linear
-    units = np.array([chart.scale[1], *[chart.scale[0]] * (len(theta) - 1)])
-    change = float(np.linalg.norm(theta * units))
-    if change > LONGEST_STEP:
-        raise InfeasibleError(
-            f"The last step changed scores by {change:.2g}, more than {LONGEST_STEP}: one step is "
-            "not enough for honest errors; plan another Newton wave."
-        )
     noise = read.linear_variance * np.eye(len(theta))
     noise += read.noise.sandwich(np.outer(theta, theta))
     sampling, privacy = (inverse @ one @ inverse for one in (read.dispersion * read.gram, noise))
-    own = float(np.diagonal(sampling + privacy) @ units**2)
-    left = LEFT_OVER * max(change**2 - own, 0.0)
-    sampling += np.diag(left**2 / (len(theta) * units**2))
+    squares = np.array([chart.scale[1], *[chart.scale[0]] * (len(theta) - 1)]) ** 2
+    change = max(float((theta**2 - np.diagonal(sampling + privacy)) @ squares), 0.0)  # d²
+    if change > LONGEST_STEP**2:
+        raise InfeasibleError(
+            f"The last step changed scores by {math.sqrt(change):.2g}, more than {LONGEST_STEP}: "
+            "one step is not enough for honest errors; plan another Newton wave."
+        )
+    left = change * (0.25 if isinstance(chart.loss, LogisticNewton) else 0.5)
+    sampling += np.diag(left**2 / (len(theta) * squares))
     back = np.linalg.inv(coordinates(chart))
     sampling, privacy = back @ sampling @ back.T, back @ privacy @ back.T
     return Inference(

@@ -24,6 +24,7 @@ from blurfit.model.formula import Formula
 from blurfit.model.published import PublishedModel
 from blurfit.schema.joint import Units, columns_of, question, units
 from blurfit.schema.schema import Categorical, Schema
+from blurfit.schema.unsaid import is_unsaid
 from blurfit.validate import nonnegative, whole
 
 if TYPE_CHECKING:
@@ -53,7 +54,12 @@ def fit(
     lasso: float | None = None,
     uneven: bool = False,
 ) -> PublishedModel:
-    """The model that a formula asks for; see `PublishedMoments.fit`."""
+    """The model that a formula asks for; see `PublishedMoments.fit`.
+
+    Where the noise drowns the columns for not saying, because hardly anybody was silent, errors are
+    told for all other coefficients, as if the few had said the reference level or the middle. That
+    is decided by the release alone.
+    """
     schema, sums = moments.agreement.schema, moments.joint
     aim = question(schema, formula.target)
     features = _columns(schema, formula.features)
@@ -69,6 +75,13 @@ def fit(
         kept = told_apart(schema, formula)
         part = sums.submodel(column, [features[place] for place in kept])
         reason = refusal(part)
+        silence = [place for place in kept if is_unsaid(features[place])]
+        if reason is not None and silence:
+            # hardly anybody was silent: what that adds stays unknown, and all else need not
+            kept = [place for place in kept if place not in silence]
+            told = told.without([features[place] for place in silence])
+            part = sums.submodel(column, [features[place] for place in kept])
+            reason = refusal(part)
         if reason is not None:
             inference = []
             break

@@ -200,9 +200,8 @@ class PublishedModel(PublishedFile):
             raise InfeasibleError(
                 f"Intervals are for numbers; {self.target!r} has probabilities. Use predict_proba."
             )
-        names = self.units_of(self.target).names[1:]
-        rows = in_own_units(self.agreement.schema, self.features, names, records)
         inference = self._inference(None)
+        rows = in_own_units(self.agreement.schema, self.features, inference.names[1:], records)
         found = [inference.prediction(row, confidence) for row in rows]
         return np.array([(one.lower, one.upper) for one in found])
 

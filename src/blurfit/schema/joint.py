@@ -125,6 +125,12 @@ class Units:
         found: FloatArray = self.matrix @ coefficients + self.offset
         return found
 
+    def without(self, names: Sequence[str]) -> "Units":
+        """The map to all coefficients but these."""
+        rows = [row for row, name in enumerate(self.names) if name not in names]
+        kept = tuple(self.names[row] for row in rows)
+        return Units(kept, self.matrix[rows], self.offset[rows], self.scale)
+
 
 def units(
     schema: Schema,

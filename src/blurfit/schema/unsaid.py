@@ -40,6 +40,11 @@ def unsaid_column(name: str) -> str:
     return f"{name}={NOT_SAID}"
 
 
+def is_unsaid(column: str) -> bool:
+    """Whether a column is that of not saying."""
+    return column.endswith(f"={NOT_SAID}")
+
+
 def scaled_or_unsaid(
     values: AnyArray, scale: Callable[[AnyArray], FloatArray], stand_in: Any
 ) -> FloatArray:

@@ -15,8 +15,6 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 
-from starlette.concurrency import run_in_threadpool
-
 from blurfit.errors import BelowQuorumError, UnknownCollectionError
 from blurfit.service.collector import Collector
 from blurfit.service.detached import detached
@@ -104,7 +102,7 @@ class Advancing:
         while not self._closing:
             self._wake.clear()  # before looking: who wakes it meanwhile is not missed
             try:
-                for plan in await run_in_threadpool(self.store.read, due):
+                for plan in await detached(lambda: self.store.read(due)):
                     await self._take_forward(plan)
             except Exception:
                 _log.exception("Plans could not be looked after; they will be looked at again.")

@@ -23,9 +23,11 @@ import numpy as np
 from sqlalchemy.engine import Connection
 
 from blurfit.arrays import BoolArray, ByteArray, WordArray
-from blurfit.errors import InvalidValueError, ServiceError
+from blurfit.errors import InvalidValueError
 from blurfit.proofs import field
 from blurfit.proofs.prio3 import HELPER, LEADER, SEED_WORDS, Halves, Prepared
+from blurfit.protocol import problems
+from blurfit.protocol.problems import RequestError
 from blurfit.store import blocks, commitment, joint_publication, verdicts
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
@@ -50,7 +52,7 @@ def verify(
     key: bytes,
     seconds: float = _SECONDS,
 ) -> None:
-    """Find a verdict on everyone whose shares both have; `ServiceError` if that takes longer."""
+    """Find a verdict on everyone whose shares both have; `RequestError` if that takes longer."""
     store.write(verdicts.fix_key, collection, key)
     done = commitment.in_order(store.read(verdicts.looked_at, collection))
     waiting = commitment.in_order(commitment.minus(theirs, done))
@@ -64,10 +66,10 @@ def verify(
         names, words = names[wanted], words[wanted]
         for start in range(0, len(names), BATCH):
             if time.monotonic() > ends:
-                raise ServiceError(
+                raise RequestError(
+                    problems.BUSY,
                     f"Proofs are being verified, and {left:,} are still to be. Ask again: nothing "
                     "is done twice.",
-                    503,
                 )
             some = slice(start, start + BATCH)
             _verify(store, collection, peer, names[some], words[some], key)

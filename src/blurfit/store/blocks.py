@@ -107,20 +107,26 @@ def rows(connection: Connection, collection: Collection) -> Iterator[tuple[ByteA
     But for seeds, whose masks would take long to add up.
     """
     for key, sums, block in _stored(connection, collection):
-        identifiers, numbers = _apart(collection, block)
-        if collection.role == "second":
-            yield identifiers, numbers
-            continue
-        with np.errstate(over="ignore", invalid="ignore"):  # whatever damage made of them
-            again = collection.sums(numbers)
-        stated = np.frombuffer(sums, again.dtype.newbyteorder("<"))
-        if collection.exact_rows > 1 and not np.array_equal(again, stated):
-            raise NotCertifiedError(
-                f"Expected the numbers of block {key} of collection "
-                f"{collection.agreement.fingerprint} to add up to its sums, and they do not: the "
-                "storage is damaged. Restore it from a backup."
-            )
-        yield identifiers, numbers
+        yield _compared(collection, key, sums, block)
+
+
+def _compared(
+    collection: Collection, key: int, sums: bytes, block: bytes
+) -> tuple[ByteArray, Numbers]:
+    """A block's rows, if they add up to its sums."""
+    identifiers, numbers = _apart(collection, block)
+    if collection.role == "second":
+        return identifiers, numbers
+    with np.errstate(over="ignore", invalid="ignore"):  # whatever damage made of them
+        again = collection.sums(numbers)
+    stated = np.frombuffer(sums, again.dtype.newbyteorder("<"))
+    if collection.exact_rows > 1 and not np.array_equal(again, stated):
+        raise NotCertifiedError(
+            f"Expected the numbers of block {key} of collection "
+            f"{collection.agreement.fingerprint} to add up to its sums, and they do not: the "
+            "storage is damaged. Restore it from a backup."
+        )
+    return identifiers, numbers
 
 
 def keys(connection: Connection, collection: Collection) -> list[int]:
@@ -133,8 +139,9 @@ def rows_of(
     connection: Connection, collection: Collection, key: int
 ) -> tuple[ByteArray, Numbers] | None:
     """Identifiers and words of one block; None if it was put together with others meanwhile."""
-    found = connection.scalar(sa.select(blocks.c.rows).where(blocks.c.key == key))
-    return None if found is None else _apart(collection, found)
+    query = sa.select(blocks.c.sums, blocks.c.rows).where(blocks.c.key == key)
+    found = connection.execute(query).one_or_none()
+    return None if found is None else _compared(collection, key, *found)
 
 
 def _stored(connection: Connection, collection: Collection) -> Iterator[Any]:

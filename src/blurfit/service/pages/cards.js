@@ -113,7 +113,7 @@ function buttons(status, agreement) {
   const button = (label, click, more = {}) => h("button", { type: "button", click, ...more }, label);
   return [
     link(`/collections/${fingerprint}`, "Watch"),
-    state === "collecting" ? link(`/c/${fingerprint}`, "Contribute") : null,
+    state === "collecting" && !invited ? link(`/c/${fingerprint}`, "Contribute") : null,
     state === "published" ? link(`/m/${fingerprint}`, "Model") : null,
     isOpen && invited
       ? button("Invite…", () => invite({ token, path: `/collections/${fingerprint}`, name: fingerprint, agreement }))
@@ -210,13 +210,13 @@ function planCard(plan, opened) {
       { class: "waves" },
       h("ol", {}, waves.map((one) => h("li", { class: one.state }, waveInWords(one, null)))),
     ),
-    isOver ? null : progress(now.count, now.quorum, countInWords(now)),
+    isOver ? null : progress(now.count, now.quorum, countInWords({ ...now, invited })),
     reason ? h("p", { class: "hint" }, reason) : null,
     h(
       "div",
       { class: "buttons" },
       link(`/collections/${now.fingerprint}`, "Watch"),
-      isOver ? null : link(`/c/${fingerprint}`, "Contribute"),
+      isOver || invited ? null : link(`/c/${fingerprint}`, "Contribute"),
       model ? link(`/m/${model}`, "Model") : null,
       !isOver && invited
         ? button("Invite…", () => invite({ token, path: `/plans/${fingerprint}`, name: fingerprint, agreement }))

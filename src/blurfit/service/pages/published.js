@@ -92,7 +92,10 @@ export function effectsOf(model, output) {
   const inference = inferenceOf(model, output);
   return featuresOf(model).flatMap((feature) => {
     const reference = model.references[feature.name] ?? feature.levels?.[0];
-    const columns = columnsFor(feature).filter((name) => name !== `${feature.name}=${reference}`);
+    const isTold = (name) => !inference || inference.names.includes(name); // too few were silent
+    const columns = columnsFor(feature).filter(
+      (name) => name !== `${feature.name}=${reference}` && isTold(name),
+    );
     const span = feature.kind === "numeric" && !isLabel(feature) ? feature.upper - feature.lower : 1;
     return columns.map((name) => {
       const level = name === feature.name ? null : name.slice(feature.name.length + 1);
