@@ -28,7 +28,11 @@ def agreement(service, request) -> Agreement:
     """A collection of the test's own."""
     title = re.sub(r"\W+", " ", request.node.name)
     made = Agreement.propose(
-        survey_schema(title, f"to test {title}"), epsilon=1, delta=1e-6, quorum=1000
+        survey_schema(title, f"to test {title}"),
+        epsilon=1,
+        delta=1e-6,
+        quorum=1000,
+        admission="anyone",
     )
     service.open(made)
     return made
@@ -346,7 +350,8 @@ def test_keyboard_alone(visit, service, agreement) -> None:
 
 
 def test_a_second_contribution_to_one_purpose_is_warned_about(visit, service, agreement) -> None:
-    other = Agreement.propose(agreement.schema, epsilon=2, delta=1e-6, quorum=1000)
+    promise = {"epsilon": 2, "delta": 1e-6, "quorum": 1000, "admission": "anyone"}
+    other = Agreement.propose(agreement.schema, **promise)
     service.open(other)
     visitor = visit(locale="en-US")
     page = visitor.go(f"/c/{agreement.fingerprint}")
@@ -386,6 +391,7 @@ def test_nothing_in_a_text_becomes_html(visit, service) -> None:
         epsilon=1,
         delta=1e-6,
         quorum=1000,
+        admission="anyone",
     )
     service.open(made)
     page = visit(locale="en-US").go(f"/c/{made.fingerprint}")
