@@ -36,3 +36,24 @@ def test_what_a_store_published_is_not_learned_again_with_other_noise(tmp_path) 
         export(store, agreement.fingerprint, tmp_path / "all.parquet")
     with pytest.raises(ConflictError, match="with other noise"):
         release_files(agreement, [str(tmp_path / "all.parquet")], Threads(1))
+
+
+def test_a_folder_without_a_receipt_gets_the_one_that_there_is(tmp_path) -> None:
+    """Seen before: noise was drawn again where the first folder's receipt was lost, or where a file
+    was moved to a folder that is now the first; the mean of both releases has less of it.
+    """
+    agreement = propose(database_noise=True)
+    files = [tmp_path / name / f"{name}.parquet" for name in ("one", "two")]
+    for file in files:
+        file.parent.mkdir()
+        with Writer(file, agreement.layout) as writer:
+            writer.add(perturb_table(agreement, PEOPLE))
+    first = release_files(agreement, map(str, files), Threads(1))
+    (receipt,) = files[0].parent.glob("*.release.json")
+    receipt.unlink()
+    assert release_files(agreement, map(str, files), Threads(1)) == first
+    moved = tmp_path / "another" / "two.parquet"
+    moved.parent.mkdir()
+    files[1].rename(moved)
+    assert release_files(agreement, map(str, [files[0], moved]), Threads(1)) == first
+    assert len(list(moved.parent.glob("*.release.json"))) == 1

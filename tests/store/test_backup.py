@@ -120,8 +120,13 @@ def test_where_the_original_is_lost_moment_goes_on_and_input_does_not(mechanism,
                 again.publish(agreement)
 
 
-def test_a_restored_plan_ends_with_the_best_model_so_far(folder) -> None:
-    """The original may have released the open wave since; what it had released stays."""
+@pytest.mark.parametrize("original_lost", [False, True])
+def test_a_restored_plan_ends_with_the_best_model_so_far(folder, original_lost) -> None:
+    """The original may have released the open wave since; what it had released stays.
+
+    Seen before: with `original_lost` the open wave was released a second time, of other people. A
+    wave is released by itself, so nobody can say that it was not.
+    """
     agreed = plan("label", waves=2, quorum=60)
     first, everyone = agreed.quorums[0], 60
     with Store(folder / "store.db") as store:
@@ -131,7 +136,8 @@ def test_a_restored_plan_ends_with_the_best_model_so_far(folder) -> None:
         backup(folder / "store.db", folder / "backup.db")
         store.write(advance, agreed.fingerprint)
         released = store.read(plans.release_texts, agreed.fingerprint)
-    assert restore(folder / "backup.db", folder / "again.db").closed == (second.fingerprint,)
+    found = restore(folder / "backup.db", folder / "again.db", original_lost=original_lost)
+    assert found.closed == (second.fingerprint,)
     with Store(folder / "again.db") as again:
         assert again.write(advance, agreed.fingerprint) is None
         assert again.read(plans.release_texts, agreed.fingerprint) == released[:1]

@@ -1,5 +1,7 @@
 """What never changes about a collection follows from its agreement and role alone."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,7 @@ def test_a_collection_is_begun_once_and_found_as_it_was(database, agreement) -> 
     assert found.agreement.to_json() == agreement.to_json()
     assert found.fingerprint == agreement.fingerprint
     assert database.read(collections.state, found) == "collecting"
+    assert abs(database.read(collections.opened, found) - time.time() / 3600) < 2
 
 
 def test_invitations_are_needed_unless_the_agreement_says_anyone(database) -> None:

@@ -42,8 +42,8 @@ def backup(place: str, out: Path, as_json: bool) -> None:
 @click.option(
     "--original-lost",
     is_flag=True,
-    help="Say that the original store is lost, and published nothing after the backup: then "
-    "collections of `moment` with one database go on.",
+    help="Say that the original is lost, and published and exported nothing after the backup: "
+    "then collections of `moment` with one database go on; plans of waves end, as without it.",
 )
 @click.option(
     "--in-place",

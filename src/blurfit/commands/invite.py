@@ -49,14 +49,16 @@ svg {{width: 5cm; height: 5cm}}
 
 @click.command(
     epilog="Example: blurfit invite agreement.json --to http://127.0.0.1:8000 "
-    "--admin-token-file token.txt --count 1000 --csv --out invitations.csv"
+    "--admin-token-file token.txt --count 20000 --out invitations.txt"
 )
 @agreement_file
 @service
 @administrator
 @click.option("--count", type=click.IntRange(1), required=True, help="How many invitations.")
 @out_file("Where they are written, one a line; they are nowhere else.", required=True)
-@click.option("--tokens", "form", flag_value="tokens", default="tokens", hidden=True)
+@click.option(
+    "--tokens", "form", flag_value="tokens", default="tokens", help="Bare, for programs (default)."
+)
 @click.option("--links", "form", flag_value="links", help="As links to the contributors' page.")
 @click.option("--csv", "form", flag_value="csv", help="As a table of links, for mail merge.")
 @click.option("--qr", "form", flag_value="codes", help="As QR codes to print, in an HTML page.")

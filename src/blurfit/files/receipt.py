@@ -6,7 +6,9 @@ changed since is refused (`blurfit.model.release` has the reasons).
 
 There is a receipt in every folder that holds one of the files, because a later run may name some of
 the folders only; and one more where the caller wants it, which is needed if all files are on other
-machines. The first folder, by the alphabet, decides. In this order, each step atomic:
+machines. What any of them holds is the release: for a folder that has no receipt yet, or has lost
+its own, it is copied, and never learned again, since noise of the database would be drawn again.
+Where there is none, the first folder, by the alphabet, decides. In this order, each step atomic:
 
 1. every other place gets a claim: "a model of these files is recorded in that folder";
 2. the first folder gets the receipt, if there is none: then the model is released;
@@ -97,13 +99,12 @@ class Receipts:
 
         Other files at one of the places are an error.
         """
-        for place in self.places:
-            self._read(place)
-        decided = self._read(self.places[0])
-        if decided is None or decided.is_claim:
+        known = [one for one in map(self._read, self.places) if one is not None]
+        decided = [one for one in known if not one.is_claim]
+        if not decided:
             return None
-        self._copy(decided)
-        return decided.release()
+        self._copy(decided[0])
+        return decided[0].release()
 
     def record(self, release: Release, *, database_noise: bool = False) -> Release:
         """Release something, unless something was released before: then that is returned."""
@@ -120,8 +121,8 @@ class Receipts:
             for place in self.places[1:]:
                 if _create(place, claim):
                     claimed.append(place)
-                else:
-                    self._read(place)
+                elif (found := self._read(place)) is not None and not found.is_claim:
+                    complete = found  # of somebody who named other folders, and was quicker
             if not _create(self.places[0], complete):
                 complete = self._read(self.places[0]) or complete
         except ConflictError:
@@ -132,7 +133,7 @@ class Receipts:
         return complete.release()
 
     def _copy(self, decided: ReleaseReceipt) -> None:
-        for place in self.places[1:]:
+        for place in self.places:
             found = self._read(place)
             if found is None or found.is_claim:
                 unfinished = _written(place, decided)

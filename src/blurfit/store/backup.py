@@ -15,8 +15,9 @@ people and published. If the restored store published too, there would be two re
 differ in whoever came in between. So every collection and every plan that had released nothing when
 the backup was made is closed, and says why. Only where the original is known to be lost before it
 published, which nobody but its operator can say (`original_lost`), a collection of `moment` with
-one database goes on. `input`, whose promise is for a single model, and shares, of which the other
-database may have seen a fixed set, never do.
+one database goes on. `input`, whose promise is for a single model, never does; nor do shares, of
+which the other database may have seen a fixed set; nor do waves, which are published as soon as
+they are full, whether or not anybody looks, so that not even the operator can say that one was not.
 
 What was published before stays published, to the last byte.
 """
@@ -104,8 +105,9 @@ def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
     )
     for key, fingerprint in connection.execute(query).all():
         collection = collections.find(connection, fingerprint)
-        alone = collection.role == "whole" and collection.agreement.mechanism == "moment"
-        if original_lost and alone:
+        agreement = collection.agreement
+        alone = collection.role == "whole" and agreement.wave is None
+        if original_lost and alone and agreement.mechanism == "moment":
             continue
         reason = (
             "This store was restored from a backup, and the original may have published since: a "

@@ -155,8 +155,15 @@ def fingerprints(connection: Connection) -> list[str]:
     return list(connection.scalars(sa.select(c.fingerprint).order_by(c.key)))
 
 
-def state(connection: Connection, collection: Collection) -> tuple[State, int | None]:
-    """How far a collection is, and in which hour since 1970 it was opened."""
+def state(connection: Connection, collection: Collection) -> State:
+    """How far a collection is."""
     c = tables.collections.c
-    row = connection.execute(sa.select(c.state, c.opened).where(c.key == collection.key)).one()
-    return row.state, row.opened
+    found: State = connection.scalars(sa.select(c.state).where(c.key == collection.key)).one()
+    return found
+
+
+def opened(connection: Connection, collection: Collection) -> int | None:
+    """In which hour since 1970 a collection was opened."""
+    c = tables.collections.c
+    found: int | None = connection.scalar(sa.select(c.opened).where(c.key == collection.key))
+    return found

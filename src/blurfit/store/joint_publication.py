@@ -321,9 +321,16 @@ def _hold(connection: Connection, collection: Collection) -> None:
 
 
 def _require_closed(connection: Connection, collection: Collection) -> None:
-    state = connection.scalar(
-        sa.select(collections.c.state).where(collections.c.key == collection.key)
-    )
+    """Closed by its administrator, and not because the store was restored from a backup.
+
+    The original may have answered for a set since: a second one would give away whom they differ
+    in (`blurfit.store.backup`).
+    """
+    c = collections.c
+    query = sa.select(c.state, c.refusal).where(c.key == collection.key)
+    state, refusal = connection.execute(query).one()
+    if refusal is not None:
+        raise InfeasibleError(refusal)
     if state in ("collecting", "paused"):
         raise InfeasibleError(
             f"Expected the collection to be closed by {collection.agreement.databases[1].name}, "

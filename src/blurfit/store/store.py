@@ -256,7 +256,8 @@ class Store(Transactions):
 
 
 def _status(connection: Connection, collection: Collection) -> Status:
-    state, opened = collections.state(connection, collection)
+    state = collections.state(connection, collection)
+    opened = collections.opened(connection, collection)
     count = blocks.count(connection, collection)
     quorum, invited = collection.agreement.quorum, collection.invited
     return Status(collection.fingerprint, state, count, quorum, invited, opened)

@@ -12,7 +12,7 @@ import {
   show,
 } from "./page.js";
 import { arrivalsPlot } from "./plots.js";
-import { inWords } from "./texts.js";
+import { inWords, titleOf } from "./texts.js";
 import { verify } from "./verify.js";
 import {
   agreementInWords,
@@ -112,11 +112,14 @@ async function update(agreement, course) {
       : h("p", { class: "hint" }, "Nobody has contributed yet."),
     course && state !== "collecting" ? null : h("div", { class: "buttons" }, action(state, invited)),
   );
-  const features = agreement.schema.features.map(({ name }) => name).join(", ");
+  const { schema } = agreement;
+  const features = schema.features.map(titleOf).join(", ");
+  const [by, aim] = [schema.organiser, schema.purpose].map((text) => text && inWords(text));
+  const asked = `${by ? `Asked by ${by}. ` : ""}${aim ? `Purpose: ${aim.replace(/\.$/, "")}. ` : ""}`;
   const collected = isShared(agreement)
     ? ` Each submission is shared between ${agreement.databases.map(({ name }) => name).join(" and ")}.`
     : "";
-  place("lead").textContent = `From ${features}, blurred by everyone themselves.${collected}`;
+  place("lead").textContent = `${asked}From ${features}, blurred by everyone themselves.${collected}`;
 }
 
 /** From a wave that is over to the plan's model, or to the wave that collects. */

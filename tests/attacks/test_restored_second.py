@@ -1,0 +1,45 @@
+"""A second database that was restored from a backup tells no sum over another set."""
+
+import pytest
+
+from blurfit import InfeasibleError
+from blurfit.contributor.share import share
+from blurfit.store import commitment, joint_publication
+from blurfit.store.backup import backup, restore
+from blurfit.store.store import Store
+from support.sharing import arrival, new_agreement, opened
+
+PEOPLE = {"age": [30.0] * 41, "income": [50.0] * 41}
+
+
+def asked(store, collection, left_out):
+    """What a first database asks for: the sum of masks over everyone but these."""
+    held = store.read(commitment.identifiers_of, collection)
+    digest = commitment.digest_of(collection, commitment.minus(held, left_out))
+    count = len(held) - len(left_out)
+    store.write(joint_publication.accept, collection, digest, count, left_out)
+    return store.read(joint_publication.sums_over, collection)[1]
+
+
+@pytest.mark.parametrize("closed_before", [True, False])
+def test_no_second_set_is_summed_over(in_memory, closed_before) -> None:
+    """Seen before: the two sums differed by one victim's mask, so her submission was laid bare."""
+    agreement = new_agreement()
+    shared = share(agreement, PEOPLE)
+    with Store() as first, Store(in_memory / "second.db") as second:
+        opened(agreement, first, second)
+        here = second.collection(agreement.fingerprint)
+        second.receive(here, [arrival(shared.second)])
+        if closed_before:
+            second.write(joint_publication.consent, here)
+        backup(in_memory / "second.db", in_memory / "backup.db")
+        second.write(joint_publication.consent, here)
+        nobody = shared.second.identifiers[:0]
+        asked(second, here, nobody)
+    restore(in_memory / "backup.db", in_memory / "again.db")
+    with Store(in_memory / "again.db") as again:
+        here = again.collection(agreement.fingerprint)
+        with pytest.raises(InfeasibleError, match="restored from a backup"):
+            asked(again, here, shared.second.identifiers[:1])
+        with pytest.raises(InfeasibleError, match="restored from a backup"):
+            again.read(joint_publication.require_consent, here)
