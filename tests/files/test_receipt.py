@@ -45,6 +45,16 @@ def test_a_second_run_gets_the_first_model(places) -> None:
         assert len(list(Path(place).parent.iterdir())) == 1, "and nothing else"
 
 
+def test_what_another_folder_has_is_released_and_nothing_else(places, tmp_path) -> None:
+    """Noise of the database is drawn anew for each release: a second one must not come out."""
+    of(places).record(FIRST)
+    (tmp_path / "ahead").mkdir()
+    moved = [str(tmp_path / "ahead" / "a.parquet"), places[1]]
+    assert of(moved).record(SECOND) == FIRST, "if it came in between"
+    Path(places[0]).with_name(f"{PRINT[:12]}.release.json").unlink()
+    assert of(places).find() == FIRST
+
+
 @pytest.mark.parametrize(
     ("files", "words"),
     [

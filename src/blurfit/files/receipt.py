@@ -121,8 +121,8 @@ class Receipts:
             for place in self.places[1:]:
                 if _create(place, claim):
                     claimed.append(place)
-                else:
-                    self._read(place)
+                elif (found := self._read(place)) is not None and not found.is_claim:
+                    complete = found  # of somebody who named other folders, and was quicker
             if not _create(self.places[0], complete):
                 complete = self._read(self.places[0]) or complete
         except ConflictError:

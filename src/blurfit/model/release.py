@@ -25,7 +25,8 @@ The right to the first release is in one place at a time, and is used once:
 By induction over these steps there is at most one set for each store and everything exported from
 it, as long as files move in no other way. **A copy is enough to break this**: nothing tells two
 copies of a store, of a file or of a folder from each other, or what somebody learns from a copy on
-another machine.
+another machine. Where the database adds noise of its own, a copy of the *same* set is enough, since
+whoever learns from it draws that noise anew: what k of them release has its variance divided by k.
 
 **Refused for ever.** If the sums allow no model (for `input` an event that the guarantee excludes),
 that is the outcome, and there will be no other: to try again with a few more would be a second
