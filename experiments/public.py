@@ -312,6 +312,8 @@ def picture(out: Path) -> None:
             if size == n:
                 axis.hlines(goal, target / 1.2, target * 1.2, color="black", label="goal")
         axis.set(xscale="log", xlabel="ε of one submission", title=f"{n:,} contributors")
+        axis.set_xticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
+        axis.minorticks_off()
         axis.axhline(0, color="black", linewidth=0.5)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("way from a constant (0) to no privacy (1)")
