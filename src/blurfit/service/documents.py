@@ -63,9 +63,11 @@ class Sums(Struct, forbid_unknown_fields=True):
 
 
 class Published(Struct, forbid_unknown_fields=True):
-    """What the first of two databases found: the texts of the model and of the moments."""
+    """What the first of two databases found: the texts of the moments, and of the model if they
+    have one of their own.
+    """
 
-    model: str
+    model: str | None
     moments: str
 
 
