@@ -17,6 +17,7 @@ from support.firefox import Tab, firefox, firefox_path
 from support.surveys import survey_schema
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+PROMISE = {"delta": 1e-6, "quorum": 500, "admission": "anyone"}
 AXE = Path(AXE_FILE_PATH).read_text(encoding="utf-8")
 
 
@@ -35,9 +36,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
 @pytest.fixture(scope="module")
 def agreements(service) -> list[Agreement]:
     made = [
-        Agreement.propose(
-            survey_schema(f"Firefox {n}", f"Firefox {n}"), epsilon=n, delta=1e-6, quorum=500
-        )
+        Agreement.propose(survey_schema(f"Firefox {n}", f"Firefox {n}"), **PROMISE, epsilon=n)
         for n in (1, 2)
     ]
     for one in made:

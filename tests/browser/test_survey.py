@@ -22,14 +22,14 @@ from blurfit.theory.setting import ModelGuarantee
 from support.contracts import on_grid, records, steps
 from support.surveys import survey_schema
 
+PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 1000, "admission": "anyone"}
+
 
 @pytest.fixture
 def agreement(service, request) -> Agreement:
     """A collection of the test's own."""
     title = re.sub(r"\W+", " ", request.node.name)
-    made = Agreement.propose(
-        survey_schema(title, f"to test {title}"), epsilon=1, delta=1e-6, quorum=1000
-    )
+    made = Agreement.propose(survey_schema(title, f"to test {title}"), **PROMISE)
     service.open(made)
     return made
 
@@ -346,7 +346,7 @@ def test_keyboard_alone(visit, service, agreement) -> None:
 
 
 def test_a_second_contribution_to_one_purpose_is_warned_about(visit, service, agreement) -> None:
-    other = Agreement.propose(agreement.schema, epsilon=2, delta=1e-6, quorum=1000)
+    other = Agreement.propose(agreement.schema, **{**PROMISE, "epsilon": 2})
     service.open(other)
     visitor = visit(locale="en-US")
     page = visitor.go(f"/c/{agreement.fingerprint}")
@@ -383,9 +383,7 @@ def test_nothing_in_a_text_becomes_html(visit, service) -> None:
             Numeric("b", 0, 1, wording=Wording(title=harmful, unit=harmful)),
             about=About(title=harmful, purpose=harmful, organiser=harmful),
         ),
-        epsilon=1,
-        delta=1e-6,
-        quorum=1000,
+        **PROMISE,
     )
     service.open(made)
     page = visit(locale="en-US").go(f"/c/{made.fingerprint}")

@@ -7,7 +7,7 @@ import click
 from blurfit.commands.common import answer, as_json
 
 
-@click.command(epilog="Example: blurfit ledger")
+@click.command(epilog="Example: blurfit ledger --delta 1e-9")
 @click.option(
     "--delta",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),

@@ -3,9 +3,10 @@
 
 import { ASSUMED, MISSING, expectedInWords, planInWords, warningsOf } from "./adminwords.js";
 import { attempt, dialog, tell } from "./dialogs.js";
+import { ABOUT, about, databases, terms } from "./fieldsets.js";
 import { widthOf } from "./forms.js";
 import { ask, definitions, download, h, place, show } from "./page.js";
-import { box, columnOf, complain, list, numberIn, question, targetQuestion } from "./questions.js";
+import { columnOf, complain, numberIn, question, targetQuestion } from "./questions.js";
 import { verify } from "./verify.js";
 import {
   certifiedRisk,
@@ -26,7 +27,6 @@ const EXAMPLE = {
   features: [{ name: "age", kind: "numeric", lower: 18, upper: 80 }],
   target: { name: "income", kind: "numeric", lower: 0, upper: 200000 },
 };
-const ABOUT = ["title", "organiser", "contact", "purpose"];
 let given = null; // {token, opened}
 let proposed = null; // {agreement, plan}: what is shown, and would be opened
 let asked = 0;
@@ -54,7 +54,7 @@ export function form(token, opened) {
     h("button", { type: "button", click: add }, "Add a question"),
     targetQuestion(EXAMPLE.target),
     terms(),
-    databases(),
+    databases(soon),
     h("div", { id: "brief", "aria-hidden": "true", hidden: true }),
     h(
       "div",
@@ -75,98 +75,6 @@ export function form(token, opened) {
   });
   show("opening", h("h2", {}, "Open a collection"), element, fromFile());
   soon();
-}
-
-function about() {
-  const hints = {
-    title: "tells collections apart",
-    organiser: "who asks",
-    contact: "for questions",
-    purpose: "what for, in a sentence",
-  };
-  const labels = { title: "Title", organiser: "Organiser", contact: "Contact", purpose: "Purpose" };
-  return h(
-    "fieldset",
-    { class: "question about" },
-    h("legend", {}, "What people read first"),
-    h(
-      "div",
-      { class: "boxes" },
-      ABOUT.map((name) => box(labels[name], { name }, hints[name])),
-    ),
-  );
-}
-
-function terms() {
-  return h(
-    "fieldset",
-    { class: "question terms" },
-    h("legend", {}, "The promise"),
-    h(
-      "div",
-      { class: "boxes" },
-      box("ε of the model", { name: "epsilon", value: 1, inputmode: "decimal" }, "smaller protects more"),
-      box("δ of the model", { name: "delta", value: 0.000001 }, "far below 1 / people"),
-      box("Quorum", { name: "quorum", value: 2000, inputmode: "numeric" }, "no model below it"),
-      box("Accuracy wanted, ±", { name: "off", inputmode: "decimal" }, "tells what ε or how many it takes"),
-    ),
-    h(
-      "details",
-      {},
-      h("summary", {}, "More choices"),
-      h(
-        "div",
-        { class: "boxes" },
-        list(
-          "People are asked in",
-          { name: "waves" },
-          { 1: "one wave", auto: "as many waves as help", 2: "two waves", 3: "three waves" },
-        ),
-        list("The number counts something", { name: "counts" }, { false: "no", true: "yes" }, "for waves"),
-        list(
-          "Noise is added by",
-          { name: "database_noise" },
-          { false: "contributors alone", true: "the database as well" },
-          "then readers learn no more even if all others lie; costs accuracy",
-        ),
-        box("ε of one submission", { name: "local_epsilon" }, "protects from the database too; costs accuracy"),
-        box("δ of one submission", { name: "local_delta" }, "with the former"),
-        box("Bound on the weights", { name: "weight_bound", value: 1 }, "for “the record” only"),
-        list(
-          "Blurred is",
-          { name: "mechanism" },
-          { moment: "products of answers (moment)", input: "the record (input)" },
-        ),
-        list(
-          "One person may",
-          { name: "neighbours" },
-          { replace: "replace her record", "zero-out": "blank out her record" },
-        ),
-        box("Ridge (l2)", { name: "l2", value: 0 }, "for “the record” only"),
-      ),
-    ),
-  );
-}
-
-function databases() {
-  return h(
-    "details",
-    { class: "question databases", id: "databases", toggle: soon },
-    h("summary", {}, "Share every submission between two databases"),
-    h(
-      "p",
-      { class: "hint" },
-      "Neither sees an answer unless both break their word. Open the same agreement at both; it is a file that you download here.",
-    ),
-    h(
-      "div",
-      { class: "boxes" },
-      box("First database", { name: "name0" }, "who runs it"),
-      box("Its address", { name: "url0", value: location.origin }),
-      box("Second database", { name: "name1" }, "who runs it"),
-      box("The second’s address", { name: "url1" }, "as browsers write it, without a path"),
-    ),
-  );
 }
 
 /** An agreement that the other of two databases has made, or that was made by `blurfit agree`. */
