@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, json
 
-from blurfit.agreement.terms import Admission, Mechanism
+from blurfit.agreement.terms import Admission, Mechanism, Sends
 from blurfit.protocol.problems import Problem
 from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement
 from blurfit.service.proposal import PlanProposal, Proposal, Wish
@@ -97,7 +97,9 @@ class Agreement(Struct):
     public_rows: str | None  # SHA-256 of a public file, where models use one
     wave: dict[str, Any] | None  # which of a plan it is, where there are several
     admission: Admission = "invited"  # left out where it is that
-    database_noise: bool = False  # likewise
+    database_noise: bool = False  # likewise, and so for those below
+    proofs: bool = False
+    sends: Sends = "everything"
 
 
 class Plan(Struct):
