@@ -425,3 +425,22 @@ def test_a_second_database_that_lost_people_is_found(two) -> None:
         first.write(
             joint_publication.fix, first.collection(agreement.fingerprint), peer.identifiers()[1:]
         )
+
+
+def test_products_with_the_target_are_published_by_both() -> None:
+    """They have no model of their own. Seen before: the second never got what the first had."""
+    agreement = new_agreement(sends="targets", public_rows="00" * 32)
+    shared = share(agreement, table_of(EXTREMES["low"], 5))
+    with Store() as first, Store() as second:
+        peer = opened(agreement, first, second)
+        for store, shares in ((first, shared.first), (second, shared.second)):
+            store.receive(store.collection(agreement.fingerprint), [arrival(shares)])
+        second.close_collection(agreement.fingerprint)
+        for _ in range(2):
+            with pytest.raises(InfeasibleError, match="public rows"):
+                publish(first, agreement.fingerprint, peer)
+        moments = first.moments_text(agreement.fingerprint)
+        assert second.moments_text(agreement.fingerprint) == moments
+        peer.deliver(None, moments)
+        with pytest.raises(InvalidValueError, match="does not follow"):
+            peer.deliver("{}", moments)

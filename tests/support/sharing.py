@@ -108,7 +108,7 @@ class Direct(Peer):
             joint_publication.sums_over, self.store.collection(self.fingerprint)
         )[1]
 
-    def deliver(self, model: str, moments: str) -> None:
+    def deliver(self, model: str | None, moments: str) -> None:
         collection = self.store.collection(self.fingerprint)
         chosen = self.store.read(commitment.recorded, self.store.collection(self.fingerprint))
         joint_publication.check_result(collection, chosen, model, moments)

@@ -104,18 +104,22 @@ class Release:
         return hashlib.sha256(shown.encode()).hexdigest()
 
     def follows(self, agreement: Agreement, count: int) -> bool:
-        """Whether these are moments of so many people under an agreement, and their model.
+        """Whether these are moments of so many people under an agreement, and their model if they
+        have one of their own.
 
         Up to rounding, which differs from machine to machine. Where noise rules, weights are found
         by sampling (`blurfit.learning.posterior_mean`), and another rounding takes another path:
         there they are compared to a tenth. No promise depends on it, since the sums are public.
         """
-        if self.model is None or self.moments is None:
+        if self.moments is None:
             return False
         shown = PublishedMoments.from_json(self.moments)
-        found = PublishedModel.from_json(self.model)
         if (shown.fingerprint, shown.count) != (agreement.fingerprint, count):
             return False
+        if self.model is None or agreement.sends != "everything":  # then they have none
+            wanted = self.model is None and agreement.sends != "everything"
+            return wanted and shown.to_json() == self.moments
+        found = PublishedModel.from_json(self.model)
         if (found.to_json(), shown.to_json()) != (self.model, self.moments):
             return False
         draws = agreement.database_draws

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, json
 
-from blurfit.agreement.terms import Admission, Mechanism
+from blurfit.agreement.terms import Admission, Mechanism, Sends
 from blurfit.protocol.problems import Problem
 from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement
 from blurfit.service.proposal import PlanProposal, Proposal, Wish
@@ -63,9 +63,11 @@ class Sums(Struct, forbid_unknown_fields=True):
 
 
 class Published(Struct, forbid_unknown_fields=True):
-    """What the first of two databases found: the texts of the model and of the moments."""
+    """What the first of two databases found: the texts of the moments, and of the model if they
+    have one of their own.
+    """
 
-    model: str
+    model: str | None
     moments: str
 
 
@@ -95,7 +97,9 @@ class Agreement(Struct):
     public_rows: str | None  # SHA-256 of a public file, where models use one
     wave: dict[str, Any] | None  # which of a plan it is, where there are several
     admission: Admission = "invited"  # left out where it is that
-    database_noise: bool = False  # likewise
+    database_noise: bool = False  # likewise, and so for those below
+    proofs: bool = False
+    sends: Sends = "everything"
 
 
 class Plan(Struct):

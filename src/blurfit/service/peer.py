@@ -50,7 +50,7 @@ class Peer(Protocol):
     def masks(self, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
         """Σ mask over the set that is left without these, which it commits to."""
 
-    def deliver(self, model: str, moments: str) -> None:
+    def deliver(self, model: str | None, moments: str) -> None:
         """Give it the result, to be stored and served."""
 
 
@@ -68,12 +68,11 @@ def publish(store: Store, fingerprint: str, peer: Peer, key: bytes = b"") -> str
         chosen, left_out = store.write(joint_publication.fix, collection, theirs)
         masks = peer.masks(chosen.digest, chosen.count, left_out)
         found = _learn(store, collection, masks)
-    model, moments = found.release.text(), found.release.moments
-    if not found.delivered:
-        assert moments is not None  # two databases publish moments alone
-        peer.deliver(model, moments)
+    release = found.release
+    if release.moments is not None and not found.delivered:
+        peer.deliver(release.model, release.moments)
         store.write(joint_publication.deliver, collection)
-    return model
+    return release.text()
 
 
 def _learn(store: Store, collection: Collection, masks: WordArray) -> Result:
@@ -162,7 +161,7 @@ class RemotePeer:
             )
         return words
 
-    def deliver(self, model: str, moments: str) -> None:
+    def deliver(self, model: str | None, moments: str) -> None:
         """Give it the result, to be stored and served."""
         body = msgspec.json.encode(Published(model, moments))
         self._exchange.post(f"{self._path}/result", body)

@@ -58,6 +58,7 @@ from blurfit.errors import (
     NotPublishedError,
 )
 from blurfit.learning.sums import Totals
+from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
 from blurfit.model.release import Release
 from blurfit.store import blocks, commitment, proved_sums, publication
 from blurfit.store.collections import Collection
@@ -212,24 +213,27 @@ def accept(
     return chosen
 
 
-def take_result(connection: Connection, collection: Collection, model: str, moments: str) -> None:
+def take_result(
+    connection: Connection, collection: Collection, model: str | None, moments: str
+) -> None:
     """Write down the result and publish it; another one than before is a conflict, for ever."""
     require_role(collection, "second")
     _hold(connection, collection)
     c = collections.c
     query = sa.select(c.model, c.moments).where(c.key == collection.key)
     before = connection.execute(query).one()
-    if before.model is not None:
+    if before.moments is not None:
         if (before.model, before.moments) != (model, moments):
             raise ConflictError(
                 "Expected the model that was published before: there is one for each collection."
             )
         return
-    publication.record(connection, collection, Release(model, moments))
+    refusal = WITHOUT_PUBLIC_ROWS if model is None else None
+    publication.record(connection, collection, Release(model, moments, refusal))
 
 
 def check_result(
-    collection: Collection, chosen: Commitment | None, model: str, moments: str
+    collection: Collection, chosen: Commitment | None, model: str | None, moments: str
 ) -> None:
     """Refuse a result that is not the model of these moments over the set that was fixed.
 
