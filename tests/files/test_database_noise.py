@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from blurfit import ConflictError, PublishedMoments, Store, perturb_table
+from blurfit import ConflictError, InfeasibleError, PublishedMoments, Store, perturb_table
 from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
 from blurfit.files.learn import release_files
@@ -57,3 +57,16 @@ def test_a_folder_without_a_receipt_gets_the_one_that_there_is(tmp_path) -> None
     files[1].rename(moved)
     assert release_files(agreement, map(str, [files[0], moved]), Threads(1)) == first
     assert len(list(moved.parent.glob("*.release.json"))) == 1
+
+
+def test_an_unpublished_collection_is_not_exported_as_its_noise_could_be_drawn_twice(
+    tmp_path,
+) -> None:
+    agreement = propose(database_noise=True)
+    with Store() as store:
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+        store.close_collection(agreement.fingerprint)
+        with pytest.raises(InfeasibleError, match="publish here"):
+            export(store, agreement.fingerprint, tmp_path / "all.parquet")
+        assert store.publish(agreement).count == 40
+    assert not list(tmp_path.iterdir())

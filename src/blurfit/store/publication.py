@@ -99,8 +99,9 @@ def record(connection: Connection, collection: Collection, release: Release) -> 
 def hand_over(connection: Connection, collection: Collection, place: str) -> Release | None:
     """What was published, to be told in the exported file; None if the release is left to it.
 
-    Refused while more may come; where a model was tried and could not be, which is for good; and
-    where it was left to a file at another place.
+    Refused while more may come; where a model was tried and could not be, which is for good; where
+    it was left to a file at another place; and before publication where the database adds noise of
+    its own, which a second export could have drawn a second time.
     """
     _require_whole(collection)
     _refuse_if_planned(connection, collection)
@@ -114,6 +115,12 @@ def hand_over(connection: Connection, collection: Collection, place: str) -> Rel
         raise InfeasibleError(row.refusal)
     if row.model is not None:
         return Release(row.model, row.moments)
+    if collection.agreement.database_noise:
+        raise InfeasibleError(
+            "This agreement has the database add noise of its own, once: publish here. Whoever "
+            "learned from an exported file, and again from another export of it, would draw that "
+            "noise twice for the same people."
+        )
     if row.handed_over not in (None, place):
         raise ConflictError(
             f"Expected {place!r} to be {row.handed_over!r}, where this collection was exported "
