@@ -8,8 +8,9 @@
     confirms, writes verdicts down            ◄───── the seeds of the joint randomness, or zeros
 
 This is the draft's ping-pong topology (section 5.7.1), `BATCH` contributors at a time. What is
-answered follows from the shares and the key alone, and a verdict is written once: so a batch may be
-asked again, by whoever was killed in between, and whatever has a verdict is not looked at again.
+answered follows from the shares, the key and the half that was sent, and a verdict is written once:
+so a batch may be asked again, by whoever was killed in between, and no verdict changes. Whoever
+sends another half afterwards learns whether it fits, which it does by chance once in 2⁶⁴.
 A contributor whose proof fails is left out of the set, and nobody else is.
 
 The key follows from the secret that both services were started with, which no contributor knows
