@@ -81,8 +81,8 @@ figures: $(DEVELOPMENT)  ## Run the paper's experiments and ours into build/figu
 gallery: $(DEVELOPMENT)  ## Run the notebooks of docs/gallery, and keep what they show
 	$(BIN)/jupyter-execute --inplace docs/gallery/*.ipynb
 
-package: $(DEVELOPMENT)  ## Build wheel and sdist, and try them outside the clone on every Python found
-	$(BIN)/python release/check.py
+package: $(DEVELOPMENT)  ## Build wheel and sdist, and try them outside the clone (PYTHONS=…, else all found)
+	$(BIN)/python release/check.py $(foreach one,$(PYTHONS),--python $(one))
 
 errata: $(DEVELOPMENT)  ## Compute the numbers of docs/errata.md again
 	$(BIN)/python experiments/errata.py

@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.messages.sealing import OVERHEAD
 from blurfit.messages.submissions import Submissions
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import BINARY, JSON
@@ -59,7 +60,7 @@ def test_a_body_is_no_longer_than_the_layout_allows(http, store, agreement) -> N
     path = opened(http, agreement)
     collection = store.collection(agreement.fingerprint)
     most = largest_body(collection, {b"content-type": BINARY.encode()})
-    assert most == 16 + 10_001 * agreement.layout.size
+    assert most == OVERHEAD + 16 + 10_001 * agreement.layout.size
     refused(send(http, path, b"", **{"content-length": str(most + 1)}), 413, "too-large", str(most))
     refused(send(http, path, b" " * (JSON_BYTES + 1), JSON), 413, "too-large", str(JSON_BYTES))
 
