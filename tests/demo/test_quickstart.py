@@ -1,12 +1,18 @@
 """A collection fills over HTTP, is published, and its pages answer meanwhile."""
 
 import io
+import re
 import threading
 import urllib.request
 
+import numpy as np
 from rich.console import Console
 
+from blurfit import Numeric, Schema
 from blurfit.demo.quickstart import main
+
+SCHEMA = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 100))
+PEOPLE = {"age": np.linspace(0, 100, 1000), "income": np.linspace(0, 90, 1000)}
 
 
 def test_people_come_a_model_follows_and_each_page_answers_when_it_is_opened():
@@ -19,16 +25,16 @@ def test_people_come_a_model_follows_and_each_page_answers_when_it_is_opened():
         if len(pages) == 2:
             ended.set()
 
-    main(1000, 0, console=console, ended=ended, opened=opened)
+    main(SCHEMA, PEOPLE, 0, console=console, ended=ended, opened=opened)
     told = console.export_text()
     assert [status for _, status in pages] == [200, 200]
     assert all(address in told for address, _ in pages)
-    assert "people:      1,000" in told
+    assert re.search(r"^submissions: +1,000 ", told, re.MULTILINE)
 
 
 def test_whoever_ends_it_early_waits_for_nothing():
     ended = threading.Event()
     ended.set()
     pages = []
-    main(1000, 3600, console=Console(quiet=True), ended=ended, opened=pages.append)
+    main(SCHEMA, PEOPLE, 3600, console=Console(quiet=True), ended=ended, opened=pages.append)
     assert len(pages) == 1

@@ -12,6 +12,7 @@ from blurfit.commands.common import WrongError, answer, as_json, next_step
 from blurfit.errors import InvalidValueError
 
 PEOPLE, SEED = 20_000, 2026
+EXAMPLE = files("blurfit.commands").joinpath("survey/schema.toml")
 
 
 @click.command(epilog="Example: blurfit init survey")
@@ -42,7 +43,7 @@ def init(folder: Path, source: Path | None, target: str | None, as_json: bool) -
             "another folder."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    schema.write_bytes(files("blurfit.commands").joinpath("survey/schema.toml").read_bytes())
+    schema.write_bytes(EXAMPLE.read_bytes())
     with people.open("w", newline="", encoding="utf-8") as stream:
         lines = csv.writer(stream)
         table = made_up_people(PEOPLE, SEED)

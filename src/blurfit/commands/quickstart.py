@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from importlib.resources import as_file
 
 import click
 
@@ -33,13 +34,18 @@ def quickstart(people: int, seconds: float, browser: bool) -> None:
 
     from rich.console import Console
 
+    from blurfit.commands.init import EXAMPLE, SEED, made_up_people
+    from blurfit.commands.proposals import read_proposal
     from blurfit.demo.quickstart import main
 
     ended = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: ended.set())
+    with as_file(EXAMPLE) as example:
+        schema = read_proposal(example).schema
     main(
-        people,
+        schema,
+        made_up_people(people, SEED),
         seconds,
         console=Console(),
         ended=ended,

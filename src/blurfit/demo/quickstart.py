@@ -7,9 +7,10 @@ is real data, and nothing is kept when it ends.
 
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -17,15 +18,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.client import Client
 from blurfit.contributor.perturb import perturb_table
-from blurfit.datasets import make_census
 from blurfit.model.published import PublishedModel
 from blurfit.protocol import tokens
+from blurfit.schema.schema import Schema
 from blurfit.service.app import Limits, Service
 from blurfit.service.remote import RemoteDatabase
 from blurfit.service.serving import in_a_thread
 from blurfit.store.store import Store
 
-EPSILON, DELTA, SEED = 1.0, 1e-6, 2026
+EPSILON, DELTA = 1.0, 1e-6
 ARRIVALS = 120  # in as many steps the collection fills
 
 
@@ -40,7 +41,8 @@ class Places:
 
 
 def main(
-    people: int,
+    schema: Schema,
+    crowd: Mapping[str, Any],
     seconds: float,
     *,
     console: Console,
@@ -50,15 +52,16 @@ def main(
     """Serve, let people come, publish, and go on serving until `ended` is set.
 
     Args:
-        people: how many come by themselves, which is the quorum.
+        schema: what they are asked.
+        crowd: what those answer who come by themselves; as many are the quorum.
         seconds: how long that takes.
         console: where the addresses are printed.
         ended: set by whoever wants to stop.
         opened: is called with the address of each page when there is something to see on it.
     """
-    crowd = make_census(people, seed=SEED)
+    people = len(next(iter(crowd.values())))
     agreement = Agreement.propose(
-        crowd.schema, epsilon=EPSILON, delta=DELTA, quorum=people, admission="anyone"
+        schema, epsilon=EPSILON, delta=DELTA, quorum=people, admission="anyone"
     )
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "quickstart.db") as store:
         token = tokens.new_token()
@@ -72,9 +75,9 @@ def main(
                 task = progress.add_task("People send what they blurred", total=people)
                 size = -(-people // ARRIVALS)
                 for start in range(0, people, size):
-                    batch = crowd.take(min(size, people - start), start=start)
-                    client.submit(perturb_table(agreement, batch.table))
-                    progress.advance(task, len(batch))
+                    batch = {name: some[start : start + size] for name, some in crowd.items()}
+                    client.submit(perturb_table(agreement, batch))
+                    progress.advance(task, min(size, people - start))
                     if ended.wait(seconds / ARRIVALS):
                         return
             with RemoteDatabase(url, token=token) as database:
