@@ -562,7 +562,7 @@ def test_the_agreement_in_words_names_who_collects(run, agreements) -> None:
         rows = dict(run("words", body, [agreement.to_json(), mu]))
         text = " ".join((*rows, *rows.values()))
         assert rows["Each sends"] == f"{agreement.width:,} blurred numbers, once"
-        assert f"{agreement.quorum:,} contributors" in rows["Nothing is published"]
+        assert f"{agreement.quorum:,} people" in rows["Nothing is published"]
         seen.add(agreement.trust)
         if agreement.trust == "shared":
             assert all(name in text and url in text for name, url in DATABASES)
