@@ -26,6 +26,8 @@ CODES = {
     "ConflictError": 4,
     "NotInvitedError": 4,
     "ClosedError": 4,
+    "WaveClosedError": 4,
+    "PausedError": 4,
     "NotPublishedError": 4,
     "BelowQuorumError": 4,
 }

@@ -23,6 +23,7 @@ from blurfit.errors import (
     ConflictError,
     NotInvitedError,
     NotPublishedError,
+    PausedError,
     ServiceError,
     StorageError,
 )
@@ -33,7 +34,14 @@ if TYPE_CHECKING:
     from blurfit.agreement.plan import Plan
 
 WRONG, UNREACHABLE, REFUSED = 2, 3, 4
-_REFUSALS = (BelowQuorumError, ClosedError, ConflictError, NotInvitedError, NotPublishedError)
+_REFUSALS = (
+    BelowQuorumError,
+    ClosedError,
+    ConflictError,
+    NotInvitedError,
+    NotPublishedError,
+    PausedError,
+)
 
 Command = Callable[..., Any]
 
