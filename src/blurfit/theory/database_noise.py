@@ -57,7 +57,9 @@ def variance_factor(quorum: int, count: int, draws: int) -> float:
     >>> variance_factor(quorum=100, count=100, draws=2), variance_factor(100, 400, 1)
     (3.0, 1.25)
     """
-    return total_deviation(1.0, quorum, count, draws) ** 2 / (count / quorum)
+    whole(quorum=quorum, count=count)
+    nonnegative(draws=draws)
+    return 1 + draws * quorum / count
 
 
 def readers_mu(reach: float, sigma: float, quorum: int, honest: int, draws: int) -> float:
