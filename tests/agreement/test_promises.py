@@ -53,3 +53,9 @@ def test_guesses_are_rounded_up_and_never_hide_the_worst_case() -> None:
     assert "could in the worst case tell from it which one" in guesses_in_words(weak, None, "it")
     assert "almost every time" in guesses_from_submission(LocalGuarantee(9.0, 80.0, 1e-6))
     assert "at most 60 times in 100" in guesses_from_submission(LocalGuarantee(0.5, 2.0, 1e-6))
+
+
+def test_where_anyone_may_take_part_no_invitation_is_said_to_keep_invented_people_out() -> None:
+    told = either_in_words(["Office", "Clinic"], 1, 1e-6, 5000, admission="anyone")
+    assert "Invitations" not in told
+    assert "nothing keeps invented ones out" in told

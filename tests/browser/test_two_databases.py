@@ -126,7 +126,7 @@ def test_every_page_names_both_and_states_the_condition(chromium: Browser, two, 
     agreement, (_, first), (_, second) = two
     context = chromium.new_context()
     page = context.new_page()
-    condition = condition_in_words(agreement.quorum)
+    condition = condition_in_words(agreement.quorum, admission=agreement.admission)
     for path in (f"/collections/{agreement.fingerprint}", f"/c/{agreement.fingerprint}"):
         page.goto(first + path)
         told = page.locator("#agreement")

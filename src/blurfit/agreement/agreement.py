@@ -9,7 +9,7 @@ does not know; a field is never given a new meaning, nor removed, without a new 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -148,6 +148,11 @@ class Agreement(Fingerprinted):
     def mechanism(self) -> Mechanism:
         """What is blurred: "moment" (products of all columns) or "input" (q and p)."""
         return self.calibration.mechanism
+
+    @property
+    def targets(self) -> Sequence[str]:
+        """What may be predicted: any of the schema's targets, where all products are sent."""
+        return self.schema.targets if self.sends == "everything" else (self.schema.target.name,)
 
     @property
     def trust(self) -> Trust:

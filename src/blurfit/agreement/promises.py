@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from blurfit.agreement.terms import Admission
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.theory.guessing import in_hundred, right_by_approximate, right_by_gaussian
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Neighbours
@@ -84,6 +85,7 @@ def either_in_words(
     *,
     database_noise: bool = False,
     proofs: bool = False,
+    admission: Admission = "invited",
 ) -> str:
     """What one of two databases learns from the shares that it gets, and on what condition."""
     first, second = names
@@ -93,11 +95,14 @@ def either_in_words(
         f"alone is random numbers, which say nothing about a record as long as {unbroken} is not "
         "broken. All that either learns are the blurred sums from which the model is computed, so "
         f"the promise to the model's readers, ε = {epsilon:g}, δ = {delta:g}, holds against each "
-        f"of the two as well. {condition_in_words(quorum, database_noise=database_noise)}"
+        f"of the two as well. "
+        + condition_in_words(quorum, database_noise=database_noise, admission=admission)
     )
 
 
-def condition_in_words(quorum: int, *, database_noise: bool = False) -> str:
+def condition_in_words(
+    quorum: int, *, database_noise: bool = False, admission: Admission = "invited"
+) -> str:
     """What the promise against either of two databases depends on."""
     if database_noise:
         return (
@@ -105,11 +110,16 @@ def condition_in_words(quorum: int, *, database_noise: bool = False) -> str:
             "follows the protocol and adds its own noise: then it holds even if one of them "
             "invents contributors."
         )
+    kept_out = (
+        "Invitations, which each database gives out itself, are there to keep invented ones out."
+        if admission == "invited"
+        else "Anyone may take part, as often as they like, so nothing keeps invented ones out, and "
+        "nobody can check this."
+    )
     return (
         "This holds only if the two do not put their shares together, if each follows the "
         f"protocol, and if neither invents contributors: at least {quorum:,} of those who are "
-        "counted must be honest people. Invitations, which each database gives out itself, are "
-        "there to keep invented ones out."
+        f"counted must be honest people. {kept_out}"
     )
 
 

@@ -47,7 +47,7 @@ def moments_facts(moments: "PublishedMoments") -> dict[str, Any]:
         "delta": moments.guarantee.delta,
         "admission": moments.admission,
         "condition": moments.condition,
-        "targets": list(moments.agreement.schema.targets),
+        "targets": list(moments.agreement.targets),
         "columns": list(found.names),
         "correlations": _rows(found.values),
         "standard_errors": _rows(found.standard_errors),

@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -74,7 +74,9 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
     if agreement.databases:
         names = [one.name for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
-        how = {"database_noise": agreement.database_noise, "proofs": agreement.proofs}
+        how: dict[str, Any] = {
+            name: getattr(agreement, name) for name in ("database_noise", "proofs", "admission")
+        }
         parts.append(Text(either_in_words(names, *promise, **how)))
         parts.append(Text(together_in_words(calibration.local)))
         if agreement.proofs:
@@ -126,15 +128,16 @@ def doubts(agreement: "Agreement") -> list[str]:
 
 def moments_report(moments: "PublishedMoments") -> str:
     """What a release is of, and the correlations between its columns."""
-    promise = moments.guarantee
+    promise, everything = moments.guarantee, moments.agreement.sends == "everything"
+    kind = f"Sums of {'all products of two columns' if everything else 'products with the target'}"
     facts = (
         f"{counted_in_words(moments.admission, moments.count)} (at least "
         f"{moments.agreement.quorum:,} were required) answered "
         f"{', '.join(asked_in_words(one) for one in questions(moments.agreement.schema))}.",
-        f"Sums of all products of two columns, blurred together: ε = {promise.epsilon:g}, δ = "
+        f"{kind}, blurred together: ε = {promise.epsilon:g}, δ = "
         f"{promise.delta:g}, {promise.neighbours} one record; {releases_in_words(promise)}.",
         moments.condition,
-        f"May be predicted: {', '.join(moments.agreement.schema.targets)}.",
+        f"May be predicted: {', '.join(moments.agreement.targets)}.",
     )
     told = "\n".join(textwrap.fill(fact, width=79) for fact in facts)
     head = "Correlations (nan where the noise is larger than the spread):"

@@ -92,10 +92,12 @@ def serve(
 ) -> None:
     """Collect submissions over HTTP, lose nothing, publish once."""
     from blurfit.service.app import Limits, Service
+    from blurfit.service.bodies import IN_FLIGHT
     from blurfit.store.store import Store
 
     limits = Limits(
         body_bytes=body_limit * 2**20,
+        bytes_in_flight=max(IN_FLIGHT, 2 * body_limit * 2**20),  # one address may have half
         requests_per_second=requests_per_second,
         burst=10 * requests_per_second,
     )

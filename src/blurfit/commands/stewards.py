@@ -3,11 +3,15 @@
 import datetime as dt
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from blurfit.commands.common import answer, as_json, out_file
 from blurfit.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from blurfit.store.stewards import Right
 
 _RIGHTS = ("open", "invite", "publish", "read")  # of `blurfit.store.stewards`, without its imports
 _store = click.option(
@@ -23,7 +27,12 @@ _store = click.option(
 @click.option("--revoke", is_flag=True, help="The token of that name is good for nothing any more.")
 @as_json
 def token(
-    place: str, name: str | None, right: str | None, out: Path | None, revoke: bool, as_json: bool
+    place: str,
+    name: str | None,
+    right: "Right | None",
+    out: Path | None,
+    revoke: bool,
+    as_json: bool,
 ) -> None:
     """Grant or revoke a token that is good for one thing; without options, list them.
 
@@ -49,8 +58,12 @@ def token(
         if out.exists():
             raise InvalidValueError(f"Expected --out {str(out)!r} to be new.")
         secret = tokens.new_token()
-        store.write(stewards.grant, name, right, tokens.hashed(secret))  # type: ignore[arg-type]
         tokens.write_token(out, secret)
+        try:
+            store.write(stewards.grant, name, right, tokens.hashed(secret))
+        except BaseException:
+            out.unlink()
+            raise
     sentence = f"Wrote a token for {name!r} to {out}: it is good for `{right}`."
     answer({"name": name, "right": right, "out": str(out)}, sentence, as_json=as_json)
 

@@ -31,15 +31,15 @@ def counts_at(agreement: "Agreement", patience: float = _PATIENCE) -> list[int] 
 
 def refuse_if_uneven(agreement: "Agreement", counts: list[int] | None) -> None:
     """Refuse to close where so many are at one database alone that nothing could be published."""
+    from blurfit.messages.shares import PART_OF
     from blurfit.store.commitment import most_left_out
 
     if counts is None:
         return
-    first, second = agreement.databases
     common = min(counts)  # at most: those at both
-    for database, role, held in ((first, "first", counts[0]), (second, "second", counts[1])):
+    for database, role, held in zip(agreement.databases, PART_OF, counts, strict=True):
         missing = held - common
-        if missing > (most := most_left_out(agreement, role, held)):  # type: ignore[arg-type]
+        if missing > (most := most_left_out(agreement, role, held)):
             raise ConflictError(
                 f"Expected at most {most:,} of the {held:,} shares at {database.name} to be there "
                 f"alone, and {missing:,} are: nothing could be published once this is closed. Let "

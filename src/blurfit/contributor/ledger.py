@@ -1,8 +1,9 @@
 """What was sent from this account: to whom, when, with what promise, and what it adds up to.
 
 The ledger is a small file beside the user's memory (`blurfit.contributor.memory`), of facts that
-are in agreements anyway: no answers, no numbers that were sent. An entry is written before the
-first part leaves, so that nothing is ever sent that is not in it.
+are in agreements anyway: no answers, no numbers that were sent. For tables, and
+for a person's part in a plan, an entry is written before the first part leaves; single records
+that a program sends without a plan are its own affair.
 
 **What it adds up to.** Somebody who is in all of the collections has what `blurfit.budget` adds:
 the releases of Gaussian mechanisms are √Σμ_i²-GDP together, exactly; of others ε and δ are added.

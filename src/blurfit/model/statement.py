@@ -196,8 +196,10 @@ def _subject(model: Published) -> str:
     if isinstance(model, PublishedModel):
         kind = "classifier" if model.is_label else "model"
         return f"A {kind} of **{plain(title_of(model.aim))}**"
-    names = (plain(title_of(one)) for one in questions(model.agreement.schema))
-    return f"Blurred sums of all products of two of **{', '.join(names)}**"
+    *others, target = (plain(title_of(one)) for one in questions(model.agreement.schema))
+    if model.agreement.sends == "targets":
+        return f"Blurred sums of the products of **{target}** with {', '.join(others)}"
+    return f"Blurred sums of all products of two of **{', '.join([*others, target])}**"
 
 
 def _asked_by(model: Published) -> str:
@@ -233,7 +235,7 @@ def _columns(model: Published) -> str:
     listed = ", ".join(
         f"{plain(called.get(name, name))} {weight:.4g}" for name, weight in weights.items()
     )
-    targets = ", ".join(plain(called[name]) for name in agreement.schema.targets)
+    targets = ", ".join(plain(called[name]) for name in agreement.targets)
     return f"| public weights | {listed} |\n| may be predicted | {targets} |\n"
 
 
@@ -267,7 +269,9 @@ def _databases(model: Published) -> str:
     if agreement.databases:
         first, second = names = [plain(one.name) for one in agreement.databases]
         promise = (agreement.epsilon, agreement.delta, agreement.quorum)
-        how = {"database_noise": agreement.database_noise, "proofs": agreement.proofs}
+        how: dict[str, Any] = {
+            name: getattr(agreement, name) for name in ("database_noise", "proofs", "admission")
+        }
         return (
             f"**Either of the two databases alone.** {either_in_words(names, *promise, **how)}\n\n"
             f"**{first} and {second} together.** {together_in_words(local)}"
@@ -323,7 +327,11 @@ def _sharing(model: Published) -> str:
 
 def _against_either(model: Published) -> str:
     agreement = model.agreement
-    return condition_in_words(agreement.quorum, database_noise=agreement.database_noise)
+    return condition_in_words(
+        agreement.quorum,
+        database_noise=agreement.database_noise,
+        admission=agreement.admission,
+    )
 
 
 def _if_unproved(promise: ModelGuarantee) -> str:

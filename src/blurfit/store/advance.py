@@ -82,7 +82,7 @@ def learn_model(store: Transactions, fingerprint: str) -> str | None:
 
     The newest waves may say nothing that a model can be learned from: then it is from those before.
     """
-    if fingerprint not in dict(store.read(plans.unfinished)):
+    if dict(store.read(plans.unfinished)).get(fingerprint) != "ended":
         return store.read(plans.model_text, fingerprint)
     plan = Plan.from_json(store.read(plans.document, fingerprint))
     found, refusal = _best(plan, store.read(plans.releases, fingerprint))

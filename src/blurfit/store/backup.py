@@ -81,7 +81,8 @@ def restore(source: Path, out: Path, *, original_lost: bool = False) -> Copied:
 def mark_restored(place: str | Path, *, original_lost: bool = False) -> tuple[str, ...]:
     """Close what could be released twice; for a PostgreSQL database that was filled from a dump.
 
-    The fingerprints of what was closed are returned. To do it again changes nothing.
+    The fingerprints of what was closed are returned. To do it again changes nothing
+    but what was opened since.
     """
     with Transactions(place) as store:
         return store.write(_close, original_lost)
@@ -208,7 +209,7 @@ def _is_marked(connection: sqlite3.Connection) -> bool:
     try:
         query = "SELECT value FROM settings WHERE name = ?"
         return connection.execute(query, (_MARK,)).fetchone() is not None
-    except sqlite3.DatabaseError:
+    except sqlite3.OperationalError:  # no such table
         return False
 
 

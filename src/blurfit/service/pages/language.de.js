@@ -162,6 +162,8 @@ export default {
     "Ihre verwischten Zahlen werden zwischen {first} und {second} geteilt. Jeder Anteil für sich sind Zufallszahlen, die nichts über Sie sagen. Beide erfahren nur die Summen, aus denen das Modell entsteht, und diese verraten {little} über Sie.",
   condition:
     "Das gilt nur, wenn die beiden ihre Anteile nicht zusammenlegen, wenn sich beide an das Verfahren halten und wenn keiner Teilnehmer erfindet: Mindestens {quorum} der Gezählten müssen ehrliche Personen sein. Einladungen, die jede Datenbank selbst vergibt, sollen erfundene fernhalten.",
+  "condition.anyone":
+    "Das gilt nur, wenn die beiden ihre Anteile nicht zusammenlegen, wenn sich beide an das Verfahren halten und wenn keiner Teilnehmer erfindet: Mindestens {quorum} der Gezählten müssen ehrliche Personen sein. Alle dürfen teilnehmen, sooft sie wollen; nichts hält also erfundene fern, und niemand kann das prüfen.",
   "little.next": "so gut wie nichts",
   "little.limited": "nur begrenzt viel",
   "little.lot": "im schlimmsten Fall viel",

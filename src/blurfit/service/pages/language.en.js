@@ -160,6 +160,8 @@ export default {
     "Your blurred numbers are shared between {first} and {second}. Either share alone is random numbers that say nothing about you. All that either of them learns is the sums from which the model is made, and these give away {little} about you.",
   condition:
     "This holds only if the two do not put their shares together, if each follows the protocol, and if neither invents contributors: at least {quorum} of those who are counted must be honest people. Invitations, which each database gives out itself, are there to keep invented ones out.",
+  "condition.anyone":
+    "This holds only if the two do not put their shares together, if each follows the protocol, and if neither invents contributors: at least {quorum} of those who are counted must be honest people. Anyone may take part, as often as they like, so nothing keeps invented ones out, and nobody can check this.",
   "little.next": "next to nothing",
   "little.limited": "only a limited amount",
   "little.lot": "a lot, in the worst case,",

@@ -52,7 +52,7 @@ export function eitherInWords(agreement) {
 /** What that depends on: mirrors `blurfit.agreement.promises.condition_in_words`. */
 export function conditionInWords(agreement) {
   if (agreement.database_noise) return t("condition.noise");
-  return t("condition", { quorum: number(quorumOf(agreement)) });
+  return t(isOpenToAnyone(agreement) ? "condition.anyone" : "condition", { quorum: number(quorumOf(agreement)) });
 }
 
 /** ε and δ of the published model, what is kept back for the grid included. */
