@@ -32,6 +32,23 @@ def admin(visit, service):
     return page
 
 
+def test_nobody_enters_before_the_script_is_there(visit, service) -> None:
+    """The token would go nowhere: the form's own submission is forbidden by the page's policy."""
+    visitor = visit()
+    held = []
+    visitor.context.route("**/administration.js*", lambda route: held.append(route))
+    visitor.page.goto(service.address + "/admin", wait_until="commit")
+    button = visitor.page.get_by_role("button", name="Enter")
+    expect(button).to_be_disabled()
+    token = visitor.page.get_by_label("Administrator’s token")
+    token.fill(service.token)
+    token.press("Enter")  # a form whose button is disabled does not send itself
+    held[0].continue_()
+    expect(button).to_be_enabled()
+    button.click()
+    expect(visitor.page.locator("#promise dl")).to_be_visible()
+
+
 def test_what_is_wrong_stands_beside_its_field(admin) -> None:
     target = admin.get_by_role("group", name="What is to be predicted")
     open_it = admin.get_by_role("button", name="Open this collection")

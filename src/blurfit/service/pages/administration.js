@@ -32,3 +32,5 @@ place("token-form").addEventListener("submit", async (event) => {
   form(token, () => collections(token));
   await collections(token);
 });
+// the button waits for this script: pressed before, it would send the form itself, and nothing happen
+place("enter-button").disabled = false;
