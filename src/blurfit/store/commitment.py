@@ -57,7 +57,14 @@ from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, Inv
 from blurfit.messages.shares import ROLES, Role
 from blurfit.randomness.database import words
 from blurfit.store.collections import Collection
-from blurfit.store.tables import identifiers, insert_if_absent, recent, sharing, verdicts
+from blurfit.store.tables import (
+    identifiers,
+    insert_if_absent,
+    recent,
+    sharing,
+    verdicts,
+    withdrawn,
+)
 from blurfit.validate import one_of
 
 # 1/ϱ: a set may leave out at most one in so many of those whom a database holds.
@@ -294,6 +301,10 @@ def _in_order_of(collection: Collection, after: bytes | None = None) -> sa.Selec
     for table in (identifiers, recent):
         here = table.c.collection == collection.key
         later = sa.true() if after is None else table.c.identifier > after
-        parts.append(sa.select(table.c.identifier).where(here & later))
+        gone = sa.exists().where(
+            (withdrawn.c.collection == collection.key)
+            & (withdrawn.c.identifier == table.c.identifier)
+        )
+        parts.append(sa.select(table.c.identifier).where(here & later & ~gone))
     both = sa.union_all(*parts).subquery()
     return sa.select(both.c.identifier).order_by(both.c.identifier)
