@@ -6,11 +6,13 @@
 | GET /collections, /collections/{fingerprint} | anyone | state, count, quorum |
 | GET …/agreement, …/history, …/model, … | anyone | `blurfit.service.reading` |
 | POST …/submissions | contributors | `blurfit.service.submissions` |
+| POST …/withdrawals | contributors | `blurfit.service.withdrawals` |
 | GET …/invitation | who holds one | `blurfit.service.invitations` |
 | POST …/invitations, …/pause, …/close, … | administrator | `blurfit.service.administration` |
 | POST /plans, GET /plans/{fingerprint}, … | both | plans of waves: `blurfit.service.planning` |
 | …/shares/… | the other database | publish together: `blurfit.service.peering` |
 | POST /agreements | administrator | what a schema and a promise would give; nothing is kept |
+| GET /signing-key | anyone | the public key of this service: `blurfit.service.signing` |
 | GET /deeds | who may read them | what was done with tokens: `blurfit.service.deeds` |
 | GET /, /c/…, /m/…, /admin | anyone | pages for people: `blurfit.service.website` |
 | GET /healthz, /metrics, /openapi.json | anyone | for those who run it |
@@ -29,9 +31,10 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from blurfit.errors import BlurfitError
+from blurfit.messages.signing import Signer
 from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import COLLECTIONS, ONE_COLLECTION, ONE_PLAN, PLANS
+from blurfit.protocol.wire import COLLECTIONS, ONE_COLLECTION, ONE_PLAN, PLANS, WITHDRAWALS
 from blurfit.service import website
 from blurfit.service.administration import Administration
 from blurfit.service.advancing import LOOK_EVERY, Advancing
@@ -46,7 +49,9 @@ from blurfit.service.outlooks import Outlooks
 from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
 from blurfit.service.reading import Reading
+from blurfit.service.signing import Signing
 from blurfit.service.submissions import SubmissionPath, is_for_submissions
+from blurfit.service.withdrawals import Withdrawals
 from blurfit.store.store import Store
 
 
@@ -69,7 +74,8 @@ class Service:
 
     `peer_token` is what this service and the one of an agreement's other database know each other
     by; `peer_options` are for `blurfit.service.peer.RemotePeer`. `share_key` is the private key to
-    which agreements seal this database's shares (`blurfit.messages.sealing`).
+    which agreements seal this database's shares (`blurfit.messages.sealing`), `signing_key` the one
+    with which it signs where agreements name it (`blurfit.service.signing`).
     """
 
     store: Store
@@ -78,6 +84,7 @@ class Service:
     look_every: float = LOOK_EVERY
     peer_token: str | None = field(default=None, repr=False)
     share_key: str | None = field(default=None, repr=False)
+    signing_key: str | None = field(default=None, repr=False)
     peer_options: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -86,6 +93,7 @@ class Service:
         self._collector = Collector(self.store, self.linger)
         self._advancing = Advancing(self.store, self._collector, self.look_every)
         self._refusals = Refusals(metrics)
+        self._signing = Signing(self.store, Signer(self.signing_key) if self.signing_key else None)
         self._submissions = SubmissionPath(
             self.store,
             self._collector,
@@ -93,6 +101,7 @@ class Service:
             self._refusals,
             self._limiter,
             self.limits.body_bytes,
+            self._signing,
             self.share_key,
             Allowance(self.limits.bytes_in_flight),
         )
@@ -107,13 +116,15 @@ class Service:
         )
 
     def _routes(self, metrics: Metrics) -> list[Route]:
-        reading, one = Reading(self.store, metrics), ONE_COLLECTION
+        signing, one = self._signing, ONE_COLLECTION
+        reading = Reading(self.store, metrics, signing)
         administration = Administration(
-            self.store, self._collector, self.peer_token, self.peer_options, self.share_key
+            self.store, self._collector, signing, self.peer_token, self.peer_options, self.share_key
         )
-        peering = Peering(self.store, self.peer_token)
-        planning = Planning(self.store, self._collector, self._advancing)
+        peering = Peering(self.store, self.peer_token, signing)
+        planning = Planning(self.store, self._collector, self._advancing, signing)
         guests, deeds = Invitations(self.store), Deeds(self.store)
+        withdrawals = Withdrawals(self.store, self._collector, signing, self._limiter)
         return [
             _route(COLLECTIONS, get=reading.collections, post=administration.open),
             _route(one, get=reading.collection),
@@ -124,6 +135,7 @@ class Service:
             _route(one + "/moments", get=reading.moments),
             _route(one + "/invitations", post=administration.invite),
             _route(one + "/invitation", get=guests.check, options=guests.preflight),
+            _route(one + WITHDRAWALS, post=withdrawals.withdraw, options=withdrawals.preflight),
             _route(one + "/pause", post=administration.pause),
             _route(one + "/resume", post=administration.resume),
             _route(one + "/close", post=administration.close),
@@ -132,6 +144,8 @@ class Service:
             _route(one + "/shares/proofs", post=peering.proofs),
             _route(one + "/shares/sum", post=peering.sum),
             _route(one + "/shares/result", post=peering.result),
+            _route(one + "/shares/signatures", post=peering.signatures),
+            _route("/signing-key", get=reading.signing_key),
             _route("/deeds", get=deeds.newest),
             _route(PLANS, get=planning.plans, post=planning.open),
             _route(PLANS + "/proposal", post=planning.propose),

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field, json
 
 from blurfit.agreement.terms import Admission, Mechanism, Sends
+from blurfit.messages.signing import Signature
 from blurfit.protocol.problems import Problem
-from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement
+from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement, Withdrawal
 from blurfit.service.proposal import PlanProposal, Proposal, Wish
 from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Status
@@ -69,6 +70,19 @@ class Published(Struct, forbid_unknown_fields=True):
 
     model: str | None
     moments: str
+
+
+class Signatures(Struct):
+    """Of what two databases have published, by either of them."""
+
+    model: list[Signature] = field(default_factory=list)
+    moments: list[Signature] = field(default_factory=list)
+
+
+class Secrets(Struct, forbid_unknown_fields=True):
+    """Of submissions that are to be withdrawn: `blurfit.messages.receipts`."""
+
+    secrets: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
 
 
 class Submission(Struct, forbid_unknown_fields=True):
@@ -137,7 +151,8 @@ class Moments(Struct):
 
 _ALL = (
     *(Acknowledgement, Agreement, Expected, Hashes, Hour, Invitation, Moments, Plan, PlanProposal),
-    *(PlanStatus, Problem, Proposal, Published, Status, Submission, Sums, Wish),
+    *(PlanStatus, Problem, Proposal, Published, Secrets, Signatures, Status, Submission, Sums),
+    *(Wish, Withdrawal),
 )
 
 

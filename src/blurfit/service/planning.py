@@ -38,6 +38,7 @@ from blurfit.service.collector import Collector
 from blurfit.service.proposal import plan_from
 from blurfit.service.reading import fingerprint_in, statement_of
 from blurfit.service.shown_counts import plan_for_strangers
+from blurfit.service.signing import Signing
 from blurfit.store import plans
 from blurfit.store.advance import advance
 from blurfit.store.plans import PlanStatus
@@ -53,6 +54,7 @@ class Planning:
     store: Store
     collector: Collector
     advancing: Advancing
+    signing: Signing
 
     async def plans(self, _request: Request) -> Response:
         """The states of all plans."""
@@ -68,6 +70,7 @@ class Planning:
         """Keep a plan, and open its first wave."""
         body = await body_of(request, JSON)
         plan = await run_in_threadpool(Plan.from_json, body)
+        self.signing.refuse_another_key(plan.first(), "whole")
 
         def begin() -> tuple[bool, PlanStatus]:
             try:
@@ -108,6 +111,7 @@ class Planning:
     async def model(self, request: Request) -> Response:
         """The plan's model."""
         text = await self._read(plans.model, request)
+        text = await run_in_threadpool(self.signing.signed_model, text)
         return Response(text, media_type=JSON, headers=FOREVER)
 
     async def statement(self, request: Request) -> Response:
@@ -141,6 +145,7 @@ class Planning:
         if text is None:
             status = await run_in_threadpool(self.store.read, plans.status, fingerprint)
             raise NotPublishedError(status.reason or "The plan has no model.")
+        text = await run_in_threadpool(self.signing.signed_model, text)
         return Response(text, media_type=JSON)
 
     async def _read(self, what: Callable[[Connection, str], _Found], request: Request) -> _Found:

@@ -34,6 +34,7 @@ from blurfit.service.bodies import Allowance, Reserve, read_body
 from blurfit.service.collector import Collector
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
+from blurfit.service.signing import Signing
 from blurfit.store.arrivals import Arrival, all_known
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
@@ -61,6 +62,7 @@ class SubmissionPath:
     refusals: Refusals
     limiter: Limiter
     body_bytes: int
+    signing: Signing
     share_key: str | None = field(default=None, repr=False)
     allowance: Allowance = field(default_factory=Allowance)
     # One at a time, so that not everyone's numbers are in memory at once.
@@ -110,6 +112,7 @@ class SubmissionPath:
     ) -> None:
         try:
             collection = await self._collection(fingerprint)
+            self.signing.refuse_another_key(collection.agreement, collection.role)
             limit = min(self.body_bytes, largest_body(collection, headers))
             body = await read_body(headers, receive, limit, held)
             if (key := own_key(collection)) is not None:
@@ -126,7 +129,11 @@ class SubmissionPath:
             await self.refusals.send(send, error)
             return
         self.metrics.accepted(count, new)
-        await send_answer(send, 200, JSON, b'{"accepted":%d,"new":%d}' % (count, new))
+        signature = self.signing.receipt(collection, arrival.rows)
+        answer = b'{"accepted":%d,"new":%d' % (count, new)
+        if signature is not None:
+            answer += b',"signature":"%s"' % signature.encode()
+        await send_answer(send, 200, JSON, answer + b"}")
 
     def _refuse_unless_allowed(self, address: str, count: int) -> None:
         if not self.limiter.allows_rows(address, count):
