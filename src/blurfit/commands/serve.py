@@ -56,6 +56,12 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     "written at the first start, which prints the public one.",
 )
 @click.option(
+    "--signing-key-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The private key with which receipts and models are signed, where an agreement names it; "
+    "written at the first start, which prints the public one. Default: beside an SQLite store.",
+)
+@click.option(
     "--requests-per-second",
     type=float,
     default=200.0,
@@ -86,6 +92,7 @@ def serve(
     new_admin_token: bool,
     peer_token_file: Path | None,
     share_key_file: Path | None,
+    signing_key_file: Path | None,
     requests_per_second: float,
     body_limit: int,
     **network: Any,
@@ -109,26 +116,60 @@ def serve(
         if share_key_file is not None:
             share_key, told = share_key_in(share_key_file)
             said = f"{said} {told}"
-        service = Service(store, limits, peer_token=peer_token, share_key=share_key)
-        run(service, host, port, said, **network)
+        signing_key, signs = signing_key_in(signing_key_file or beside(place))
+        service = Service(
+            store,
+            limits,
+            peer_token=peer_token,
+            share_key=share_key,
+            signing_key=signing_key,
+        )
+        run(service, host, port, said, signs=signs, **network)
 
 
 def share_key_in(path: Path) -> tuple[str, str]:
     """The private key in a file, written if there is none; and the public one, in words."""
     from blurfit.messages.sealing import new_key, public_key
 
+    private, public = key_in("--share-key-file", path, new_key, public_key)
+    return private, f"Shares can be sealed to {public} (`blurfit agree --database-key`)."
+
+
+def signing_key_in(path: Path | None) -> tuple[str | None, str]:
+    """Likewise, of the key that signs; nothing where there is no place for it."""
+    from blurfit.messages.signing import Signer, new_key
+
+    if path is None:
+        return None, ""
+    private, public = key_in("--signing-key-file", path, new_key, lambda one: Signer(one).key)
+    return private, f"It signs with {public} (`blurfit agree --signing-key`)."
+
+
+def beside(place: str) -> Path | None:
+    """Where the signing key of an SQLite store is kept: beside it, and in no backup of it.
+
+    Processes that share a PostgreSQL store are given the same file by whoever starts them.
+    """
+    from blurfit.store.tables import file_of
+
+    found = file_of(place)
+    return None if found is None else found.with_name(found.name + ".signing-key")
+
+
+def key_in(
+    option: str, path: Path, new_key: Callable[[], str], public_key: Callable[[str], str]
+) -> tuple[str, str]:
+    """The private key in a file, written if there is none, for its owner alone; and the public."""
     if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(new_key() + "\n")
+        tokens.write_token(path, new_key())
     private = path.read_text().strip()
     try:
-        public = public_key(private)
+        return private, public_key(private)
     except ValueError as error:
         raise InvalidValueError(
-            f"Expected --share-key-file {str(path)!r} to hold a private key in 64 hexadecimal "
-            f"digits, as this command writes one: {error}."
+            f"Expected {option} {str(path)!r} to hold a private key in 64 hexadecimal digits, as "
+            f"this command writes one: {error}."
         ) from error
-    return private, f"Shares can be sealed to {public} (`blurfit agree --database-key`)."
 
 
 def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> str:
@@ -182,6 +223,7 @@ def run(
     port: int,
     said: str,
     *,
+    signs: str = "",
     tls_certificate: str | None = None,
     tls_key: str | None = None,
     trusted_proxies: str = "",
@@ -226,7 +268,7 @@ def run(
     click.echo(said)
     click.echo(
         f"Next, in another terminal: `blurfit open agreement.json --to {address} …`, or open "
-        f"{address}/admin in a browser. Ctrl-C stops the service."
+        f"{address}/admin in a browser. Ctrl-C stops the service. {signs}".strip()
     )
     if scheme == "http" and host not in LOOPBACK:
         click.echo(
