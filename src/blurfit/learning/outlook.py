@@ -32,8 +32,8 @@ from blurfit.learning.joint_sums import JointSums, Submodel
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.waves import posterior_covariance
 from blurfit.schema.columns import Numeric
-from blurfit.schema.joint import columns_of
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import columns_of
 from blurfit.theory.joint_form import JointColumn, JointForm
 from blurfit.theory.target_form import TargetForm
 from blurfit.validate import positive

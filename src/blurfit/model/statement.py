@@ -27,8 +27,8 @@ from blurfit.agreement.proving import lies_in_words
 from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.schema.joint import questions
 from blurfit.schema.titles import title_of
+from blurfit.schema.vectors import questions
 from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import InputCalibration

@@ -71,7 +71,7 @@ class Published(Struct, forbid_unknown_fields=True):
     moments: str
 
 
-class Submission(Struct, forbid_unknown_fields=True):
+class SubmissionDocument(Struct, forbid_unknown_fields=True):
     """One blurred record: `blurfit.messages.submissions`."""
 
     format: Literal["blurfit-submission"]
@@ -81,7 +81,7 @@ class Submission(Struct, forbid_unknown_fields=True):
     numbers: Numbers
 
 
-class Agreement(Struct):
+class AgreementDocument(Struct):
     """What everyone agreed on: `blurfit.agreement.agreement`."""
 
     format: Literal["blurfit-agreement"]
@@ -102,7 +102,7 @@ class Agreement(Struct):
     sends: Sends = "everything"
 
 
-class Plan(Struct):
+class PlanDocument(Struct):
     """What everyone agreed on, where people are asked in waves: `blurfit.agreement.plan`."""
 
     format: Literal["blurfit-plan"]
@@ -131,12 +131,13 @@ class Moments(Struct):
     deviation: float
     products: list[str]
     sums: Numbers
-    agreement: Agreement
+    agreement: AgreementDocument
 
 
 _ALL = (
-    *(Acknowledgement, Agreement, Expected, Hashes, Hour, Invitation, Moments, Plan, PlanProposal),
-    *(PlanStatus, Problem, Proposal, Published, Status, Submission, Sums, Wish),
+    *(Acknowledgement, AgreementDocument, Expected, Hashes, Hour, Invitation, Moments),
+    *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, Status),
+    *(SubmissionDocument, Sums, Wish),
 )
 
 

@@ -14,7 +14,7 @@ from blurfit.estimators import (
     by_moment,
     in_waves,
 )
-from blurfit.model.waves import follows, learn_plan
+from blurfit.model.course import follows, learn_plan
 from blurfit.simulation.entropy import operating_system_generator
 from blurfit.simulation.sampler import exact_totals
 from support.plans import FEATURES, people, plan

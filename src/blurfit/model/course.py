@@ -44,7 +44,7 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.prediction import Link
 from blurfit.model.published import PublishedModel
 from blurfit.model.wave_share import WaveShare
-from blurfit.schema.joint import columns_of, units
+from blurfit.schema.vectors import columns_of, units
 from blurfit.theory.maps import WaveMap
 from blurfit.theory.wave_form import WaveForm
 
