@@ -14,7 +14,7 @@ from blurfit import Agreement, BlurfitError
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
 from blurfit.agreement.wave import Wave, kept_columns
-from blurfit.learning.waves import rounded
+from blurfit.learning.belief import rounded
 from blurfit.model.course import follows, learn_plan
 from blurfit.model.moments import PublishedMoments
 from blurfit.schema.schema import Schema

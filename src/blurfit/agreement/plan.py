@@ -36,7 +36,7 @@ from blurfit.theory.maps import WaveMap
 from blurfit.theory.waves import StageKind, Task, choose_plan
 from blurfit.validate import whole
 
-RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
+RULE = 1  # of how a map follows from releases: `blurfit.learning.belief`
 _TERMS = (
     "epsilon",
     "delta",
