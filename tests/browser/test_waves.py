@@ -18,8 +18,9 @@ from blurfit.learning.belief import rounded
 from blurfit.model.course import follows, learn_plan
 from blurfit.model.moments import PublishedMoments
 from blurfit.schema.schema import Schema
-from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap, Whitening
+from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.newton import LogisticNewton, PoissonNewton, logistic_sensitivity
+from blurfit.theory.whitening import Whitening
 from support.contracts import mutations, on_grid, records, steps
 from support.plans import FEATURES, TARGETS, plan, releases
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit import PublishedModel, PublishedMoments, Store, perturb_table
-from blurfit.messages.submission_files import Writer
+from blurfit.messages.submission_writer import Writer
 from support import postgres
 
 _TO_A_FILE = ["contribute", "agreement.json", "people.csv", "--out"]

@@ -21,7 +21,7 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import Release
 from blurfit.model.statement import as_markdown
-from blurfit.theory.maps import Whitening
+from blurfit.theory.whitening import Whitening
 from support.plans import people, plan, release, releases
 
 TEST = people(20_000, seed=77)

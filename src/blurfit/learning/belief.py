@@ -39,9 +39,10 @@ from blurfit.errors import InvalidValueError
 from blurfit.learning.denoise import soft_floor
 from blurfit.learning.joint_sums import Submodel
 from blurfit.learning.linear_bayes import Shrunk
-from blurfit.theory.maps import LARGEST_SCORE, NewtonMap, ResidualMap, WaveMap, Whitening
+from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.newton import LogisticNewton, PoissonNewton
 from blurfit.theory.waves import TASKS, StageKind, Task, radius_of, residual_bound_of
+from blurfit.theory.whitening import LARGEST_SCORE, Whitening
 from blurfit.validate import one_of, positive
 
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds

@@ -12,9 +12,9 @@ import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
+from blurfit.learning.belief import Belief, on_curve
 from blurfit.learning.joint_sums import Noise
 from blurfit.learning.step import Step, StepSums, bayes_step
-from blurfit.learning.belief import Belief, on_curve
 from blurfit.theory.maps import ResidualMap, WaveMap
 from blurfit.theory.newton import LogisticNewton
 from blurfit.validate import positive, whole
