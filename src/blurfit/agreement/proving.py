@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from blurfit.agreement.radius import radii
+from blurfit.agreement.radius import radii, refusal_probability
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.proofs.circuits import ShortVector
@@ -55,6 +55,7 @@ PROVED_IN_WORDS = (
 _HASHES, _SUBMISSIONS = 2.0**80, 2.0**32
 _LEAST_WEIGHT = 2**8
 _DIGITS, _DOUBT = 8, 1e-6
+_LEAST_PROBABILITY = 1e-100  # below which libraries differ in more than the last digits
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Proving:
     def of(cls, agreement: "Agreement") -> "Proving":
         """Everything follows from the agreement, whose fingerprint is part of every proof."""
         (part,), (radius,) = agreement.parts, radii(agreement)
-        if not math.isfinite(radius):
+        if refusal_probability(agreement) < _LEAST_PROBABILITY:
             raise InfeasibleError(
                 f"Expected no proofs with epsilon={agreement.epsilon:g}: so large an epsilon "
                 "leaves no probability for refusing anything by its length."
