@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from blurfit.experiments.contests import LABEL_SETS, PUBLIC
 from blurfit.experiments.facts import Facts
 from blurfit.experiments.head_to_head import (
+    NEED_PUBLIC_ROWS,
     OURS,
     PRIVATE_MEAN,
     PUBLIC_FEATURES,
@@ -88,9 +89,14 @@ def _sections(errors: Errors) -> Iterator[tuple[bool, str, Errors]]:
                 yield label, relation, chosen
 
 
-def _rivals(errors: Errors) -> list[str]:
-    """The rivals that were run in all of these cells."""
-    return [line for line in RIVAL_LINES if len(having(errors, line)) == len(errors)]
+def _rivals(errors: Errors, line: str = WAVES) -> list[str]:
+    """The rivals that were run in all of these cells, on no more rows than this line of ours."""
+    return [one for one in _on_the_same_rows(line) if len(having(errors, one)) == len(errors)]
+
+
+def _on_the_same_rows(line: str) -> list[str]:
+    """The rivals of a line: those with public rows only where it has them too."""
+    return [one for one in RIVAL_LINES if line in NEED_PUBLIC_ROWS or one not in NEED_PUBLIC_ROWS]
 
 
 def _ours(errors: Errors) -> list[str]:
@@ -157,11 +163,11 @@ def _goals(sections: Sequence[tuple[bool, str, Errors]]) -> str:
             cells = having(chosen, line)
             if not cells:
                 continue
-            best = best_of(cells, _rivals(cells))
+            best = best_of(cells, _rivals(cells, line))
             low, high = interval(cells, line, best)
             record = against(cells, line, best)
             mean = worse(cells, line, [PRIVATE_MEAN], 1.05)
-            there = worse(cells, line, list(RIVAL_LINES), 1.1)
+            there = worse(cells, line, _on_the_same_rows(line), 1.1)
             rows.append(
                 [
                     f"{KINDS[label]}, {relation}",
