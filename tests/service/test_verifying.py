@@ -13,8 +13,8 @@ from blurfit.protocol.problems import RequestError
 from blurfit.service.peer import publish
 from blurfit.service.verifying import verify
 from blurfit.store import blocks, commitment, joint_publication, verdicts
-from blurfit.store.taken import take
 from blurfit.store.store import Store
+from blurfit.store.taken import take
 from support.sharing import (
     KEY,
     Direct,
