@@ -36,6 +36,8 @@ BESIDES = [
     "resume",
     "next",
     "ledger",
+    "withdraw",
+    "verify",
     "forecast",
     "audit",
     "reproduce",

@@ -2,14 +2,11 @@
 
 import json
 
-import pytest
 from click.testing import CliRunner
 
 from blurfit import Store
 from blurfit.cli import main
-from blurfit.commands.serve import beside, key_in, signing_key_in
 from blurfit.contributor.receipt import Receipt
-from blurfit.errors import InvalidValueError
 from blurfit.messages.signing import Signer, new_key
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Service
@@ -58,18 +55,3 @@ def test_from_a_receipt_to_a_verified_model(tmp_path, monkeypatch) -> None:
         for file in ("m.json", "s.json"):
             assert "verified." in run("verify", file, "--agreement", "agreement.json")
         assert json.loads((tmp_path / "m.json").read_text())["count"] == 22
-
-
-def test_the_key_is_made_once_for_its_owner_beside_the_store(tmp_path) -> None:
-    path = beside(f"sqlite:///{tmp_path}/collection.db")
-    assert path == tmp_path / "collection.db.signing-key"
-    private, said = signing_key_in(path)
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert Signer(private).key in said
-    assert private not in said
-    assert signing_key_in(path) == (private, said)
-    assert beside("postgresql://user@host/name") is None
-    assert signing_key_in(None) == (None, "")
-    path.write_text("not a key")
-    with pytest.raises(InvalidValueError, match="--signing-key-file"):
-        key_in("--signing-key-file", path, new_key, lambda one: Signer(one).key)

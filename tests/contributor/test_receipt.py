@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from blurfit import Agreement, InvalidValueError, perturb
+from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, checked, roles
 from blurfit.errors import ServiceError
-from blurfit.messages.receipts import new_secret
 from blurfit.messages.signing import Signer, about_submissions, new_key
 from blurfit.protocol.wire import Acknowledgement
 from support import ed25519

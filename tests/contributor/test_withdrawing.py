@@ -5,10 +5,11 @@ import msgspec
 import pytest
 
 from blurfit.contributor import withdrawing
+from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt
 from blurfit.contributor.withdrawing import withdraw
 from blurfit.errors import ServiceError
-from blurfit.messages.receipts import new_secret, secrets_of
+from blurfit.messages.receipts import secrets_of
 from support.stores import propose
 
 AGREEMENT = propose()

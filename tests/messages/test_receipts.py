@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 
 from blurfit import InvalidValueError
-from blurfit.messages.receipts import identifiers_of, new_secret, secrets_of
+from blurfit.contributor.noise import new_secret
+from blurfit.messages.receipts import identifiers_of, secrets_of
 
 
 def test_by_hand() -> None:
     secret = "0f" * 32
     given = b"blurfit secret\n" + bytes.fromhex(secret) + (300).to_bytes(8, "big")
-    secret = hashlib.sha256(given).digest()
-    assert secrets_of(secret, 299, 302)[1] == secret
-    name = hashlib.sha256(b"blurfit identifier\n" + secret).digest()[:16]
-    assert identifiers_of([secret]).tobytes() == name
+    own = hashlib.sha256(given).digest()
+    assert secrets_of(secret, 299, 302)[1] == own
+    name = hashlib.sha256(b"blurfit identifier\n" + own).digest()[:16]
+    assert identifiers_of([own]).tobytes() == name
 
 
 def test_rows_do_not_depend_on_how_they_are_parted_and_nothing_repeats() -> None:

@@ -9,10 +9,11 @@ from starlette.testclient import TestClient
 
 from blurfit import InvalidValueError, Store, perturb
 from blurfit.contributor.client import Client
+from blurfit.contributor.noise import new_secret
 from blurfit.contributor.shared_client import SharedClient
 from blurfit.contributor.withdrawing import withdraw
 from blurfit.errors import ServiceError
-from blurfit.messages.receipts import new_secret, secrets_of
+from blurfit.messages.receipts import secrets_of
 from blurfit.messages.signing import Signer, about_submissions, new_key
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Limits, Service

@@ -44,8 +44,8 @@ from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, Not
 from blurfit.messages.layout import Layout
 from blurfit.messages.shares import Part as SharePart
 from blurfit.messages.shares import ShareLayout
-from blurfit.schema.joint import values
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import values
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moment_calibration import MomentCalibration

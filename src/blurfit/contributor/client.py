@@ -20,15 +20,15 @@ from blurfit.agreement.plan import Plan
 from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.ledger import Entry, Ledger
+from blurfit.contributor.noise import new_secret
 from blurfit.contributor.once import take_part
 from blurfit.contributor.perturb import blur, perturb
 from blurfit.contributor.receipt import Part, Receipt, Signatures, checked
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.errors import InvalidValueError, UnknownCollectionError, WaveClosedError
-from blurfit.messages.receipts import new_secret
 from blurfit.messages.submissions import Submission, Submissions
+from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.waves import follows
 from blurfit.protocol.http import PATIENCE, Exchange, acknowledged, decoded, texts_in
 from blurfit.protocol.wire import BINARY, INVITATION, path_of, plan_path
 

@@ -43,9 +43,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, Signatures
 from blurfit.errors import ConflictError, InvalidValueError
-from blurfit.messages.receipts import new_secret
 
 Messages = tuple[bytes, ...]  # one for each database that gets something
 

@@ -19,11 +19,11 @@ import httpx2 as httpx
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.journal import Journal, Messages, Portion
+from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, Signatures, checked
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.contributor.share import SharedRecords, share, share_exact
 from blurfit.errors import BlurfitError, InvalidValueError
-from blurfit.messages.receipts import new_secret
 from blurfit.messages.sealing import seal
 from blurfit.messages.shares import Role
 from blurfit.protocol.http import PATIENCE, Exchange, acknowledged

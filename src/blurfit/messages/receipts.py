@@ -17,18 +17,12 @@ databases is good at the other one as well, as it should be: she wants to be in 
 
 import hashlib
 import re
-import secrets
 from collections.abc import Sequence
 
 import numpy as np
 
 from blurfit.arrays import ByteArray
 from blurfit.errors import InvalidValueError
-
-
-def new_secret() -> str:
-    """256 random bits, 64 hexadecimal digits."""
-    return secrets.token_hex(32)
 
 
 def secrets_of(secret: str, start: int, stop: int) -> list[bytes]:

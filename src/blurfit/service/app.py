@@ -5,7 +5,7 @@
 | POST /collections | administrator | open a collection from an agreement |
 | GET /collections, /collections/{fingerprint} | anyone | state, count, quorum |
 | GET …/agreement, …/history, …/model, … | anyone | `blurfit.service.reading` |
-| POST …/submissions | contributors | `blurfit.service.submissions` |
+| POST …/submissions | contributors | `blurfit.service.intake` |
 | POST …/withdrawals | contributors | `blurfit.service.withdrawals` |
 | GET …/invitation | who holds one | `blurfit.service.invitations` |
 | POST …/invitations, …/pause, …/close, … | administrator | `blurfit.service.administration` |
@@ -42,6 +42,7 @@ from blurfit.service.answers import Refusals, with_headers
 from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.collector import LINGER, Collector
 from blurfit.service.deeds import Deeds
+from blurfit.service.intake import SubmissionPath, is_for_submissions
 from blurfit.service.invitations import Invitations
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
@@ -50,7 +51,6 @@ from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
 from blurfit.service.reading import Reading
 from blurfit.service.signing import Signing
-from blurfit.service.submissions import SubmissionPath, is_for_submissions
 from blurfit.service.withdrawals import Withdrawals
 from blurfit.store.store import Store
 
@@ -67,6 +67,10 @@ class Limits:
     requests_per_second: float = 200.0
     burst: float = 2000.0
 
+    def limiter(self) -> Limiter:
+        """What holds each address to its rate."""
+        return Limiter(self.requests_per_second, self.burst)
+
 
 @dataclass(eq=False)
 class Service:
@@ -75,7 +79,8 @@ class Service:
     `peer_token` is what this service and the one of an agreement's other database know each other
     by; `peer_options` are for `blurfit.service.peer.RemotePeer`. `share_key` is the private key to
     which agreements seal this database's shares (`blurfit.messages.sealing`), `signing_key` the one
-    with which it signs where agreements name it (`blurfit.service.signing`).
+    with which it signs where agreements name it (`blurfit.service.signing`). `limiter` and
+    `metrics` are given where several processes have them in common (`blurfit.service.workers`).
     """
 
     store: Store
@@ -86,10 +91,12 @@ class Service:
     share_key: str | None = field(default=None, repr=False)
     signing_key: str | None = field(default=None, repr=False)
     peer_options: dict[str, Any] = field(default_factory=dict, repr=False)
+    limiter: Limiter | None = field(default=None, repr=False)
+    metrics: Metrics = field(default_factory=Metrics, repr=False)
 
     def __post_init__(self) -> None:
-        metrics = Metrics()
-        self._limiter = Limiter(self.limits.requests_per_second, self.limits.burst)
+        metrics = self.metrics
+        self._limiter = self.limiter or self.limits.limiter()
         self._collector = Collector(self.store, self.linger)
         self._advancing = Advancing(self.store, self._collector, self.look_every)
         self._refusals = Refusals(metrics)
@@ -160,7 +167,7 @@ class Service:
             _route(ONE_PLAN + "/resume", post=planning.resume),
             _route(ONE_PLAN + "/publish", post=planning.publish),
             _route("/agreements", post=administration.propose),
-            _route("/outlooks", post=Outlooks(self.store).look),
+            _route("/outlooks", post=Outlooks(self.store).estimate),
             _route("/healthz", get=reading.health),
             _route("/metrics", get=reading.counters),
             _route("/openapi.json", get=reading.openapi),

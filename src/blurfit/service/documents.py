@@ -85,7 +85,7 @@ class Secrets(Struct, forbid_unknown_fields=True):
     secrets: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
 
 
-class Submission(Struct, forbid_unknown_fields=True):
+class SubmissionDocument(Struct, forbid_unknown_fields=True):
     """One blurred record: `blurfit.messages.submissions`."""
 
     format: Literal["blurfit-submission"]
@@ -95,7 +95,7 @@ class Submission(Struct, forbid_unknown_fields=True):
     numbers: Numbers
 
 
-class Agreement(Struct):
+class AgreementDocument(Struct):
     """What everyone agreed on: `blurfit.agreement.agreement`."""
 
     format: Literal["blurfit-agreement"]
@@ -117,7 +117,7 @@ class Agreement(Struct):
     signing_keys: list[Fingerprint] = field(default_factory=list)  # of 32 bytes, too
 
 
-class Plan(Struct):
+class PlanDocument(Struct):
     """What everyone agreed on, where people are asked in waves: `blurfit.agreement.plan`."""
 
     format: Literal["blurfit-plan"]
@@ -146,13 +146,13 @@ class Moments(Struct):
     deviation: float
     products: list[str]
     sums: Numbers
-    agreement: Agreement
+    agreement: AgreementDocument
 
 
 _ALL = (
-    *(Acknowledgement, Agreement, Expected, Hashes, Hour, Invitation, Moments, Plan, PlanProposal),
-    *(PlanStatus, Problem, Proposal, Published, Secrets, Signatures, Status, Submission, Sums),
-    *(Wish, Withdrawal),
+    *(Acknowledgement, AgreementDocument, Expected, Hashes, Hour, Invitation, Moments),
+    *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, Secrets, Signatures),
+    *(Status, SubmissionDocument, Sums, Wish, Withdrawal),
 )
 
 

@@ -191,6 +191,7 @@ MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
     ("keep who withdrew, and signatures", _create_signatures),
 )
 _SECONDS_TO_CONNECT, _SECONDS_FOR_A_LOCK, _SECONDS_FOR_A_STATEMENT = 5, 5, 60
+CONNECTIONS = 32
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
 
 
@@ -211,10 +212,11 @@ def migrate(connection: Connection) -> None:
             connection.execute(sa.insert(migrations).values(number=number, name=name))
 
 
-def connect(place: str | Path) -> Engine:
+def connect(place: str | Path, connections: int = CONNECTIONS) -> Engine:
     """An engine whose commits are on disk when they return.
 
-    `place` is a path, a URL (sqlite:///collection.db, postgresql://user@host/name), or ":memory:".
+    `place` is a path, a URL (sqlite:///collection.db, postgresql://user@host/name), or ":memory:";
+    `connections` is how many there may be at once to PostgreSQL, which has a hundred by default.
     """
     url = url_of(place)
     try:
@@ -224,7 +226,7 @@ def connect(place: str | Path) -> Engine:
             url,
             pool_pre_ping=True,
             pool_size=4,
-            max_overflow=28,
+            max_overflow=connections - 4,
             pool_timeout=_SECONDS_TO_CONNECT,
             connect_args=_patience(url),
         )
