@@ -213,6 +213,7 @@ export default {
   "fact.admission": "Wer teilnehmen darf",
   "fact.invited": "wer eingeladen ist",
   "fact.anyone": "jeder",
+  "fact.signed": "Quittungen und Modelle sind unterschrieben mit",
   "fact.sends": "Jede Person sendet",
   "fact.sends.words": "{count} verwischte Zahlen, einmal",
   "fact.promise": "Versprechen an alle über das Veröffentlichte",

@@ -210,6 +210,7 @@ export default {
   "fact.admission": "Who may take part",
   "fact.invited": "those who are invited",
   "fact.anyone": "anyone",
+  "fact.signed": "Receipts and models are signed with",
   "fact.sends": "Each sends",
   "fact.sends.words": "{count} blurred numbers, once",
   "fact.promise": "Promise to everyone in what is published",
