@@ -133,15 +133,6 @@ def dither(values: npt.ArrayLike, step: float, fine: float) -> FloatArray:
     return _in_steps(given, fine) * fine + (choices - 2.0 ** (halvings - 1)) * fine
 
 
-def new_identifier() -> str:
-    """A submission's identifier: 128 random bits as 32 hexadecimal digits, which say nothing.
-
-    >>> len(new_identifier())
-    32
-    """
-    return secrets.token_hex(16)
-
-
 def new_identifiers(count: int) -> npt.NDArray[np.uint8]:
     """As many identifiers as there are submissions in a table: (count, 16) bytes.
 
