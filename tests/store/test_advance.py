@@ -14,7 +14,7 @@ from blurfit.store import collections, plans
 from blurfit.store.advance import advance, due, learn_model
 from blurfit.store.store import Store
 from support.plans import fill, plan
-from support.stores import in_memory, place, postgresql  # noqa: F401 (fixtures)
+from support.stores import in_memory, place, places, postgresql  # noqa: F401 (fixtures)
 
 PLAN = plan("label", waves=2, quorum=60)
 NAME = PLAN.fingerprint

@@ -69,6 +69,8 @@ class Agreement(Fingerprinted):
     adds noise of its own (`blurfit.theory.database_noise`); `proofs` whether contributors prove to
     the two databases that what they send is short.
     `sends` says whether products of all columns are sent, or only "targets": those with the target.
+    `signing_keys` are those of the service, or of each of the two, by which receipts and what is
+    published are signed (`blurfit.messages.signing`).
     """
 
     CALLED = "an agreement"
@@ -100,6 +102,7 @@ class Agreement(Fingerprinted):
     database_noise: bool = False
     proofs: bool = False
     sends: Sends = "everything"
+    signing_keys: tuple[str, ...] = ()
 
     @classmethod
     def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":

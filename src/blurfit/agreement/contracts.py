@@ -62,6 +62,7 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
         "database_noise": terms.database_noise,
         "proofs": terms.proofs,
         "sends": terms.sends,
+        "signing_keys": terms.signing_keys,
     }
 
 
@@ -131,6 +132,7 @@ def input_contract(schema: Schema, terms: Terms) -> dict[str, Any]:
         "grid": grid,
         "objective": objective,
         "admission": terms.admission,
+        "signing_keys": terms.signing_keys,
     }
 
 

@@ -62,6 +62,10 @@ class Limits:
     requests_per_second: float = 200.0
     burst: float = 2000.0
 
+    def limiter(self) -> Limiter:
+        """What holds each address to its rate."""
+        return Limiter(self.requests_per_second, self.burst)
+
 
 @dataclass(eq=False)
 class Service:
@@ -69,7 +73,8 @@ class Service:
 
     `peer_token` is what this service and the one of an agreement's other database know each other
     by; `peer_options` are for `blurfit.service.peer.RemotePeer`. `share_key` is the private key to
-    which agreements seal this database's shares (`blurfit.messages.sealing`).
+    which agreements seal this database's shares (`blurfit.messages.sealing`). `limiter` and
+    `metrics` are given where several processes have them in common (`blurfit.service.workers`).
     """
 
     store: Store
@@ -79,10 +84,12 @@ class Service:
     peer_token: str | None = field(default=None, repr=False)
     share_key: str | None = field(default=None, repr=False)
     peer_options: dict[str, Any] = field(default_factory=dict, repr=False)
+    limiter: Limiter | None = field(default=None, repr=False)
+    metrics: Metrics = field(default_factory=Metrics, repr=False)
 
     def __post_init__(self) -> None:
-        metrics = Metrics()
-        self._limiter = Limiter(self.limits.requests_per_second, self.limits.burst)
+        metrics = self.metrics
+        self._limiter = self.limiter or self.limits.limiter()
         self._collector = Collector(self.store, self.linger)
         self._advancing = Advancing(self.store, self._collector, self.look_every)
         self._refusals = Refusals(metrics)

@@ -6,7 +6,7 @@ wrong with one; what stands here of them is their outline.
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, json
+from msgspec import Meta, Struct, field, json
 
 from blurfit.agreement.terms import Admission, Mechanism, Sends
 from blurfit.protocol.problems import Problem
@@ -100,6 +100,7 @@ class AgreementDocument(Struct):
     database_noise: bool = False  # likewise, and so for those below
     proofs: bool = False
     sends: Sends = "everything"
+    signing_keys: list[Fingerprint] = field(default_factory=list)  # of 32 bytes, too
 
 
 class PlanDocument(Struct):
