@@ -211,8 +211,8 @@ class GradientPerturbation(ApproximateRival):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SquaredDescent(InBall):
-    """Least squares by gradients; η is √m unless given."""
+class GradientPerturbationRegressor(GradientPerturbation, InBall):
+    """Least squares by noisy gradients; η is √m unless given."""
 
     slope = staticmethod(squared_slope)
 
@@ -221,8 +221,8 @@ class SquaredDescent(InBall):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LogisticDescent(RivalClassifier):
-    """Logistic regression by gradients; η is 4√m unless given."""
+class GradientPerturbationClassifier(GradientPerturbation, RivalClassifier):
+    """Logistic regression by noisy gradients; η is 4√m unless given."""
 
     slope = staticmethod(logistic_slope)
 
@@ -233,13 +233,3 @@ class LogisticDescent(RivalClassifier):
             return 4 * math.sqrt(dimension)
         positive(weight_bound=self.weight_bound)
         return self.weight_bound
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class GradientPerturbationRegressor(GradientPerturbation, SquaredDescent):
-    """Least squares by noisy gradients; η is √m unless given."""
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class GradientPerturbationClassifier(GradientPerturbation, LogisticDescent):
-    """Logistic regression by noisy gradients; η is 4√m unless given."""

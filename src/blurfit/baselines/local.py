@@ -25,12 +25,13 @@ import numpy as np
 from scipy.special import gammaln
 
 from blurfit.arrays import FloatArray
-from blurfit.baselines.gradient import LogisticDescent, SquaredDescent, into_balls
+from blurfit.baselines.gradient import into_balls
 from blurfit.baselines.risk import Risk
-from blurfit.baselines.rival import PureRival
-from blurfit.baselines.slopes import Slope
+from blurfit.baselines.rival import InBall, PureRival, RivalClassifier
+from blurfit.baselines.slopes import Slope, logistic_slope, squared_slope
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee
+from blurfit.validate import positive
 
 ROWS_AT_ONCE = 4096  # whose randomness is drawn in one go
 
@@ -132,10 +133,25 @@ class LocalGradient(PureRival):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LocalGradientRegressor(LocalGradient, SquaredDescent):
+class LocalGradientRegressor(LocalGradient, InBall):
     """Least squares by one randomised gradient from each contributor; η is √m unless given."""
+
+    slope = staticmethod(squared_slope)
+
+    def _radius(self, dimension: int, /) -> float:
+        return float(self._ball(dimension) or 0.0)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LocalGradientClassifier(LocalGradient, LogisticDescent):
+class LocalGradientClassifier(LocalGradient, RivalClassifier):
     """Logistic regression by one randomised gradient from each; η is 4√m unless given."""
+
+    slope = staticmethod(logistic_slope)
+
+    weight_bound: float | None = None
+
+    def _radius(self, dimension: int, /) -> float:
+        if self.weight_bound is None:
+            return 4 * math.sqrt(dimension)
+        positive(weight_bound=self.weight_bound)
+        return self.weight_bound
