@@ -2,12 +2,12 @@
 
 import pytest
 
-from blurfit.experiments.cells import MOST_TRIALS, Cell, cell_names
+from blurfit.experiments.cells import MOST_TRIALS, SweepCell, cell_names
 
 
-@pytest.mark.parametrize("cell", [Cell(0.1, 2**13, 20), Cell(16.0, 1, 3)])
-def test_a_name_is_read_as_it_was_written(cell: Cell) -> None:
-    assert Cell.read(str(cell)) == cell
+@pytest.mark.parametrize("cell", [SweepCell(0.1, 2**13, 20), SweepCell(16.0, 1, 3)])
+def test_a_name_is_read_as_it_was_written(cell: SweepCell) -> None:
+    assert SweepCell.read(str(cell)) == cell
 
 
 def test_cells_are_within_the_population_and_the_most_trials() -> None:

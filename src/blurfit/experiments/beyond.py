@@ -13,7 +13,7 @@ from typing import Any
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
-from blurfit.experiments.cells import Cell, cell_names
+from blurfit.experiments.cells import SweepCell, cell_names
 from blurfit.experiments.cohort import Cohort
 from blurfit.experiments.figures import DELTA, QUORUMS
 from blurfit.experiments.methods import (
@@ -66,7 +66,7 @@ class ExcessRisk:
         known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
     ) -> list[Row]:
         """From the sums alone."""
-        epsilon, n, trials = Cell.read(cell)
+        epsilon, n, trials = SweepCell.read(cell)
         promise, rows = Promise(epsilon, DELTA), []
         for trial in range(trials):
             window = population.window(n, trial)
@@ -154,7 +154,7 @@ class LocalTarget:
         known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
     ) -> list[Row]:
         """Input with and without debiasing, moment, and no privacy at all."""
-        target, n, trials = Cell.read(cell)
+        target, n, trials = SweepCell.read(cell)
         d = population.schema.dimension
         ball = PublicFacts(d, n, 1.0, DELTA, label=False).ball()
         contracts = {

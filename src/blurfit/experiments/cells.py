@@ -8,10 +8,10 @@ from blurfit.experiments.cohort import Cohort
 MOST_TRIALS = 20
 
 
-class Cell(NamedTuple):
+class SweepCell(NamedTuple):
     """What is computed at once.
 
-    >>> str(Cell(0.1, 512, 20)), Cell.read("0.1:512:20") == (0.1, 512, 20)
+    >>> str(SweepCell(0.1, 512, 20)), SweepCell.read("0.1:512:20") == (0.1, 512, 20)
     ('0.1:512:20', True)
     """
 
@@ -23,7 +23,7 @@ class Cell(NamedTuple):
         return f"{self.epsilon}:{self.n}:{self.trials}"
 
     @classmethod
-    def read(cls, name: str) -> "Cell":
+    def read(cls, name: str) -> "SweepCell":
         """The cell of a name."""
         epsilon, n, trials = name.split(":")
         return cls(float(epsilon), int(n), int(trials))
@@ -38,7 +38,7 @@ def cell_names(
 ) -> list[str]:
     """The name of each cell that takes no larger share of the population to train on."""
     return [
-        str(Cell(epsilon, n, min(trials, MOST_TRIALS)))
+        str(SweepCell(epsilon, n, min(trials, MOST_TRIALS)))
         for epsilon in epsilons
         for n in quorums
         if n <= largest_share * len(population)

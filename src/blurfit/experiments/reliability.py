@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from blurfit.arrays import FloatArray
-from blurfit.experiments.cells import Cell, cell_names
+from blurfit.experiments.cells import SweepCell, cell_names
 from blurfit.experiments.cohort import BLOCK, Cohort
 from blurfit.experiments.figures import DELTA
 from blurfit.experiments.methods import (
@@ -89,7 +89,7 @@ class Reliability:
         known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
     ) -> list[Row]:
         """The bins of each line in each trial, and its calibration error."""
-        epsilon, n, trials = Cell.read(cell)
+        epsilon, n, trials = SweepCell.read(cell)
         rows = []
         for trial in range(trials):
             for line in (NO_PRIVACY, MOMENT, WAVES):
