@@ -111,7 +111,9 @@ class Budget:
 
     @property
     def remaining(self) -> float:
-        """ε that is left at the budget's δ. Fits do not add up in ε: ask by trying."""
+        """ε that is left at the budget's δ. Fits do not add up in ε, so whether one more is allowed
+        is found by trying.
+        """
         return max(0.0, self.epsilon - self.spent().epsilon)
 
     def __str__(self) -> str:

@@ -272,7 +272,7 @@ def require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Python's own numbers, of which alone a canonical text can be made."""
+    """As Python's own numbers, the only ones that canonical JSON is written from."""
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, bool | str | list | tuple):

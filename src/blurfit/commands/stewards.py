@@ -70,7 +70,7 @@ def token(
 @click.option("--most", type=click.IntRange(1), default=50, show_default=True, help="How many.")
 @as_json
 def deeds(place: str, most: int, as_json: bool) -> None:
-    """Tell what administrators did, the last one first: when, who, what, and how it ended."""
+    """Tell what administrators did, newest first: when, who, what, and how it ended."""
     from blurfit.store import stewards
     from blurfit.store.store import Store
 

@@ -70,7 +70,7 @@ class Portion:
 
     @property
     def stop(self) -> int:
-        """The row behind the last one."""
+        """The row after the last one."""
         return self.start + self.rows
 
 

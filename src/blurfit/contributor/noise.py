@@ -8,8 +8,8 @@ So everything here happens in whole steps. Values are rounded to the grid before
 for a table.
 
 The sum of n such k is as good as one discrete Gaussian of variance ns²: the logarithms of their
-probabilities differ by less than 10n·exp(−π²s²) (Kairouz, Liu and Steinke, 2021), which is nothing
-from s = 3 on.
+probabilities differ by less than 10n·exp(−π²s²) (Kairouz, Liu and Steinke, 2021), which is
+negligible from s = 3 on.
 
 Nothing here takes a seed, on purpose. Reproducible noise protects nobody; it lives in
 `blurfit.simulation`.

@@ -28,7 +28,7 @@ def asked_in_words(one: Question, language: str | None = None) -> str:
 def titles(schema: Schema, language: str | None = None) -> dict[str, str]:
     """The encoded columns' names, and what each is called: "region=n" is "Region: in the north".
 
-    Columns without any wording are called as ever.
+    Columns without any wording keep their names.
     """
     found: dict[str, str] = {}
     for one in questions(schema):
