@@ -1,4 +1,4 @@
-"""Work that waits for somebody else, and that a service which stops does not wait for.
+"""Work that waits for somebody else, and that does not keep a service from stopping.
 
 A thread of a pool is joined when the process ends, so one that hangs on another machine's answer
 would keep it from ending. A thread of this kind is not; so it may do only what can be broken off

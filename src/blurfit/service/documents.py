@@ -42,8 +42,8 @@ class Invitation(Struct):
 class Expected(Struct):
     """How far off predictions may be, for typical people: `blurfit.learning.outlook`.
 
-    `people` is how many it takes, and `epsilon` what it takes at as many, to be off by as much as
-    was wished; null if nothing was, or nothing suffices.
+    `people` is how many people would bring predictions as close as was wished, and `epsilon` which
+    ε would with the people agreed on; null where nothing was wished, or nothing suffices.
     """
 
     count: Count

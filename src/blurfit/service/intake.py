@@ -1,8 +1,8 @@
 """Take submissions, one or many, as JSON or as bytes, and answer once they are on disk.
 
-They are what there is most of, so they take a short way past the router. How long a body may be
-follows from the agreement, and how much may come from an address counts submissions. A batch that
-is known already is found out beside the thread that writes, so whoever repeats one keeps nobody
+Most requests are these, so they take a short way past the router. How long a body may be follows
+from the agreement, and how much may come from an address counts submissions. Whether a batch is
+known already is found out beside the thread that writes, so whoever repeats one keeps nobody
 waiting.
 """
 
@@ -182,7 +182,7 @@ def _kind(headers: dict[bytes, bytes]) -> str:
 
 
 def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> bytes | memoryview:
-    """The messages that a body holds, one behind the other."""
+    """The messages that a body holds, one after the other."""
     layout = collection.layout
     kind = _kind(headers)
     if kind == BINARY:

@@ -42,7 +42,7 @@ def close(connection: Connection, collection: Collection) -> None:
 def pause(connection: Connection, collection: Collection, *, resume: bool = False) -> None:
     """Take nothing for a while, or go on; a collection that is closed stays so.
 
-    Who was refused meanwhile may send the same again. Whether a collection is paused depends on
+    Whoever was refused meanwhile may send the same again. Whether a collection is paused depends on
     nobody's answers, and nothing is published of what it holds, so no promise changes.
     """
     _refuse_if_planned(connection, collection)

@@ -87,7 +87,8 @@ class Transactions:
             )
 
     def tidy(self) -> None:
-        """Move what SQLite has logged to its place, beside whoever writes; else nothing to do.
+        """Move what SQLite has logged to its place, beside whoever writes; elsewhere there is
+        nothing to do.
 
         Left to the writer, a commit now and then would take half a second.
         """
