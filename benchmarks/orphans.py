@@ -76,10 +76,11 @@ def publish(folder: Path, orphans: int) -> Publication:
     tokens.write_token(secret, tokens.new_token())
     began = time.perf_counter()
     services = []
-    for role, shares, port, here in (
+    sides: list[tuple[Role, Shares, int, int]] = [
         ("first", shared.first, ports[0], 0),
         ("second", shared.second, ports[1], orphans),
-    ):
+    ]
+    for role, shares, port, here in sides:
         home = folder / role
         home.mkdir()
         fill(home / "store.db", agreement, role, shares, here)
@@ -98,7 +99,7 @@ def publish(folder: Path, orphans: int) -> Publication:
         closed = time.perf_counter()
         model = one.publish(agreement)
         done = time.perf_counter()
-    memory = (one.megabytes for one in seen)
+    memory = seen[0].megabytes, seen[1].megabytes
     return Publication(orphans, filling, closed - began, done - closed, *memory, model.count)
 
 

@@ -13,8 +13,8 @@ from blurfit.errors import InfeasibleError, InvalidValueError, NotPublishedError
 from blurfit.messages.sealing import public_key
 from blurfit.messages.shares import ROLES, Role
 from blurfit.protocol.wire import JSON, MOST_SUBMISSIONS, Acknowledgement
-from blurfit.service.admission import admit, steward
 from blurfit.service.answers import as_json
+from blurfit.service.authorisation import admit, steward
 from blurfit.service.bodies import body_of
 from blurfit.service.collector import Collector
 from blurfit.service.detached import detached

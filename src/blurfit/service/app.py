@@ -5,7 +5,7 @@
 | POST /collections | administrator | open a collection from an agreement |
 | GET /collections, /collections/{fingerprint} | anyone | state, count, quorum |
 | GET …/agreement, …/history, …/model, … | anyone | `blurfit.service.reading` |
-| POST …/submissions | contributors | `blurfit.service.submissions` |
+| POST …/submissions | contributors | `blurfit.service.intake` |
 | GET …/invitation | who holds one | `blurfit.service.invitations` |
 | POST …/invitations, …/pause, …/close, … | administrator | `blurfit.service.administration` |
 | POST /plans, GET /plans/{fingerprint}, … | both | plans of waves: `blurfit.service.planning` |
@@ -39,6 +39,7 @@ from blurfit.service.answers import Refusals, with_headers
 from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.collector import LINGER, Collector
 from blurfit.service.deeds import Deeds
+from blurfit.service.intake import SubmissionPath, is_for_submissions
 from blurfit.service.invitations import Invitations
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
@@ -46,7 +47,6 @@ from blurfit.service.outlooks import Outlooks
 from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
 from blurfit.service.reading import Reading
-from blurfit.service.submissions import SubmissionPath, is_for_submissions
 from blurfit.store.store import Store
 
 
@@ -153,7 +153,7 @@ class Service:
             _route(ONE_PLAN + "/resume", post=planning.resume),
             _route(ONE_PLAN + "/publish", post=planning.publish),
             _route("/agreements", post=administration.propose),
-            _route("/outlooks", post=Outlooks(self.store).look),
+            _route("/outlooks", post=Outlooks(self.store).estimate),
             _route("/healthz", get=reading.health),
             _route("/metrics", get=reading.counters),
             _route("/openapi.json", get=reading.openapi),

@@ -9,7 +9,8 @@ from starlette.responses import Response
 
 from blurfit.errors import InvalidValueError
 from blurfit.model.published import PublishedModel
-from blurfit.model.statement import as_html, as_markdown, as_yaml
+from blurfit.model.registry import as_yaml
+from blurfit.model.statement import as_html, as_markdown
 from blurfit.protocol.wire import JSON
 from blurfit.service import website
 from blurfit.service.answers import FOREVER, as_json

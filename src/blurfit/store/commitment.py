@@ -57,7 +57,14 @@ from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, Inv
 from blurfit.messages.shares import ROLES, Role
 from blurfit.randomness.database import words
 from blurfit.store.collections import Collection
-from blurfit.store.tables import identifiers, insert_if_absent, recent, sharing, verdicts
+from blurfit.store.tables import (
+    identifiers,
+    insert_if_absent,
+    recent,
+    sharing,
+    verdicts,
+    withdrawn,
+)
 from blurfit.validate import one_of
 
 # 1/ϱ: a set may leave out at most one in so many of those whom a database holds.
@@ -121,7 +128,11 @@ def page(connection: Connection, collection: Collection, after: bytes, most: int
     parts = []
     for table in (identifiers, recent):
         here, later = table.c.collection == collection.key, table.c.identifier > after
-        parts.append(sa.select(table.c.identifier).where(here & later))
+        gone = sa.exists().where(
+            (withdrawn.c.collection == collection.key)
+            & (withdrawn.c.identifier == table.c.identifier)
+        )
+        parts.append(sa.select(table.c.identifier).where(here & later & ~gone))
     both = sa.union_all(*parts).subquery()
     query = sa.select(both.c.identifier).order_by(both.c.identifier).limit(most)
     return b"".join(connection.scalars(query))

@@ -31,10 +31,10 @@ from blurfit.store.arrivals import (
     SomeAreKnownError,
     receive_new,
     receive_one_by_one,
-    settle,
 )
 from blurfit.store.backup import refuse_backup
 from blurfit.store.collections import Collection, State
+from blurfit.store.taken import settle
 from blurfit.store.transactions import Transactions
 
 Receiver = Callable[[Connection, Collection, Group], tuple[list[Outcome], int]]

@@ -11,6 +11,8 @@ durable.
 | `invitations` | hashes of those that nobody has used; using one removes it |
 | `sharing` | which of two databases this is for a collection, and the set that both sum over |
 | `verdicts` | whose proofs, where there are proofs, have been looked at, and what was found |
+| `withdrawn` | identifiers that are taken and whose submissions were withdrawn |
+| `signatures` | of what was published, by whichever key |
 | `stewards`, `deeds` | further tokens with what each is good for, and what was done with any |
 | `plans`, `waves` | plans of waves, how far they are, and which collection is which wave |
 
@@ -81,7 +83,7 @@ def _taken(table: str) -> sa.Table:
     )
 
 
-identifiers, recent = _taken("identifiers"), _taken("recent")
+identifiers, recent, withdrawn = map(_taken, ("identifiers", "recent", "withdrawn"))
 blocks = sa.Table(
     "blocks",
     metadata,
@@ -140,7 +142,14 @@ waves = sa.Table(
     sa.Column("collection", _Key, nullable=False, unique=True),
 )
 
-
+signatures = sa.Table(
+    "signatures",
+    metadata,
+    sa.Column("collection", _Key, primary_key=True, autoincrement=False),
+    sa.Column("document", sa.Text, primary_key=True),  # "model" or "moments"
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("signature", sa.Text, nullable=False),
+)
 stewards = sa.Table(
     "stewards",
     metadata,
@@ -172,9 +181,14 @@ def _create_stewards(connection: Connection) -> None:
     metadata.create_all(connection, [stewards, deeds])
 
 
+def _create_signatures(connection: Connection) -> None:
+    metadata.create_all(connection, [withdrawn, signatures])
+
+
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
     ("create the tables", _create_tables),
     ("keep who administers besides, and what was done", _create_stewards),
+    ("keep who withdrew, and signatures", _create_signatures),
 )
 _SECONDS_TO_CONNECT, _SECONDS_FOR_A_LOCK, _SECONDS_FOR_A_STATEMENT = 5, 5, 60
 CONNECTIONS = 32

@@ -1,6 +1,6 @@
 """A whole plan in one process, for data that is in one place anyway: estimators, and experiments.
 
-Everything is what contributors, database and model's user do under the plan's agreements, but that
+Contributors, the database and the model's user do all of this under the plan's agreements; here the
 noise is drawn once for each wave's sums (`blurfit.simulation.sampler`), with the law that the
 contributors' own shares of it have in total.
 """
@@ -14,10 +14,10 @@ from blurfit.agreement.plan import Plan
 from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import BelowQuorumError
 from blurfit.learning.sums import Totals
+from blurfit.model.course import Course, learn_plan
 from blurfit.model.learner import moments_of
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.model.waves import Course, learn_plan
 from blurfit.simulation.sampler import sampler_for
 from blurfit.theory.wave_form import WaveForm
 
@@ -40,8 +40,8 @@ def fit_in_waves(plan: Plan, values: FloatArray, generator: np.random.Generator)
 
     Args:
         plan: from `Plan.propose`.
-        values: all columns of each row, the target's last, as `blurfit.schema.joint.values` encodes
-            them.
+        values: all columns of each row, the target's last, as encoded by
+            `blurfit.schema.vectors.values`.
         generator: where assignment and noise are drawn from.
     """
     count = len(values)

@@ -5,7 +5,7 @@
 Each wave is released once, as any collection of files is (`blurfit.files.learn`): a receipt beside
 its files holds the release, so to run the same again gives the same, and other files are refused.
 A wave's agreement is the announced one, which its files carry; it is checked to follow from the
-plan and the releases before (`blurfit.model.waves`).
+plan and the releases before (`blurfit.model.course`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,9 +16,9 @@ from blurfit.agreement.plan import Plan
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.files.engines import Engine
 from blurfit.files.learn import release_files
+from blurfit.model.course import Course, learn_plan
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.model.waves import Course, learn_plan
 
 
 def release_plan(

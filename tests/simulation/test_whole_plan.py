@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from blurfit.errors import BelowQuorumError
-from blurfit.model.waves import learn_plan
-from blurfit.schema.joint import values
-from blurfit.simulation.plan import fit_in_waves
+from blurfit.model.course import learn_plan
+from blurfit.schema.vectors import values
+from blurfit.simulation.whole_plan import fit_in_waves
 from support.plans import people, plan
 
 

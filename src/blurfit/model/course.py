@@ -8,7 +8,7 @@ Everything here is a function of a plan and of published releases, so anybody ca
 releases, the promise, the quorum, the noise and the grid: to the last bit, because the agreement is
 put together anew with the announced map, and must have the announced fingerprint. The map itself is
 computed again from the releases, and must be equal to the last bit as well: its numbers are rounded
-to 24 bits (`blurfit.learning.waves.next_map`), so that machines whose linear algebra rounds
+to 24 bits (`blurfit.learning.belief.next_map`), so that machines whose linear algebra rounds
 differently agree, but for one plan in some thousands; then a contributor's program refuses, which
 is safe. *Privacy does not rest on the map*: `Agreement.verify` finds the noise sufficient for any
 map whatever (`blurfit.theory.wave_form`), and every submission carries the fingerprint of the map,
@@ -28,23 +28,17 @@ from blurfit.agreement.plan import Plan
 from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.learning.belief import Belief, first_belief, next_map, on_curve
 from blurfit.learning.inference import Inference
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.wave_inference import wave_estimates
-from blurfit.learning.waves import (
-    Belief,
-    WaveSums,
-    first_belief,
-    learn_wave,
-    next_map,
-    on_curve,
-)
+from blurfit.learning.wave_step import WaveSums, learn_wave
 from blurfit.model.fitting import in_units
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.prediction import Link
 from blurfit.model.published import PublishedModel
 from blurfit.model.wave_share import WaveShare
-from blurfit.schema.joint import columns_of, units
+from blurfit.schema.vectors import columns_of, units
 from blurfit.theory.maps import WaveMap
 from blurfit.theory.wave_form import WaveForm
 
@@ -173,7 +167,7 @@ def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedMod
 
 
 def wave_sums(release: PublishedMoments) -> WaveSums:
-    """A later wave's release as `blurfit.learning.waves` reads it."""
+    """A later wave's release as `blurfit.learning.belief` reads it."""
     form = release.agreement.form
     if not isinstance(form, WaveForm):
         raise InvalidValueError("Expected the release of a later wave, and got a first one's.")

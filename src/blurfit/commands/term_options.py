@@ -17,6 +17,7 @@ from blurfit.commands.common import options
 # Terms that hold several things, each typed with an option of its own.
 _SEVERAL = {
     "databases": ("--database", (str, str), "NAME URL", " Give it twice."),
+    "signing_keys": ("--signing-key", str, "KEY", " Then give it twice."),
     "weights": ("--weight", (str, float), "NAME VALUE", " Give it for every column."),
 }
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blurfit.experiments.summary import Key, means, power, slope
+from blurfit.experiments.averages import Key, means, power, slope
 from blurfit.experiments.trials import Row
 
 

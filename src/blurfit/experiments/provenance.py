@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-FILENAME = "facts.json"
+FILENAME = "provenance.json"
 
 
 @dataclass(frozen=True)
-class Facts:
+class Provenance:
     """The population, whether its people are made up, and the time of each experiment.
 
     On a machine that does other things too, `computing` tells more than `seconds`.
@@ -24,7 +24,7 @@ class Facts:
     computing: Mapping[str, float] = field(default_factory=dict)  # of all processes together
 
     @classmethod
-    def read(cls, folder: Path) -> "Facts":
+    def read(cls, folder: Path) -> "Provenance":
         """As written by an earlier run; unknown facts if there was none."""
         path = folder / FILENAME
         return cls(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else cls()
@@ -35,7 +35,7 @@ class Facts:
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
         (folder / FILENAME).write_text(text, encoding="utf-8")
 
-    def took(self, name: str, seconds: float, computing: float) -> "Facts":
+    def took(self, name: str, seconds: float, computing: float) -> "Provenance":
         """With the time of one experiment: by the clock, and of the processors."""
         return replace(
             self,

@@ -12,9 +12,9 @@ from blurfit.estimators import (
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
     by_moment,
-    in_waves,
+    row_waves,
 )
-from blurfit.model.waves import follows, learn_plan
+from blurfit.model.course import follows, learn_plan
 from blurfit.simulation.entropy import operating_system_generator
 from blurfit.simulation.sampler import exact_totals
 from support.plans import FEATURES, people, plan
@@ -39,7 +39,7 @@ def classifier(**parameters) -> MomentPerturbationClassifier:
 
 def test_everybody_is_in_one_wave_and_each_wave_has_its_quorum() -> None:
     chosen = plan("label", quorum=1000, waves=3)
-    waves = in_waves.divide(chosen, operating_system_generator())
+    waves = row_waves.divide(chosen, operating_system_generator())
     assert tuple(map(len, waves)) == chosen.quorums
     assert sorted(np.concatenate(waves)) == list(range(1000))
 
@@ -50,7 +50,7 @@ def test_every_row_is_as_likely_as_its_neighbour_to_be_in_a_wave() -> None:
     draws, generator = 4000, np.random.default_rng(0)
     seen, together = np.zeros(50), 0
     for _ in range(draws):
-        first = in_waves.divide(chosen, generator)[0]
+        first = row_waves.divide(chosen, generator)[0]
         seen[first] += 1
         together += {0, 1} <= set(first.tolist())
     share = chosen.quorums[0] / 50
@@ -66,11 +66,11 @@ def divisions(monkeypatch: pytest.MonkeyPatch) -> list:
     found: list = []
 
     def divide(*arguments):
-        found.append(in_waves_divide(*arguments))
+        found.append(original(*arguments))
         return found[-1]
 
-    in_waves_divide = in_waves.divide
-    monkeypatch.setattr(in_waves, "divide", divide)
+    original = row_waves.divide
+    monkeypatch.setattr(row_waves, "divide", divide)
     return found
 
 

@@ -12,15 +12,16 @@ from blurfit.errors import (
     InvalidValueError,
     NotCertifiedError,
 )
+from blurfit.learning.belief import next_map
 from blurfit.learning.sums import Totals
-from blurfit.learning.waves import learn_wave, next_map
+from blurfit.learning.wave_step import learn_wave
+from blurfit.model.course import Course, follows, learn_plan, next_agreement, wave_sums
 from blurfit.model.learner import moments_of
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import Release
 from blurfit.model.statement import as_markdown
-from blurfit.model.waves import Course, follows, learn_plan, next_agreement, wave_sums
-from blurfit.theory.maps import Whitening
+from blurfit.theory.whitening import Whitening
 from support.plans import people, plan, release, releases
 
 TEST = people(20_000, seed=77)
@@ -256,7 +257,7 @@ def test_waves_out_of_order_are_refused() -> None:
 
 
 def test_sums_are_read_as_they_were_sent() -> None:
-    """The course is the one of `blurfit.learning.waves`, from the files alone."""
+    """The course is the one of `blurfit.learning.belief`, from the files alone."""
     chosen, found = made("label")
     course = Course.of(chosen, found)
     belief = course.beliefs[0]

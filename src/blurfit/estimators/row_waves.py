@@ -2,7 +2,7 @@
 
     plan ─► wave 1: Σ ─ noise ─► release ─► the map of wave 2: Σ ─ noise ─► release ─► … ─► model
 
-It is what contributors, database and model's user do under a plan (`blurfit.model.waves`), but that
+Contributors, the database and the model's user do this under a plan (`blurfit.model.course`); here
 each wave's sums are made in one pass and blurred at once.
 
 **A fit spends μ once, however many waves there are.** A row is in one wave alone, and which one is
@@ -31,8 +31,8 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.base import Signal
 from blurfit.estimators.one_pass import encoded
 from blurfit.learning.sums import Totals
+from blurfit.model.course import Course
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.waves import Course
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.theory.gaussian import mu_of

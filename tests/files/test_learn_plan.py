@@ -10,8 +10,8 @@ from blurfit.contributor.bulk import blur_table
 from blurfit.errors import BelowQuorumError, ConflictError, InvalidValueError, NotCertifiedError
 from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads
-from blurfit.files.plan import learn_plan_files, release_plan
-from blurfit.model.waves import learn_plan, next_agreement
+from blurfit.files.learn_plan import learn_plan_files, release_plan
+from blurfit.model.course import learn_plan, next_agreement
 from support.plans import people, plan, rows, written
 
 PLAN = plan("label", waves=2, quorum=600)

@@ -5,7 +5,15 @@ import pytest
 
 from blurfit import Binary, Categorical, Numeric, Schema
 from blurfit.errors import InvalidValueError
-from blurfit.schema.joint import columns_of, joint_form, kind_of, question, questions, units, values
+from blurfit.schema.vectors import (
+    columns_of,
+    joint_form,
+    kind_of,
+    question,
+    questions,
+    units,
+    values,
+)
 
 SCHEMA = Schema(
     features=[

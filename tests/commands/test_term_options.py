@@ -5,9 +5,14 @@ import pytest
 from click.testing import CliRunner
 
 from blurfit.agreement.terms import TERMS, Terms
-from blurfit.commands.terms import given, term_options
+from blurfit.commands.term_options import given, term_options
 
-FLAGS = {"databases": "database", "weights": "weight", "admission": "anyone"}
+FLAGS = {
+    "databases": "database",
+    "weights": "weight",
+    "admission": "anyone",
+    "signing_keys": "signing-key",
+}
 SWITCHES = {"--no-debias": False, "--proofs": True, "--database-noise": True}
 
 
@@ -53,15 +58,17 @@ def test_every_term_can_be_typed() -> None:
         flag.strip("-").removeprefix("no-").replace("-", "_"): on for flag, on in SWITCHES.items()
     }
     words += [*SWITCHES, "--anyone", "--weight", "age", "2", "--weight", "sex", "1"]
+    words += ["--signing-key", "a1", "--signing-key", "b2"]
     words += ["--database", "A", "https://a.example", "--database", "B", "https://b.example"]
     assert eval(run(*words).output) == {
         **{name: value for name, (_, value) in typed.items()},
         **switched,
         "admission": "anyone",
         "weights": {"age": 2.0, "sex": 1.0},
+        "signing_keys": ("a1", "b2"),
         "databases": (("A", "https://a.example"), ("B", "https://b.example")),
     }
-    others = {*switched, "admission", "weights", "databases"}
+    others = {*switched, "admission", "weights", "databases", "signing_keys"}
     assert {*typed, *others} == set(Terms.__struct_fields__)
 
 
