@@ -120,6 +120,8 @@ class Agreement(Fingerprinted):
         contract = input_contract if chosen.mechanism == "input" else moment_contract
         found = cls(**contract(schema, chosen))
         refuse_unless_blurrable(found.parts)
+        if found.proofs:
+            _ = found.proving  # is refused where it could prove nothing
         return found
 
     @classmethod

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
+import msgspec
+
 from blurfit.agreement import outline
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.databases import Database
@@ -117,6 +119,7 @@ class Plan(Fingerprinted):
         `counts` says that the target, a number from 0 on, counts something (Poisson's model).
         """
         chosen = Terms.of(**choices) if terms is None else terms
+        chosen = msgspec.structs.replace(chosen, proofs=chosen.proofs or False)
         if waves != "auto":
             whole(waves=waves)
         task = task_of(schema, counts=counts)

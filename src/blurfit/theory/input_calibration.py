@@ -80,7 +80,7 @@ class InputCalibration:
         """
         if epsilon is None and delta is None:
             delta = self.model.delta
-        return kept_by_input(self.setting, self.scales, count, epsilon, delta)
+        return kept_by_input(self.setting, self.scales, count, epsilon, delta, self.shares)
 
     def verify(self, *, penalised: bool = False) -> None:
         """Evaluate the promise again from the scales, by the theorem at the stated shares of δ, and
@@ -174,14 +174,17 @@ def kept_by_input(
     count: int | None,
     epsilon: float | None,
     delta: float | None,
+    shares: DeltaShares | None = None,
 ) -> ModelGuarantee:
-    """ε at δ, or δ at ε, of the model from `count` records: by the theorem, at its best shares."""
+    """ε at δ, or δ at ε, of the model from `count` records: by the theorem, at its best shares of
+    δ, which are no worse than `shares`.
+    """
     _check_question(count, epsilon, delta)
     if epsilon is None:
         assert delta is not None
-        epsilon, _ = search.least_kept_epsilon(setting, scales, delta, count)
+        epsilon, _ = search.least_kept_epsilon(setting, scales, delta, count, shares)
     else:
-        delta, _ = search.least_kept_delta(setting, scales, epsilon, count)
+        delta, _ = search.least_kept_delta(setting, scales, epsilon, count, shares)
     return ModelGuarantee(epsilon, min(1.0, delta), setting.neighbours, releases=1)
 
 
