@@ -12,7 +12,7 @@ part of the joint release: no mechanism of its own is needed, and none is used. 
 no parabola stands in for A.
 
 **Noise.** t is blurred, and may lie outside what any w gives. So w is estimated as linear Bayes
-does (`blurfit.learning.linear_bayes`), with the curve in the place of the matrix: under a prior
+does (`blurfit.learning.linear_bayes`), with the curve in place of the matrix: under a prior
 w ~ N(w₀, P) and t = ∇Â(w) + error of covariance V, Gauss–Newton's fixed point of
 
     w ← w₀ + PH(HPH + V)⁻¹(t − ∇Â(w) + H(w − w₀)),     H = ∇²Â(w),
