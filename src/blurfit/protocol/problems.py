@@ -15,6 +15,7 @@ from blurfit.errors import (
     BlurfitError,
     ClosedError,
     ConflictError,
+    DateClosedError,
     InfeasibleError,
     InvalidValueError,
     NotInvitedError,
@@ -63,6 +64,7 @@ TOO_SLOW = Kind("too-slow", 408, "The body did not arrive in time")
 CONFLICT = Kind("conflict", 409, "This contradicts what is there already")
 CLOSED = Kind("closed", 409, "The collection is closed")
 WAVE_CLOSED = Kind("wave-closed", 409, "This wave of the plan has closed")
+DATE_CLOSED = Kind("date-closed", 409, "The collection closed at its date")
 BELOW_QUORUM = Kind("below-quorum", 409, "Too few contributors")
 INFEASIBLE = Kind("infeasible", 409, "This is not possible as things stand")
 TOO_LARGE = Kind("too-large", 413, "The body is too large")
@@ -80,6 +82,7 @@ KINDS: tuple[tuple[type[BlurfitError], Kind], ...] = (
     (NotInvitedError, NOT_INVITED),
     (ConflictError, CONFLICT),
     (WaveClosedError, WAVE_CLOSED),
+    (DateClosedError, DATE_CLOSED),
     (PausedError, PAUSED),
     (ClosedError, CLOSED),
     (BelowQuorumError, BELOW_QUORUM),

@@ -16,6 +16,7 @@ from blurfit.protocol.wire import JSON, MOST_SUBMISSIONS, Acknowledgement
 from blurfit.service.admission import admit, steward
 from blurfit.service.answers import as_json
 from blurfit.service.bodies import body_of
+from blurfit.service.closing import closes_at_opening
 from blurfit.service.collector import Collector
 from blurfit.service.detached import detached
 from blurfit.service.documents import Hashes
@@ -46,7 +47,7 @@ class Administration:
     @steward("open", "open")
     async def open(self, request: Request) -> Response:
         """Start collecting under an agreement."""
-        role = _role(request)
+        role, closes = _role(request), closes_at_opening(request)
         body = await body_of(request, JSON)
         agreement = await run_in_threadpool(Agreement.from_json, body)
         if agreement.wave is not None:
@@ -59,7 +60,7 @@ class Administration:
         refuse_another_key(agreement, role, self.share_key)
 
         def open_collection() -> tuple[bool, Status]:
-            is_new = self.store.open(agreement, role=role)
+            is_new = self.store.open(agreement, role=role, closes=closes)
             return is_new, self.store.status(agreement.fingerprint)
 
         is_new, status = await run_in_threadpool(open_collection)

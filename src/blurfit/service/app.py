@@ -8,6 +8,7 @@
 | POST …/submissions | contributors | `blurfit.service.submissions` |
 | GET …/invitation | who holds one | `blurfit.service.invitations` |
 | POST …/invitations, …/pause, …/close, … | administrator | `blurfit.service.administration` |
+| POST …/until | administrator | when it closes: `blurfit.service.closing` |
 | POST /plans, GET /plans/{fingerprint}, … | both | plans of waves: `blurfit.service.planning` |
 | …/shares/… | the other database | publish together: `blurfit.service.peering` |
 | POST /agreements | administrator | what a schema and a promise would give; nothing is kept |
@@ -37,6 +38,7 @@ from blurfit.service.administration import Administration
 from blurfit.service.advancing import LOOK_EVERY, Advancing
 from blurfit.service.answers import Refusals, with_headers
 from blurfit.service.bodies import IN_FLIGHT, Allowance
+from blurfit.service.closing import Closing
 from blurfit.service.collector import LINGER, Collector
 from blurfit.service.deeds import Deeds
 from blurfit.service.invitations import Invitations
@@ -113,6 +115,7 @@ class Service:
         )
         peering = Peering(self.store, self.peer_token)
         planning = Planning(self.store, self._collector, self._advancing)
+        closing = Closing(self.store, self._collector)
         guests, deeds = Invitations(self.store), Deeds(self.store)
         return [
             _route(COLLECTIONS, get=reading.collections, post=administration.open),
@@ -126,6 +129,7 @@ class Service:
             _route(one + "/invitation", get=guests.check, options=guests.preflight),
             _route(one + "/pause", post=administration.pause),
             _route(one + "/resume", post=administration.resume),
+            _route(one + "/until", post=closing.move),
             _route(one + "/close", post=administration.close),
             _route(one + "/publish", post=administration.publish),
             _route(one + "/shares/identifiers", get=peering.identifiers),
@@ -144,6 +148,7 @@ class Service:
             _route(ONE_PLAN + "/invitations", post=planning.invite),
             _route(ONE_PLAN + "/hold", post=planning.hold),
             _route(ONE_PLAN + "/resume", post=planning.resume),
+            _route(ONE_PLAN + "/until", post=closing.move_plan),
             _route(ONE_PLAN + "/publish", post=planning.publish),
             _route("/agreements", post=administration.propose),
             _route("/outlooks", post=Outlooks(self.store).look),

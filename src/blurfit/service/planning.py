@@ -10,6 +10,7 @@
 | GET …/model, …/statement | anyone | the plan's model, when it has ended |
 | POST …/invitations | administrator | for the whole plan, whichever wave collects |
 | POST …/hold, …/resume | administrator | release no wave for a while |
+| POST …/until | administrator | when it ends at the latest: `blurfit.service.closing` |
 | POST …/publish | administrator | end it now, with the best model so far |
 | POST /plans/proposal | administrator | what a schema and a promise would give; nothing is kept |
 
@@ -34,6 +35,7 @@ from blurfit.service.admission import admit, steward
 from blurfit.service.advancing import Advancing
 from blurfit.service.answers import FOREVER, as_json
 from blurfit.service.bodies import body_of
+from blurfit.service.closing import closes_at_opening
 from blurfit.service.collector import Collector
 from blurfit.service.proposal import plan_from
 from blurfit.service.reading import fingerprint_in, statement_of
@@ -68,13 +70,14 @@ class Planning:
         """Keep a plan, and open its first wave."""
         body = await body_of(request, JSON)
         plan = await run_in_threadpool(Plan.from_json, body)
+        closes = closes_at_opening(request)
 
         def begin() -> tuple[bool, PlanStatus]:
             try:
                 before = self.store.read(plans.status, plan.fingerprint)
             except UnknownCollectionError:
                 before = None
-            self.store.write(plans.begin, plan)
+            self.store.write(plans.begin, plan, closes)
             return before is None, self.store.read(plans.status, plan.fingerprint)
 
         is_new, status = await run_in_threadpool(begin)

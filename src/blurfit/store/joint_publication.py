@@ -60,7 +60,7 @@ from blurfit.errors import (
 from blurfit.learning.sums import Totals
 from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
 from blurfit.model.release import Release
-from blurfit.store import blocks, commitment, proved_sums, publication
+from blurfit.store import blocks, closing, commitment, proved_sums, publication
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import Commitment, require_role
 from blurfit.store.tables import collections, sharing
@@ -331,7 +331,7 @@ def _require_closed(connection: Connection, collection: Collection) -> None:
     in (`blurfit.store.backup`).
     """
     c = collections.c
-    query = sa.select(c.state, c.refusal).where(c.key == collection.key)
+    query = sa.select(closing.STATE, c.refusal).where(c.key == collection.key)
     state, refusal = connection.execute(query).one()
     if refusal is not None:
         raise InfeasibleError(refusal)

@@ -23,7 +23,15 @@ from blurfit.messages.shares import Role
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.store import blocks, collections, commitment, credentials, publication, tables
+from blurfit.store import (
+    blocks,
+    closing,
+    collections,
+    commitment,
+    credentials,
+    publication,
+    tables,
+)
 from blurfit.store.arrivals import (
     Arrival,
     Group,
@@ -51,6 +59,7 @@ class Status:
     quorum: int
     invited: bool
     opened: int | None = None  # the hour since 1970
+    closes: int | None = None  # the second since 1970 from which nothing is taken, if one was set
 
 
 class Store(Transactions):
@@ -89,12 +98,14 @@ class Store(Transactions):
         *,
         role: Role = "whole",
         allow_unproved: bool = False,
+        closes: int | None = None,
     ) -> bool:
         """Start collecting under an agreement, which is verified; whether it is new is returned.
 
         To open it again changes nothing. Whether each submission needs an invitation is in the
         agreement. `role` says which of the two databases this is, where trust is shared;
-        `allow_unproved` is as in `Agreement.verify`.
+        `allow_unproved` is as in `Agreement.verify`. From the second `closes` since 1970 on nothing
+        is taken any more (`blurfit.store.closing`).
         """
         agreement.verify(allow_unproved=allow_unproved)
         commitment.refuse_unless_fitting(agreement, role)
@@ -102,7 +113,14 @@ class Store(Transactions):
             key, new = collections.begin(connection, agreement)
             if role != "whole":
                 commitment.take_role(connection, key, role)
+            closing.begin(connection, key, closes, new=new)
         return new
+
+    def move_closing(self, fingerprint: str, closes: int | None) -> Status:
+        """Let an open collection close at another moment, or at none."""
+        collection = self.collection(fingerprint)
+        self.write(publication.move_closing, collection, closes)
+        return self.read(_status, collection)
 
     def collection(self, fingerprint: str) -> Collection:
         """What never changes about a collection, read once."""
@@ -260,4 +278,5 @@ def _status(connection: Connection, collection: Collection) -> Status:
     opened = collections.opened(connection, collection)
     count = blocks.count(connection, collection)
     quorum, invited = collection.agreement.quorum, collection.invited
-    return Status(collection.fingerprint, state, count, quorum, invited, opened)
+    closes = closing.moment(connection, collection.key)
+    return Status(collection.fingerprint, state, count, quorum, invited, opened, closes)
