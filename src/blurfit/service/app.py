@@ -54,7 +54,8 @@ from blurfit.store.store import Store
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request, one address, and all bodies together may take. A rate of 0 means no limit.
+    """What one request, one address, one collection, and all bodies together may take. A rate of 0
+    means no limit.
 
     A batch counts as several requests: `blurfit.service.limits`.
     """
@@ -63,6 +64,7 @@ class Limits:
     bytes_in_flight: int = IN_FLIGHT
     requests_per_second: float = 200.0
     burst: float = 2000.0
+    submissions_per_second: float = 0.0  # to one collection; ten times as many at once
 
 
 @dataclass(eq=False)
@@ -94,6 +96,7 @@ class Service:
             metrics,
             self._refusals,
             self._limiter,
+            Limiter(crowd := self.limits.submissions_per_second, 10 * crowd, counted_as=str),
             self.limits.body_bytes,
             self.share_key,
             Allowance(self.limits.bytes_in_flight),

@@ -27,39 +27,50 @@ class Reserve:
 
     allowance: "Allowance"
     network: str
+    collection: str
     size: int = 0
 
     def take(self, more: int) -> None:
         """Hold more, or refuse."""
         of = self.allowance
-        if of.taken + more > of.total or of.shares[self.network] + more > of.total // 2:
+        if (
+            of.taken + more > of.total
+            or of.shares[self.network] + more > of.total // 2
+            or of.shares[self.collection] + more > of.total // 4 * 3
+        ):
             raise RequestError(
                 problems.BUSY, "Too much is being read at once. Send the same again after a while."
             )
         self.size += more
         of.taken += more
         of.shares[self.network] += more
+        of.shares[self.collection] += more
 
 
 @dataclass
 class Allowance:
-    """How many bytes of bodies there may be in memory; one address gets half of it at most."""
+    """How many bytes of bodies there may be in memory.
+
+    One address gets half of it at most, and what comes to one collection three quarters: something
+    is left for the others.
+    """
 
     total: int = IN_FLIGHT
     taken: int = 0
     shares: Counter[str] = field(default_factory=Counter, repr=False)
 
     @contextmanager
-    def reserve(self, address: str) -> Iterator[Reserve]:
+    def reserve(self, address: str, collection: str) -> Iterator[Reserve]:
         """What one request holds, until it has been answered."""
-        held = Reserve(self, network_of(address))
+        held = Reserve(self, network_of(address), f"collection {collection}")
         try:
             yield held
         finally:
             self.taken -= held.size
-            self.shares[held.network] -= held.size
-            if self.shares[held.network] <= 0:
-                del self.shares[held.network]
+            for name in (held.network, held.collection):
+                self.shares[name] -= held.size
+                if self.shares[name] <= 0:
+                    del self.shares[name]
 
 
 async def read_body(

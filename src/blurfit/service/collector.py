@@ -2,7 +2,8 @@
 
 A durable commit costs about the same for one submission as for a thousand, so arrivals wait a
 moment for each other, and each is answered once the commit that holds it has returned. One thread
-writes; meanwhile the event loop reads the next requests.
+writes; meanwhile the event loop reads the next requests. Collections take turns, a group each, so
+that however much comes to one, the others wait for no more than one group of it.
 """
 
 import asyncio
@@ -108,13 +109,10 @@ class Collector:
                 await self._wake.wait()
                 await asyncio.sleep(self.linger)
             self._wake.clear()
-            for collection, queue in self._take_all().items():
-                for group in _groups(queue):
-                    outcomes = await loop.run_in_executor(
-                        self._writer, self._commit, collection, group
-                    )
-                    self._answer(group, outcomes)
-                    self._tidy(sum(waiting.size for waiting in group))
+            for collection, group in self._take_turns():
+                outcomes = await loop.run_in_executor(self._writer, self._commit, collection, group)
+                self._answer(group, outcomes)
+                self._tidy(sum(waiting.size for waiting in group))
 
     def _tidy(self, written: int) -> None:
         """Let the store put things in their place, when there are enough of them, and meanwhile."""
@@ -131,9 +129,17 @@ class Collector:
         except Exception:  # nothing depends on it, and the writer will do it at last
             _log.exception("The store could not be tidied.")
 
-    def _take_all(self) -> dict[Collection, list[Waiting]]:
+    def _take_turns(self) -> list[tuple[Collection, list[Waiting]]]:
+        """One group of each collection; what is left over has its turn after all the others."""
+        turns = []
         queues, self._queues = self._queues, {}
-        return queues
+        for collection, queue in queues.items():
+            members = _first_group(queue)
+            turns.append((collection, queue[:members]))
+            if queue[members:]:
+                self._queues[collection] = queue[members:]
+                self._wake.set()
+        return turns
 
     def _answer(self, group: list[Waiting], outcomes: list[Outcome] | BlurfitError) -> None:
         for place, waiting in enumerate(group):
@@ -163,14 +169,11 @@ class Collector:
         return outcomes
 
 
-def _groups(queue: list[Waiting]) -> list[list[Waiting]]:
-    """The queue in parts of bounded size, in order."""
-    groups: list[list[Waiting]] = [[]]
+def _first_group(queue: list[Waiting]) -> int:
+    """How many of a queue go into one group, which is of bounded size."""
     size = 0
-    for waiting in queue:
-        if groups[-1] and size + waiting.size > GROUP_BYTES:
-            groups.append([])
-            size = 0
-        groups[-1].append(waiting)
+    for place, waiting in enumerate(queue):
         size += waiting.size
-    return groups
+        if place and size > GROUP_BYTES:
+            return place
+    return len(queue)

@@ -1,4 +1,5 @@
-"""How much one address may ask for: a bucket that fills at a steady rate and holds a burst.
+"""How much one address may ask for, and how much may come to one collection: a bucket that fills at
+a steady rate and holds a burst.
 
 What is counted is work and not requests: a batch costs as much as the requests that it stands for
 (`ROWS_OF_A_REQUEST`). Addresses are held in memory alone, as `blurfit.service.networks` counts
@@ -29,6 +30,7 @@ class Limiter:
     rate: float
     burst: float
     clock: Callable[[], float] = time.monotonic
+    counted_as: Callable[[str], str] = network_of  # what is limited by anything but address: `str`
     # How much is left, and since when; whoever asked last is last.
     _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict, repr=False)
 
@@ -39,7 +41,7 @@ class Limiter:
         """Whether one more request is fine now, or something that costs as much as several."""
         if not self.rate:
             return True
-        now, network = self.clock(), network_of(address)
+        now, network = self.clock(), self.counted_as(address)
         left, since = self._buckets.get(network, (self.burst, now))
         left = min(self.burst, left + (now - since) * self.rate)
         cost = min(cost, self.burst)  # whatever is allowed at all is allowed to a full bucket

@@ -203,7 +203,7 @@ def _submissions() -> dict[str, Any]:
         answer(reference("Acknowledgement"), "They are on disk, each counted once."),
         *(problems.INVALID, problems.NOT_INVITED, problems.CLOSED, *ONE, *BODY),
         *(problems.WAVE_CLOSED, problems.DATE_CLOSED),
-        problems.PAUSED,
+        *(problems.PAUSED, problems.CROWDED),
         body={JSON: one_or_many, BINARY: BYTES},
         parameters=[{"name": INVITATION, "in": "header", "description": each, "schema": TEXT}],
     )
