@@ -174,6 +174,12 @@ def publish(
         next_step(after_learning(out, None), quiet=as_json)
         return
     refuse_moments_of_input(agreed, moments)
+    if agreed.sends != "everything":
+        from blurfit.commands.sums import publish_sums
+
+        with database_at(url, patience, token_file) as database:
+            publish_sums(database, agreed, moments or Path("moments.json"), as_json=as_json)
+        return
     with database_at(url, patience, token_file) as database:
         model = database.publish(agreed)
         if moments is not None:

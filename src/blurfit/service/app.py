@@ -36,7 +36,7 @@ from blurfit.protocol.wire import COLLECTIONS, ONE_COLLECTION, ONE_PLAN, PLANS
 from blurfit.service import website
 from blurfit.service.administration import Administration
 from blurfit.service.advancing import LOOK_EVERY, Advancing
-from blurfit.service.answers import Refusals, with_headers
+from blurfit.service.answers import Refusals, over_tls, with_headers
 from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.closing import Closing
 from blurfit.service.collector import LINGER, Collector
@@ -49,6 +49,7 @@ from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
 from blurfit.service.reading import Reading
 from blurfit.service.submissions import SubmissionPath, is_for_submissions
+from blurfit.service.unexpected import Router, foreseen
 from blurfit.store.store import Store
 
 
@@ -101,7 +102,7 @@ class Service:
             self.share_key,
             Allowance(self.limits.bytes_in_flight),
         )
-        self._router = Starlette(
+        self._router = Router(
             routes=self._routes(metrics),
             exception_handlers={
                 BlurfitError: self._refusals.answer,
@@ -110,14 +111,22 @@ class Service:
             },
             lifespan=self._lifespan,
         )
+        # A redirect to the path without a slash would name whatever host the request does.
+        self._router.router.redirect_slashes = False
+        self._answer = foreseen(self._dispatch, self._refusals)
 
     def _routes(self, metrics: Metrics) -> list[Route]:
         reading, one = Reading(self.store, metrics), ONE_COLLECTION
         administration = Administration(
-            self.store, self._collector, self.peer_token, self.peer_options, self.share_key
+            self.store,
+            self._collector,
+            self.peer_token,
+            self.peer_options,
+            self.share_key,
+            self.limits.body_bytes,
         )
         peering = Peering(self.store, self.peer_token)
-        planning = Planning(self.store, self._collector, self._advancing)
+        planning = Planning(self.store, self._collector, self._advancing, self.limits.body_bytes)
         closing = Closing(self.store, self._collector)
         guests, deeds = Invitations(self.store), Deeds(self.store)
         return [
@@ -166,6 +175,11 @@ class Service:
         if scope["type"] != "http":
             await self._router(scope, receive, send)
             return
+        if scope.get("scheme") == "https":
+            send = over_tls(send)
+        await self._answer(scope, receive, send)
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = scope.get("client")
         if client and not self._limiter.allows(client[0]):
             detail = "Wait a second and send the same again; it will be counted once."

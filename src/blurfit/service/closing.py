@@ -4,13 +4,13 @@ open.
 
 from dataclasses import dataclass
 
-import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.dates import instant
 from blurfit.errors import InvalidValueError
+from blurfit.json_reader import read_json
 from blurfit.protocol.wire import JSON
 from blurfit.service.admission import steward
 from blurfit.service.answers import as_json
@@ -59,8 +59,8 @@ def closes_at_opening(request: Request) -> int | None:
 def closes_in(body: bytes) -> int | None:
     """The moment that a body names."""
     try:
-        given = msgspec.json.decode(body, type=Until).until
-    except (msgspec.MsgspecError, UnicodeError) as error:
+        given = read_json(body, Until).until
+    except ValueError as error:
         raise InvalidValueError(
             f'Expected {{"until": "2027-01-31"}}, or null for no date: {error}.'
         ) from error

@@ -99,14 +99,15 @@ def _reading() -> dict[str, Any]:
     return {
         **{f"{ONE_COLLECTION}{path}": of_one(get=one) for path, one in found.items()},
         "/healthz": {"get": operation("Whether the store answers", ok)},
-        "/metrics": {"get": operation("Counters for Prometheus", text)},
+        "/metrics": {"get": operation("Counters for Prometheus", text, problems.UNAUTHORISED)},
         "/openapi.json": {"get": operation("This document", answer(OBJECT, "This document."))},
     }
 
 
 def _administration() -> dict[str, Any]:
     """What the administrator's token is for, and the list of all collections."""
-    status, model = reference("Status"), answer(OBJECT, "The model; again, the same.")
+    status = reference("Status")
+    model = answer(OBJECT, "The model, or sums that have none of their own; again, the same.")
     opened = answer(status, "It was open.") | answer(status, "It is open now.", "201")
     how = [
         query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is."),
@@ -159,7 +160,7 @@ def _administration() -> dict[str, Any]:
             "post": operation(
                 "Open a collection from an agreement",
                 opened,
-                *(problems.INVALID, problems.CONFLICT, *BODY),
+                *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
                 body={JSON: reference("Agreement")},
                 parameters=how,
                 security="administrator",

@@ -30,7 +30,7 @@ from starlette.responses import Response
 from blurfit.agreement.plan import Plan
 from blurfit.errors import NotPublishedError, UnknownCollectionError
 from blurfit.protocol.wire import JSON, Acknowledgement
-from blurfit.service.administration import hashes_in
+from blurfit.service.administration import hashes_in, refuse_if_too_wide
 from blurfit.service.admission import admit, steward
 from blurfit.service.advancing import Advancing
 from blurfit.service.answers import FOREVER, as_json
@@ -55,6 +55,7 @@ class Planning:
     store: Store
     collector: Collector
     advancing: Advancing
+    body_bytes: int = 2**25
 
     async def plans(self, _request: Request) -> Response:
         """The states of all plans."""
@@ -71,6 +72,7 @@ class Planning:
         body = await body_of(request, JSON)
         plan = await run_in_threadpool(Plan.from_json, body)
         closes = closes_at_opening(request)
+        await run_in_threadpool(lambda: refuse_if_too_wide(plan.first(), "whole", self.body_bytes))
 
         def begin() -> tuple[bool, PlanStatus]:
             try:

@@ -74,6 +74,10 @@ class RemoteDatabase:
         """
         return PublishedModel.from_json(self._exchange.post(f"{_path(agreement)}/publish").decode())
 
+    def publish_sums(self, agreement: Agreement) -> PublishedMoments:
+        """Close the collection, and publish sums that have no model of their own, once."""
+        return PublishedMoments.from_json(self._exchange.post(f"{_path(agreement)}/publish"))
+
     def model(self, agreement: Agreement | Plan) -> PublishedModel:
         """The published model."""
         return PublishedModel.from_json(self._exchange.get(f"{_path(agreement)}/model").decode())

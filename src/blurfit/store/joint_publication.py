@@ -55,7 +55,6 @@ from blurfit.errors import (
     InfeasibleError,
     InvalidValueError,
     NotCertifiedError,
-    NotPublishedError,
 )
 from blurfit.learning.sums import Totals
 from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
@@ -253,13 +252,15 @@ def check_result(
 
 
 def consent(connection: Connection, collection: Collection) -> str | None:
-    """Close a second database's collection; its model, if the first has sent it already."""
+    """Close a second database's collection; its model, if the first has sent it already, or its
+    sums where those have none of their own.
+    """
     require_role(collection, "second")
     publication.close(connection, collection)
-    try:
-        return publication.model(connection, collection)
-    except NotPublishedError:
-        return None
+    c = collections.c
+    query = sa.select(sa.func.coalesce(c.model, c.moments)).where(c.key == collection.key)
+    found: str | None = connection.scalar(query)
+    return found
 
 
 # ---- both

@@ -179,9 +179,12 @@ def model(connection: Connection, fingerprint: str) -> str:
             "The plan goes on: its model is published after its last wave, or when its "
             "administrator ends it early. What its waves have published is in its releases."
         )
-    raise NotPublishedError(
-        row.reason or "The plan has ended, and its model is being learned. Ask again in a moment."
-    )
+    if not row.learned:
+        reason = f"{row.reason} " if row.reason else ""
+        raise NotPublishedError(
+            f"The plan has ended. {reason}Its model is being learned: ask again in a moment."
+        )
+    raise NotPublishedError(row.reason or "The plan has ended, and there is no model.")
 
 
 def model_text(connection: Connection, fingerprint: str) -> str | None:

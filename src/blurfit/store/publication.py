@@ -77,14 +77,12 @@ def publish(connection: Connection, collection: Collection) -> Release:
             "that file (`blurfit learn`). Another one from here could be of other people, and the "
             "two would give away whom they differ in."
         )
-    return record(
-        connection,
-        collection,
-        Release.of(
-            collection.agreement,
-            blurred(collection.agreement, blocks.totals(connection, collection)),
-        ),
-    )
+    totals = blocks.totals(connection, collection)
+    try:
+        totals = blurred(collection.agreement, totals)
+    except InfeasibleError as error:  # too many to add exactly: there will never be fewer
+        return record(connection, collection, Release(refusal=str(error)))
+    return record(connection, collection, Release.of(collection.agreement, totals))
 
 
 def record(connection: Connection, collection: Collection, release: Release) -> Release:

@@ -227,11 +227,14 @@ class Store(Transactions):
     def publish(self, agreement: Agreement | str) -> PublishedModel:
         """Learn the model, once: it closes the collection, and is the same for ever."""
         fingerprint = agreement if isinstance(agreement, str) else agreement.fingerprint
-        return PublishedModel.from_json(self.publish_text(fingerprint))
+        release = self.write(publication.publish, self.collection(fingerprint))
+        return PublishedModel.from_json(release.text())
 
     def publish_text(self, fingerprint: str) -> str:
-        """Learn the model, once, as a text that is always the same bytes."""
-        return self.write(publication.publish, self.collection(fingerprint)).text()
+        """Learn the model, once, as a text that is always the same bytes; or publish sums, where
+        they have no model of their own.
+        """
+        return self.write(publication.publish, self.collection(fingerprint)).shown()
 
     def release(self, agreement: Agreement | str) -> PublishedMoments:
         """Publish the sums of a `moment` collection, once, with its model if it has one of its own:

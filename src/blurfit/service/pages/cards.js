@@ -153,15 +153,20 @@ function publishing({ fingerprint, count, quorum }, agreement, button) {
 }
 
 async function publish(fingerprint) {
-  await ask(`/collections/${fingerprint}/publish`, { method: "POST", token });
-  tell("Published. ", h("a", { href: `/m/${fingerprint}` }, "See the model"));
+  published(fingerprint, await ask(`/collections/${fingerprint}/publish`, { method: "POST", token }));
   await refresh();
+}
+
+/** A model, or sums that have none of their own. */
+function published(fingerprint, { format }) {
+  if (format !== "blurfit-moments") return tell("Published. ", h("a", { href: `/m/${fingerprint}` }, "See the model"));
+  const file = { href: `/collections/${fingerprint}/moments`, download: "moments.json" };
+  tell("The sums are published. ", h("a", file, "Download them"), h("p", {}, words.SUMS));
 }
 
 async function consent(fingerprint, first) {
   try {
-    await ask(`/collections/${fingerprint}/publish`, { method: "POST", token });
-    tell("Published. ", h("a", { href: `/m/${fingerprint}` }, "See the model"));
+    published(fingerprint, await ask(`/collections/${fingerprint}/publish`, { method: "POST", token }));
   } catch (error) {
     if (!error.type?.endsWith("not-published")) throw error;
     tell("This side is closed.", h("p", {}, `Now ${first.name} publishes, and the model will be shown here too.`));
