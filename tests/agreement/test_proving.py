@@ -118,7 +118,7 @@ def test_the_circuit_takes_every_vector_within_the_radius_and_none_beyond() -> N
         with pytest.raises(InvalidValueError, match="Expected vectors"):
             circuit.encode(vector)
     assert circuit.weights == tuple(part.counts.astype(int))
-    assert sum(circuit.weights) * 4 ** (circuit.bits - 1) < MODULUS
+    assert sum(circuit.weights) * circuit.half**2 < MODULUS
     assert circuit.ceiling < MODULUS
 
 

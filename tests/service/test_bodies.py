@@ -13,10 +13,10 @@ from blurfit.messages.sealing import OVERHEAD
 from blurfit.messages.submissions import Submissions
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import BINARY, JSON
-from blurfit.service import bodies, submissions
+from blurfit.service import bodies, intake
 from blurfit.service.app import Limits, Service
 from blurfit.service.bodies import Allowance
-from blurfit.service.submissions import JSON_BYTES, largest_body
+from blurfit.service.intake import JSON_BYTES, largest_body
 from support.requests import opened, refused, send
 from support.stores import PEOPLE
 
@@ -122,9 +122,9 @@ def test_beyond_the_budget_one_is_sent_away_for_a_while(store, agreement) -> Non
 def test_long_json_is_read_beside_the_others(http, agreement, monkeypatch) -> None:
     path = opened(http, agreement)
     threads = []
-    read = submissions._from_json
+    read = intake._from_json
     monkeypatch.setattr(
-        submissions,
+        intake,
         "_from_json",
         lambda body: (threads.append(threading.current_thread().name), read(body))[1],
     )

@@ -1,5 +1,7 @@
 """A bucket for each address."""
 
+import multiprocessing
+
 from starlette.testclient import TestClient
 
 from blurfit.contributor.perturb import perturb_table
@@ -34,17 +36,40 @@ def test_no_limit() -> None:
     assert all(limiter.allows("a") for _ in range(1000))
 
 
-def test_memory_is_bounded(monkeypatch) -> None:
-    monkeypatch.setattr(limits, "_MOST_ADDRESSES", 100)
+def test_nothing_is_kept_of_an_address_and_many_take_no_more_room() -> None:
     clock = Clock()
     limiter = Limiter(rate=1, burst=10, clock=clock)
-    for number in range(1000):
-        clock.now = number / 1000
-        assert limiter.allows(str(number))
-        assert len(limiter._buckets) <= 100
+    size = limiter._full.nbytes
+    for number in range(20_000):
+        assert limiter.allows(f"192.0.2.{number}")
+    assert limiter._full.nbytes == size
     clock.now = 100.0
-    assert limiter.allows("late")
-    assert len(limiter._buckets) == 1  # everyone else's is full again
+    assert [limiter.allows("192.0.2.7") for _ in range(11)] == [True] * 10 + [False]
+
+
+def test_whoever_shares_a_place_with_somebody_busy_does_not_wait_with_him(monkeypatch) -> None:
+    """Only those do who share both; found here by trying, which takes the key."""
+    monkeypatch.setattr(limits, "_PLACES", 8)
+    limiter = Limiter(rate=1, burst=2, clock=Clock())
+    assert [limiter.allows("busy", 2), limiter.allows("busy")] == [True, False]
+    busy = limiter._places("busy")
+    seen = set()
+    for number in range(200):
+        places = limiter._places(str(number))
+        shared = sum(one == other for one, other in zip(places, busy, strict=True))
+        fresh = Limiter(1, 2, limiter.clock, limits._table(), limiter._key)
+        assert fresh.allows("busy", 2)
+        assert fresh.allows(str(number), 2) == (shared < 2)
+        seen.add(shared)
+    assert seen == {0, 1, 2}
+
+
+def test_forked_processes_keep_to_one_limit() -> None:
+    limiter = Limiter(rate=1, burst=3, clock=Clock())
+    process = multiprocessing.get_context("fork").Process(target=limiter.allows, args=("a", 2))
+    process.start()
+    process.join()
+    assert [limiter.allows("a"), limiter.allows("a"), limiter.allows("b")] == [True, False, True]
 
 
 def test_rows_cost_as_much_as_the_requests_they_stand_for() -> None:
@@ -63,28 +88,6 @@ def test_networks_of_ipv6_count_as_one() -> None:
     assert limiter.allows("2001:db8:0:1::1")
     mapped = [limiter.allows(one) for one in ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.1")]
     assert mapped == [True, True, False]
-
-
-def test_new_addresses_are_no_dearer_when_there_are_many(monkeypatch) -> None:
-    """However many there are, each one lets go of about one other: looked at, and not timed."""
-    monkeypatch.setattr(limits, "_MOST_ADDRESSES", 1000)
-    limiter = Limiter(rate=1, burst=10, clock=Clock())
-    looks = 0
-
-    class Watched(type(limiter._buckets)):
-        def popitem(self, last=True):
-            nonlocal looks
-            looks += 1
-            return super().popitem(last)
-
-        def items(self):
-            raise AssertionError("all of them are looked at")
-
-    limiter._buckets = Watched()
-    for number in range(5000):
-        assert limiter.allows(str(number))
-    assert looks <= 2 * 5000
-    assert len(limiter._buckets) == 1000
 
 
 def test_a_crowd_at_one_collection_leaves_the_others_alone() -> None:

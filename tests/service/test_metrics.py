@@ -30,6 +30,19 @@ def test_counters_and_gauges() -> None:
     assert later["blurfit_collection_submissions", "ab", "published"] == 9
 
 
+def test_workers_add_to_rows_of_their_own_and_anyone_tells_the_sums() -> None:
+    metrics = Metrics(workers=2)
+    metrics.accepted(3, 2)
+    metrics.worker = 1
+    metrics.accepted(5, 5)
+    metrics.refused("busy")
+    found = samples(metrics.text([], exact=True))
+    assert found["blurfit_submissions_total", "new"] == 7
+    assert found["blurfit_submissions_total", "again"] == 1
+    assert found["blurfit_refusals_total", "busy"] == 1
+    assert ("blurfit_refusals_total", "conflict") not in found
+
+
 def test_without_a_token_no_single_arrival_shows() -> None:
     metrics = Metrics()
     metrics.accepted(1999, 1234)

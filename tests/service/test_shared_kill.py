@@ -9,7 +9,7 @@ import pytest
 from blurfit import PublishedModel
 from blurfit.store import commitment
 from blurfit.store.store import Store
-from support import postgres, processes, share_sender
+from support import processes, share_sender
 from support.serving import Serving
 from support.share_sender import read
 from support.sharing import propose
@@ -17,11 +17,11 @@ from support.sharing import propose
 KILLS, SENDERS, PUBLISHING_KILLS = 3, 2, 3
 
 
-def places(place: str, request, in_memory) -> tuple[str, str]:
+def two_places(place: str, request, in_memory) -> tuple[str, str]:
     """A store of the same kind for each of the two."""
     if place.startswith("sqlite"):
         return place, f"sqlite:///{in_memory / 'second.db'}"
-    return place, postgres.fresh_database(request.getfixturevalue("postgresql"))
+    return place, request.getfixturevalue("places").fresh()
 
 
 @pytest.mark.parametrize("proofs", [False, True], ids=["without proofs", "with proofs"])
@@ -32,7 +32,7 @@ def test_killed_while_collecting_and_publishing(
         pytest.skip("verdicts are transactions like all others, which both kinds keep")
     (tmp_path / "peer.txt").write_text("a-secret-that-two-databases-share-in-tests")
     databases = []
-    for name, where in zip(("first", "second"), places(place, request, in_memory), strict=True):
+    for name, where in zip(("first", "second"), two_places(place, request, in_memory), strict=True):
         folder = tmp_path / name
         folder.mkdir()
         more = ("--peer-token-file", str(tmp_path / "peer.txt"))

@@ -1,7 +1,7 @@
 """A plan of waves: everything that is fixed before the first person is asked.
 
     plan ─ first() ─► wave 1 ─► its release ─┐
-      │                                      ├─ next_agreement (blurfit.model.waves) ─► wave 2 ─► …
+      │                                      ├─ next_agreement (blurfit.model.course) ─► wave 2 ─► …
       └──────────────────────────────────────┘
 
 It has the schema, the promise, how many waves there are at most, what each of them sends and how
@@ -36,7 +36,7 @@ from blurfit.theory.maps import WaveMap
 from blurfit.theory.waves import StageKind, Task, choose_plan
 from blurfit.validate import whole
 
-RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
+RULE = 1  # of how a map follows from releases: `blurfit.learning.belief`
 _TERMS = (
     "epsilon",
     "delta",

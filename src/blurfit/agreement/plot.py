@@ -20,7 +20,7 @@ from blurfit.agreement.promises import at_most
 from blurfit.arrays import FloatArray
 from blurfit.notebook import html_table
 from blurfit.optional import optional
-from blurfit.schema.joint import questions
+from blurfit.schema.vectors import questions
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement

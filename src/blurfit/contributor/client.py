@@ -26,8 +26,8 @@ from blurfit.contributor.perturb import blur, perturb
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.errors import InvalidValueError, UnknownCollectionError, WaveClosedError
 from blurfit.messages.submissions import Submission, Submissions
+from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.waves import follows
 from blurfit.protocol.http import PATIENCE, Exchange, acknowledged, decoded, texts_in
 from blurfit.protocol.wire import BINARY, INVITATION, path_of, plan_path
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from blurfit.arrays import FloatArray
 from blurfit.experiments.cohort import BLOCK, Cohort
 from blurfit.experiments.figures import DELTA
 from blurfit.experiments.methods import (
@@ -31,8 +32,6 @@ from blurfit.experiments.methods import (
 )
 from blurfit.experiments.trials import Row
 from blurfit.simulation.entropy import Generator, generator_for
-
-FloatArray = npt.NDArray[np.float64]
 
 BINS = 15
 PREDICTED, OBSERVED, WEIGHT, ERROR = "predicted", "observed", "weight", "error"

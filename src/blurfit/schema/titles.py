@@ -1,8 +1,8 @@
 """What columns are called where people read: by their titles and labels, or else by their names."""
 
 from blurfit.schema.columns import Binary, Categorical, Label, Numeric
-from blurfit.schema.joint import Question, columns_of, questions
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import Question, columns_of, questions
 
 
 def title_of(one: Question, language: str | None = None) -> str:

@@ -13,8 +13,8 @@ from blurfit.json_reader import read_json
 from blurfit.messages.sealing import OVERHEAD, public_key
 from blurfit.messages.shares import PART_OF, ROLES, Role
 from blurfit.protocol.wire import JSON, MOST_SUBMISSIONS, Acknowledgement
-from blurfit.service.admission import admit, steward
 from blurfit.service.answers import as_json
+from blurfit.service.authorisation import admit, steward
 from blurfit.service.bodies import body_of
 from blurfit.service.closing import closes_at_opening
 from blurfit.service.collector import Collector

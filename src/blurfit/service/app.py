@@ -5,7 +5,7 @@
 | POST /collections | administrator | open a collection from an agreement |
 | GET /collections, /collections/{fingerprint} | anyone | state, count, quorum |
 | GET …/agreement, …/history, …/model, … | anyone | `blurfit.service.reading` |
-| POST …/submissions | contributors | `blurfit.service.submissions` |
+| POST …/submissions | contributors | `blurfit.service.intake` |
 | GET …/invitation | who holds one | `blurfit.service.invitations` |
 | POST …/invitations, …/pause, …/close, … | administrator | `blurfit.service.administration` |
 | POST …/until | administrator | when it closes: `blurfit.service.closing` |
@@ -41,6 +41,7 @@ from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.closing import Closing
 from blurfit.service.collector import LINGER, Collector
 from blurfit.service.deeds import Deeds
+from blurfit.service.intake import SubmissionPath, is_for_submissions
 from blurfit.service.invitations import Invitations
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
@@ -48,7 +49,6 @@ from blurfit.service.outlooks import Outlooks
 from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
 from blurfit.service.reading import Reading
-from blurfit.service.submissions import SubmissionPath, is_for_submissions
 from blurfit.service.unexpected import Router, foreseen
 from blurfit.store.store import Store
 
@@ -67,6 +67,15 @@ class Limits:
     burst: float = 2000.0
     submissions_per_second: float = 0.0  # to one collection; ten times as many at once
 
+    def limiter(self) -> Limiter:
+        """What holds each address to its rate."""
+        return Limiter(self.requests_per_second, self.burst)
+
+    def crowds(self) -> Limiter:
+        """What holds each collection to its rate, whoever sends to it."""
+        rate = self.submissions_per_second
+        return Limiter(rate, 10 * rate, counted_as=str)
+
 
 @dataclass(eq=False)
 class Service:
@@ -74,7 +83,8 @@ class Service:
 
     `peer_token` is what this service and the one of an agreement's other database know each other
     by; `peer_options` are for `blurfit.service.peer.RemotePeer`. `share_key` is the private key to
-    which agreements seal this database's shares (`blurfit.messages.sealing`).
+    which agreements seal this database's shares (`blurfit.messages.sealing`). `limiter`, `crowds`
+    and `metrics` are given where several processes have them in common (`blurfit.service.workers`).
     """
 
     store: Store
@@ -84,10 +94,13 @@ class Service:
     peer_token: str | None = field(default=None, repr=False)
     share_key: str | None = field(default=None, repr=False)
     peer_options: dict[str, Any] = field(default_factory=dict, repr=False)
+    limiter: Limiter | None = field(default=None, repr=False)
+    crowds: Limiter | None = field(default=None, repr=False)
+    metrics: Metrics = field(default_factory=Metrics, repr=False)
 
     def __post_init__(self) -> None:
-        metrics = Metrics()
-        self._limiter = Limiter(self.limits.requests_per_second, self.limits.burst)
+        metrics = self.metrics
+        self._limiter = self.limiter or self.limits.limiter()
         self._collector = Collector(self.store, self.linger)
         self._advancing = Advancing(self.store, self._collector, self.look_every)
         self._refusals = Refusals(metrics)
@@ -97,7 +110,7 @@ class Service:
             metrics,
             self._refusals,
             self._limiter,
-            Limiter(crowd := self.limits.submissions_per_second, 10 * crowd, counted_as=str),
+            self.crowds or self.limits.crowds(),
             self.limits.body_bytes,
             self.share_key,
             Allowance(self.limits.bytes_in_flight),
@@ -163,7 +176,7 @@ class Service:
             _route(ONE_PLAN + "/until", post=closing.move_plan),
             _route(ONE_PLAN + "/publish", post=planning.publish),
             _route("/agreements", post=administration.propose),
-            _route("/outlooks", post=Outlooks(self.store).look),
+            _route("/outlooks", post=Outlooks(self.store).estimate),
             _route("/healthz", get=reading.health),
             _route("/metrics", get=reading.counters),
             _route("/openapi.json", get=reading.openapi),

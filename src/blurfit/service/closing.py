@@ -12,8 +12,8 @@ from blurfit.dates import instant
 from blurfit.errors import InvalidValueError
 from blurfit.json_reader import read_json
 from blurfit.protocol.wire import JSON
-from blurfit.service.admission import steward
 from blurfit.service.answers import as_json
+from blurfit.service.authorisation import steward
 from blurfit.service.bodies import body_of
 from blurfit.service.collector import Collector
 from blurfit.service.documents import Until

@@ -6,8 +6,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from blurfit.service.admission import admit
 from blurfit.service.answers import as_json
+from blurfit.service.authorisation import admit
 from blurfit.store import stewards
 from blurfit.store.store import Store
 

@@ -70,7 +70,7 @@ def _reading() -> dict[str, Any]:
     """What anyone may read."""
     state = answer(reference("Status"), "The state.")
     hours = answer(array("Hour"), "Hours in which anyone came.")
-    agreement = answer(reference("Agreement"), "The agreement, always the same bytes.")
+    agreement = answer(reference("AgreementDocument"), "The agreement, always the same bytes.")
     model = answer(OBJECT, "The model, always the same bytes.")
     moments = answer(reference("Moments"), "The moments, always the same bytes; models are free.")
     statement = content("The statement.", "text/markdown", "text/html", "application/yaml")
@@ -161,7 +161,7 @@ def _administration() -> dict[str, Any]:
                 "Open a collection from an agreement",
                 opened,
                 *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
-                body={JSON: reference("Agreement")},
+                body={JSON: reference("AgreementDocument")},
                 parameters=how,
                 security="administrator",
             ),
@@ -169,7 +169,7 @@ def _administration() -> dict[str, Any]:
         "/agreements": {
             "post": operation(
                 "The agreement that a schema and a promise would give; nothing is kept",
-                answer(reference("Agreement"), "The agreement."),
+                answer(reference("AgreementDocument"), "The agreement."),
                 *(problems.INVALID, problems.INFEASIBLE, *BODY),
                 body={JSON: reference("Proposal")},
                 security="administrator",
@@ -197,7 +197,7 @@ def _administration() -> dict[str, Any]:
 
 
 def _submissions() -> dict[str, Any]:
-    one_or_many = {"oneOf": [reference("Submission"), array("Submission")]}
+    one_or_many = {"oneOf": [reference("SubmissionDocument"), array("SubmissionDocument")]}
     each = "An invitation for each submission, separated by commas."
     return operation(
         f"Send one submission or up to {MOST_SUBMISSIONS:,}; answered once they are on disk",
@@ -219,11 +219,11 @@ def _plans() -> dict[str, Any]:
     reading = {
         "": operation("State, waves, counts and quorums", state, *ONE),
         "/plan": operation(
-            "The plan itself", answer(reference("Plan"), "Always the same bytes."), *ONE
+            "The plan itself", answer(reference("PlanDocument"), "Always the same bytes."), *ONE
         ),
         "/agreement": operation(
             "The agreement of the wave that collects now",
-            answer(reference("Agreement"), "The agreement; later, another."),
+            answer(reference("AgreementDocument"), "The agreement; later, another."),
             *(*ONE, problems.CLOSED, problems.DATE_CLOSED),
         ),
         "/releases": operation(
@@ -278,7 +278,7 @@ def _plans() -> dict[str, Any]:
                 "Keep a plan, and open its first wave",
                 opened,
                 *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
-                body={JSON: reference("Plan")},
+                body={JSON: reference("PlanDocument")},
                 parameters=[UNTIL],
                 security="administrator",
             ),
@@ -286,7 +286,7 @@ def _plans() -> dict[str, Any]:
         f"{PLANS}/proposal": {
             "post": operation(
                 "The plan that a schema and a promise would give; nothing is kept",
-                answer(reference("Plan"), "The plan."),
+                answer(reference("PlanDocument"), "The plan."),
                 *(problems.INVALID, problems.INFEASIBLE, *BODY),
                 body={JSON: reference("PlanProposal")},
                 security="administrator",

@@ -103,7 +103,9 @@ class Peering:
             self.store.read(joint_publication.require_consent, collection)
             held = self.store.read(commitment.identifiers_of, collection)
             left_out = commitment.left_out_by(held, bits)
-            self.store.write(joint_publication.accept, collection, digest, int(count), left_out)
+            self.store.write(
+                joint_publication.accept, collection, digest, int(count), left_out, held
+            )
             chosen, words = self.store.read(joint_publication.sums_over, collection)
             return Sums(chosen.digest.hex(), chosen.count, [str(int(word)) for word in words])
 

@@ -31,9 +31,9 @@ from blurfit.agreement.plan import Plan
 from blurfit.errors import NotPublishedError, UnknownCollectionError
 from blurfit.protocol.wire import JSON, Acknowledgement
 from blurfit.service.administration import hashes_in, refuse_if_too_wide
-from blurfit.service.admission import admit, steward
 from blurfit.service.advancing import Advancing
 from blurfit.service.answers import FOREVER, as_json
+from blurfit.service.authorisation import admit, steward
 from blurfit.service.bodies import body_of
 from blurfit.service.closing import closes_at_opening
 from blurfit.service.collector import Collector

@@ -9,11 +9,12 @@ from starlette.responses import Response
 
 from blurfit.errors import InvalidValueError
 from blurfit.model.published import PublishedModel
-from blurfit.model.statement import as_html, as_markdown, as_yaml
+from blurfit.model.registry import as_yaml
+from blurfit.model.statement import as_html, as_markdown
 from blurfit.protocol.wire import JSON
 from blurfit.service import website
-from blurfit.service.admission import admit
 from blurfit.service.answers import FOREVER, as_json
+from blurfit.service.authorisation import admit
 from blurfit.service.documents import Hour
 from blurfit.service.metrics import Metrics
 from blurfit.service.openapi import document

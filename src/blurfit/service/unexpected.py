@@ -4,7 +4,6 @@ Of the request itself nothing is logged but its method and which kind of path it
 """
 
 import logging
-import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from blurfit.protocol import problems
+from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError
 from blurfit.service.answers import Refusals
 
@@ -44,7 +43,7 @@ def foreseen(app: App, refusals: Refusals) -> App:
         try:
             await app(scope, receive, noted)
         except Exception:
-            name = secrets.token_hex(8)
+            name = tokens.new_token()[:12]
             _log.exception("request %s (%s) failed", name, scope["method"])
             if not started:
                 detail = (

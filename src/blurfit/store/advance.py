@@ -25,10 +25,10 @@ from sqlalchemy.engine import Connection
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.errors import BelowQuorumError, BlurfitError
+from blurfit.model.course import Course, learn_plan
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import Release
-from blurfit.model.waves import Course, learn_plan
 from blurfit.randomness.database import blurred
 from blurfit.store import blocks, closing, collections, plans, publication
 from blurfit.store.collections import Collection

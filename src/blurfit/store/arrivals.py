@@ -15,13 +15,11 @@ in another one each arrival is looked at in turn:
 | --- | --- |
 | is taken | acknowledged again, counted once: even after closing |
 | is taken or new | the new ones are accepted, if the collection takes any and they are invited |
+| is taken, and one was withdrawn | refused: it is not stored, and cannot come again |
 
 What came first under an identifier stays, and whatever comes later under it is ignored: an answer
 that told equal numbers from others would let whoever knows an identifier, as each of two databases
 does, test guesses of what the other one holds.
-
-Identifiers go to the database as one string of 16 bytes each, and are taken apart there: one
-statement for thousands of them, during which Python is free to read the next requests.
 """
 
 from collections.abc import Sequence
@@ -35,6 +33,7 @@ from blurfit.arrays import ByteArray
 from blurfit.errors import (
     BlurfitError,
     ClosedError,
+    ConflictError,
     NotInvitedError,
     PausedError,
     WaveClosedError,
@@ -44,6 +43,7 @@ from blurfit.store.closing import Standing
 from blurfit.store.collections import Collection, Numbers
 from blurfit.store.commitment import MOST_SHARES
 from blurfit.store.tables import invitations
+from blurfit.store.taken import known_among, take, withdrawn_among
 
 Outcome = int | BlurfitError  # how many were new, or why nothing was kept
 
@@ -130,7 +130,7 @@ def receive_new(
     is_open = closing.standing(connection, collection.key).state == "collecting"
     if _is_full(connection, collection) or not is_open:
         raise SomeAreKnownError  # each arrival is told by itself
-    if _take(connection, collection, group.identifiers) < len(group.identifiers):
+    if take(connection, collection, group.identifiers) < len(group.identifiers):
         raise SomeAreKnownError
     small = blocks.append(connection, collection, group.identifiers, group.numbers)
     return [span.rows.stop - span.rows.start for span in group.spans], small
@@ -143,11 +143,13 @@ def receive_one_by_one(
     now = closing.standing(connection, collection.key)
     while True:
         trial = connection.begin_nested()
-        known = _known(connection, collection, group.identifiers)
+        known = known_among(connection, collection, group.identifiers)
+        gone = withdrawn_among(connection, collection, known)
         outcomes: list[Outcome] = []
         accepted: list[int] = []  # rows of the group
         for span in group.spans:
             try:
+                _refuse_if_withdrawn(group, span, gone)
                 new = _new(group, span, known)
                 if new:
                     _refuse_unless_welcome(connection, collection, span, len(new), now)
@@ -160,14 +162,14 @@ def receive_one_by_one(
             trial.commit()
             return outcomes, 0
         identifiers, numbers = group.identifiers[accepted], group.numbers[accepted]
-        if _take(connection, collection, identifiers) == len(identifiers):
+        if take(connection, collection, identifiers) == len(identifiers):
             trial.commit()
             return outcomes, blocks.append(connection, collection, identifiers, numbers)
         trial.rollback()  # another service took one of the identifiers meanwhile: look again
 
 
 def all_known(connection: Connection, collection: Collection, arrival: Arrival) -> bool:
-    """Whether every identifier of an arrival is taken, and nothing of it would be kept.
+    """Whether every identifier of an arrival is taken, and all of it is acknowledged.
 
     A few are looked up first: of a batch that is new, none of them is taken.
     """
@@ -176,9 +178,9 @@ def all_known(connection: Connection, collection: Collection, arrival: Arrival) 
     few = identifiers[:: max(1, len(identifiers) // 8)]
     for some in (few, identifiers):
         names = {one.tobytes() for one in some}
-        if len(_known(connection, collection, some) & names) < len(names):
+        if len(known_among(connection, collection, some) & names) < len(names):
             return False
-    return True
+    return not withdrawn_among(connection, collection, names)
 
 
 def _is_full(connection: Connection, collection: Collection) -> bool:
@@ -193,6 +195,15 @@ def _new(group: Group, span: Span, known: set[bytes]) -> dict[bytes, int]:
         if (key := identifier.tobytes()) not in known:
             new.setdefault(key, row)
     return new
+
+
+def _refuse_if_withdrawn(group: Group, span: Span, gone: set[bytes]) -> None:
+    """What was withdrawn is not here, so it must not be acknowledged as if it were."""
+    if gone and any(one.tobytes() in gone for one in group.identifiers[span.rows]):
+        raise ConflictError(
+            "A submission that was withdrawn cannot be sent again: nothing of it is stored here, "
+            "and it will not be. Nothing was kept of this request."
+        )
 
 
 def _refuse_unless_welcome(
@@ -235,66 +246,3 @@ def _refuse_unless_welcome(
             "invited you."
         )
     connection.execute(sa.delete(invitations).where(here & invitations.c.hash.in_(good[:needed])))
-
-
-# SQLite and PostgreSQL understand these. Identifiers are 16 bytes each, one behind the other.
-_PLACES = """
-WITH RECURSIVE place(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n + 1 < :count)
-"""
-_TAKE = sa.text(f"""
-INSERT INTO recent (collection, identifier) {_PLACES}
-SELECT :collection, substr(:given, n * 16 + 1, 16)
-FROM place
-WHERE NOT EXISTS (
-    SELECT 1 FROM identifiers
-    WHERE collection = :collection AND identifier = substr(:given, n * 16 + 1, 16)
-)
-ON CONFLICT DO NOTHING
-""")
-_KNOWN = sa.text(
-    " UNION ALL ".join(
-        f"""
-SELECT identifier FROM {table}
-WHERE collection = :collection AND identifier IN (
-    {_PLACES} SELECT substr(:given, n * 16 + 1, 16) FROM place
-)
-"""
-        for table in ("recent", "identifiers")
-    )
-)
-_MOVE = (
-    sa.text("""
-INSERT INTO identifiers (collection, identifier)
-SELECT collection, identifier FROM recent ORDER BY collection, identifier
-"""),
-    sa.text("DELETE FROM recent"),
-)
-
-
-def settle(connection: Connection) -> None:
-    """Move the recent identifiers to the others. For SQLite alone, where one writes at a time."""
-    for statement in _MOVE:
-        connection.execute(statement)
-
-
-def _take(connection: Connection, collection: Collection, identifiers: ByteArray) -> int:
-    """Take identifiers that are not taken, and tell how many were not.
-
-    In order, so that two services which take the same ones cannot each wait for the other.
-    """
-    order = np.argsort(identifiers.view("S16").ravel(), kind="stable")
-    values = {
-        "collection": collection.key,
-        "given": identifiers[order].tobytes(),
-        "count": len(identifiers),
-    }
-    return connection.execute(_TAKE, values).rowcount
-
-
-def _known(connection: Connection, collection: Collection, identifiers: ByteArray) -> set[bytes]:
-    values = {
-        "collection": collection.key,
-        "given": identifiers.tobytes(),
-        "count": len(identifiers),
-    }
-    return {bytes(one) for one in connection.scalars(_KNOWN, values)}

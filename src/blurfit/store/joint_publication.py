@@ -107,7 +107,7 @@ def fix(
         both = here[commitment.among(here, theirs)]
         if collection.agreement.proofs:
             both = both[commitment.among(both, commitment.in_order(valid(connection, collection)))]
-        chosen = commitment.record(connection, collection, commitment.minus(here, both))
+        chosen = commitment.record(connection, collection, commitment.minus(here, both), here)
     common = commitment.minus(here, chosen.left_out)
     if not commitment.among(common, theirs).all():
         raise ConflictError(
@@ -194,15 +194,19 @@ def accept(
     digest: bytes,
     count: int,
     left_out: ByteArray,
+    here: ByteArray | None = None,
 ) -> Commitment:
-    """Fix the set that the first database has fixed, if it is one that may be summed over."""
+    """Fix the set that the first database has fixed, if it is one that may be summed over.
+
+    `here` is who was read to be here since the collection was closed, if anybody did.
+    """
     require_role(collection, "second")
     _hold(connection, collection)
     _require_closed(connection, collection)
     before = commitment.recorded(connection, collection)
     if before is not None and before.digest == digest:
         return before
-    chosen = commitment.record(connection, collection, left_out)
+    chosen = commitment.record(connection, collection, left_out, here)
     if (chosen.digest, chosen.count) != (digest, count):
         raise InvalidValueError(
             f"Expected the set {digest.hex()} of {count} to be {chosen.digest.hex()} of "

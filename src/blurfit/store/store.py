@@ -39,10 +39,10 @@ from blurfit.store.arrivals import (
     SomeAreKnownError,
     receive_new,
     receive_one_by_one,
-    settle,
 )
 from blurfit.store.backup import refuse_backup
 from blurfit.store.collections import Collection, State
+from blurfit.store.taken import settle
 from blurfit.store.transactions import Transactions
 
 Receiver = Callable[[Connection, Collection, Group], tuple[list[Outcome], int]]
@@ -68,10 +68,13 @@ class Store(Transactions):
     Args:
         place: a file for SQLite, a URL (sqlite:///collection.db, postgresql://user@host/name), or
             ":memory:" for one that lasts as long as this object.
+        connections: how many there may be at once to PostgreSQL.
     """
 
-    def __init__(self, place: str | Path = ":memory:") -> None:
-        super().__init__(place)
+    def __init__(
+        self, place: str | Path = ":memory:", *, connections: int = tables.CONNECTIONS
+    ) -> None:
+        super().__init__(place, connections)
         self._collections: dict[str, Collection] = {}
         # How much has come since it was last put in order; what came before this process waits.
         self._small: dict[int, int] = {}

@@ -29,8 +29,8 @@ _OURS = (exc.DataError, exc.IntegrityError, exc.NotSupportedError, exc.Programmi
 class Transactions:
     """A database at a place, as `blurfit.store.tables.connect` takes it."""
 
-    def __init__(self, place: str | Path) -> None:
-        self._engine = tables.connect(place)
+    def __init__(self, place: str | Path, connections: int = tables.CONNECTIONS) -> None:
+        self._engine = tables.connect(place, connections)
         self._lock = RLock() if str(place) in (":memory:", "sqlite://") else None
         self._file = tables.file_of(place)
         self._identity: tuple[int, int] | None = None
