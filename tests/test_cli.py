@@ -32,6 +32,7 @@ BESIDES = [
     "deeds",
     "backup",
     "restore",
+    "until",
     "hold",
     "resume",
     "next",

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from blurfit import validate
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.schema.content import NO, NO_WORDING, YES, Wording
+from blurfit.schema.content import NO, NO_WORDING, YES, Wording, refuse_harmful
 from blurfit.schema.table import codes, missing, numbers, refuse_first
 from blurfit.schema.unsaid import (
     NOT_SAID,
@@ -358,6 +358,7 @@ def _text(**named: Any) -> str:
     ((name, value),) = named.items()
     if not isinstance(value, str) or not value or any("\ud800" <= c <= "\udfff" for c in value):
         raise InvalidValueError(f"Expected {name}={value!r} to be a word, in Unicode.")
+    refuse_harmful(name, value)
     return str(value)
 
 

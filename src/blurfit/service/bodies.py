@@ -29,6 +29,7 @@ class Reserve:
 
     allowance: "Allowance"
     network: str
+    collection: str
     size: int = 0
     coming: asyncio.Timeout | None = None  # while its body is being read
     given_up: bool = False  # to let others in
@@ -36,7 +37,10 @@ class Reserve:
     def take(self, more: int) -> None:
         """Hold more, or refuse; from whoever holds more than that, and still sends, if need be."""
         of = self.allowance
-        if of.shares[self.network] + more > of.total // 2:
+        if (
+            of.shares[self.network] + more > of.total // 2
+            or of.shares[self.collection] + more > of.total // 4 * 3
+        ):
             raise _busy()
         while of.taken + more > of.total:
             of.make_room_for(self.network, more)
@@ -54,14 +58,18 @@ class Reserve:
         of = self.allowance
         self.size += more
         of.taken += more
-        of.shares[self.network] += more
-        if of.shares[self.network] <= 0:
-            del of.shares[self.network]
+        for name in (self.network, self.collection):
+            of.shares[name] += more
+            if of.shares[name] <= 0:
+                del of.shares[name]
 
 
 @dataclass
 class Allowance:
-    """How many bytes of bodies there may be in memory; one address gets half of it at most.
+    """How many bytes of bodies there may be in memory.
+
+    One address gets half of it at most, and what comes to one collection three quarters: something
+    is left for the others.
 
     When all of it is taken, room is made by those who have not sent all of theirs: of some of the
     oldest unfinished bodies, that of the address with the largest share is given up for one with a
@@ -75,9 +83,9 @@ class Allowance:
     unfinished: dict[Reserve, None] = field(default_factory=dict, repr=False)  # the oldest first
 
     @contextmanager
-    def reserve(self, address: str) -> Iterator[Reserve]:
+    def reserve(self, address: str, collection: str) -> Iterator[Reserve]:
         """What one request holds, until it has been answered."""
-        held = Reserve(self, network_of(address))
+        held = Reserve(self, network_of(address), f"collection {collection}")
         try:
             yield held
         finally:
