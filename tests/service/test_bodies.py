@@ -78,11 +78,11 @@ def test_all_bodies_together_fit_a_budget() -> None:
 
         return receive
 
-    async def read(address: str, *parts: bytes) -> bytes:
-        with budget.reserve(address) as held:
+    async def read(address: str, *parts: bytes, to: str = "c") -> bytes:
+        with budget.reserve(address, to) as held:
             return await bodies.read_body({}, coming(*parts), 2000, held)
 
-    with budget.reserve("192.0.2.1") as first, budget.reserve("192.0.2.2") as second:
+    with budget.reserve("192.0.2.1", "a") as first, budget.reserve("192.0.2.2", "b") as second:
         first.take(450)
         for address in ("192.0.2.1", "::ffff:192.0.2.1"):
             with pytest.raises(RequestError, match="at once") as refusal:
@@ -110,7 +110,7 @@ def test_unfinished_bodies_make_room_for_those_who_send_less() -> None:
             sent = True
             return {"type": "http.request", "body": bytes(size), "more_body": not whole}
 
-        with budget.reserve(address) as held:
+        with budget.reserve(address, address) as held:
             return await bodies.read_body({}, receive, 2000, held)
 
     async def run() -> None:
@@ -133,6 +133,18 @@ def test_unfinished_bodies_make_room_for_those_who_send_less() -> None:
 
     asyncio.run(run())
     assert budget == Allowance(total=1000), "all of it was given back"
+
+
+def test_a_collection_has_three_quarters_of_it_whoever_sends() -> None:
+    budget = Allowance(total=1000)
+    with budget.reserve("192.0.2.1", "a") as first, budget.reserve("192.0.2.2", "a") as second:
+        first.take(400)
+        second.take(350)
+        with pytest.raises(RequestError, match="at once"):
+            second.take(1)
+        with budget.reserve("192.0.2.2", "b") as other:
+            other.take(100)
+    assert budget == Allowance(total=1000)
 
 
 def test_beyond_the_budget_one_is_sent_away_for_a_while(store, agreement) -> None:

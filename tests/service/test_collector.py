@@ -184,3 +184,30 @@ def test_a_locked_collection_keeps_no_other_waiting_on_postgresql(postgresql, mo
         with store._engine.connect() as holder:
             holder.execute(held, {"name": locked.fingerprint})
             asyncio.run(run(holder))
+
+
+def test_collections_take_turns(store, agreement, monkeypatch) -> None:
+    """However much waits for one of them, another one's arrival is in the second commit."""
+    other = propose(epsilon=99, mechanism=agreement.mechanism)
+    store.open(other)
+    crowd = rows(agreement, 12)
+    monkeypatch.setattr(module, "GROUP_BYTES", 3 * len(crowd[0]))
+    order, receive = [], store.receive
+
+    def noted(collection, arrivals):
+        order.append((collection.fingerprint == other.fingerprint, len(arrivals)))
+        return receive(collection, arrivals)
+
+    monkeypatch.setattr(store, "receive", noted)
+
+    async def run() -> list:
+        collector = Collector(store, 0.01)
+        here, there = (store.collection(one.fingerprint) for one in (agreement, other))
+        waiting = [collector.submit(here, Arrival(body)) for body in crowd]
+        waiting.append(collector.submit(there, Arrival(rows(other, 1)[0])))
+        outcomes = await asyncio.gather(*waiting)
+        await collector.close()
+        return outcomes
+
+    assert asyncio.run(run()) == [1] * 13
+    assert order == [(False, 3), (True, 1), (False, 3), (False, 3), (False, 3)]

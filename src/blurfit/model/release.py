@@ -91,8 +91,15 @@ class Release:
     def text(self) -> str:
         """The model's text, always the same bytes; an error where there is none."""
         if self.model is None:
-            raise InfeasibleError(self.refusal or "There is no model.")
+            shown = "The sums are published, and are not a model. " if self.moments else ""
+            raise InfeasibleError(shown + (self.refusal or "There is no model."))
         return self.model
+
+    def shown(self) -> str:
+        """What whoever publishes gets: the model's text, or that of sums that have none of their
+        own, as under `sends="targets"`.
+        """
+        return self.moments if self.model is None and self.moments is not None else self.text()
 
     def mark(self) -> str:
         """What stands for everything that is shown: two releases with one mark show the same."""

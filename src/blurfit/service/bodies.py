@@ -29,6 +29,7 @@ class Reserve:
 
     allowance: "Allowance"
     network: str
+    collection: str
     size: int = 0
     coming: asyncio.Timeout | None = None  # while its body is being read
     given_up: bool = False  # to let others in
@@ -40,6 +41,8 @@ class Reserve:
             raise _busy()
         while of.taken + more > of.total:
             of.make_room_for(self.network, more)
+        while of.shares[self.collection] + more > of.total // 4 * 3:
+            of.make_room_for(self.network, more, self.collection)
         self._hold(more)
 
     def give_up(self) -> None:
@@ -54,16 +57,20 @@ class Reserve:
         of = self.allowance
         self.size += more
         of.taken += more
-        of.shares[self.network] += more
-        if of.shares[self.network] <= 0:
-            del of.shares[self.network]
+        for name in (self.network, self.collection):
+            of.shares[name] += more
+            if of.shares[name] <= 0:
+                del of.shares[name]
 
 
 @dataclass
 class Allowance:
-    """How many bytes of bodies there may be in memory; one address gets half of it at most.
+    """How many bytes of bodies there may be in memory.
 
-    When all of it is taken, room is made by those who have not sent all of theirs: of some of the
+    One address gets half of it at most, and what comes to one collection three quarters: something
+    is left for the others.
+
+    When all of that is taken, room is made by those who have not sent all of theirs: of some of the
     oldest unfinished bodies, that of the address with the largest share is given up for one with a
     smaller share. So unfinished bodies, from however many addresses, keep nobody out who sends less
     than they do.
@@ -75,18 +82,19 @@ class Allowance:
     unfinished: dict[Reserve, None] = field(default_factory=dict, repr=False)  # the oldest first
 
     @contextmanager
-    def reserve(self, address: str) -> Iterator[Reserve]:
+    def reserve(self, address: str, collection: str) -> Iterator[Reserve]:
         """What one request holds, until it has been answered."""
-        held = Reserve(self, network_of(address))
+        held = Reserve(self, network_of(address), f"collection {collection}")
         try:
             yield held
         finally:
             self.unfinished.pop(held, None)
             held._hold(-held.size)
 
-    def make_room_for(self, network: str, more: int) -> None:
+    def make_room_for(self, network: str, more: int, collection: str | None = None) -> None:
         """Give up a body of whoever holds more than this one would, or refuse.
 
+        For a collection which has its share it must be one that comes to that.
         Those that are looked at go to the end, so that the next who needs room looks at others.
         """
         holds = self.shares[network] + more
@@ -94,7 +102,8 @@ class Allowance:
         for one in seen:
             del self.unfinished[one]
             self.unfinished[one] = None
-        most = max(seen, key=lambda one: (self.shares[one.network], one.size), default=None)
+        fitting = [one for one in seen if collection in (None, one.collection)]
+        most = max(fitting, key=lambda one: (self.shares[one.network], one.size), default=None)
         if most is None or self.shares[most.network] <= holds:
             raise _busy()
         del self.unfinished[most]

@@ -5,8 +5,10 @@ moment for each other, and each is answered once the commit that holds it has re
 write; meanwhile the event loop reads the next requests.
 
 Each collection has a lane of its own, in which one commit follows another. SQLite takes one writer
-at a time, and so there is one thread for all lanes. PostgreSQL takes several: there a collection
-whose row somebody holds locked keeps one thread, and the others write meanwhile.
+at a time, and so there is one thread for all lanes: they take turns, a group each, so that however
+much comes to one collection, the others wait for no more than one group of it. PostgreSQL takes
+several: there a collection whose row somebody holds locked keeps one thread, and the others write
+meanwhile.
 """
 
 import asyncio

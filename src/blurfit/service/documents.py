@@ -33,6 +33,12 @@ class Hashes(Struct, forbid_unknown_fields=True):
     hashes: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
 
 
+class Until(Struct, forbid_unknown_fields=True):
+    """A date, which lasts until its end in UTC, or a time with its zone; null for no date."""
+
+    until: str | None
+
+
 class Invitation(Struct):
     """Whether a submission with an invitation would be let in."""
 
@@ -138,7 +144,7 @@ class Moments(Struct):
 _ALL = (
     *(Acknowledgement, AgreementDocument, Expected, Hashes, Hour, Invitation, Moments),
     *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, Status),
-    *(SubmissionDocument, Sums, Wish),
+    *(SubmissionDocument, Sums, Until, Wish),
 )
 
 

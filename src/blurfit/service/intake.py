@@ -1,9 +1,10 @@
 """Take submissions, one or many, as JSON or as bytes, and answer once they are on disk.
 
 They are what there is most of, so they take a short way past the router. How long a body may be
-follows from the agreement, and how much may come from an address counts submissions. Long JSON is
-read beside the thread that writes, one body at a time, and there a batch that is known already is
-found out: whoever sends such things waits for others who do, and keeps nobody else waiting.
+follows from the agreement, and how much may come from an address, or to a collection, counts
+submissions. Long JSON is read beside the thread that writes, one body at a time, and there a batch
+that is known already is found out: whoever sends such things waits for others who do, and keeps
+nobody else waiting.
 """
 
 import asyncio
@@ -60,6 +61,7 @@ class SubmissionPath:
     metrics: Metrics
     refusals: Refusals
     limiter: Limiter
+    crowds: Limiter
     body_bytes: int
     share_key: str | None = field(default=None, repr=False)
     allowance: Allowance = field(default_factory=Allowance)
@@ -78,7 +80,7 @@ class SubmissionPath:
             send = cors.admitting(send, origin)
         if scope["method"] == "POST":
             address = client[0] if (client := scope.get("client")) else ""
-            with self.allowance.reserve(address) as held:
+            with self.allowance.reserve(address, fingerprint) as held:
                 await self._take(fingerprint, dict(scope["headers"]), receive, send, held, address)
         elif scope["method"] == "OPTIONS" and crosses:
             await cors.answer_preflight(send)
@@ -110,6 +112,7 @@ class SubmissionPath:
     ) -> None:
         try:
             collection = await self._collection(fingerprint)
+            self._refuse_if_crowded(fingerprint, 1)  # before anything of it is read
             limit = min(self.body_bytes, largest_body(collection, headers))
             body = await read_body(headers, receive, limit, held)
             if (key := own_key(collection)) is not None:
@@ -121,6 +124,7 @@ class SubmissionPath:
             count = arrival.size // collection.layout.size
             if not self.limiter.allows_rows(address, count):
                 raise _too_many(f"{count}")
+            self._refuse_if_crowded(fingerprint, count - 1)
             if count >= _A_BATCH and await self._is_known(collection, arrival):
                 new = 0
             else:
@@ -130,6 +134,14 @@ class SubmissionPath:
             return
         self.metrics.accepted(count, new)
         await send_answer(send, 200, JSON, b'{"accepted":%d,"new":%d}' % (count, new))
+
+    def _refuse_if_crowded(self, fingerprint: str, more: int) -> None:
+        if more and not self.crowds.allows(fingerprint, more):
+            raise RequestError(
+                problems.CROWDED,
+                "So many send to this collection now that the others would have to wait. Send the "
+                "same again after some seconds; it will be counted once.",
+            )
 
     async def _rows(
         self, collection: Collection, headers: dict[bytes, bytes], body: bytes

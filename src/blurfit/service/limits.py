@@ -1,4 +1,5 @@
-"""How much one address may ask for: a bucket that fills at a steady rate and holds a burst.
+"""How much one address may ask for, and how much may come to one collection: a bucket that fills at
+a steady rate and holds a burst.
 
 What is counted is work and not requests: a batch costs as much as the requests that it stands for
 (`ROWS_OF_A_REQUEST`), and so does long JSON (`JSON_OF_A_REQUEST`). All that is known of a bucket is
@@ -52,6 +53,7 @@ class Limiter:
     clock: Callable[[], float] = time.monotonic
     _full: "memoryview[float]" = field(default_factory=_table, repr=False)
     _key: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
+    counted_as: Callable[[str], str] = network_of  # what is limited by anything but address: `str`
 
     def __post_init__(self) -> None:
         nonnegative(rate=self.rate, burst=self.burst)
@@ -81,6 +83,6 @@ class Limiter:
         return size <= JSON_OF_A_REQUEST or self.allows(address, size / JSON_OF_A_REQUEST - 1)
 
     def _places(self, address: str) -> tuple[int, int]:
-        name = network_of(address).encode()
+        name = self.counted_as(address).encode()
         found = int.from_bytes(hashlib.blake2b(name, digest_size=8, key=self._key).digest())
         return found % _PLACES, _PLACES + (found >> 32) % _PLACES

@@ -27,6 +27,7 @@ from blurfit.service.operations import (
     ONE,
     PRINT,
     TEXT,
+    UNTIL,
     answer,
     array,
     content,
@@ -98,16 +99,20 @@ def _reading() -> dict[str, Any]:
     return {
         **{f"{ONE_COLLECTION}{path}": of_one(get=one) for path, one in found.items()},
         "/healthz": {"get": operation("Whether the store answers", ok)},
-        "/metrics": {"get": operation("Counters for Prometheus", text)},
+        "/metrics": {"get": operation("Counters for Prometheus", text, problems.UNAUTHORISED)},
         "/openapi.json": {"get": operation("This document", answer(OBJECT, "This document."))},
     }
 
 
 def _administration() -> dict[str, Any]:
     """What the administrator's token is for, and the list of all collections."""
-    status, model = reference("Status"), answer(OBJECT, "The model; again, the same.")
+    status = reference("Status")
+    model = answer(OBJECT, "The model, or sums that have none of their own; again, the same.")
     opened = answer(status, "It was open.") | answer(status, "It is open now.", "201")
-    how = [query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is.")]
+    how = [
+        query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is."),
+        UNTIL,
+    ]
     found = {
         "/invitations": operation(
             "Keep the hashes of one-time invitations",
@@ -128,6 +133,13 @@ def _administration() -> dict[str, Any]:
                 ("/resume", "Go on collecting"),
             )
         },
+        "/until": operation(
+            "Close at another moment, or at none",
+            answer(status, "How far it is, and when it closes."),
+            *(*ONE, problems.INVALID, problems.CLOSED, problems.INFEASIBLE, *BODY),
+            body={JSON: reference("Until")},
+            security="administrator",
+        ),
         "/close": operation(
             "Stop collecting",
             answer(status, "Closed, or published."),
@@ -148,7 +160,7 @@ def _administration() -> dict[str, Any]:
             "post": operation(
                 "Open a collection from an agreement",
                 opened,
-                *(problems.INVALID, problems.CONFLICT, *BODY),
+                *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
                 body={JSON: reference("AgreementDocument")},
                 parameters=how,
                 security="administrator",
@@ -191,8 +203,8 @@ def _submissions() -> dict[str, Any]:
         f"Send one submission or up to {MOST_SUBMISSIONS:,}; answered once they are on disk",
         answer(reference("Acknowledgement"), "They are on disk, each counted once."),
         *(problems.INVALID, problems.NOT_INVITED, problems.CLOSED, *ONE, *BODY),
-        problems.WAVE_CLOSED,
-        problems.PAUSED,
+        *(problems.WAVE_CLOSED, problems.DATE_CLOSED),
+        *(problems.PAUSED, problems.CROWDED),
         body={JSON: one_or_many, BINARY: BYTES},
         parameters=[{"name": INVITATION, "in": "header", "description": each, "schema": TEXT}],
     )
@@ -212,7 +224,7 @@ def _plans() -> dict[str, Any]:
         "/agreement": operation(
             "The agreement of the wave that collects now",
             answer(reference("AgreementDocument"), "The agreement; later, another."),
-            *(*ONE, problems.CLOSED),
+            *(*ONE, problems.CLOSED, problems.DATE_CLOSED),
         ),
         "/releases": operation(
             "What the waves so far have published, in order",
@@ -231,8 +243,16 @@ def _plans() -> dict[str, Any]:
         "/invitations": operation(
             "Keep the hashes of one-time invitations to the plan",
             answer(reference("Acknowledgement"), "They are on disk."),
-            *(problems.INVALID, problems.INFEASIBLE, problems.CLOSED, *ONE, *BODY),
+            *(problems.INVALID, problems.INFEASIBLE, problems.CLOSED, problems.DATE_CLOSED),
+            *(*ONE, *BODY),
             body={JSON: reference("Hashes")},
+            security="administrator",
+        ),
+        "/until": operation(
+            "End the plan at another moment at the latest, or at none",
+            state,
+            *(problems.INVALID, problems.CLOSED, *ONE, *BODY),
+            body={JSON: reference("Until")},
             security="administrator",
         ),
         "/hold": operation(
@@ -259,6 +279,7 @@ def _plans() -> dict[str, Any]:
                 opened,
                 *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
                 body={JSON: reference("PlanDocument")},
+                parameters=[UNTIL],
                 security="administrator",
             ),
         },
