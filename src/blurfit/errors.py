@@ -47,6 +47,10 @@ class WaveClosedError(ClosedError):
     """The wave has been released meanwhile: the plan is at a later one, or at its end."""
 
 
+class DateClosedError(ClosedError):
+    """The date until which the collection took submissions has passed."""
+
+
 class NotPublishedError(InfeasibleError):
     """There is no model, or nothing may be shown of it."""
 

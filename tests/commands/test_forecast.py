@@ -30,9 +30,9 @@ def test_table_and_plot(tmp_path: Path) -> None:
 def test_json_has_every_cell() -> None:
     result = run(str(SURVEY), *SMALL, "--local-epsilon", "4", "--json")
     document = json.loads(result.stdout)
-    assert len(document["outlooks"]) == 2 * 2 * 2
-    assert {one["mechanism"] for one in document["outlooks"]} == {"moment", "input"}
-    assert all(one["lower"] <= one["error"] <= one["upper"] for one in document["outlooks"])
+    assert len(document["cases"]) == 2 * 2 * 2
+    assert {one["mechanism"] for one in document["cases"]} == {"moment", "input"}
+    assert all(one["lower"] <= one["error"] <= one["upper"] for one in document["cases"])
 
 
 def test_public_data_and_spectrum_are_populations(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_an_agreement_fixes_its_terms(tmp_path: Path) -> None:
     agreement.save(file)
     result = run(str(file), "--contributors", "500,5000", "--draws", "8", "--json")
     document = json.loads(result.stdout)
-    assert [one["contributors"] for one in document["outlooks"]] == [500, 5000]
+    assert [one["contributors"] for one in document["cases"]] == [500, 5000]
     assert document["proofs"] == ProofCosts.of(agreement, 5000).to_dict()
     assert None not in document["liars"].values()
     result = run(str(file), "--epsilon", "1")

@@ -14,8 +14,8 @@ from blurfit.protocol.problems import RequestError
 from blurfit.service.peer import publish
 from blurfit.service.verifying import verify
 from blurfit.store import blocks, commitment, joint_publication, verdicts
-from blurfit.store.arrivals import _take
 from blurfit.store.store import Store
+from blurfit.store.taken import take
 from support.sharing import (
     KEY,
     Direct,
@@ -173,7 +173,7 @@ def test_where_people_are_invited_a_tenth_may_fail_or_all_but_enough(garbage, te
         collection = first.collection(agreement.fingerprint)
         words = np.zeros((10, agreement.proving.widths[0]), np.uint64)
         first.write(blocks.append, collection, names, words)
-        first.write(_take, collection, names)
+        first.write(take, collection, names)
         good = np.arange(10) >= garbage
         first.write(verdicts.record, collection, names, good)
         if fixed:

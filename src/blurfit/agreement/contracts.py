@@ -20,8 +20,8 @@ from blurfit.agreement.numbers import Form, Objective, PublicWeights
 from blurfit.agreement.terms import Sends, Terms
 from blurfit.agreement.wave import Wave
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.schema.joint import columns_of, joint_form
 from blurfit.schema.schema import Categorical, Schema
+from blurfit.schema.vectors import columns_of, joint_form
 from blurfit.theory.calibrate import calibrate
 from blurfit.theory.moment_calibration import calibrate_moment
 from blurfit.theory.target_form import TargetForm
@@ -63,6 +63,7 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
         "database_noise": terms.database_noise,
         "proofs": proofs,
         "sends": terms.sends,
+        "signing_keys": terms.signing_keys,
     }
 
 
@@ -132,6 +133,7 @@ def input_contract(schema: Schema, terms: Terms) -> dict[str, Any]:
         "grid": grid,
         "objective": objective,
         "admission": terms.admission,
+        "signing_keys": terms.signing_keys,
     }
 
 

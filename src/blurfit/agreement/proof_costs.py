@@ -48,7 +48,8 @@ class ProofCosts:
         return (
             f"With its proof a contributor's share is {self.upload:,} bytes instead of "
             f"{self.without:,}. The databases exchange {self.exchanged:,} bytes for each, and to "
-            f"verify {self.people:,} of them takes each about {_duration(self.seconds)} of one core."
+            f"verify {self.people:,} of them takes each "
+            f"about {_duration(self.seconds)} of one core."
         )
 
 

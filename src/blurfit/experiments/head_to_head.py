@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from blurfit.agreement.grid import DISCRETE_SHARE
+from blurfit.arrays import FloatArray
 from blurfit.baselines import (
     AdaSSPRegressor,
     BinAggRegressor,
@@ -53,8 +53,6 @@ from blurfit.simulation.entropy import Generator, generator_for
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
 from blurfit.theory.waves import choose_plan
-
-FloatArray = npt.NDArray[np.float64]
 
 PRIVATE_MEAN = "private mean"
 PUBLISHED_IHM, IHM, GAUSSMIX = "IHM", "IHM (exact)", "GaussMix (exact)"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from blurfit.experiments.averages import table
 from blurfit.experiments.contests import LABEL_SETS, PUBLIC
-from blurfit.experiments.facts import Facts
 from blurfit.experiments.head_to_head import (
     NEED_PUBLIC_ROWS,
     OURS,
@@ -19,6 +19,7 @@ from blurfit.experiments.head_to_head import (
     WAVES,
 )
 from blurfit.experiments.methods import NO_PRIVACY
+from blurfit.experiments.provenance import Provenance
 from blurfit.experiments.standings import (
     Cell,
     Errors,
@@ -31,7 +32,6 @@ from blurfit.experiments.standings import (
     under,
     worse,
 )
-from blurfit.experiments.summary import table
 from blurfit.experiments.trials import Row, read_csv
 
 NAME = "rivals2026"
@@ -120,7 +120,7 @@ def _style(line: str, best: str) -> tuple[str, dict[str, Any]]:
     return "other rivals", {"color": "lightgrey", "linewidth": 1, "zorder": 1}
 
 
-def write_rivals_page(path: Path, folder: Path, facts: Facts) -> None:
+def write_rivals_page(path: Path, folder: Path, facts: Provenance) -> None:
     """Put what was measured between the two marks of the page, and its picture beside it."""
     measured = measured_text(read_csv(folder / f"{NAME}.csv"), facts)
     pictures = path.parent / "figures"
@@ -132,7 +132,7 @@ def write_rivals_page(path: Path, folder: Path, facts: Facts) -> None:
     path.write_text(f"{before}{BEGIN}\n{measured}\n{END}{after}", encoding="utf-8")
 
 
-def measured_text(rows: Sequence[Row], facts: Facts) -> str:
+def measured_text(rows: Sequence[Row], facts: Provenance) -> str:
     """Answers first, then a table of lines for each relation, then the sets."""
     errors = errors_of(rows)
     sets = list(dict.fromkeys(cell.data for cell in errors))
