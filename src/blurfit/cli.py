@@ -74,7 +74,7 @@ COMMANDS = {
     ),
     "deeds": (
         "stewards:deeds",
-        "Tell what administrators did, the last one first: when, who, what, and how it ended.",
+        "Tell what administrators did, newest first: when, who, what, and how it ended.",
     ),
     "backup": (
         "backup:backup",

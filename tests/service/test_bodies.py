@@ -95,6 +95,46 @@ def test_all_bodies_together_fit_a_budget() -> None:
     assert budget == Allowance(total=1000), "all of it was given back"
 
 
+def test_unfinished_bodies_make_room_for_those_who_send_less() -> None:
+    """However many addresses hold some: the largest share is given up, and answered 503."""
+    budget = Allowance(total=1000)
+    silent = asyncio.Event()
+
+    async def read(address: str, size: int, *, whole: bool) -> bytes:
+        sent = False
+
+        async def receive() -> dict:
+            nonlocal sent
+            if sent:
+                await silent.wait()
+            sent = True
+            return {"type": "http.request", "body": bytes(size), "more_body": not whole}
+
+        with budget.reserve(address, address) as held:
+            return await bodies.read_body({}, receive, 2000, held)
+
+    async def run() -> None:
+        sizes = (400, 300, 280)
+        reading = [
+            asyncio.create_task(read(f"192.0.2.{size}", size, whole=False)) for size in sizes
+        ]
+        await asyncio.sleep(0)
+        assert budget.taken == 980
+        assert len(await read("198.51.100.1", 100, whole=True)) == 100
+        await asyncio.wait(reading, return_when=asyncio.FIRST_COMPLETED)
+        assert [one.done() for one in reading] == [True, False, False]
+        with pytest.raises(RequestError, match="at once"):
+            await reading[0]
+        with pytest.raises(RequestError, match="at once"):
+            await read("198.51.100.2", 450, whole=True)  # more than anybody holds
+        for one in reading[1:]:
+            one.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+
+    asyncio.run(run())
+    assert budget == Allowance(total=1000), "all of it was given back"
+
+
 def test_a_collection_has_three_quarters_of_it_whoever_sends() -> None:
     budget = Allowance(total=1000)
     with budget.reserve("192.0.2.1", "a") as first, budget.reserve("192.0.2.2", "a") as second:

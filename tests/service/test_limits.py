@@ -82,6 +82,14 @@ def test_rows_cost_as_much_as_the_requests_they_stand_for() -> None:
     assert not limiter.allows("b")
 
 
+def test_json_costs_as_much_as_it_takes_to_read() -> None:
+    limiter = Limiter(rate=1, burst=100, clock=Clock())
+    assert limiter.allows("a")
+    assert limiter.allows_json("a", 2**14)  # no more than the request
+    assert limiter.allows_json("a", 60 * 2**14)
+    assert not limiter.allows_json("a", 60 * 2**14)
+
+
 def test_networks_of_ipv6_count_as_one() -> None:
     limiter = Limiter(rate=1, burst=2, clock=Clock())
     assert [limiter.allows(f"2001:db8::{n}") for n in range(3)] == [True, True, False]

@@ -72,7 +72,8 @@ class Proving:
         if refusal_probability(agreement) < _LEAST_PROBABILITY:
             raise InfeasibleError(
                 f"Expected no proofs with epsilon={agreement.epsilon:g}: so large an epsilon "
-                "leaves no probability for refusing anything by its length."
+                "leaves no probability for refusing anything by its length. Promise more, or "
+                "propose the agreement with proofs=False."
             )
         reach, scale = _rounded(radius / part.step), _scale(part.counts)
         weights = tuple(int(one) for one in np.floor(part.counts * scale))

@@ -124,7 +124,7 @@ class Client:
         return Receipt(self._exchange.url, sent.under, identifier)
 
     def count(self, agreement: Agreement) -> int:
-        """How many have contributed at least: a service rounds it for strangers."""
+        """At least how many have contributed: a service rounds the count for strangers."""
         return int(decoded(self._exchange.get(path_of(agreement.fingerprint)))["count"])
 
     def still_open(self, wave: Agreement) -> Agreement:

@@ -1,7 +1,7 @@
-"""What people read of a survey: who asks what for, and each question in words, in any languages.
+"""What people read of a survey: who asks, and why, and each question in words, in any languages.
 
-All of it is part of the schema, so it is under the agreement's fingerprint: nobody can be shown
-another question than everybody else. In a file:
+All of it is part of the schema, so it is under the agreement's fingerprint: nobody can be shown a
+question that differs from everybody else's. In a file:
 
     title = {en = "Work and income", de = "Arbeit und Einkommen"}
     purpose = "What schooling is worth, by region"      # in one language is fine

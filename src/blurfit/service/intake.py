@@ -2,8 +2,9 @@
 
 They are what there is most of, so they take a short way past the router. How long a body may be
 follows from the agreement, and how much may come from an address, or to a collection, counts
-submissions. A batch that is known already is found out beside the thread that writes, so whoever
-repeats one keeps nobody waiting.
+submissions. Long JSON is read beside the thread that writes, one body at a time, and there a batch
+that is known already is found out: whoever sends such things waits for others who do, and keeps
+nobody else waiting.
 """
 
 import asyncio
@@ -64,7 +65,7 @@ class SubmissionPath:
     body_bytes: int
     share_key: str | None = field(default=None, repr=False)
     allowance: Allowance = field(default_factory=Allowance)
-    # One at a time, so that not everyone's numbers are in memory at once.
+    # One at a time, so that not everyone's numbers are in memory, or looked up, at once.
     _reader: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="blurfit-reader"),
         repr=False,
@@ -116,10 +117,13 @@ class SubmissionPath:
             body = await read_body(headers, receive, limit, held)
             if (key := own_key(collection)) is not None:
                 body = unsealed(collection, body, self.share_key, key)
+            if _kind(headers) == JSON and not self.limiter.allows_json(address, len(body)):
+                raise _too_many(f"{len(body)} bytes of JSON")
             rows = await self._rows(collection, headers, body)
             arrival = Arrival(rows, _invitations(headers))
             count = arrival.size // collection.layout.size
-            self._refuse_unless_allowed(address, count)
+            if not self.limiter.allows_rows(address, count):
+                raise _too_many(f"{count}")
             self._refuse_if_crowded(fingerprint, count - 1)
             if count >= _A_BATCH and await self._is_known(collection, arrival):
                 new = 0
@@ -130,13 +134,6 @@ class SubmissionPath:
             return
         self.metrics.accepted(count, new)
         await send_answer(send, 200, JSON, b'{"accepted":%d,"new":%d}' % (count, new))
-
-    def _refuse_unless_allowed(self, address: str, count: int) -> None:
-        if not self.limiter.allows_rows(address, count):
-            raise RequestError(
-                problems.TOO_MANY,
-                f"Wait some seconds and send the same {count} again; they will be counted once.",
-            )
 
     def _refuse_if_crowded(self, fingerprint: str, more: int) -> None:
         if more and not self.crowds.allows(fingerprint, more):
@@ -157,7 +154,10 @@ class SubmissionPath:
 
     async def _is_known(self, collection: Collection, arrival: Arrival) -> bool:
         """Whether every row of a batch came before: then there is nothing to write."""
-        return await run_in_threadpool(self.store.read, all_known, collection, arrival)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._reader, self.store.read, all_known, collection, arrival
+        )
 
 
 def largest_body(collection: Collection, headers: dict[bytes, bytes]) -> int:
@@ -186,6 +186,11 @@ def unsealed(collection: Collection, body: bytes, private: str | None, key: str)
             "shares: start it with `blurfit serve --share-key-file`, and the file of that key."
         )
     return unseal(body, private, collection.fingerprint, collection.role)
+
+
+def _too_many(what: str) -> RequestError:
+    words = f"Wait some seconds and send the same {what} again; they will be counted once."
+    return RequestError(problems.TOO_MANY, words)
 
 
 def _kind(headers: dict[bytes, bytes]) -> str:

@@ -2,7 +2,8 @@
 a steady rate and holds a burst.
 
 What is counted is work and not requests: a batch costs as much as the requests that it stands for
-(`ROWS_OF_A_REQUEST`). All that is known of a bucket is when it will be full again:
+(`ROWS_OF_A_REQUEST`), and so does long JSON (`JSON_OF_A_REQUEST`). All that is known of a bucket is
+when it will be full again:
 
     left(now) = burst − rate · (full − now)
 
@@ -29,6 +30,7 @@ from blurfit.service.networks import network_of
 from blurfit.validate import nonnegative
 
 ROWS_OF_A_REQUEST = 50  # submissions that cost no more than a request
+JSON_OF_A_REQUEST = 2**14  # bytes of JSON that do not
 _PLACES = 2**19  # of a row
 _TOLERANCE = 1e-6  # of a request, for rounding
 
@@ -75,6 +77,10 @@ class Limiter:
     def allows_rows(self, address: str, rows: int) -> bool:
         """Whether a request that was allowed may bring so many submissions."""
         return rows <= ROWS_OF_A_REQUEST or self.allows(address, rows / ROWS_OF_A_REQUEST - 1)
+
+    def allows_json(self, address: str, size: int) -> bool:
+        """Whether a request that was allowed may bring so many bytes of JSON."""
+        return size <= JSON_OF_A_REQUEST or self.allows(address, size / JSON_OF_A_REQUEST - 1)
 
     def _places(self, address: str) -> tuple[int, int]:
         name = self.counted_as(address).encode()

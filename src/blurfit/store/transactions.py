@@ -88,6 +88,11 @@ class Transactions:
                 "again, on the right file."
             )
 
+    @property
+    def takes_several_writers(self) -> bool:
+        """Whether transactions that write need not wait for each other."""
+        return self._engine.dialect.name == "postgresql"
+
     def tidy(self) -> None:
         """Move what SQLite has logged to its place, beside whoever writes; else nothing to do.
 

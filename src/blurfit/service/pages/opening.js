@@ -167,6 +167,7 @@ function proposal() {
       ...optional,
       ...(field("database_noise").value === "true" ? { database_noise: true } : {}),
       ...(both.length ? { databases: both } : {}),
+      ...(both.length && field("proofs").value !== "usual" ? { proofs: field("proofs").value === "true" } : {}),
       mechanism,
       neighbours: field("neighbours").value,
       admission: place("anyone").checked ? "anyone" : "invited",
