@@ -2,8 +2,15 @@
 
 import multiprocessing
 
+from starlette.testclient import TestClient
+
+from blurfit.contributor.perturb import perturb_table
 from blurfit.service import limits
+from blurfit.service.app import Limits, Service
 from blurfit.service.limits import Limiter
+from blurfit.store.store import Store
+from support.requests import refused, send
+from support.stores import PEOPLE, propose
 
 
 class Clock:
@@ -75,9 +82,39 @@ def test_rows_cost_as_much_as_the_requests_they_stand_for() -> None:
     assert not limiter.allows("b")
 
 
+def test_json_costs_as_much_as_it_takes_to_read() -> None:
+    limiter = Limiter(rate=1, burst=100, clock=Clock())
+    assert limiter.allows("a")
+    assert limiter.allows_json("a", 2**14)  # no more than the request
+    assert limiter.allows_json("a", 60 * 2**14)
+    assert not limiter.allows_json("a", 60 * 2**14)
+
+
 def test_networks_of_ipv6_count_as_one() -> None:
     limiter = Limiter(rate=1, burst=2, clock=Clock())
     assert [limiter.allows(f"2001:db8::{n}") for n in range(3)] == [True, True, False]
     assert limiter.allows("2001:db8:0:1::1")
     mapped = [limiter.allows(one) for one in ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.1")]
     assert mapped == [True, True, False]
+
+
+def test_a_crowd_at_one_collection_leaves_the_others_alone() -> None:
+    """From many addresses, each within its own limit; what was refused may come again."""
+    crowded, quiet = propose(), propose(epsilon=99)
+    with Store() as store:
+        for one in (crowded, quiet):
+            store.open(one)
+        service = Service(store, Limits(requests_per_second=0, submissions_per_second=1e-6))
+        service._submissions.crowds.burst = 5
+        with TestClient(service) as http:
+            table = [one.to_bytes() for one in perturb_table(crowded, PEOPLE)][:8]
+            here, there = (f"/collections/{one.fingerprint}" for one in (crowded, quiet))
+            answers = [send(http, here, one) for one in table]
+            assert [one.status_code for one in answers] == [200] * 5 + [429] * 3
+            refused(answers[-1], 429, "crowded", "Send the same again")
+            assert int(answers[-1].headers["retry-after"]) > 0
+            few = {name: values[:4] for name, values in PEOPLE.items()}
+            assert send(http, there, perturb_table(quiet, few).to_bytes()).json()["new"] == 4
+            assert send(http, there, perturb_table(quiet, few).to_bytes()).status_code == 429
+            assert http.get(here).status_code == 200  # whoever reads is not limited by it
+        assert (store.count(crowded), store.count(quiet)) == (5, 4)

@@ -18,7 +18,7 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
         began = time.monotonic()
         with pytest.raises(InvalidValueError, match="is the server running"):
             Store(f"postgresql://nobody@127.0.0.1:{port}/nothing?sslmode=disable&connect_timeout=2")
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 120
 
 
 def test_a_lock_that_somebody_holds_is_given_up(places, monkeypatch) -> None:

@@ -52,7 +52,7 @@ def server() -> Iterator[str]:
             yield url
         finally:
             process.send_signal(SIGQUIT)  # at once, without writing everything down
-            process.wait(60)
+            process.wait(300)
 
 
 def memory() -> Path | None:
@@ -77,7 +77,7 @@ def _installation() -> tuple[Path, dict[str, str]]:
     return binaries, {"user": "pgserver"}
 
 
-def _wait(url: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 60.0) -> None:
+def _wait(url: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 300.0) -> None:
     deadline = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < deadline:
         try:

@@ -44,12 +44,17 @@ def test_residual_vectors_stay_in_the_ball_for_every_record(whitening: Whitening
 def test_newton_records_stay_in_their_set_for_every_record(whitening: Whitening, loss) -> None:
     chart = NewtonMap(whitening, loss)
     h_bound, g_bound = (0.25, 1.0) if isinstance(loss, LogisticNewton) else (9.0, 9.0)
-    for v in itertools.product(WILD, WILD):
-        for y in WILD:
-            M, p = chart.record(np.array(v), y)
-            assert np.isfinite(M).all()
-            assert np.linalg.norm(M) <= h_bound * (1 + 1e-14)
-            assert np.linalg.norm(p) <= g_bound * (1 + 1e-14)
+    rows = np.array(list(itertools.product(WILD, WILD)))
+    for place, y in enumerate(WILD):
+        u, (g, h) = chart.vectors(rows), chart.slopes(rows, np.full(len(rows), y))
+        M, p = h[:, None, None] * u[:, :, None] * u[:, None, :], -g[:, None] * u
+        assert np.isfinite(M).all()
+        assert np.linalg.norm(M, axis=(1, 2)).max() <= h_bound * (1 + 1e-14)
+        assert np.linalg.norm(p, axis=1).max() <= g_bound * (1 + 1e-14)
+        for one in range(place, len(rows), len(WILD)):  # and by itself
+            alone = chart.record(rows[one], y)
+            assert np.array_equal(alone[0], h[one] * np.outer(u[one], u[one]))
+            assert np.array_equal(alone[1], p[one])
 
 
 @pytest.mark.parametrize(

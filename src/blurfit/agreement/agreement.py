@@ -120,6 +120,8 @@ class Agreement(Fingerprinted):
         contract = input_contract if chosen.mechanism == "input" else moment_contract
         found = cls(**contract(schema, chosen))
         refuse_unless_blurrable(found.parts)
+        if found.proofs:
+            _ = found.proving  # is refused where it could prove nothing
         return found
 
     @classmethod
@@ -192,7 +194,9 @@ class Agreement(Fingerprinted):
 
     @property
     def once(self) -> str:
-        """Under which name a person takes part once: the plan's fingerprint, or the agreement's."""
+        """The name under which a person takes part once: the plan's fingerprint, or the
+        agreement's.
+        """
         return self.fingerprint if self.wave is None else self.wave.plan
 
     @property
@@ -258,7 +262,8 @@ class Agreement(Fingerprinted):
     # ---- checking
 
     def verify(self, fingerprint: str | None = None, *, allow_unproved: bool = False) -> None:
-        """Refuse a contract whose noise keeps less than it promises, or another than was expected.
+        """Refuse a contract whose noise keeps less than it promises, or that is not the expected
+        one.
 
         Everything that is stated is computed again: how far records of this schema reach, the
         guarantees from the noise, the grid from its budget. What the paper's own rule promises

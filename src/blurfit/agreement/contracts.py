@@ -38,15 +38,16 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
             "follows from the features' own products."
         )
     form = form_of(schema, weights, wave, terms.sends)
+    proofs = terms.proved if wave is None else False
     calibration = calibrate_moment(
         *promise,
-        reach=enlarged(form.reach(terms.neighbours), proofs=terms.proofs),
+        reach=enlarged(form.reach(terms.neighbours), proofs=proofs),
         quorum=terms.quorum,
         neighbours=terms.neighbours,
         local_epsilon=terms.local_epsilon,
         local_delta=_local_delta(terms),
     )
-    shared, proofs = bool(terms.databases), terms.proofs
+    shared = bool(terms.databases)
     grid = Grid.of(calibration, size=form.size, shared=shared, proofs=proofs)
     if shared:
         refuse_unless_shareable(calibration, grid, largest_scale(form), proofs=proofs)
@@ -60,7 +61,7 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
         "public_rows": terms.public_rows,
         "admission": terms.admission,
         "database_noise": terms.database_noise,
-        "proofs": terms.proofs,
+        "proofs": proofs,
         "sends": terms.sends,
         "signing_keys": terms.signing_keys,
     }

@@ -1,7 +1,8 @@
 """An agreement for a notebook: a table of its promises, and a picture of them.
 
-Somebody who knows everything but one answer tests two hypotheses about it. With a chance of α to be
-wrong where the first is true, they are right where the second is with at most
+Somebody who knows everything but one answer tests two hypotheses about it. If they may be wrong
+with probability α where the first is true, then where the second is true they are right with
+probability at most
 
     readers of what is published    min(1, e^ε·α + δ, 1 − e^{−ε}(1 − δ − α))
     whoever sees one submission     Φ(Φ⁻¹(α) + μ)

@@ -87,12 +87,12 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ),
     ] = False
     proofs: Annotated[
-        bool,
+        bool | None,
         Meta(
-            description="Let contributors prove to the two databases that what they send is no "
-            "longer than an honest submission."
+            description="Contributors prove to the two databases that what they send is no longer "
+            "than an honest submission. Default: where anyone may take part, in one wave."
         ),
-    ] = False
+    ] = None
     public_rows: Annotated[
         str | None,
         Meta(
@@ -165,7 +165,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 finite(**{name: value})
         require_digest(self.public_rows)
         require_database_noise(self.database_noise, self.epsilon)
-        require_proofs(self.proofs, databases=self.databases)
+        if self.proofs is not None:
+            require_proofs(self.proofs, databases=self.databases)
         require_sends(self.sends, self.public_rows)
         require_signing_keys(self.signing_keys, databases=self.databases)
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
@@ -189,6 +190,15 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise InvalidValueError(
                 f"Expected terms among {', '.join(cls.__struct_fields__)}: {error}."
             ) from error
+
+    @property
+    def proved(self) -> bool:
+        """Whether an agreement of one wave has proofs: if nothing is said, where two databases let
+        anyone take part, since there one liar could otherwise end the collection.
+        """
+        if self.proofs is not None:
+            return self.proofs
+        return bool(self.databases) and self.admission == "anyone"
 
 
 TERMS: tuple[str, ...] = Terms.__struct_fields__
@@ -229,7 +239,7 @@ def require_digest(public_rows: Any) -> None:
     ):
         raise InvalidValueError(
             f"Expected public_rows={public_rows!r} to be the SHA-256 of a file, 64 hexadecimal "
-            "digits in small letters."
+            "digits in lower case."
         )
 
 
@@ -272,7 +282,7 @@ def require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Python's own numbers, of which alone a canonical text can be made."""
+    """As Python's own numbers, the only ones that canonical JSON is written from."""
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, bool | str | list | tuple):
@@ -287,7 +297,7 @@ def _defaults(*names: str) -> dict[str, Any]:
 
 def later_terms() -> dict[str, Any]:
     """Terms that JSON leaves out where they have their default (`blurfit.agreement.outline`)."""
-    return _defaults("admission", "database_noise", "proofs", "sends", "signing_keys")
+    return _defaults("admission", "database_noise", "sends", "signing_keys") | {"proofs": False}
 
 
 MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise", "sends")

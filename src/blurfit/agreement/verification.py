@@ -60,7 +60,7 @@ def compute_again(agreement: "Agreement") -> None:
 
 
 def refuse_unless_drawable(agreement: "Agreement") -> None:
-    """Refuse noise of the database that no database could draw exactly, or that `input` has."""
+    """Refuse database noise that cannot be drawn exactly, and any at all with `input`."""
     if agreement.mechanism != "moment":
         raise NotCertifiedError("Expected no database_noise with 'input': its sums are not shown.")
     if agreement.database_ratios.max() > MOST_RATIO:

@@ -69,6 +69,14 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     show_default=True,
     help="For each address; 0 for no limit.",
 )
+@click.option(
+    "--submissions-per-second",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="For each collection, whoever sends them, so that a crowd at one leaves room for the "
+    "others; ten times as many at once. 0 for no limit.",
+)
 @click.option("--body-limit", default=32, show_default=True, help="The largest body, in mebibytes.")
 @click.option("--tls-certificate", type=click.Path(exists=True), help="A PEM file, for HTTPS.")
 @click.option("--tls-key", type=click.Path(exists=True), help="Its private key.")
@@ -102,6 +110,7 @@ def serve(
     share_key_file: Path | None,
     signing_key_file: Path | None,
     requests_per_second: float,
+    submissions_per_second: float,
     body_limit: int,
     workers: int,
     **network: Any,
@@ -119,6 +128,7 @@ def serve(
         bytes_in_flight=max(IN_FLIGHT, 2 * body_limit * 2**20),  # one address may have half
         requests_per_second=requests_per_second,
         burst=10 * requests_per_second,
+        submissions_per_second=submissions_per_second,
     )
     refuse_unless_possible(workers, place)
     peer_token = tokens.read_token(peer_token_file) if peer_token_file else None
@@ -130,7 +140,11 @@ def serve(
             share_key, told = share_key_in(share_key_file)
             said = f"{said} {told}"
         # In common, as far as there are several.
-        together: Any = {"limiter": limits.limiter(), "metrics": Metrics(workers)}
+        together: Any = {
+            "limiter": limits.limiter(),
+            "crowds": limits.crowds(),
+            "metrics": Metrics(workers),
+        }
         signing_key, signs = signing_key_in(signing_key_file or beside(place))
         known: Any = {
             "peer_token": peer_token,

@@ -60,7 +60,7 @@ def _option(name: str, hint: Any, field: Any, required: bool) -> Callable[[Any],
         )
     flag = name.replace("_", "-")
     unset: dict[str, Any] = {}
-    if kind is bool:
+    if _type(kind) is bool:
         flag, unset = f"{flag}/--no-{flag}", {"default": None}  # which click takes for False
     default = None if field.required else field.default
     if default not in (None, 0.0) and not isinstance(default, bool):

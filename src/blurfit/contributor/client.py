@@ -123,7 +123,7 @@ class Client:
         return take_part(once, person, blur_for_the_current_wave, send, (self._exchange.url,))
 
     def count(self, agreement: Agreement) -> int:
-        """How many have contributed at least: a service rounds it for strangers."""
+        """At least how many have contributed: a service rounds the count for strangers."""
         return int(decoded(self._exchange.get(path_of(agreement.fingerprint)))["count"])
 
     def still_open(self, wave: Agreement) -> Agreement:

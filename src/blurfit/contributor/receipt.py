@@ -19,6 +19,7 @@ import msgspec
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import InvalidValueError, ServiceError
+from blurfit.json_reader import read_json
 from blurfit.messages.layout import BATCH_MAGIC, rows_in
 from blurfit.messages.receipts import identifiers_of, secrets_of
 from blurfit.messages.shares import Role
@@ -108,7 +109,7 @@ class Receipt:
     def from_json(cls, text: str | bytes) -> "Receipt":
         """Read what `to_json` wrote."""
         try:
-            document: dict[str, Any] = json.loads(text)
+            document: dict[str, Any] = read_json(text)
             if (document.get("format"), document.get("version")) != (FORMAT, VERSION):
                 raise InvalidValueError(
                     f"Expected format={FORMAT!r}, version={VERSION}: is this a receipt, and of "

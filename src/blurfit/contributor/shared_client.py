@@ -104,7 +104,8 @@ class SharedClient:
         invitations: Sequence[str] = (),
         secret: str | None = None,
     ) -> SharedReceipt:
-        """Send what is shared already; again is safe. `invitations`: one for each database.
+        """Send what is shared already; to send it again is safe. `invitations`: one for each
+        database.
 
         `secret` is the one that the identifiers follow from, if there shall be a receipt.
         """
@@ -149,8 +150,8 @@ class SharedClient:
         rows: int,
         invitations: Sequence[Sequence[str]],
     ) -> tuple[dict[str, BlurfitError], Signatures]:
-        """Send the seed, and then the share; tells why, for those that do not have theirs, and
-        what the others signed.
+        """Send the seed, and then the share; the reason is returned for each that did not arrive,
+        and what the databases signed that have theirs.
         """
         failures: dict[str, BlurfitError] = {}
         signatures: dict[Role, str | None] = {}

@@ -17,6 +17,7 @@ import msgspec
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.receipt import Part, Receipt, roles
 from blurfit.errors import ClosedError, InvalidValueError, ServiceError
+from blurfit.json_reader import read_json
 from blurfit.messages.receipts import identifiers_of, secrets_of
 from blurfit.messages.signing import about_submissions, is_signed
 from blurfit.protocol.http import PATIENCE, Exchange
@@ -110,9 +111,10 @@ def _agreement(exchange: Exchange, fingerprint: str) -> Agreement:
 
 def _read(answer: bytes) -> Withdrawal:
     try:
-        return msgspec.json.decode(answer, type=Withdrawal)
-    except (msgspec.MsgspecError, UnicodeError) as error:
+        found: Withdrawal = read_json(answer, Withdrawal)
+    except ValueError as error:
         raise ServiceError(f"Expected an answer to a withdrawal: {error}. Ask again.") from error
+    return found
 
 
 def _check(agreement: Agreement, place: int, told: list[bytes], answer: Withdrawal) -> None:

@@ -224,9 +224,10 @@ def _whole(numbers: FloatArray, bits: int, *, exact: bool = True) -> WholeArray:
     """The numbers in units of 2^−bits; to the unit below, unless they have to be `exact`."""
     found = []
     for number in numbers.ravel().tolist():
-        above, below = number.as_integer_ratio()
-        found.append((above << bits) // below)
-        assert not exact or (above << bits) % below == 0
+        above, below = number.as_integer_ratio()  # in lowest terms, over a power of two
+        shift = bits + 1 - below.bit_length()
+        assert not exact or shift >= 0
+        found.append(above << shift if shift >= 0 else above >> -shift)
     return np.array(found, dtype=object).reshape(numbers.shape)
 
 

@@ -6,11 +6,11 @@ were invited with, can tell whether this is what those services published. Whoev
 alone can tell that nobody changed it since, unless he changed the key as well.
 """
 
-import json
 from dataclasses import dataclass
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.json_reader import read_json
 from blurfit.messages.signing import about_release, is_signed
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
@@ -39,9 +39,9 @@ class Examination:
 def examine(text: str | bytes, agreement: Agreement | None = None) -> Examination:
     """Look at a model or a release of moments; `agreement` is the one that it should be under."""
     try:
-        document = json.loads(text)
+        document = read_json(text)
         stated = document.get("format") if isinstance(document, dict) else None
-    except (RecursionError, ValueError) as error:
+    except ValueError as error:
         raise InvalidValueError(f"Expected a file in JSON: {error}.") from error
     kind = next((one for one in KINDS if stated == one.FORMAT), None)
     if kind is None:

@@ -20,7 +20,7 @@ from blurfit.agreement.promises import (
     relation_in_words,
     together_in_words,
 )
-from blurfit.agreement.proving import lies_in_words
+from blurfit.agreement.proving import lies_in_words, proved_row
 from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
@@ -79,7 +79,7 @@ def as_markdown(model: Published) -> str:
 | {_submission(model)} | {_kept_alone(local)} |
 | quorum, count | {model.quorum_in_words}, {model.count:,} |
 | admission | {model.admission} |
-{_own_noise(model)}| agreement | `{model.fingerprint}` |
+{_own_noise(model)}{proved_row(agreement)}| agreement | `{model.fingerprint}` |
 | software | {model.software} |
 """
 
@@ -266,7 +266,7 @@ def _meaning(promise: ModelGuarantee, model: Published) -> str:
 
 
 def _waves(model: Published) -> str:
-    """Who promises what in waves, and under which condition."""
+    """What is promised in waves, and on which condition."""
     wave = model.agreement.wave
     if wave is None:
         return ""
@@ -284,8 +284,8 @@ def _releases(promise: ModelGuarantee) -> str:
     if promise.releases == 1:
         return "One model may be published, once."
     return (
-        "From the one final collection may be published: the blurred sums (the moments), and any "
-        "number of models that are made from them, by anyone."
+        "What may be published from the one final collection: the blurred sums (the moments), and "
+        "any number of models that are made from them, by anyone."
     )
 
 

@@ -11,12 +11,6 @@ def title_of(one: Question, language: str | None = None) -> str:
     return one.name if title is None else title.in_language(language)
 
 
-def question_of(one: Question, language: str | None = None) -> str:
-    """What a person is asked."""
-    words = one.wording.question
-    return title_of(one, language) if words is None else words.in_language(language)
-
-
 def asked_in_words(one: Question, language: str | None = None) -> str:
     """A question and its public range, in brackets: "Age (18 to 90 years)"."""
     if isinstance(one, Categorical):
@@ -34,7 +28,7 @@ def asked_in_words(one: Question, language: str | None = None) -> str:
 def titles(schema: Schema, language: str | None = None) -> dict[str, str]:
     """The encoded columns' names, and what each is called: "region=n" is "Region: in the north".
 
-    Columns without any wording are called as ever.
+    Columns without any wording keep their names.
     """
     found: dict[str, str] = {}
     for one in questions(schema):

@@ -83,7 +83,7 @@ def joint_form(schema: Schema, constant: float, weights: Sequence[float]) -> Joi
 
 
 def _kinds(one: Question) -> tuple[ColumnKind, ...]:
-    """Of a question's columns; a yes/no that need not be said may be 0, and is no sign."""
+    """The kind of each of a question's columns; an optional yes/no may be 0, so it is no sign."""
     if isinstance(one, Categorical):
         return tuple("level" for _ in one.columns)
     if isinstance(one, Label):
@@ -97,8 +97,9 @@ def values(schema: Schema, records: Any, names: Sequence[str] | None = None) -> 
     """The columns v of some questions (all of them, if none are named): (n, k), or (k,) for one
     record.
 
-    |v| ≤ 1 to the last bit, and a categorical has one 1 among its levels (`schema.columns`). Who
-    does not say, where that is allowed, has a 1 of her own and zeros beside it (`schema.unsaid`).
+    |v| ≤ 1 to the last bit, and a categorical has one 1 among its levels (`schema.columns`).
+    Whoever does not say, where that is allowed, has a 1 of her own and zeros beside it
+    (`schema.unsaid`).
     """
     asked = questions(schema) if names is None else [question(schema, name) for name in names]
     table = read(records, [one.name for one in asked])

@@ -51,6 +51,9 @@ def steward(what: str, right: Right) -> Callable[[Endpoint], Endpoint]:
                 kind, _ = problems.of_error(error)
                 await _write_down(self.store, request, who, what, kind.status)
                 raise
+            except Exception:  # `blurfit.service.unexpected` has the rest
+                await _write_down(self.store, request, who, what, problems.UNEXPECTED.status)
+                raise
             await _write_down(self.store, request, who, what, response.status_code)
             return response
 

@@ -19,6 +19,6 @@ class Deeds:
     store: Store
 
     async def newest(self, request: Request) -> Response:
-        """The newest thousand, the last one first."""
+        """The thousand newest, newest first."""
         await admit(self.store, request, "read")
         return as_json(await run_in_threadpool(self.store.read, stewards.newest))

@@ -1,9 +1,10 @@
 """Take submissions, one or many, as JSON or as bytes, and answer once they are on disk.
 
-They are what there is most of, so they take a short way past the router. How long a body may be
-follows from the agreement, and how much may come from an address counts submissions. A batch that
-is known already is found out beside the thread that writes, so whoever repeats one keeps nobody
-waiting.
+Most requests are these, so they take a short way past the router. How long a body may be follows
+from the agreement, and how much may come from an address, or to a collection, counts submissions.
+Long JSON is read beside the thread that writes, one body at a time, and there it is found out, too,
+whether a batch is known already: whoever sends such things waits for others who do, and keeps
+nobody else waiting.
 """
 
 import asyncio
@@ -61,11 +62,12 @@ class SubmissionPath:
     metrics: Metrics
     refusals: Refusals
     limiter: Limiter
+    crowds: Limiter
     body_bytes: int
     signing: Signing
     share_key: str | None = field(default=None, repr=False)
     allowance: Allowance = field(default_factory=Allowance)
-    # One at a time, so that not everyone's numbers are in memory at once.
+    # One at a time, so that not everyone's numbers are in memory, or looked up, at once.
     _reader: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="blurfit-reader"),
         repr=False,
@@ -80,7 +82,7 @@ class SubmissionPath:
             send = cors.admitting(send, origin)
         if scope["method"] == "POST":
             address = client[0] if (client := scope.get("client")) else ""
-            with self.allowance.reserve(address) as held:
+            with self.allowance.reserve(address, fingerprint) as held:
                 await self._take(fingerprint, dict(scope["headers"]), receive, send, held, address)
         elif scope["method"] == "OPTIONS" and crosses:
             await cors.answer_preflight(send)
@@ -112,15 +114,20 @@ class SubmissionPath:
     ) -> None:
         try:
             collection = await self._collection(fingerprint)
+            self._refuse_if_crowded(fingerprint, 1)  # before anything of it is read
             self.signing.refuse_another_key(collection.agreement, collection.role)
             limit = min(self.body_bytes, largest_body(collection, headers))
             body = await read_body(headers, receive, limit, held)
             if (key := own_key(collection)) is not None:
                 body = unsealed(collection, body, self.share_key, key)
+            if _kind(headers) == JSON and not self.limiter.allows_json(address, len(body)):
+                raise _too_many(f"{len(body)} bytes of JSON")
             rows = await self._rows(collection, headers, body)
             arrival = Arrival(rows, _invitations(headers))
             count = arrival.size // collection.layout.size
-            self._refuse_unless_allowed(address, count)
+            if not self.limiter.allows_rows(address, count):
+                raise _too_many(f"{count}")
+            self._refuse_if_crowded(fingerprint, count - 1)
             if count >= _A_BATCH and await self._is_known(collection, arrival):
                 new = 0
             else:
@@ -135,11 +142,12 @@ class SubmissionPath:
             answer += b',"signature":"%s"' % signature.encode()
         await send_answer(send, 200, JSON, answer + b"}")
 
-    def _refuse_unless_allowed(self, address: str, count: int) -> None:
-        if not self.limiter.allows_rows(address, count):
+    def _refuse_if_crowded(self, fingerprint: str, more: int) -> None:
+        if more and not self.crowds.allows(fingerprint, more):
             raise RequestError(
-                problems.TOO_MANY,
-                f"Wait some seconds and send the same {count} again; they will be counted once.",
+                problems.CROWDED,
+                "So many send to this collection now that the others would have to wait. Send the "
+                "same again after some seconds; it will be counted once.",
             )
 
     async def _rows(
@@ -153,7 +161,10 @@ class SubmissionPath:
 
     async def _is_known(self, collection: Collection, arrival: Arrival) -> bool:
         """Whether every row of a batch came before: then there is nothing to write."""
-        return await run_in_threadpool(self.store.read, all_known, collection, arrival)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._reader, self.store.read, all_known, collection, arrival
+        )
 
 
 def largest_body(collection: Collection, headers: dict[bytes, bytes]) -> int:
@@ -184,12 +195,17 @@ def unsealed(collection: Collection, body: bytes, private: str | None, key: str)
     return unseal(body, private, collection.fingerprint, collection.role)
 
 
+def _too_many(what: str) -> RequestError:
+    words = f"Wait some seconds and send the same {what} again; they will be counted once."
+    return RequestError(problems.TOO_MANY, words)
+
+
 def _kind(headers: dict[bytes, bytes]) -> str:
     return media_type(headers.get(b"content-type", b"").decode("latin-1"))
 
 
 def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> bytes | memoryview:
-    """The messages that a body holds, one behind the other."""
+    """The messages that a body holds, one after the other."""
     layout = collection.layout
     kind = _kind(headers)
     if kind == BINARY:

@@ -1,7 +1,9 @@
-"""How much one address may ask for: a bucket that fills at a steady rate and holds a burst.
+"""How much one address may ask for, and how much may come to one collection: a bucket that fills at
+a steady rate and holds a burst.
 
 What is counted is work and not requests: a batch costs as much as the requests that it stands for
-(`ROWS_OF_A_REQUEST`). All that is known of a bucket is when it will be full again:
+(`ROWS_OF_A_REQUEST`), and so does long JSON (`JSON_OF_A_REQUEST`). All that is known of a bucket is
+when it will be full again:
 
     left(now) = burst − rate · (full − now)
 
@@ -28,6 +30,7 @@ from blurfit.service.networks import network_of
 from blurfit.validate import nonnegative
 
 ROWS_OF_A_REQUEST = 50  # submissions that cost no more than a request
+JSON_OF_A_REQUEST = 2**14  # bytes of JSON that do not
 _PLACES = 2**19  # of a row
 _TOLERANCE = 1e-6  # of a request, for rounding
 
@@ -50,6 +53,7 @@ class Limiter:
     clock: Callable[[], float] = time.monotonic
     _full: "memoryview[float]" = field(default_factory=_table, repr=False)
     _key: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
+    counted_as: Callable[[str], str] = network_of  # what is limited by anything but address: `str`
 
     def __post_init__(self) -> None:
         nonnegative(rate=self.rate, burst=self.burst)
@@ -74,7 +78,11 @@ class Limiter:
         """Whether a request that was allowed may bring so many submissions."""
         return rows <= ROWS_OF_A_REQUEST or self.allows(address, rows / ROWS_OF_A_REQUEST - 1)
 
+    def allows_json(self, address: str, size: int) -> bool:
+        """Whether a request that was allowed may bring so many bytes of JSON."""
+        return size <= JSON_OF_A_REQUEST or self.allows(address, size / JSON_OF_A_REQUEST - 1)
+
     def _places(self, address: str) -> tuple[int, int]:
-        name = network_of(address).encode()
+        name = self.counted_as(address).encode()
         found = int.from_bytes(hashlib.blake2b(name, digest_size=8, key=self._key).digest())
         return found % _PLACES, _PLACES + (found >> 32) % _PLACES

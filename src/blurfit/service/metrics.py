@@ -3,6 +3,9 @@
 Counts stand in memory that forked processes share: each worker of a service adds to a row of its
 own, and whichever of them is asked tells the sums (`blurfit.service.workers`). A worker that takes
 the place of one that died goes on with its row, so no count ever falls while the service runs.
+
+Whoever asks without a token gets counts rounded as everywhere (`blurfit.service.shown_counts`), so
+that no single arrival shows; with one that is good for `read` they are exact.
 """
 
 import mmap
@@ -14,6 +17,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, Metric
 
 from blurfit.protocol import problems
 from blurfit.protocol.problems import Kind
+from blurfit.service.shown_counts import for_strangers, shown
 from blurfit.store.store import Status
 
 ACCEPTED = ("new", "again")
@@ -30,6 +34,7 @@ class Metrics:
     workers: int = 1
     worker: int = 0  # which of them counts here
     _counts: "memoryview[int]" = field(init=False, repr=False)
+    _exact: bool = field(default=False, init=False, repr=False)
 
     MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -57,15 +62,17 @@ class Metrics:
             "blurfit_refusals", "Requests that were refused, by kind", labels=["kind"]
         )
         for name in ACCEPTED:
-            submissions.add_metric([name], self._sum(name))
+            count = self._sum(name)
+            submissions.add_metric([name], count if self._exact else shown(count, count + 1))
         for name in REFUSED:
             if refused := self._sum(name):
                 refusals.add_metric([name], refused)
         yield submissions
         yield refusals
 
-    def text(self, statuses: list[Status]) -> bytes:
-        """Everything, in Prometheus's text format."""
+    def text(self, statuses: list[Status], *, exact: bool) -> bytes:
+        """Everything, in Prometheus's text format; rounded as `shown_counts` does unless exact."""
+        self._exact = exact
         registry = CollectorRegistry()
         registry.register(self)
         count = Gauge(
@@ -80,7 +87,7 @@ class Metrics:
             ["fingerprint"],
             registry=registry,
         )
-        for one in statuses:
+        for one in statuses if exact else map(for_strangers, statuses):
             count.labels(one.fingerprint, one.state).set(one.count)
             quorum.labels(one.fingerprint).set(one.quorum)
         return generate_latest(registry)

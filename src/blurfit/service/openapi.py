@@ -28,6 +28,7 @@ from blurfit.service.operations import (
     ONE,
     PRINT,
     TEXT,
+    UNTIL,
     answer,
     array,
     content,
@@ -102,16 +103,20 @@ def _reading() -> dict[str, Any]:
         **{f"{ONE_COLLECTION}{path}": of_one(get=one) for path, one in found.items()},
         "/signing-key": {"get": operation("The public key of this service", key)},
         "/healthz": {"get": operation("Whether the store answers", ok)},
-        "/metrics": {"get": operation("Counters for Prometheus", text)},
+        "/metrics": {"get": operation("Counters for Prometheus", text, problems.UNAUTHORISED)},
         "/openapi.json": {"get": operation("This document", answer(OBJECT, "This document."))},
     }
 
 
 def _administration() -> dict[str, Any]:
     """What the administrator's token is for, and the list of all collections."""
-    status, model = reference("Status"), answer(OBJECT, "The model; again, the same.")
+    status = reference("Status")
+    model = answer(OBJECT, "The model, or sums that have none of their own; again, the same.")
     opened = answer(status, "It was open.") | answer(status, "It is open now.", "201")
-    how = [query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is.")]
+    how = [
+        query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is."),
+        UNTIL,
+    ]
     found = {
         "/invitations": operation(
             "Keep the hashes of one-time invitations",
@@ -132,6 +137,13 @@ def _administration() -> dict[str, Any]:
                 ("/resume", "Go on collecting"),
             )
         },
+        "/until": operation(
+            "Close at another moment, or at none",
+            answer(status, "How far it is, and when it closes."),
+            *(*ONE, problems.INVALID, problems.CLOSED, problems.INFEASIBLE, *BODY),
+            body={JSON: reference("Until")},
+            security="administrator",
+        ),
         "/close": operation(
             "Stop collecting",
             answer(status, "Closed, or published."),
@@ -184,6 +196,14 @@ def _administration() -> dict[str, Any]:
                 security="administrator",
             )
         },
+        f"{ONE_COLLECTION}/sides": of_one(
+            get=operation(
+                "How many shares each of two databases has, before one is closed",
+                answer(reference("Sides"), "Both, and why closing now would be in vain."),
+                *(*ONE, problems.INFEASIBLE),
+                security="administrator",
+            )
+        ),
         **{f"{ONE_COLLECTION}{path}": of_one(post=one) for path, one in found.items()},
     }
 
@@ -195,8 +215,8 @@ def _submissions() -> dict[str, Any]:
         f"Send one submission or up to {MOST_SUBMISSIONS:,}; answered once they are on disk",
         answer(reference("Acknowledgement"), "They are on disk, each counted once."),
         *(problems.INVALID, problems.NOT_INVITED, problems.CLOSED, *ONE, *BODY),
-        problems.WAVE_CLOSED,
-        *(problems.PAUSED, problems.CONFLICT, problems.INFEASIBLE),
+        *(problems.WAVE_CLOSED, problems.DATE_CLOSED),
+        *(problems.PAUSED, problems.CROWDED, problems.CONFLICT, problems.INFEASIBLE),
         body={JSON: one_or_many, BINARY: BYTES},
         parameters=[{"name": INVITATION, "in": "header", "description": each, "schema": TEXT}],
     )
@@ -225,7 +245,7 @@ def _plans() -> dict[str, Any]:
         "/agreement": operation(
             "The agreement of the wave that collects now",
             answer(reference("AgreementDocument"), "The agreement; later, another."),
-            *(*ONE, problems.CLOSED),
+            *(*ONE, problems.CLOSED, problems.DATE_CLOSED),
         ),
         "/releases": operation(
             "What the waves so far have published, in order",
@@ -244,8 +264,16 @@ def _plans() -> dict[str, Any]:
         "/invitations": operation(
             "Keep the hashes of one-time invitations to the plan",
             answer(reference("Acknowledgement"), "They are on disk."),
-            *(problems.INVALID, problems.INFEASIBLE, problems.CLOSED, *ONE, *BODY),
+            *(problems.INVALID, problems.INFEASIBLE, problems.CLOSED, problems.DATE_CLOSED),
+            *(*ONE, *BODY),
             body={JSON: reference("Hashes")},
+            security="administrator",
+        ),
+        "/until": operation(
+            "End the plan at another moment at the latest, or at none",
+            state,
+            *(problems.INVALID, problems.CLOSED, *ONE, *BODY),
+            body={JSON: reference("Until")},
             security="administrator",
         ),
         "/hold": operation(
@@ -272,6 +300,7 @@ def _plans() -> dict[str, Any]:
                 opened,
                 *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
                 body={JSON: reference("PlanDocument")},
+                parameters=[UNTIL],
                 security="administrator",
             ),
         },

@@ -16,18 +16,19 @@ import re
 import threading
 from dataclasses import dataclass, field
 
-import msgspec
 import numpy as np
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.errors import InvalidValueError
+from blurfit.json_reader import read_json
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import JSON, OCTETS
 from blurfit.service.answers import as_json
 from blurfit.service.bodies import body_of
+from blurfit.service.detached import detached
 from blurfit.service.documents import Published, Signatures, Sums
 from blurfit.service.peer import IDENTIFIERS_AT_ONCE
 from blurfit.service.reading import fingerprint_in
@@ -112,15 +113,15 @@ class Peering:
             chosen, words = self.store.read(joint_publication.sums_over, collection)
             return Sums(chosen.digest.hex(), chosen.count, [str(int(word)) for word in words])
 
-        return as_json(await run_in_threadpool(commit_and_sum))
+        return as_json(await detached(commit_and_sum))
 
     async def result(self, request: Request) -> Response:
         """Check the result against the set, store it, and serve it from now on."""
         fingerprint = self._admit(request)
         data = await body_of(request, JSON, _MOST_BYTES)
         try:
-            found = msgspec.json.decode(data, type=Published)
-        except (msgspec.MsgspecError, UnicodeError) as error:
+            found = read_json(data, Published)
+        except ValueError as error:
             raise InvalidValueError(f"Expected a model and moments: {error}.") from error
 
         def take() -> None:

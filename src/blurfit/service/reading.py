@@ -1,4 +1,6 @@
-"""What anyone may read: states, agreements, models, moments, statements, and how the service is."""
+"""What anyone may read: states, agreements, models, moments, statements, and how the service is
+doing.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from blurfit.model.statement import as_html, as_markdown
 from blurfit.protocol.wire import JSON
 from blurfit.service import website
 from blurfit.service.answers import FOREVER, as_json
+from blurfit.service.authorisation import admit
 from blurfit.service.documents import Hour
 from blurfit.service.metrics import Metrics
 from blurfit.service.openapi import document
@@ -83,10 +86,13 @@ class Reading:
         await run_in_threadpool(self.store.check)
         return as_json({"status": "ok"})
 
-    async def counters(self, _request: Request) -> Response:
-        """Counters for Prometheus."""
+    async def counters(self, request: Request) -> Response:
+        """Counters for Prometheus; exact for whoever has a token, and rounded for others."""
+        if exact := "authorization" in request.headers:
+            await admit(self.store, request, "read")
         statuses = await run_in_threadpool(self.store.statuses)
-        return Response(self.metrics.text(statuses), headers={"content-type": Metrics.MEDIA_TYPE})
+        text = self.metrics.text(statuses, exact=exact)
+        return Response(text, headers={"content-type": Metrics.MEDIA_TYPE})
 
     async def openapi(self, _request: Request) -> Response:
         """The description of the service for programs."""

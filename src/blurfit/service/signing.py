@@ -20,6 +20,7 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotPublishedError
+from blurfit.json_reader import read_json
 from blurfit.messages.shares import Role
 from blurfit.messages.signing import (
     Deed,
@@ -172,11 +173,12 @@ class Signing:
 def signatures_from(body: bytes) -> Signatures:
     """Signatures in JSON, right or wrong."""
     try:
-        return msgspec.json.decode(body, type=Signatures)
-    except (msgspec.MsgspecError, UnicodeError) as error:
+        found: Signatures = read_json(body, Signatures)
+    except ValueError as error:
         raise InvalidValueError(
             f"Expected signatures of a model and of moments: {error}."
         ) from error
+    return found
 
 
 def key_of(agreement: Agreement, role: Role) -> str | None:

@@ -7,13 +7,13 @@ databases may ask as well, since a receipt is for both.
 
 from dataclasses import dataclass
 
-import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.arrays import ByteArray
 from blurfit.errors import InvalidValueError
+from blurfit.json_reader import read_json
 from blurfit.messages.receipts import identifiers_of
 from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
@@ -76,8 +76,8 @@ class Withdrawals:
 def identifiers_in(body: bytes) -> ByteArray:
     """The identifiers whose secrets a body names."""
     try:
-        given = msgspec.json.decode(body, type=Secrets).secrets
-    except (msgspec.MsgspecError, UnicodeError) as error:
+        given = read_json(body, Secrets).secrets
+    except ValueError as error:
         raise InvalidValueError(
             f'Expected {{"secrets": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each in 64 '
             f"hexadecimal digits, as a receipt gives them: {error}."

@@ -38,10 +38,11 @@ from blurfit.errors import (
     PausedError,
     WaveClosedError,
 )
-from blurfit.store import blocks
+from blurfit.store import blocks, closing
+from blurfit.store.closing import Standing
 from blurfit.store.collections import Collection, Numbers
 from blurfit.store.commitment import MOST_SHARES
-from blurfit.store.tables import collections, invitations
+from blurfit.store.tables import invitations
 from blurfit.store.taken import known_among, take, withdrawn_among
 
 Outcome = int | BlurfitError  # how many were new, or why nothing was kept
@@ -49,7 +50,7 @@ Outcome = int | BlurfitError  # how many were new, or why nothing was kept
 
 @dataclass(frozen=True, eq=False)
 class Arrival:
-    """What one request brings: messages of the collection's layout, one behind the other, and the
+    """What one request brings: messages of the collection's layout, one after the other, and the
     hashes of invitations; or whether the holder of the store vouches for them instead.
     """
 
@@ -126,7 +127,7 @@ def receive_new(
     How many were new in each arrival, and how many small blocks were written. For arrivals that
     need no invitation.
     """
-    is_open = _state(connection, collection) == "collecting"
+    is_open = closing.standing(connection, collection.key).state == "collecting"
     if _is_full(connection, collection) or not is_open:
         raise SomeAreKnownError  # each arrival is told by itself
     if take(connection, collection, group.identifiers) < len(group.identifiers):
@@ -139,7 +140,7 @@ def receive_one_by_one(
     connection: Connection, collection: Collection, group: Group
 ) -> tuple[list[Outcome], int]:
     """What becomes of each arrival, and how many small blocks were written."""
-    state = _state(connection, collection)
+    now = closing.standing(connection, collection.key)
     while True:
         trial = connection.begin_nested()
         known = known_among(connection, collection, group.identifiers)
@@ -151,7 +152,7 @@ def receive_one_by_one(
                 _refuse_if_withdrawn(group, span, gone)
                 new = _new(group, span, known)
                 if new:
-                    _refuse_unless_welcome(connection, collection, span, len(new), state)
+                    _refuse_unless_welcome(connection, collection, span, len(new), now)
                     accepted += new.values()
                     known |= new.keys()
                 outcomes.append(len(new))
@@ -182,15 +183,6 @@ def all_known(connection: Connection, collection: Collection, arrival: Arrival) 
     return not withdrawn_among(connection, collection, names)
 
 
-def _state(connection: Connection, collection: Collection) -> str | None:
-    # Shared: groups need not wait for each other, but publishing waits for them, and they for it.
-    return connection.scalar(
-        sa.select(collections.c.state)
-        .where(collections.c.key == collection.key)
-        .with_for_update(read=True)
-    )
-
-
 def _is_full(connection: Connection, collection: Collection) -> bool:
     """Whether there are as many shares as two databases can tell each other about."""
     return collection.role != "whole" and blocks.count(connection, collection) >= MOST_SHARES
@@ -215,14 +207,15 @@ def _refuse_if_withdrawn(group: Group, span: Span, gone: set[bytes]) -> None:
 
 
 def _refuse_unless_welcome(
-    connection: Connection, collection: Collection, span: Span, needed: int, state: str | None
+    connection: Connection, collection: Collection, span: Span, needed: int, now: Standing
 ) -> None:
-    if state == "paused":
+    if now.state == "paused":
         raise PausedError(
             "The collection takes nothing for a while, and nothing was kept. Send the same again "
             "later: it will be counted once."
         )
-    is_open = state == "collecting"
+    is_open = now.state == "collecting"
+    closing.refuse_if_past(now)
     if not is_open and collection.agreement.wave is not None:
         wave = collection.agreement.wave
         raise WaveClosedError(

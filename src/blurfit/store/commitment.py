@@ -36,11 +36,18 @@ that whoever sends more keeps others from coming, and never a collection from it
 
 **With proofs** (`blurfit.agreement.proving`) a set holds only people whose proofs were found valid
 here, and leaves out those whose proofs were not. A database that lies about its half of a proof can
-make it fail. So where people are invited, who each would have to spend an invitation on garbage, at
-most a tenth of those here may be left out for that reason, besides those whose shares are missing:
-ϱ = 1/5 at the first, and with H = 2n that is f ≤ 3n. Where anyone may take part, whoever runs the
-other database could invent as many as it likes anyway, and no limit would protect anybody: there
-garbage is left out however much of it there is, and never ends a collection.
+make it fail, and nobody can tell that from garbage (`docs/verified-shares.md` says why). What has
+to be kept is the quorum, and not everybody's place: of S people in a set at least S − f are honest,
+however many were left out. So where people are invited, proofs may fail if
+
+    S ≥ 4n,    and then f ≤ 3n may be invented;    or    at most a tenth of those here failed,
+
+besides those whose shares are missing: then ϱ = 1/5 at the first, and with H = 2n that is f ≤ 3n as
+well. So garbage ends a collection only if it comes from more than a tenth of those who were
+invited, and there are few others. Where anyone may take part, whoever runs the other database could
+invent as many as it likes anyway, and no limit would protect anybody; where databases add noise of
+their own, nobody needs one: there garbage is left out however much of it there is, and never ends a
+collection.
 """
 
 import hashlib
@@ -71,7 +78,9 @@ from blurfit.validate import one_of
 LEFT_OUT_ONE_IN: dict[Role, int] = {"first": 10, "second": 2}
 MOST_SHARES = 2**24  # that a collection of shares takes
 AT_ONCE = 2**16  # identifiers that are read together
-FAILED_ONE_IN = 10  # and one in so many because their proofs failed, where people are invited
+# And because their proofs failed, where people are invited: one in so many, or as many as there are
+# if so many times the quorum remain.
+FAILED_ONE_IN, ENOUGH = 10, 4
 _WIDTH = 16
 
 
@@ -124,7 +133,7 @@ def identifiers_of(connection: Connection, collection: Collection) -> ByteArray:
 
 
 def page(connection: Connection, collection: Collection, after: bytes, most: int) -> bytes:
-    """The next identifiers after a given one, one behind the other."""
+    """The next identifiers after a given one, one after the other."""
     parts = []
     for table in (identifiers, recent):
         here, later = table.c.collection == collection.key, table.c.identifier > after
@@ -230,12 +239,15 @@ def _without_proof(
             f"{len(minus(common, good))} of {len(common)} have not: verify their proofs first."
         )
     failed = len(left_out) - len(minus(left_out, bad))
-    if collection.invited and failed > held // FAILED_ONE_IN:
+    agreement, most = collection.agreement, held // FAILED_ONE_IN
+    limited = agreement.admission == "invited" and not agreement.database_noise
+    if limited and failed > most and len(common) < ENOUGH * agreement.quorum:
         raise InfeasibleError(
-            f"Expected at most {held // FAILED_ONE_IN} of the {held} contributors here to fail to "
-            f"prove that what they sent is short, and {failed} did: those who were invited send "
-            "garbage, or the other database lies about its half of the proofs, so that those who "
-            "are left could stand among contributors that were made up. Find out which."
+            f"Expected at most {most} of the {held} contributors here to fail to prove that what "
+            f"they sent is short, or {ENOUGH * agreement.quorum} who did not fail, and {failed} "
+            f"failed and {len(common)} did not: those who were invited send garbage, or the other "
+            "database lies about its half of the proofs, so that those who are left could stand "
+            "among contributors that were made up. Find out which, and collect again from more."
         )
     return failed
 
@@ -281,7 +293,7 @@ def digest_of(collection: Collection, common: ByteArray) -> bytes:
 
 
 def as_identifiers(data: bytes) -> ByteArray:
-    """Identifiers, one behind the other, as rows of 16 bytes."""
+    """Identifiers, one after the other, as rows of 16 bytes."""
     if len(data) % _WIDTH:
         raise InvalidValueError(
             f"Expected identifiers of {_WIDTH} bytes, and got {len(data)} bytes: it was cut short."

@@ -1,7 +1,7 @@
 """Sums of shares that come with proofs: in the field, over a set of people whose proofs are valid.
 
 A share of a vector with a proof is a share of its bits. The share of a number is a fixed sum of
-those, and what is added up over a set are these numbers (`blurfit.proofs.circuits`). The two
+those, and these numbers are what is added up over a set (`blurfit.proofs.circuits`). The two
 databases' sums add up to that of the numbers in the field; a number is within its bits, so that its
 sum over up to 2³² people is known with its sign.
 """

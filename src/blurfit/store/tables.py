@@ -66,6 +66,7 @@ collections = sa.Table(
     sa.Column("refusal", sa.Text),  # why there will never be a model
     sa.Column("handed_over", sa.Text),  # the file that its release was left to
     sa.Column("opened", sa.Integer),  # since 1970: when, to the hour
+    sa.Column("closes", sa.BigInteger),  # the second since 1970 from which nothing is taken
     sa.CheckConstraint(
         "state IN ('collecting', 'paused', 'closed', 'published')", name="known_state"
     ),
@@ -177,6 +178,14 @@ def _create_tables(connection: Connection) -> None:
             connection.exec_driver_sql(f'ALTER TABLE blocks ALTER "{column}" SET STORAGE EXTERNAL')
 
 
+def add_column(connection: Connection, column: sa.Column[Any]) -> None:
+    """Give a table of an older store a column that new ones are created with; it may be empty."""
+    table = column.table
+    if column.name not in {one["name"] for one in sa.inspect(connection).get_columns(table.name)}:
+        kind = column.type.compile(connection.dialect)
+        connection.exec_driver_sql(f'ALTER TABLE "{table.name}" ADD COLUMN "{column.name}" {kind}')
+
+
 def _create_stewards(connection: Connection) -> None:
     metadata.create_all(connection, [stewards, deeds])
 
@@ -185,10 +194,15 @@ def _create_signatures(connection: Connection) -> None:
     metadata.create_all(connection, [withdrawn, signatures])
 
 
+def _add_closing(connection: Connection) -> None:
+    add_column(connection, collections.c.closes)
+
+
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
     ("create the tables", _create_tables),
     ("keep who administers besides, and what was done", _create_stewards),
     ("keep who withdrew, and signatures", _create_signatures),
+    ("let collections close at a date", _add_closing),
 )
 _SECONDS_TO_CONNECT, _SECONDS_FOR_A_LOCK, _SECONDS_FOR_A_STATEMENT = 5, 5, 60
 CONNECTIONS = 32
@@ -285,7 +299,7 @@ def url_of(place: str | Path) -> URL:
 
 
 def file_of(place: str | Path) -> Path | None:
-    """The file of an SQLite store; None of one in memory, and of PostgreSQL."""
+    """The file of an SQLite store; None for one in memory, and for PostgreSQL."""
     url = url_of(place)
     named = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
     return Path(str(url.database)).absolute() if named else None

@@ -49,6 +49,8 @@ export default {
   refuses: "Diese Seite macht hier nicht weiter",
   closed: "Diese Sammlung ist geschlossen.",
   "closed.nothing": "Es wird nichts mehr angenommen.",
+  "closed.since": "Antworten wurden bis {moment} angenommen, seitdem nicht mehr.",
+  closes: "Offen bis {moment}.",
   "closed.model": "Ihr Modell ist veröffentlicht:",
   "closed.see": "zum Modell",
   paused: "Diese Erhebung pausiert.",
@@ -282,6 +284,7 @@ export default {
   // refusals of the service
   "problem.not-invited": "Sie brauchen eine Einladung",
   "problem.closed": "Die Sammlung ist geschlossen",
+  "problem.date-closed": "Die Sammlung hat zu ihrem Termin geschlossen",
   "problem.conflict": "Das widerspricht dem, was schon da ist",
   "problem.invalid": "Das kann nicht angenommen werden",
   "problem.unknown-collection": "Unter diesem Fingerabdruck wird nichts gesammelt",

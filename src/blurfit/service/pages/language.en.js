@@ -48,6 +48,8 @@ export default {
   refuses: "This page refuses to go on",
   closed: "This collection is closed.",
   "closed.nothing": "Nothing more is accepted.",
+  "closed.since": "It took answers until {moment}. Nothing more is accepted.",
+  closes: "Open until {moment}.",
   "closed.model": "Its model has been published:",
   "closed.see": "see the model",
   paused: "This collection is paused.",
@@ -278,6 +280,7 @@ export default {
   // refusals of the service
   "problem.not-invited": "An invitation is needed",
   "problem.closed": "The collection is closed",
+  "problem.date-closed": "The collection closed at its date",
   "problem.conflict": "This contradicts what is there already",
   "problem.invalid": "This cannot be accepted",
   "problem.unknown-collection": "Nothing is collected under this fingerprint",
