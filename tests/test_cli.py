@@ -37,6 +37,8 @@ BESIDES = [
     "resume",
     "next",
     "ledger",
+    "withdraw",
+    "verify",
     "forecast",
     "audit",
     "reproduce",
