@@ -53,7 +53,8 @@ def main(quorum: int, pages: int, times: int) -> None:
     record = dict.fromkeys([*(one.name for one in SCHEMA.features), "y"], 0.3)
     table = blur(agreement, agreement.exact(record))
     blurred = [table.identifiers[0].tolist(), table.numbers[0].tolist()]
-    firsts, others = [], []
+    firsts: list[tuple[float, Any]] = []
+    others: list[float] = []
     with Store() as store, in_a_thread(Service(store)) as url, sync_playwright() as playwright:
         path = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])

@@ -239,7 +239,7 @@ def require_digest(public_rows: Any) -> None:
     ):
         raise InvalidValueError(
             f"Expected public_rows={public_rows!r} to be the SHA-256 of a file, 64 hexadecimal "
-            "digits in small letters."
+            "digits in lower case."
         )
 
 

@@ -109,7 +109,7 @@ class RivalRegressor(RegressorMixin, Rival):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from rows X and their targets y; what lies outside of the bounds is clipped."""
+        """Learn from rows X and their targets y; what lies outside the bounds is clipped."""
         values, target = validate_data(self, X, y, dtype="numeric", y_numeric=True)
         columns = self._columns()
         name = free_name(getattr(y, "name", None), [column.name for column in columns])
@@ -148,7 +148,7 @@ class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from rows X and their labels y; features outside of the bounds are clipped."""
+        """Learn from rows X and their labels y; features outside the bounds are clipped."""
         values, labels = validate_data(self, X, y, dtype="numeric")
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)

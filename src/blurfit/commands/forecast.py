@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     type=float,
     default=0.3,
     show_default=True,
-    help="R² that generated people, or a spectrum, shall have.",
+    help="R² that generated people, or a spectrum, are to have.",
 )
 @click.option(
     "--within",

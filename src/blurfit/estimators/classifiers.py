@@ -27,7 +27,7 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
     classes: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from rows X and their labels y; features outside of the bounds are clipped."""
+        """Learn from rows X and their labels y; features outside the bounds are clipped."""
         values, labels, columns = read_rows(
             self, X, y, reset=True, ensure_min_samples=self.least_rows
         )

@@ -1,8 +1,8 @@
 """What is publicly known of the people who would take part: rows to draw collections from.
 
 A forecast needs no secret. Public microdata, a generated table or an assumed spectrum say well
-enough how features and target hang together; whoever really takes part is then a random sample. For
-n people of a population with second moments M = E[zzᵀ], z = (1, v), the sums are
+enough how features and target are related; whoever really takes part is then a random sample. For n
+people of a population with second moments M = E[zzᵀ], z = (1, v), the sums are
 
     n ≤ 2¹⁴:  Σ zzᵀ of n rows drawn with replacement, itself;
     beyond:   n·M + √n·D,  D = m^{−½} Σ g_i(z_i z_iᵀ − M) over m public rows, g_i standard normal.

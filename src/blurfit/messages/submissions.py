@@ -19,7 +19,7 @@ As bytes, numbers little-endian:
 | 8k | the numbers, as float64 |
 
 A batch is 89 42 4C 55 52 53 ("\x89BLURS"), the version in one byte, a zero byte, how many in eight
-bytes, and then as many submissions of one agreement, one behind the other.
+bytes, and then as many submissions of one agreement, one after the other.
 """
 
 import re

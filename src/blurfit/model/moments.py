@@ -5,8 +5,8 @@
 
 The sums are private themselves, so whatever is computed from them afterwards costs nothing: any
 column as the target of any others, any penalty, correlations, principal components, as often as one
-likes, by anyone who has the file. That is post-processing (`blurfit.theory.joint`). What it must
-not be combined with is other sums over almost the same people: one agreement has one set.
+likes, by anyone who has the file. That is post-processing (`blurfit.theory.joint`). It must not be
+combined with other sums over almost the same people: one agreement has one set.
 """
 
 import hashlib
@@ -112,7 +112,7 @@ class PublishedMoments(PublishedFile):
 
     @property
     def deviation(self) -> float:
-        """s, the standard deviation of the noise in the sums: on the diagonal, s/√2 off it."""
+        """s, the standard deviation of the noise in the sums on the diagonal; off it, s/√2."""
         calibration = self.agreement.calibration
         assert isinstance(calibration, MomentCalibration)
         return calibration.total_noise(self.count, self.agreement.database_draws)
@@ -137,8 +137,8 @@ class PublishedMoments(PublishedFile):
         )
 
     def beside(self, names: Sequence[str], rows: FloatArray) -> JointSums:
-        """The sums to read beside public rows of some features, (rows, k): those that were sent,
-        and where only products with the target were, the rows' own in the place of the features'.
+        """The sums to read beside public rows of some features, (rows, k): those that were sent;
+        where only products with the target were, the rows' own stand in for the features'.
         """
         form = self.agreement.form
         if not isinstance(form, TargetForm):

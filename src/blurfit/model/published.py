@@ -74,7 +74,7 @@ class PublishedModel(PublishedFile):
         number = isinstance(self.aim, Numeric)
         if {"logistic": number, "log": not number}.get(self.link):
             raise InvalidValueError(
-                f"Expected another link than {self.link!r} for {self.target!r}."
+                f"Expected a link that suits {self.target!r}, and got {self.link!r}."
             )
         if self.waves and sum(one.count for one in self.waves) != self.count:
             raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
@@ -183,8 +183,8 @@ class PublishedModel(PublishedFile):
     # ---- errors
 
     def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
-        """Each coefficient in the user's units: unbiased, with its standard error, of which the
-        privacy noise is told apart, an interval, and a p-value.
+        """Each coefficient in the user's units: unbiased, with its standard error and the part of
+        it that is due to privacy, an interval, and a p-value.
 
         Predictions use coefficients that are shrunk by what the noise leaves uncertain, so these
         may differ from `coefficients` by some standard errors.

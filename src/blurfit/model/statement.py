@@ -266,7 +266,7 @@ def _meaning(promise: ModelGuarantee, model: Published) -> str:
 
 
 def _waves(model: Published) -> str:
-    """Who promises what in waves, and under which condition."""
+    """What is promised in waves, and on which condition."""
     wave = model.agreement.wave
     if wave is None:
         return ""
@@ -284,8 +284,8 @@ def _releases(promise: ModelGuarantee) -> str:
     if promise.releases == 1:
         return "One model may be published, once."
     return (
-        "From the one final collection may be published: the blurred sums (the moments), and any "
-        "number of models that are made from them, by anyone."
+        "What may be published from the one final collection: the blurred sums (the moments), and "
+        "any number of models that are made from them, by anyone."
     )
 
 

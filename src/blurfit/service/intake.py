@@ -1,9 +1,9 @@
 """Take submissions, one or many, as JSON or as bytes, and answer once they are on disk.
 
-They are what there is most of, so they take a short way past the router. How long a body may be
-follows from the agreement, and how much may come from an address, or to a collection, counts
-submissions. Long JSON is read beside the thread that writes, one body at a time, and there a batch
-that is known already is found out: whoever sends such things waits for others who do, and keeps
+Most requests are these, so they take a short way past the router. How long a body may be follows
+from the agreement, and how much may come from an address, or to a collection, counts submissions.
+Long JSON is read beside the thread that writes, one body at a time, and there it is found out, too,
+whether a batch is known already: whoever sends such things waits for others who do, and keeps
 nobody else waiting.
 """
 
@@ -198,7 +198,7 @@ def _kind(headers: dict[bytes, bytes]) -> str:
 
 
 def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> bytes | memoryview:
-    """The messages that a body holds, one behind the other."""
+    """The messages that a body holds, one after the other."""
     layout = collection.layout
     kind = _kind(headers)
     if kind == BINARY:

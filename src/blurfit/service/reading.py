@@ -1,4 +1,6 @@
-"""What anyone may read: states, agreements, models, moments, statements, and how the service is."""
+"""What anyone may read: states, agreements, models, moments, statements, and how the service is
+doing.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

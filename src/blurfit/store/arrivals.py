@@ -50,7 +50,7 @@ Outcome = int | BlurfitError  # how many were new, or why nothing was kept
 
 @dataclass(frozen=True, eq=False)
 class Arrival:
-    """What one request brings: messages of the collection's layout, one behind the other, and the
+    """What one request brings: messages of the collection's layout, one after the other, and the
     hashes of invitations; or whether the holder of the store vouches for them instead.
     """
 

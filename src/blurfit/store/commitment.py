@@ -133,7 +133,7 @@ def identifiers_of(connection: Connection, collection: Collection) -> ByteArray:
 
 
 def page(connection: Connection, collection: Collection, after: bytes, most: int) -> bytes:
-    """The next identifiers after a given one, one behind the other."""
+    """The next identifiers after a given one, one after the other."""
     parts = []
     for table in (identifiers, recent):
         here, later = table.c.collection == collection.key, table.c.identifier > after
@@ -293,7 +293,7 @@ def digest_of(collection: Collection, common: ByteArray) -> bytes:
 
 
 def as_identifiers(data: bytes) -> ByteArray:
-    """Identifiers, one behind the other, as rows of 16 bytes."""
+    """Identifiers, one after the other, as rows of 16 bytes."""
     if len(data) % _WIDTH:
         raise InvalidValueError(
             f"Expected identifiers of {_WIDTH} bytes, and got {len(data)} bytes: it was cut short."

@@ -299,7 +299,7 @@ def url_of(place: str | Path) -> URL:
 
 
 def file_of(place: str | Path) -> Path | None:
-    """The file of an SQLite store; None of one in memory, and of PostgreSQL."""
+    """The file of an SQLite store; None for one in memory, and for PostgreSQL."""
     url = url_of(place)
     named = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
     return Path(str(url.database)).absolute() if named else None

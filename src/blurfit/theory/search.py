@@ -108,7 +108,7 @@ def least_kept_epsilon(
         )
         return epsilon, shares
 
-    return _tightest(evaluate, scales, known and _point(known, known.total))
+    return _tightest(evaluate, scales, None if known is None else _point(known, known.total))
 
 
 def least_kept_delta(
@@ -134,7 +134,7 @@ def least_kept_delta(
         shares = DeltaShares(*tails, math.exp(spent))
         return shares.total, shares
 
-    return _tightest(evaluate, scales, known and _point(known, 1.0))
+    return _tightest(evaluate, scales, None if known is None else _point(known, 1.0))
 
 
 def standardised(

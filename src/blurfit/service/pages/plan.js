@@ -125,7 +125,7 @@ function verifyMap(plan, { wave, calibration }, taught) {
     if (!isSame || !hasBits) {
       throw new NotCertified(
         `The map of this wave does not follow from the published releases: its “${name}” is ` +
-          "another. Whoever announced it chose it by something else. Nothing has left this device.",
+          "another. Whoever announced it chose it by other means. Nothing has left this device.",
       );
     }
   }
