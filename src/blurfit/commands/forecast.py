@@ -18,6 +18,7 @@ from blurfit.forecast import DRAWS, TOLERANCE
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from blurfit.agreement.proof_costs import ProofCosts
     from blurfit.forecast.beside import PublicForecast
     from blurfit.forecast.population import Population
     from blurfit.forecast.results import Forecast
@@ -124,14 +125,18 @@ def forecast_command(
             advice = _advice(proposal, population, found, asked, seed, progress) if advising else []
     if picture is not None:
         save_picture(found.plot, picture)
-    moved = _moved_by_liars(proposal, population)
+    moved, costs = _moved_by_liars(proposal, population), _proof_costs(proposal, common)
     if as_json:
         document = found.to_dict() | {"advice": [asdict(one) for one in advice], "liars": moved}
+        if costs is not None:
+            document["proofs"] = costs.to_dict()
         click.echo(json.dumps(document, indent=2))
     else:
         Console().print(report(found, within, advice))
         if moved is not None:
             click.echo(f"\n{liars_in_words(moved)}")
+        if costs is not None:
+            click.echo(f"\n{costs.in_words()}")
 
 
 def _asked(
@@ -175,6 +180,15 @@ def _moved_by_liars(
     except InfeasibleError:
         return None
     return {name: value if math.isfinite(value) else None for name, value in found.items()}
+
+
+def _proof_costs(proposal: ProposalFile, common: dict[str, Any]) -> "ProofCosts | None":
+    """What proofs cost under an agreement that has them, with the most contributors."""
+    from blurfit.agreement.proof_costs import ProofCosts
+
+    if proposal.agreement is None or not proposal.agreement.proofs:
+        return None
+    return ProofCosts.of(proposal.agreement, max(common["contributors"]))
 
 
 def _under_agreement(

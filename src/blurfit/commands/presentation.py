@@ -20,6 +20,7 @@ from blurfit.agreement.promises import (
     releases_in_words,
     together_in_words,
 )
+from blurfit.agreement.proof_costs import ProofCosts
 from blurfit.agreement.proving import PROVED_IN_WORDS
 from blurfit.agreement.radius import records_worth
 from blurfit.schema.content import About
@@ -80,7 +81,7 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
         parts.append(Text(either_in_words(names, *promise, **how)))
         parts.append(Text(together_in_words(calibration.local)))
         if agreement.proofs:
-            parts.append(Text(PROVED_IN_WORDS))
+            parts.append(Text(f"{PROVED_IN_WORDS} {ProofCosts.of(agreement).in_words()}"))
     else:
         alone = guesses_from_submission(calibration.local)
         parts.append(Text(f"{_submission(calibration)} {alone}"))

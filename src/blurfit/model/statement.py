@@ -20,7 +20,7 @@ from blurfit.agreement.promises import (
     relation_in_words,
     together_in_words,
 )
-from blurfit.agreement.proving import lies_in_words
+from blurfit.agreement.proving import lies_in_words, proved_row
 from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
@@ -79,7 +79,7 @@ def as_markdown(model: Published) -> str:
 | {_submission(model)} | {_kept_alone(local)} |
 | quorum, count | {model.quorum_in_words}, {model.count:,} |
 | admission | {model.admission} |
-{_own_noise(model)}| agreement | `{model.fingerprint}` |
+{_own_noise(model)}{proved_row(agreement)}| agreement | `{model.fingerprint}` |
 | software | {model.software} |
 """
 

@@ -18,7 +18,7 @@ from blurfit.service.authorisation import admit, steward
 from blurfit.service.bodies import body_of
 from blurfit.service.closing import closes_at_opening
 from blurfit.service.collector import Collector
-from blurfit.service.detached import detached
+from blurfit.service.detached import Underway
 from blurfit.service.documents import Hashes
 from blurfit.service.peer import publish_remotely
 from blurfit.service.proposal import agreement_from
@@ -37,6 +37,7 @@ class Administration:
     peer_options: dict[str, Any] = field(repr=False)
     share_key: str | None = field(default=None, repr=False)
     body_bytes: int = 2**25
+    _publishing: Underway[str] = field(default_factory=Underway, repr=False)
 
     async def propose(self, request: Request) -> Response:
         """The agreement that a schema and a promise would give; nothing is kept."""
@@ -110,10 +111,11 @@ class Administration:
         if collection.role == "whole":
             text = await self.collector.between_commits(self.store.publish_text, fingerprint)
         elif collection.role == "first":  # the wire is slow: others write meanwhile
-            text = await detached(
+            text = await self._publishing.join(
+                fingerprint,
                 lambda: publish_remotely(
                     self.store, fingerprint, self.peer_token, **self.peer_options
-                )
+                ),
             )
         else:
             text = await self.collector.between_commits(

@@ -49,6 +49,7 @@ from blurfit.service.outlooks import Outlooks
 from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
 from blurfit.service.reading import Reading
+from blurfit.service.sides import LookingAtSides
 from blurfit.service.unexpected import Router, foreseen
 from blurfit.store.store import Store
 
@@ -154,6 +155,7 @@ class Service:
             _route(one + "/invitation", get=guests.check, options=guests.preflight),
             _route(one + "/pause", post=administration.pause),
             _route(one + "/resume", post=administration.resume),
+            _route(one + "/sides", get=LookingAtSides(self.store).look),
             _route(one + "/until", post=closing.move),
             _route(one + "/close", post=administration.close),
             _route(one + "/publish", post=administration.publish),

@@ -9,7 +9,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 _Found = TypeVar("_Found")
 
@@ -35,3 +35,25 @@ async def detached(work: Callable[[], _Found]) -> _Found:
 
     threading.Thread(target=run, name="blurfit-detached", daemon=True).start()
     return await answer
+
+
+class Underway(Generic[_Found]):
+    """Work that takes long, once at a time under each name: whoever asks for it meanwhile, perhaps
+    because waiting took too long, waits for what is under way.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, asyncio.Task[_Found]] = {}
+
+    async def join(self, name: str, work: Callable[[], _Found]) -> _Found:
+        """What it comes to, begun now or before."""
+        task = self._tasks.get(name)
+        if task is None:
+            task = self._tasks[name] = asyncio.create_task(detached(work))
+            task.add_done_callback(lambda ended: self._end(name, ended))
+        return await asyncio.shield(task)
+
+    def _end(self, name: str, ended: asyncio.Task[_Found]) -> None:
+        del self._tasks[name]
+        if not ended.cancelled():
+            ended.exception()  # seen, even if nobody waits any more

@@ -33,6 +33,20 @@ class Hashes(Struct, forbid_unknown_fields=True):
     hashes: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
 
 
+class Side(Struct):
+    """One of two databases, and how many shares it says that it has; null if it does not say."""
+
+    name: str
+    count: Count | None
+
+
+class Sides(Struct):
+    """Both, and why closing now would be in vain; null if it would not."""
+
+    databases: list[Side]
+    warning: str | None
+
+
 class Until(Struct, forbid_unknown_fields=True):
     """A date, which lasts until its end in UTC, or a time with its zone; null for no date."""
 
@@ -144,7 +158,7 @@ class Moments(Struct):
 _ALL = (
     *(Acknowledgement, AgreementDocument, Expected, Hashes, Hour, Invitation, Moments),
     *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, Status),
-    *(SubmissionDocument, Sums, Until, Wish),
+    *(SubmissionDocument, Sides, Sums, Until, Wish),
 )
 
 

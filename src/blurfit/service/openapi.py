@@ -192,6 +192,14 @@ def _administration() -> dict[str, Any]:
                 security="administrator",
             )
         },
+        f"{ONE_COLLECTION}/sides": of_one(
+            get=operation(
+                "How many shares each of two databases has, before one is closed",
+                answer(reference("Sides"), "Both, and why closing now would be in vain."),
+                *(*ONE, problems.INFEASIBLE),
+                security="administrator",
+            )
+        ),
         **{f"{ONE_COLLECTION}{path}": of_one(post=one) for path, one in found.items()},
     }
 

@@ -27,6 +27,7 @@ from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import JSON, OCTETS
 from blurfit.service.answers import as_json
 from blurfit.service.bodies import body_of
+from blurfit.service.detached import detached
 from blurfit.service.documents import Published, Sums
 from blurfit.service.peer import IDENTIFIERS_AT_ONCE
 from blurfit.service.reading import fingerprint_in
@@ -109,7 +110,7 @@ class Peering:
             chosen, words = self.store.read(joint_publication.sums_over, collection)
             return Sums(chosen.digest.hex(), chosen.count, [str(int(word)) for word in words])
 
-        return as_json(await run_in_threadpool(commit_and_sum))
+        return as_json(await detached(commit_and_sum))
 
     async def result(self, request: Request) -> Response:
         """Check the result against the set, store it, and serve it from now on."""
