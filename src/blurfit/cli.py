@@ -60,7 +60,7 @@ COMMANDS = {
         "administer:status",
         "Tell how many have contributed under an AGREEMENT, or to each wave of a plan.",
     ),
-    "until": ("until:until", "Move the date at which a collection or a plan closes by itself."),
+    "until": ("until:until", "Move the DATE at which a collection or a plan closes by itself."),
     "close": ("administer:close", "Stop collecting, without publishing anything yet."),
     "publish": ("administer:publish", "Close the collection, learn its model and publish it."),
     "hold": (
