@@ -48,6 +48,10 @@ COMMANDS = {
         "Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file "
         "(--out).",
     ),
+    "withdraw": (
+        "withdraw:withdraw",
+        "Withdraw what a RECEIPT is for, until its collection closes.",
+    ),
     "ledger": (
         "ledger:ledger",
         "Tell what was sent from this account, to whom, when, and what all of it adds up to.",
@@ -107,6 +111,10 @@ COMMANDS = {
     "statement": (
         "use:statement",
         "Print the privacy statement of a published model or of moments in FILE.",
+    ),
+    "verify": (
+        "verify:verify",
+        "Check who signed a model, moments or a receipt (FILE, .json), and say what that shows.",
     ),
     "audit": (
         "audit:audit_command",
