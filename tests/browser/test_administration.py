@@ -270,6 +270,10 @@ def test_two_databases_from_the_form_to_consent(new_browser, tmp_path) -> None:
         expect(entry.get_by_role("button", name="Let Office publish…")).to_be_disabled()
         expect(entry.get_by_role("button", name="Publish…", exact=True)).to_have_count(0)
         expect(own.get_by_role("button", name="Publish…", exact=True)).to_be_disabled()
+        # who closes is told how many each of them has
+        entry.get_by_role("button", name="Close…").click()
+        sure = there.get_by_role("dialog", name="Close this collection")
+        expect(sure).to_contain_text("Office has 0 shares, University has 0 shares. Nobody can")
 
 
 def test_looks(visit, service, survey) -> None:

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, Route, expect
 
 from blurfit import Agreement, Submission, perturb
 from blurfit.protocol import tokens
-from blurfit.schema.joint import values
+from blurfit.schema.vectors import values
 from blurfit.store import publication
 from blurfit.store.arrivals import Arrival
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from blurfit import Agreement, Categorical, Numeric, PublishedModel, Schema, perturb_table
-from blurfit.model.statement import as_yaml
+from blurfit.model.registry import as_yaml
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ def two(tmp_path_factory, survey):
             quorum=1000,
             databases=[("Office", first[1]), ("University", second[1])],
             admission="anyone",
+            proofs=False,
         )
         first[0].open(agreement, role="first")
         second[0].open(agreement, role="second")

@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 
+from blurfit.model.course import Course, learn_plan
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.waves import Course, learn_plan
 from blurfit.store import plans
 from blurfit.store.store import Store
 from support import processes, wave_sender

@@ -21,6 +21,7 @@ import httpx2 as httpx
 import msgspec
 
 from blurfit.errors import TRY_AGAIN, BlurfitError, InvalidValueError, ServiceError
+from blurfit.json_reader import read_json
 from blurfit.protocol.problems import as_error
 from blurfit.protocol.wire import JSON, Acknowledgement
 
@@ -152,8 +153,8 @@ class Exchange:
 def decoded(answer: bytes) -> Any:
     """An answer in JSON as plain values."""
     try:
-        return msgspec.json.decode(answer)
-    except msgspec.MsgspecError as error:
+        return read_json(answer)
+    except ValueError as error:
         raise ServiceError(f"Expected JSON from the service: {error}. Is it blurfit's?") from error
 
 
@@ -169,14 +170,14 @@ def texts_in(answer: bytes) -> list[bytes]:
         raise ServiceError(f"Expected a list in JSON from the service: {error}.") from error
 
 
-def acknowledged(answer: bytes, rows: int) -> int:
-    """How many of so many rows were new, if the answer says that all of them are on disk.
+def acknowledged(answer: bytes, rows: int) -> Acknowledgement:
+    """An answer that says that all of so many rows are on disk.
 
     Anything else with a status of success (a proxy's page, say) is no acknowledgement.
     """
     try:
-        found = msgspec.json.decode(answer, type=Acknowledgement)
-    except (msgspec.MsgspecError, UnicodeError) as error:
+        found: Acknowledgement = read_json(answer, Acknowledgement)
+    except ValueError as error:
         raise ServiceError(
             f"Expected an acknowledgement of {rows} submissions: {error}. Something between here "
             "and the service may have answered in its place; send the same again."
@@ -186,7 +187,7 @@ def acknowledged(answer: bytes, rows: int) -> int:
             f"Expected {rows} submissions to be acknowledged, and got accepted={found.accepted}: "
             "send the same again."
         )
-    return found.new
+    return found
 
 
 def refuse_in_the_open(url: str) -> None:
