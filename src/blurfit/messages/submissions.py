@@ -235,7 +235,7 @@ def _messages(table: Submissions) -> list[_Message]:
 
 def _decoded(text: str | bytes, kind: type[_Kind]) -> _Kind:
     try:
-        found: _Kind = read_json(text, kind)
+        found: _Kind = read_json(text, kind, colons_in_values=False)
     except ValueError as error:
         raise InvalidValueError(
             f"Expected {FORMAT} version {VERSION} as JSON, but it cannot be read: {error}."
