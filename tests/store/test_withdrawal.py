@@ -142,7 +142,7 @@ def test_blocks_that_were_put_together_meanwhile_are_looked_at_again() -> None:
         found = store.read(blocks.holding, collection, names)
         assert len(found) == 3
         store.write(blocks.put_together, collection)
-        assert store.write(withdrawal._remove, collection, names, found).new == 3
+        assert store.write(withdrawal.remove, collection, names, found).new == 3
         assert store.read(blocks.totals, collection).count == 37
 
 

@@ -18,6 +18,7 @@ from blurfit.protocol.wire import (
     ONE_PLAN,
     PLANS,
     SUBMISSIONS,
+    WITHDRAWALS,
 )
 from blurfit.service import documents
 from blurfit.service.operations import (
@@ -53,6 +54,7 @@ def document() -> dict[str, Any]:
             **_administration(),
             **_reading(),
             f"{ONE_COLLECTION}{SUBMISSIONS}": of_one(post=_submissions()),
+            f"{ONE_COLLECTION}{WITHDRAWALS}": of_one(post=_withdrawals()),
             **_plans(),
             **_shares(),
             **_pages(),
@@ -95,9 +97,11 @@ def _reading() -> dict[str, Any]:
             parameters=[query("format", {"enum": ["markdown", "html", "yaml"]})],
         ),
     }
+    key = answer(OBJECT, "The key, or null where this service signs nothing.")
     ok, text = answer(OBJECT, "It does."), content("Counters.", "text/plain")
     return {
         **{f"{ONE_COLLECTION}{path}": of_one(get=one) for path, one in found.items()},
+        "/signing-key": {"get": operation("The public key of this service", key)},
         "/healthz": {"get": operation("Whether the store answers", ok)},
         "/metrics": {"get": operation("Counters for Prometheus", text, problems.UNAUTHORISED)},
         "/openapi.json": {"get": operation("This document", answer(OBJECT, "This document."))},
@@ -212,9 +216,18 @@ def _submissions() -> dict[str, Any]:
         answer(reference("Acknowledgement"), "They are on disk, each counted once."),
         *(problems.INVALID, problems.NOT_INVITED, problems.CLOSED, *ONE, *BODY),
         *(problems.WAVE_CLOSED, problems.DATE_CLOSED),
-        *(problems.PAUSED, problems.CROWDED),
+        *(problems.PAUSED, problems.CROWDED, problems.CONFLICT, problems.INFEASIBLE),
         body={JSON: one_or_many, BINARY: BYTES},
         parameters=[{"name": INVITATION, "in": "header", "description": each, "schema": TEXT}],
+    )
+
+
+def _withdrawals() -> dict[str, Any]:
+    return operation(
+        "Withdraw submissions by their secrets, until the collection closes",
+        answer(reference("Withdrawal"), "They are not in the sums; asked again, the same."),
+        *(problems.INVALID, problems.CLOSED, problems.WAVE_CLOSED, *ONE, *BODY),
+        body={JSON: reference("Secrets")},
     )
 
 
@@ -338,7 +351,15 @@ def _shares() -> dict[str, Any]:
         body={JSON: reference("Published")},
         security="peer",
     )
+    signed = operation(
+        "Keep signatures of the result, and tell all that there are",
+        answer(reference("Signatures"), "Those of both databases."),
+        *(problems.INVALID, problems.INFEASIBLE, *ONE, *BODY),
+        body={JSON: reference("Signatures")},
+        security="peer",
+    )
     return {
+        f"{ONE_COLLECTION}/shares/signatures": of_one(post=signed),
         f"{ONE_COLLECTION}/shares/identifiers": of_one(get=identifiers),
         f"{ONE_COLLECTION}/shares/proofs": of_one(post=proofs),
         f"{ONE_COLLECTION}/shares/sum": of_one(post=total),

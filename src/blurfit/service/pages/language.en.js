@@ -128,6 +128,20 @@ export default {
   agreement: "Agreement",
   shareOf: "Share of {name}",
   saveReceipt: "Save the receipt",
+  signed: "Signed",
+  "signed.checked": "with the key of the agreement, checked on this device",
+  "signed.unchecked": "This browser cannot check the signature; `blurfit verify` can.",
+  notSigned: "The answer is not signed with the key of the agreement",
+  "notSigned.how":
+    "Something else may have answered in the place of the service, so your numbers are not taken for stored. Try again later.",
+  withdraw: "Withdraw",
+  "withdraw.how":
+    "Until the collection closes you can withdraw what you sent: here, or anywhere with the receipt. Keep it to yourself: whoever has it can withdraw, too.",
+  "withdraw.sure":
+    "Withdraw your blurred numbers? You cannot take part again: a second set of numbers would tell more about you than was agreed.",
+  withdrawn: "Your blurred numbers are withdrawn.",
+  "withdrawn.how": "They are in no sum, and will be in none. Nothing more is sent from here.",
+  notWithdrawn: "Nothing was withdrawn",
   watch: "Watch the collection",
   somebodyElse: "Somebody else wants to answer here",
   "somebodyElse.sure":
@@ -198,6 +212,7 @@ export default {
   "fact.admission": "Who may take part",
   "fact.invited": "those who are invited",
   "fact.anyone": "anyone",
+  "fact.signed": "Receipts and models are signed with",
   "fact.sends": "Each sends",
   "fact.sends.words": "{count} blurred numbers, once",
   "fact.promise": "Promise to everyone in what is published",
