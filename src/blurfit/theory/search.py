@@ -9,6 +9,7 @@ minimises that number itself.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import itemgetter
 
 import numpy as np
@@ -44,6 +45,7 @@ class Choice:
     split: float
 
 
+@lru_cache(maxsize=256)  # the same question has the same answer, and takes a search
 def choose(
     setting: Setting,
     epsilon: float,
@@ -108,7 +110,8 @@ def least_kept_epsilon(
         )
         return epsilon, shares
 
-    return _tightest(evaluate, scales, known and _point(known, known.total))
+    start = None if known is None else _point(known, known.total)
+    return _tightest(evaluate, scales, start)
 
 
 def least_kept_delta(
@@ -134,7 +137,8 @@ def least_kept_delta(
         shares = DeltaShares(*tails, math.exp(spent))
         return shares.total, shares
 
-    return _tightest(evaluate, scales, known and _point(known, 1.0))
+    start = None if known is None else _point(known, 1.0)
+    return _tightest(evaluate, scales, start)
 
 
 def standardised(
