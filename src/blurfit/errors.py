@@ -12,7 +12,7 @@ class BlurfitError(Exception):
 
 
 class InvalidValueError(BlurfitError, ValueError):
-    """A value is outside of what its parameter may be, whatever the others are."""
+    """A value is outside what its parameter may be, whatever the others are."""
 
 
 class InfeasibleError(BlurfitError, ValueError):
@@ -45,6 +45,10 @@ class PausedError(InfeasibleError):
 
 class WaveClosedError(ClosedError):
     """The wave has been released meanwhile: the plan is at a later one, or at its end."""
+
+
+class DateClosedError(ClosedError):
+    """The date until which the collection took submissions has passed."""
 
 
 class NotPublishedError(InfeasibleError):

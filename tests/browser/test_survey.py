@@ -13,9 +13,9 @@ from blurfit import About, Agreement, Binary, Budget, Numeric, Schema, Wording
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.promises import guesses_from_submission, guesses_in_words
 from blurfit.budget import Expense
+from blurfit.model.course import next_agreement
 from blurfit.model.learner import moments_of
-from blurfit.model.waves import next_agreement
-from blurfit.schema.joint import values
+from blurfit.schema.vectors import values
 from blurfit.service.website import all_files
 from blurfit.simulation.sampler import exact_totals
 from blurfit.theory.setting import ModelGuarantee
@@ -295,7 +295,9 @@ def test_back_and_reload_keep_answers_and_noise(visit, agreement) -> None:
     expect(page.get_by_text("Part 1 of 2")).to_be_visible()
     expect(page.get_by_label("Jena")).to_be_checked()
     page.go_forward()
+    expect(page.get_by_text("Part 2 of 2")).to_be_visible()
     page.go_forward()
+    expect(heading).to_be_visible()
     assert page.locator("pre").text_content() == before
     page.get_by_role("button", name="Change my answers").click()
     page.get_by_role("button", name="Clear my answers").click()

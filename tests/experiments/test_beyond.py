@@ -2,9 +2,9 @@
 
 import pytest
 
+from blurfit.experiments.averages import Key, means
 from blurfit.experiments.beyond import BIASED, DEBIASED, ExcessRisk, LocalTarget, PublicNumbers
 from blurfit.experiments.methods import INPUT, NO_PRIVACY, PUBLISHED_INPUT
-from blurfit.experiments.summary import Key, means
 
 pytestmark = pytest.mark.usefixtures("short_chains")
 

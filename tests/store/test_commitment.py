@@ -47,7 +47,9 @@ def test_roles_fit_the_agreement() -> None:
             store.open(split, role="first")
 
 
-def test_names_in_order_and_a_page_at_a_time(place) -> None:
+@pytest.mark.parametrize("at_once", [3, 5, 2**16])
+def test_names_in_order_and_a_page_at_a_time(place, at_once, monkeypatch) -> None:
+    monkeypatch.setattr(commitment, "AT_ONCE", at_once)
     agreement = propose()
     with Store(place) as first, Store() as second:
         opened(agreement, first, second)

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import FloatArray
 from blurfit.audit import releases
 from blurfit.audit.attacks import Score
 from blurfit.audit.examination import Draw, Finding, examine
 from blurfit.audit.findings import beside_a_colluder
 from blurfit.audit.pairs import Pair, collection_pairs, submission_pairs
-from blurfit.audit.releases import Crowd, FloatArray
+from blurfit.audit.releases import Crowd
 from blurfit.contributor.noise import to_grid
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.theory.input_calibration import InputCalibration

@@ -5,13 +5,20 @@ administration page and the service's description all take these fields; each fi
 the help that people read. What is left out has a default that follows from public facts.
 """
 
-import re
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from blurfit.agreement.databases import Database, databases_of
+from blurfit.agreement.term_rules import (
+    require_database_noise,
+    require_delta,
+    require_digest,
+    require_proofs,
+    require_sends,
+    require_signing_keys,
+)
 from blurfit.errors import InvalidValueError
 from blurfit.theory.setting import (
     APPROXIMATIONS,
@@ -35,11 +42,8 @@ MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
 Admission = Literal["invited", "anyone"]
 ADMISSIONS: tuple[Admission, ...] = ("invited", "anyone")
 Sends = Literal["everything", "targets"]
-SENDS: tuple[Sends, ...] = ("everything", "targets")
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
-LEAST_DELTA = 1e-30
-MOST_EPSILON_BEHIND_NOISE = 500.0
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,12 +91,12 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ),
     ] = False
     proofs: Annotated[
-        bool,
+        bool | None,
         Meta(
-            description="Let contributors prove to the two databases that what they send is no "
-            "longer than an honest submission."
+            description="Contributors prove to the two databases that what they send is no longer "
+            "than an honest submission. Default: where anyone may take part, in one wave."
         ),
-    ] = False
+    ] = None
     public_rows: Annotated[
         str | None,
         Meta(
@@ -107,6 +111,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "from which models follow beside public rows alone. (moment, with public rows)"
         ),
     ] = "everything"
+    signing_keys: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="The public key with which the service signs receipts and what it "
+            "publishes, as `blurfit serve` prints it; one of each database, where there are two."
+        ),
+    ] = ()
     constant: Annotated[
         float | None, Meta(description="Public weight of the intercept. (moment)")
     ] = None
@@ -158,8 +169,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 finite(**{name: value})
         require_digest(self.public_rows)
         require_database_noise(self.database_noise, self.epsilon)
-        require_proofs(self.proofs, databases=self.databases)
+        if self.proofs is not None:
+            require_proofs(self.proofs, databases=self.databases)
         require_sends(self.sends, self.public_rows)
+        require_signing_keys(self.signing_keys, databases=self.databases)
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
             if getattr(self, name) != default:
@@ -174,6 +187,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """From whatever numbers Python has (NumPy's too), and databases as pairs."""
         plain = {name: _plain(value) for name, value in choices.items() if value is not None}
         plain["databases"] = databases_of(choices.get("databases") or ())
+        plain["signing_keys"] = tuple(choices.get("signing_keys") or ())
         try:
             return cls(**plain)
         except TypeError as error:
@@ -181,73 +195,21 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 f"Expected terms among {', '.join(cls.__struct_fields__)}: {error}."
             ) from error
 
+    @property
+    def proved(self) -> bool:
+        """Whether an agreement of one wave has proofs: if nothing is said, where two databases let
+        anyone take part, since there one liar could otherwise end the collection.
+        """
+        if self.proofs is not None:
+            return self.proofs
+        return bool(self.databases) and self.admission == "anyone"
+
 
 TERMS: tuple[str, ...] = Terms.__struct_fields__
 
 
-def require_delta(delta: float) -> None:
-    """Refuse a δ below what the random bits themselves are worth.
-
-    Noise comes of a block cipher in counter mode, whose blocks differ from chance by up to 10⁻³⁷ in
-    one submission (`blurfit.randomness.bits`): a smaller δ would be a promise about the cipher.
-    """
-    if delta < LEAST_DELTA:
-        raise InvalidValueError(
-            f"Expected delta={delta!r} of at least {LEAST_DELTA:g}: noise from a cipher's bits "
-            "cannot promise less."
-        )
-
-
-def require_database_noise(database_noise: Any, epsilon: float) -> None:
-    """Refuse what is neither true nor false, and such noise where submissions cannot be screened.
-
-    Sums must be exact before noise is added to them, so each submission must be bounded; for an ε
-    beyond some hundreds nothing is refused by its size (`blurfit.learning.admission`).
-    """
-    if type(database_noise) is not bool:
-        raise InvalidValueError(f"Expected database_noise={database_noise!r} to be true or false.")
-    if database_noise and epsilon > MOST_EPSILON_BEHIND_NOISE:
-        raise InvalidValueError(
-            f"Expected epsilon={epsilon!r} of at most {MOST_EPSILON_BEHIND_NOISE:g} with "
-            "database_noise: a larger one promises nothing that noise could keep."
-        )
-
-
-def require_digest(public_rows: Any) -> None:
-    """Refuse what is neither nothing nor the SHA-256 of a file."""
-    if public_rows is not None and not (
-        isinstance(public_rows, str) and re.fullmatch("[0-9a-f]{64}", public_rows)
-    ):
-        raise InvalidValueError(
-            f"Expected public_rows={public_rows!r} to be the SHA-256 of a file, 64 hexadecimal "
-            "digits in small letters."
-        )
-
-
-def require_sends(sends: Any, public_rows: str | None) -> None:
-    """Refuse to leave the features' own products out where no public rows stand for them."""
-    one_of(SENDS, sends=sends)
-    if sends == "targets" and public_rows is None:
-        raise InvalidValueError(
-            "Expected public_rows with sends='targets': without rows of the features nothing can "
-            "be learned from products with the target alone. Name a public file, or send "
-            "everything."
-        )
-
-
-def require_proofs(proofs: Any, *, databases: tuple[Database, ...]) -> bool:
-    """Refuse proofs where one database sees whole submissions, and can measure them itself."""
-    if not isinstance(proofs, bool):
-        raise InvalidValueError(f"Expected proofs={proofs!r} to be true or false.")
-    if proofs and not databases:
-        raise InvalidValueError(
-            "Expected two databases with proofs=True: one database sees how long a submission is."
-        )
-    return proofs
-
-
 def _plain(value: Any) -> Any:
-    """Python's own numbers, of which alone a canonical text can be made."""
+    """As Python's own numbers, the only ones that canonical JSON is written from."""
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, bool | str | list | tuple):
@@ -262,7 +224,7 @@ def _defaults(*names: str) -> dict[str, Any]:
 
 def later_terms() -> dict[str, Any]:
     """Terms that JSON leaves out where they have their default (`blurfit.agreement.outline`)."""
-    return _defaults("admission", "database_noise", "proofs", "sends")
+    return _defaults("admission", "database_noise", "sends", "signing_keys") | {"proofs": False}
 
 
 MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise", "sends")

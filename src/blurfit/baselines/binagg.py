@@ -10,9 +10,9 @@ weighted least squares of the sums with weights 1/c̃, corrected for the noise t
 PrivTree halves a box along its widest side as long as max(c − depth·ϑ, −ϑ) + Lap(λ) > 0, with λ =
 3/ε_tree and ϑ = λ·ln 2.
 
-**Privacy.** μ(ε, δ) is split in quadrature as 1 : 3 : 3 : 3 for tree, counts, Σx and Σy (Dong, Roth
-and Su 2022, Corollary 3.3). A tree that is ε-DP is μ-GDP with μ = −2Φ⁻¹(1/(1 + e^ε)). The record
-that one person takes out leaves one box:
+**Privacy.** μ(ε, δ) is shared out in quadrature as 1 : 3 : 3 : 3 for tree, counts, Σx and Σy (Dong,
+Roth and Su 2022, Corollary 3.3). A tree that is ε-DP is μ-GDP with μ = −2Φ⁻¹(1/(1 + e^ε)). The
+record that one person takes out leaves one box:
 
 | what moves | zero-out, as published | replace |
 | --- | --- | --- |
@@ -38,13 +38,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit, ndtr, ndtri
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.rival import ApproximateRival, RivalRegressor
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import one_of
 
-FloatArray = npt.NDArray[np.float64]
 Correction = Literal["code", "theorem"]
 CORRECTIONS: tuple[Correction, ...] = ("code", "theorem")
 SHARES = (1.0, 3.0, 3.0, 3.0)  # of tree, counts, Σx and Σy, in quadrature

@@ -15,7 +15,7 @@ as they write it, Λ is nΛ', and change = 2 where a gradient is at most 1 long.
 factor of the determinant is enough: ε' = ε − ln(1 + λ/Λ), and λ/(e^{ε/2} − 1).
 
 **gaussian**: Kifer, Smith and Thakurta 2012, Algorithm 1, printed with the gradient's own bound ζ
-in the place of `change`, which covers adding or removing one record; for "replace" we put what one
+in place of `change`, which covers adding or removing one record; for "replace" we put what one
 person can change then. Its proof takes the noise along the gradient's change for one Gaussian, but
 that direction depends on w, hence on b (docs/errata.md), so the promise is claimed and not proved.
 
@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.normals import exponential_in_norm
 from blurfit.baselines.normals import gaussian as gaussian_noise
 from blurfit.baselines.risk import Risk, minimiser
@@ -41,7 +41,6 @@ from blurfit.theory.gradient_delta import least_sigma_b
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import inside_unit_interval, nonnegative, one_of
 
-FloatArray = npt.NDArray[np.float64]
 GaussianRule = Literal["published", "certified"]
 GAUSSIAN_RULES: tuple[GaussianRule, ...] = ("published", "certified")
 _LARGEST = 700.0  # e⁷⁰⁰ is still a number

@@ -9,7 +9,7 @@ import click
 
 from blurfit.commands.common import WrongError, options
 from blurfit.commands.common import as_json as json_option
-from blurfit.commands.terms import given, term_options
+from blurfit.commands.term_options import given, term_options
 
 if TYPE_CHECKING:
     from blurfit.theory.moment_calibration import MomentCalibration
@@ -123,7 +123,7 @@ def _moment(found: dict[str, Any]) -> "MomentCalibration":
 
 
 def _kept_by_moment(found: dict[str, Any]) -> "ModelGuarantee":
-    """What noise keeps that nobody calibrated: the promise is computed from σ alone."""
+    """What uncalibrated noise keeps: the promise is computed from σ alone."""
     from blurfit.errors import InvalidValueError
     from blurfit.validate import positive
 

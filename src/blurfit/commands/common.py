@@ -125,7 +125,7 @@ def _service(*, required: bool) -> Callable[[Any], Any]:
             type=click.FloatRange(0, 1e9),
             default=60.0,
             show_default=True,
-            help="Seconds to go on trying where nobody answers.",
+            help="Seconds to keep trying while nobody answers.",
         ),
     )
 
@@ -139,6 +139,13 @@ administrator = click.option(
     required=True,
     help="The file that holds the administrator's token.",
 )
+
+
+def store_option(help_text: str = "Where it collects.") -> Callable[[Any], Any]:
+    """Where the store is."""
+    return click.option(
+        "--store", "place", default="sqlite:///blurfit.db", show_default=True, help=help_text
+    )
 
 
 def _in_a_folder(_context: object, _option: object, path: Path | None) -> Path | None:

@@ -33,8 +33,9 @@ from blurfit.commands.waves import after_wave, course_options, read_course
 def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
     """Write the submissions of a closed collection to a file, for `blurfit learn`.
 
-    If no model is published yet, it is then learned from this file, with others or alone: the store
-    publishes none, and exports to no second place. A copy is enough to break this: keep one.
+    If no model is published yet, it is learned from this file from now on, with others or alone:
+    the store publishes none, and exports to no second place. A copy is enough to break this: keep
+    one.
     """
     from blurfit.files.handover import export as write
     from blurfit.store.store import Store
@@ -103,9 +104,9 @@ def learn(
     from blurfit.files.engines.cluster import Cluster
     from blurfit.files.engines.threads import Threads
     from blurfit.files.learn import release_files
+    from blurfit.model.course import learn_plan
     from blurfit.model.moments import WITHOUT_PUBLIC_ROWS, PublishedMoments
     from blurfit.model.published import PublishedModel
-    from blurfit.model.waves import learn_plan
 
     if scheduler is not None and engine != "dask":
         raise WrongError("Expected --engine dask with --scheduler.")

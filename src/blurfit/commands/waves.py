@@ -11,7 +11,7 @@ from blurfit.commands.common import WrongError, answer, as_json, next_step, opti
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
     from blurfit.agreement.plan import Plan
-    from blurfit.model.waves import Course
+    from blurfit.model.course import Course
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -33,14 +33,17 @@ def course_options(plan_help: str) -> Callable[[Any], Any]:
 def read_course(
     agreement: "Agreement", plan_file: Path | None, releases: tuple[Path, ...]
 ) -> "Course | None":
-    """The plan's waves so far, once the agreement is found to be the next one; None without a plan.
+    """The plan's waves so far, after checking that the agreement is the next one; None without a
+    plan.
 
     Raises:
         NotCertifiedError: the agreement does not follow from the plan and the releases.
     """
     if plan_file is None:
         if releases:
-            raise WrongError("Expected --plan PLAN with --release: releases alone say no rule.")
+            raise WrongError(
+                "Expected --plan PLAN with --release: releases alone say no rule by themselves."
+            )
         return None
     from blurfit.agreement.plan import Plan
 
@@ -114,7 +117,7 @@ def next_wave(plan: Path, releases: tuple[Path, ...], out: Path, as_json: bool) 
 
 
 def _course(plan: "Plan", releases: tuple[Path, ...]) -> "Course":
+    from blurfit.model.course import Course
     from blurfit.model.moments import PublishedMoments
-    from blurfit.model.waves import Course
 
     return Course.of(plan, [PublishedMoments.load(path) for path in releases])

@@ -8,8 +8,8 @@ So everything here happens in whole steps. Values are rounded to the grid before
 for a table.
 
 The sum of n such k is as good as one discrete Gaussian of variance ns²: the logarithms of their
-probabilities differ by less than 10n·exp(−π²s²) (Kairouz, Liu and Steinke, 2021), which is nothing
-from s = 3 on.
+probabilities differ by less than 10n·exp(−π²s²) (Kairouz, Liu and Steinke, 2021), which is
+negligible from s = 3 on.
 
 Nothing here takes a seed, on purpose. Reproducible noise protects nobody; it lives in
 `blurfit.simulation`.
@@ -133,15 +133,6 @@ def dither(values: npt.ArrayLike, step: float, fine: float) -> FloatArray:
     return _in_steps(given, fine) * fine + (choices - 2.0 ** (halvings - 1)) * fine
 
 
-def new_identifier() -> str:
-    """A submission's identifier: 128 random bits as 32 hexadecimal digits, which say nothing.
-
-    >>> len(new_identifier())
-    32
-    """
-    return secrets.token_hex(16)
-
-
 def new_identifiers(count: int) -> npt.NDArray[np.uint8]:
     """As many identifiers as there are submissions in a table: (count, 16) bytes.
 
@@ -150,6 +141,15 @@ def new_identifiers(count: int) -> npt.NDArray[np.uint8]:
     """
     validate.whole(count=count)
     return np.frombuffer(secrets.token_bytes(16 * count), dtype=np.uint8).reshape(count, 16)
+
+
+def new_secret() -> str:
+    """What a receipt's identifiers follow from (`blurfit.messages.receipts`): 256 random bits.
+
+    >>> len(new_secret())
+    64
+    """
+    return secrets.token_hex(32)
 
 
 def _in_steps(values: npt.ArrayLike, step: float) -> FloatArray:

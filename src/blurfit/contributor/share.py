@@ -1,4 +1,4 @@
-"""Share a blurred record between two databases, such that neither learns anything from its share.
+"""Share a blurred record between two databases, so that neither learns anything from its share.
 
     v = blurred numbers in whole steps       (exactly what one database would have got)
     seed = 32 bytes of the operating system
@@ -14,7 +14,7 @@ to the model's users, holds against each database alone, as far as it cannot bre
 *Together* they have v, the blurred record, and then its own noise is all that protects it: μ and ε
 of `calibration.local`.
 
-**That nothing is lost.** Σ(v + mask) − Σmask = Σv mod 2⁶⁴, and |Σv| < 2⁶³, which the agreement
+**Nothing is lost.** Σ(v + mask) − Σmask = Σv mod 2⁶⁴, and |Σv| < 2⁶³, which the agreement
 makes sure of (`blurfit.agreement.databases`). So the sums are those of one database, to the
 last bit.
 
@@ -37,8 +37,8 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray, WordArray
-from blurfit.contributor.perturb import blur
+from blurfit.arrays import ByteArray, FloatArray, WordArray
+from blurfit.contributor.perturb import blur, named
 from blurfit.errors import InvalidValueError
 from blurfit.messages.masks import SEED_BYTES, SEED_WORDS, expand
 from blurfit.messages.shares import Shares
@@ -64,16 +64,20 @@ class SharedRecords:
         return bytes(self.first.identifiers[0]).hex()
 
 
-def share(agreement: Agreement, records: Any) -> SharedRecords:
+def share(agreement: Agreement, records: Any, *, secret: str | None = None) -> SharedRecords:
     """Blur one record or a table of them, as `perturb` does, and share each of them."""
     agreement.verify()
     agreement.share_layout("seed")  # refuses an agreement that shares nothing
-    return share_exact(agreement, agreement.exact(records))
+    exact = agreement.exact(records)
+    names = None if secret is None else named(secret, 0, len(np.atleast_2d(exact)))
+    return share_exact(agreement, exact, names)
 
 
-def share_exact(agreement: Agreement, exact: FloatArray) -> SharedRecords:
+def share_exact(
+    agreement: Agreement, exact: FloatArray, identifiers: ByteArray | None = None
+) -> SharedRecords:
     """Blur and share what `Agreement.exact` gave, under an agreement that was verified."""
-    table = blur(agreement, exact)
+    table = blur(agreement, exact, identifiers)
     if agreement.proofs:
         return proved_with(
             agreement, table, [secrets.token_bytes(PROOF_BYTES) for _ in range(len(table))]

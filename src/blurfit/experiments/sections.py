@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from blurfit.experiments.averages import Key, Mean, means, power, slope, table
 from blurfit.experiments.goals import goals_table, standings, verdict
 from blurfit.experiments.methods import (
     CERTIFIED_OBJECTIVE,
@@ -15,7 +16,6 @@ from blurfit.experiments.methods import (
 )
 from blurfit.experiments.reliability import ERROR
 from blurfit.experiments.rivals import GRADIENT
-from blurfit.experiments.summary import Key, Mean, means, power, slope, table
 from blurfit.experiments.trials import Row
 
 Means = Mapping[Key, Mean]
@@ -92,7 +92,7 @@ def agreement(found: Mapping[str, Means]) -> str:
 - *Output perturbation is worse than both*: {worse}, {value("fig1a", OUTPUT, small):.4f} there.
 - *Logistic input and objective perturbation meet as n grows*: {meet}. At {at} and ε = 1 input
   stays {100 * gap:.2f} points below no privacy, and {100 * objective_gap:.2f} below objective
-  perturbation. The reason is the parabola in the place of the logistic loss, which does not go
+  perturbation. The reason is the parabola in place of the logistic loss, which does not go
   away with n: any even parabola has the least-squares direction, whatever its curvature. The paper
   names it for small n only.
 - *Moment perturbation*, which the paper does not have: {value("fig1a", MOMENT, small):.4f} at

@@ -8,7 +8,7 @@ coefficient mᵢ·w, a small change dM of the sums changes it by
     d(mᵢ·w) = aᵀ(dc − dA·w) = aᵀ·dM·u,        at most ‖dM‖·√((‖a‖²‖u‖² + (a·u)²)/2),
 
 which is the Frobenius norm of the symmetric part of auᵀ, attained by a dM along it. It is of first
-order in L/N, and says what liars who know everything could do at worst; noise and shrinkage do not
+order in L/N, and says the worst that liars who know everything could do; noise and shrinkage do not
 stand in their way.
 """
 
@@ -20,7 +20,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.radius import radii
 from blurfit.errors import InfeasibleError
 from blurfit.forecast.population import Population
-from blurfit.schema.joint import units
+from blurfit.schema.vectors import units
 from blurfit.theory.joint_form import JointForm
 from blurfit.validate import inside_unit_interval
 

@@ -1,8 +1,8 @@
 """What is publicly known of the people who would take part: rows to draw collections from.
 
 A forecast needs no secret. Public microdata, a generated table or an assumed spectrum say well
-enough how features and target hang together; whoever really takes part is then a random sample. For
-n people of a population with second moments M = E[zzᵀ], z = (1, v), the sums are
+enough how features and target are related; whoever really takes part is then a random sample. For n
+people of a population with second moments M = E[zzᵀ], z = (1, v), the sums are
 
     n ≤ 2¹⁴:  Σ zzᵀ of n rows drawn with replacement, itself;
     beyond:   n·M + √n·D,  D = m^{−½} Σ g_i(z_i z_iᵀ − M) over m public rows, g_i standard normal.
@@ -19,13 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Binary, Categorical, Numeric
-from blurfit.schema.joint import columns_of, values
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import columns_of, values
 from blurfit.validate import finite, inside_unit_interval, whole
-
-FloatArray = npt.NDArray[np.float64]
 
 MOST_ROWS = 2**15  # are kept for drawing; second moments are of all rows
 DRAWN_ONE_BY_ONE = 2**14  # the largest collection whose rows are drawn themselves
@@ -44,7 +43,7 @@ class CollectionSums:
 class Population:
     """Public rows (1, v), v the columns of every question, the target's last, and their moments.
 
-    The columns are those that joint moments blur (`blurfit.schema.joint`), and all that either
+    The columns are those that joint moments blur (`blurfit.schema.vectors`), and all that either
     mechanism sends follows from them. `unit` is what 1 of the target's column is in its own units
     (half its range), or 1 for labels and classes. The last `outputs` columns are the target's: one,
     or one for each class.
@@ -188,9 +187,11 @@ class Population:
         """The errors of the models from the unblurred sums: of the shortest minimisers, so that a
         direction which nobody shows gets no weight.
         """
-        split = len(self.products) - self.outputs
-        inverse = np.linalg.pinv(sums.products[:, :split, :split], rcond=1e-10, hermitian=True)
-        weights = np.einsum("kij,kjo->koi", inverse, sums.products[:, :split, split:])
+        features = len(self.products) - self.outputs
+        inverse = np.linalg.pinv(
+            sums.products[:, :features, :features], rcond=1e-10, hermitian=True
+        )
+        weights = np.einsum("kij,kjo->koi", inverse, sums.products[:, :features, features:])
         return self.error(weights)
 
 

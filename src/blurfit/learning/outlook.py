@@ -3,7 +3,7 @@
 A forecast draws people and simulates collections (`blurfit.forecast`); it takes seconds, and needs
 people to draw. Here is a closed formula for those who choose an agreement's terms. Linear Bayes
 says how large the error of its coefficients is for *any* blurred sums
-(`blurfit.learning.waves.posterior_covariance`, by which waves are weighed against each other), so
+(`blurfit.learning.belief.posterior_covariance`, by which waves are weighed against each other), so
 it says so for the sums that typical people would give. With C that covariance and A = E[zzᵀ],
 predictions for such people lie
 
@@ -14,8 +14,9 @@ what shrinkage takes off. `without_privacy` is the same without noise.
 
 **Assumed of people**, as `blurfit.learning.denoise` expects of columns that nobody has seen: a
 number spreads by 0.59 of half its range (variance 0.35), a yes is as likely as a no, and so are all
-levels; answers do not go together; and the features explain 0.3 of the target's variance in equal
-parts. Where people differ less than that, noise weighs more: it is an estimate, not a promise.
+levels; answers are independent of each other; and the features explain 0.3 of the target's variance
+in equal parts. Where people differ less than that, noise weighs more: it is an estimate, not a
+promise.
 """
 
 import math
@@ -28,12 +29,12 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
+from blurfit.learning.belief import posterior_covariance
 from blurfit.learning.joint_sums import JointSums, Submodel
 from blurfit.learning.linear_bayes import linear_bayes
-from blurfit.learning.waves import posterior_covariance
 from blurfit.schema.columns import Numeric
-from blurfit.schema.joint import columns_of
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import columns_of
 from blurfit.theory.joint_form import JointColumn, JointForm
 from blurfit.theory.target_form import TargetForm
 from blurfit.validate import positive
@@ -155,7 +156,7 @@ def _typical(columns: tuple[JointColumn, ...], target: str) -> FloatArray:
 
 
 def _share(level: JointColumn, columns: tuple[JointColumn, ...]) -> float:
-    """All levels alike; but few do not say a number."""
+    """All levels alike; but few people leave a number unsaid."""
     group = [one for one in columns if one.group == level.group]
     return UNSAID if any(one.kind == "numeric" for one in group) else 1 / len(group)
 

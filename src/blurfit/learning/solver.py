@@ -13,10 +13,10 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 
 from blurfit import validate
+from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.regularisers import (
     EPSILON,
-    FloatArray,
     Regulariser,
     length,
     prox_in_ball,
@@ -87,7 +87,7 @@ class Spectrum:
 class Minimiser:
     """The certified weights, and what they were certified by.
 
-    `multiplier` is ν of the ball (0 inside of it), the eigenvalues are those of A + ridge·I, and
+    `multiplier` is ν of the ball (0 inside it), the eigenvalues are those of A + ridge·I, and
     `residual` is as `certify` defines it. Only the weights are covered by the theorem of the
     `input` mechanism: publish nothing else of this there.
     """

@@ -2,7 +2,7 @@
 
 Σyx is part of the joint release, and all that a canonical generalised linear model needs of the
 contributors: public rows stand for their features (`blurfit.learning.public_features`). Nothing is
-released that was not before: this is post-processing, as long as the public rows are public indeed,
+released that was not before: this is post-processing, as long as the public rows really are public,
 and not the contributors' own.
 """
 
@@ -19,15 +19,15 @@ from blurfit.model.fitting import in_units, told_apart
 from blurfit.model.formula import Formula
 from blurfit.model.prediction import Link
 from blurfit.model.published import PublishedModel
-from blurfit.schema.joint import Question, columns_of, question, units, values
 from blurfit.schema.schema import Categorical, Numeric
+from blurfit.schema.vectors import Question, columns_of, question, units, values
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments
 
 LINK: dict[Family, Link] = {"logistic": "logistic", "poisson": "log", "linear": "linear"}
 NOT_FOUND = (
-    "the blurred sums lie outside of what any model gives, or leave a direction without curvature, "
+    "the blurred sums lie outside what any model gives, or leave a direction without curvature, "
     "so there is no unshrunk estimate. Use fewer features, or more records. Predictions by "
     "shrinkage are still possible."
 )

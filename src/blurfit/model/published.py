@@ -2,7 +2,7 @@
 
 A published model carries its agreement, so whoever has the file can predict from raw records and
 can compute again what was promised to whom. Its weights are those of (1, v), where v are the
-encoded columns of the features (`blurfit.schema.joint`), for the encoded target; how a score
+encoded columns of the features (`blurfit.schema.vectors`), for the encoded target; how a score
 becomes a number, a label or a class is in `blurfit.model.prediction`.
 """
 
@@ -17,17 +17,18 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
+from blurfit.messages.signing import Signature
 from blurfit.model.prediction import LINKS, Link, in_own_units, predicted, probabilities
-from blurfit.model.published_file import PublishedFile
+from blurfit.model.published_file import PublishedFile, signatures_in
 from blurfit.model.wave_share import WaveShare
-from blurfit.schema.joint import Question, Units, columns_of, question, units, values
 from blurfit.schema.schema import Categorical, Coefficients, Numeric
+from blurfit.schema.vectors import Question, Units, columns_of, question, units, values
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 from blurfit.validate import inside_unit_interval, one_of
 from blurfit.version import software
 
 if TYPE_CHECKING:
-    from blurfit.model.results import Results
+    from blurfit.model.statsmodels_results import Results
     from blurfit.model.summary import Summary
 
 
@@ -49,6 +50,7 @@ class PublishedModel(PublishedFile):
         software: by what it was learned.
         caveat: why the promise does not hold for this model, where it does not.
         waves: who contributed in each wave of a plan; each of them in one wave alone.
+        signatures: of the service that published it (`blurfit.model.signed`).
     """
 
     CALLED = "a model"
@@ -67,6 +69,7 @@ class PublishedModel(PublishedFile):
     software: str = field(default_factory=software)
     caveat: str | None = None
     waves: tuple[WaveShare, ...] = ()
+    signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
         self._require_quorum()
@@ -74,7 +77,7 @@ class PublishedModel(PublishedFile):
         number = isinstance(self.aim, Numeric)
         if {"logistic": number, "log": not number}.get(self.link):
             raise InvalidValueError(
-                f"Expected another link than {self.link!r} for {self.target!r}."
+                f"Expected a link that suits {self.target!r}, and got {self.link!r}."
             )
         if self.waves and sum(one.count for one in self.waves) != self.count:
             raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
@@ -183,8 +186,8 @@ class PublishedModel(PublishedFile):
     # ---- errors
 
     def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
-        """Each coefficient in the user's units: unbiased, with its standard error, of which the
-        privacy noise is told apart, an interval, and a p-value.
+        """Each coefficient in the user's units: unbiased, with its standard error and the part of
+        it that is due to privacy, an interval, and a p-value.
 
         Predictions use coefficients that are shrunk by what the noise leaves uncertain, so these
         may differ from `coefficients` by some standard errors.
@@ -219,7 +222,7 @@ class PublishedModel(PublishedFile):
 
     def results(self, output: str | None = None) -> "Results":
         """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
-        from blurfit.model.results import Results
+        from blurfit.model.statsmodels_results import Results
 
         self._inference(output)  # refused where there are no standard errors
         return Results(self, self.outputs[0] if output is None else output)
@@ -302,6 +305,7 @@ class PublishedModel(PublishedFile):
             software=str(document["software"]),
             caveat=document["caveat"],
             waves=tuple(WaveShare(**one) for one in document["waves"]),
+            signatures=signatures_in(document),
         )
 
 

@@ -29,10 +29,10 @@ above 10⁻³⁰⁰, and by 4 ulp more because NumPy's exp is. What is left, abo
 decided by as many further bits as it takes, against bounds on r·exp(−k²/(2s²)) in decimal numbers
 of growing precision (Python's `Decimal.exp` is correctly rounded).
 
-**The bits** are those of `blurfit.randomness.bits`, at a distance from chance of less than 2⁻⁹⁸
-for the 2¹⁶ numbers that `blurfit.contributor.noise` draws at once, so of less than 2⁻⁷⁴ for a
-million million of them. Against the thousandth of δ that is kept back for discrete noise that is
-nothing.
+**The bits** are those of `blurfit.randomness.bits`, at a distance from chance of less than 2⁻⁹⁸ for
+the 2¹⁶ numbers that `blurfit.contributor.noise` draws at once, so of less than 2⁻⁷⁴ for a million
+million of them. That is negligible against the thousandth of δ that is kept back for discrete
+noise.
 
 How many rounds a draw takes depends on the noise and not on what it will be added to.
 """

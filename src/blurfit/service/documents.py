@@ -6,11 +6,12 @@ wrong with one; what stands here of them is their outline.
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, json
+from msgspec import Meta, Struct, field, json
 
 from blurfit.agreement.terms import Admission, Mechanism, Sends
+from blurfit.messages.signing import Signature
 from blurfit.protocol.problems import Problem
-from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement
+from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement, Withdrawal
 from blurfit.service.proposal import PlanProposal, Proposal, Wish
 from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Status
@@ -33,6 +34,26 @@ class Hashes(Struct, forbid_unknown_fields=True):
     hashes: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
 
 
+class Side(Struct):
+    """One of two databases, and how many shares it says that it has; null if it does not say."""
+
+    name: str
+    count: Count | None
+
+
+class Sides(Struct):
+    """Both, and why closing now would be in vain; null if it would not."""
+
+    databases: list[Side]
+    warning: str | None
+
+
+class Until(Struct, forbid_unknown_fields=True):
+    """A date, which lasts until its end in UTC, or a time with its zone; null for no date."""
+
+    until: str | None
+
+
 class Invitation(Struct):
     """Whether a submission with an invitation would be let in."""
 
@@ -42,8 +63,8 @@ class Invitation(Struct):
 class Expected(Struct):
     """How far off predictions may be, for typical people: `blurfit.learning.outlook`.
 
-    `people` is how many it takes, and `epsilon` what it takes at as many, to be off by as much as
-    was wished; null if nothing was, or nothing suffices.
+    `people` is how many people would bring predictions as close as was wished, and `epsilon` which
+    ε would with the people agreed on; null where nothing was wished, or nothing suffices.
     """
 
     count: Count
@@ -71,7 +92,20 @@ class Published(Struct, forbid_unknown_fields=True):
     moments: str
 
 
-class Submission(Struct, forbid_unknown_fields=True):
+class Signatures(Struct):
+    """Of what two databases have published, by either of them."""
+
+    model: list[Signature] = field(default_factory=list)
+    moments: list[Signature] = field(default_factory=list)
+
+
+class Secrets(Struct, forbid_unknown_fields=True):
+    """Of submissions that are to be withdrawn: `blurfit.messages.receipts`."""
+
+    secrets: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
+
+
+class SubmissionDocument(Struct, forbid_unknown_fields=True):
     """One blurred record: `blurfit.messages.submissions`."""
 
     format: Literal["blurfit-submission"]
@@ -81,7 +115,7 @@ class Submission(Struct, forbid_unknown_fields=True):
     numbers: Numbers
 
 
-class Agreement(Struct):
+class AgreementDocument(Struct):
     """What everyone agreed on: `blurfit.agreement.agreement`."""
 
     format: Literal["blurfit-agreement"]
@@ -100,9 +134,10 @@ class Agreement(Struct):
     database_noise: bool = False  # likewise, and so for those below
     proofs: bool = False
     sends: Sends = "everything"
+    signing_keys: list[Fingerprint] = field(default_factory=list)  # of 32 bytes, too
 
 
-class Plan(Struct):
+class PlanDocument(Struct):
     """What everyone agreed on, where people are asked in waves: `blurfit.agreement.plan`."""
 
     format: Literal["blurfit-plan"]
@@ -131,12 +166,13 @@ class Moments(Struct):
     deviation: float
     products: list[str]
     sums: Numbers
-    agreement: Agreement
+    agreement: AgreementDocument
 
 
 _ALL = (
-    *(Acknowledgement, Agreement, Expected, Hashes, Hour, Invitation, Moments, Plan, PlanProposal),
-    *(PlanStatus, Problem, Proposal, Published, Status, Submission, Sums, Wish),
+    *(Acknowledgement, AgreementDocument, Expected, Hashes, Hour, Invitation, Moments),
+    *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, Secrets, Signatures),
+    *(Status, SubmissionDocument, Sides, Sums, Until, Wish, Withdrawal),
 )
 
 

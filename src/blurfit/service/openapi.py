@@ -18,6 +18,7 @@ from blurfit.protocol.wire import (
     ONE_PLAN,
     PLANS,
     SUBMISSIONS,
+    WITHDRAWALS,
 )
 from blurfit.service import documents
 from blurfit.service.operations import (
@@ -27,6 +28,7 @@ from blurfit.service.operations import (
     ONE,
     PRINT,
     TEXT,
+    UNTIL,
     answer,
     array,
     content,
@@ -52,6 +54,7 @@ def document() -> dict[str, Any]:
             **_administration(),
             **_reading(),
             f"{ONE_COLLECTION}{SUBMISSIONS}": of_one(post=_submissions()),
+            f"{ONE_COLLECTION}{WITHDRAWALS}": of_one(post=_withdrawals()),
             **_plans(),
             **_shares(),
             **_pages(),
@@ -69,7 +72,7 @@ def _reading() -> dict[str, Any]:
     """What anyone may read."""
     state = answer(reference("Status"), "The state.")
     hours = answer(array("Hour"), "Hours in which anyone came.")
-    agreement = answer(reference("Agreement"), "The agreement, always the same bytes.")
+    agreement = answer(reference("AgreementDocument"), "The agreement, always the same bytes.")
     model = answer(OBJECT, "The model, always the same bytes.")
     moments = answer(reference("Moments"), "The moments, always the same bytes; models are free.")
     statement = content("The statement.", "text/markdown", "text/html", "application/yaml")
@@ -94,20 +97,26 @@ def _reading() -> dict[str, Any]:
             parameters=[query("format", {"enum": ["markdown", "html", "yaml"]})],
         ),
     }
+    key = answer(OBJECT, "The key, or null where this service signs nothing.")
     ok, text = answer(OBJECT, "It does."), content("Counters.", "text/plain")
     return {
         **{f"{ONE_COLLECTION}{path}": of_one(get=one) for path, one in found.items()},
+        "/signing-key": {"get": operation("The public key of this service", key)},
         "/healthz": {"get": operation("Whether the store answers", ok)},
-        "/metrics": {"get": operation("Counters for Prometheus", text)},
+        "/metrics": {"get": operation("Counters for Prometheus", text, problems.UNAUTHORISED)},
         "/openapi.json": {"get": operation("This document", answer(OBJECT, "This document."))},
     }
 
 
 def _administration() -> dict[str, Any]:
     """What the administrator's token is for, and the list of all collections."""
-    status, model = reference("Status"), answer(OBJECT, "The model; again, the same.")
+    status = reference("Status")
+    model = answer(OBJECT, "The model, or sums that have none of their own; again, the same.")
     opened = answer(status, "It was open.") | answer(status, "It is open now.", "201")
-    how = [query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is.")]
+    how = [
+        query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is."),
+        UNTIL,
+    ]
     found = {
         "/invitations": operation(
             "Keep the hashes of one-time invitations",
@@ -128,6 +137,13 @@ def _administration() -> dict[str, Any]:
                 ("/resume", "Go on collecting"),
             )
         },
+        "/until": operation(
+            "Close at another moment, or at none",
+            answer(status, "How far it is, and when it closes."),
+            *(*ONE, problems.INVALID, problems.CLOSED, problems.INFEASIBLE, *BODY),
+            body={JSON: reference("Until")},
+            security="administrator",
+        ),
         "/close": operation(
             "Stop collecting",
             answer(status, "Closed, or published."),
@@ -148,8 +164,8 @@ def _administration() -> dict[str, Any]:
             "post": operation(
                 "Open a collection from an agreement",
                 opened,
-                *(problems.INVALID, problems.CONFLICT, *BODY),
-                body={JSON: reference("Agreement")},
+                *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
+                body={JSON: reference("AgreementDocument")},
                 parameters=how,
                 security="administrator",
             ),
@@ -157,7 +173,7 @@ def _administration() -> dict[str, Any]:
         "/agreements": {
             "post": operation(
                 "The agreement that a schema and a promise would give; nothing is kept",
-                answer(reference("Agreement"), "The agreement."),
+                answer(reference("AgreementDocument"), "The agreement."),
                 *(problems.INVALID, problems.INFEASIBLE, *BODY),
                 body={JSON: reference("Proposal")},
                 security="administrator",
@@ -180,21 +196,38 @@ def _administration() -> dict[str, Any]:
                 security="administrator",
             )
         },
+        f"{ONE_COLLECTION}/sides": of_one(
+            get=operation(
+                "How many shares each of two databases has, before one is closed",
+                answer(reference("Sides"), "Both, and why closing now would be in vain."),
+                *(*ONE, problems.INFEASIBLE),
+                security="administrator",
+            )
+        ),
         **{f"{ONE_COLLECTION}{path}": of_one(post=one) for path, one in found.items()},
     }
 
 
 def _submissions() -> dict[str, Any]:
-    one_or_many = {"oneOf": [reference("Submission"), array("Submission")]}
+    one_or_many = {"oneOf": [reference("SubmissionDocument"), array("SubmissionDocument")]}
     each = "An invitation for each submission, separated by commas."
     return operation(
         f"Send one submission or up to {MOST_SUBMISSIONS:,}; answered once they are on disk",
         answer(reference("Acknowledgement"), "They are on disk, each counted once."),
         *(problems.INVALID, problems.NOT_INVITED, problems.CLOSED, *ONE, *BODY),
-        problems.WAVE_CLOSED,
-        problems.PAUSED,
+        *(problems.WAVE_CLOSED, problems.DATE_CLOSED),
+        *(problems.PAUSED, problems.CROWDED, problems.CONFLICT, problems.INFEASIBLE),
         body={JSON: one_or_many, BINARY: BYTES},
         parameters=[{"name": INVITATION, "in": "header", "description": each, "schema": TEXT}],
+    )
+
+
+def _withdrawals() -> dict[str, Any]:
+    return operation(
+        "Withdraw submissions by their secrets, until the collection closes",
+        answer(reference("Withdrawal"), "They are not in the sums; asked again, the same."),
+        *(problems.INVALID, problems.CLOSED, problems.WAVE_CLOSED, *ONE, *BODY),
+        body={JSON: reference("Secrets")},
     )
 
 
@@ -207,12 +240,12 @@ def _plans() -> dict[str, Any]:
     reading = {
         "": operation("State, waves, counts and quorums", state, *ONE),
         "/plan": operation(
-            "The plan itself", answer(reference("Plan"), "Always the same bytes."), *ONE
+            "The plan itself", answer(reference("PlanDocument"), "Always the same bytes."), *ONE
         ),
         "/agreement": operation(
             "The agreement of the wave that collects now",
-            answer(reference("Agreement"), "The agreement; later, another."),
-            *(*ONE, problems.CLOSED),
+            answer(reference("AgreementDocument"), "The agreement; later, another."),
+            *(*ONE, problems.CLOSED, problems.DATE_CLOSED),
         ),
         "/releases": operation(
             "What the waves so far have published, in order",
@@ -231,8 +264,16 @@ def _plans() -> dict[str, Any]:
         "/invitations": operation(
             "Keep the hashes of one-time invitations to the plan",
             answer(reference("Acknowledgement"), "They are on disk."),
-            *(problems.INVALID, problems.INFEASIBLE, problems.CLOSED, *ONE, *BODY),
+            *(problems.INVALID, problems.INFEASIBLE, problems.CLOSED, problems.DATE_CLOSED),
+            *(*ONE, *BODY),
             body={JSON: reference("Hashes")},
+            security="administrator",
+        ),
+        "/until": operation(
+            "End the plan at another moment at the latest, or at none",
+            state,
+            *(problems.INVALID, problems.CLOSED, *ONE, *BODY),
+            body={JSON: reference("Until")},
             security="administrator",
         ),
         "/hold": operation(
@@ -258,14 +299,15 @@ def _plans() -> dict[str, Any]:
                 "Keep a plan, and open its first wave",
                 opened,
                 *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
-                body={JSON: reference("Plan")},
+                body={JSON: reference("PlanDocument")},
+                parameters=[UNTIL],
                 security="administrator",
             ),
         },
         f"{PLANS}/proposal": {
             "post": operation(
                 "The plan that a schema and a promise would give; nothing is kept",
-                answer(reference("Plan"), "The plan."),
+                answer(reference("PlanDocument"), "The plan."),
                 *(problems.INVALID, problems.INFEASIBLE, *BODY),
                 body={JSON: reference("PlanProposal")},
                 security="administrator",
@@ -309,7 +351,15 @@ def _shares() -> dict[str, Any]:
         body={JSON: reference("Published")},
         security="peer",
     )
+    signed = operation(
+        "Keep signatures of the result, and tell all that there are",
+        answer(reference("Signatures"), "Those of both databases."),
+        *(problems.INVALID, problems.INFEASIBLE, *ONE, *BODY),
+        body={JSON: reference("Signatures")},
+        security="peer",
+    )
     return {
+        f"{ONE_COLLECTION}/shares/signatures": of_one(post=signed),
         f"{ONE_COLLECTION}/shares/identifiers": of_one(get=identifiers),
         f"{ONE_COLLECTION}/shares/proofs": of_one(post=proofs),
         f"{ONE_COLLECTION}/shares/sum": of_one(post=total),

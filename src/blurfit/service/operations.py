@@ -19,6 +19,14 @@ PRINT = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 OBJECT = {"type": "object"}
 
 
+UNTIL = {
+    "name": "until",
+    "in": "query",
+    "schema": TEXT,
+    "description": "When it closes: a date, until its end in UTC, or a time with its zone.",
+}
+
+
 def operation(
     summary: str,
     answers: dict[str, Any],
@@ -60,7 +68,7 @@ def of_one(**operations: Any) -> dict[str, Any]:
 
 
 def query(name: str, schema: dict[str, Any], description: str = "") -> dict[str, Any]:
-    """A parameter behind the question mark."""
+    """A parameter after the question mark."""
     found = {"name": name, "in": "query", "schema": {**TEXT, **schema}}
     return found | ({"description": description} if description else {})
 

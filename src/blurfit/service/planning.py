@@ -10,6 +10,7 @@
 | GET …/model, …/statement | anyone | the plan's model, when it has ended |
 | POST …/invitations | administrator | for the whole plan, whichever wave collects |
 | POST …/hold, …/resume | administrator | release no wave for a while |
+| POST …/until | administrator | when it ends at the latest: `blurfit.service.closing` |
 | POST …/publish | administrator | end it now, with the best model so far |
 | POST /plans/proposal | administrator | what a schema and a promise would give; nothing is kept |
 
@@ -29,15 +30,17 @@ from starlette.responses import Response
 from blurfit.agreement.plan import Plan
 from blurfit.errors import NotPublishedError, UnknownCollectionError
 from blurfit.protocol.wire import JSON, Acknowledgement
-from blurfit.service.administration import hashes_in
-from blurfit.service.admission import admit, steward
+from blurfit.service.administration import hashes_in, refuse_if_too_wide
 from blurfit.service.advancing import Advancing
 from blurfit.service.answers import FOREVER, as_json
+from blurfit.service.authorisation import admit, steward
 from blurfit.service.bodies import body_of
+from blurfit.service.closing import closes_at_opening
 from blurfit.service.collector import Collector
 from blurfit.service.proposal import plan_from
 from blurfit.service.reading import fingerprint_in, statement_of
 from blurfit.service.shown_counts import plan_for_strangers
+from blurfit.service.signing import Signing
 from blurfit.store import plans
 from blurfit.store.advance import advance
 from blurfit.store.plans import PlanStatus
@@ -53,6 +56,8 @@ class Planning:
     store: Store
     collector: Collector
     advancing: Advancing
+    signing: Signing
+    body_bytes: int = 2**25
 
     async def plans(self, _request: Request) -> Response:
         """The states of all plans."""
@@ -68,13 +73,16 @@ class Planning:
         """Keep a plan, and open its first wave."""
         body = await body_of(request, JSON)
         plan = await run_in_threadpool(Plan.from_json, body)
+        self.signing.refuse_another_key(plan.first(), "whole")
+        closes = closes_at_opening(request)
+        await run_in_threadpool(lambda: refuse_if_too_wide(plan.first(), "whole", self.body_bytes))
 
         def begin() -> tuple[bool, PlanStatus]:
             try:
                 before = self.store.read(plans.status, plan.fingerprint)
             except UnknownCollectionError:
                 before = None
-            self.store.write(plans.begin, plan)
+            self.store.write(plans.begin, plan, closes)
             return before is None, self.store.read(plans.status, plan.fingerprint)
 
         is_new, status = await run_in_threadpool(begin)
@@ -108,6 +116,7 @@ class Planning:
     async def model(self, request: Request) -> Response:
         """The plan's model."""
         text = await self._read(plans.model, request)
+        text = await run_in_threadpool(self.signing.signed_model, text)
         return Response(text, media_type=JSON, headers=FOREVER)
 
     async def statement(self, request: Request) -> Response:
@@ -141,6 +150,7 @@ class Planning:
         if text is None:
             status = await run_in_threadpool(self.store.read, plans.status, fingerprint)
             raise NotPublishedError(status.reason or "The plan has no model.")
+        text = await run_in_threadpool(self.signing.signed_model, text)
         return Response(text, media_type=JSON)
 
     async def _read(self, what: Callable[[Connection, str], _Found], request: Request) -> _Found:

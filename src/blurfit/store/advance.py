@@ -10,7 +10,7 @@ wave still takes submissions. Whoever advances holds the plan's row, and then th
 arrivals wait, and so does a second one who advances, who then finds the new wave below its quorum.
 Below the quorum nothing happens.
 
-The model of a plan is a function of published releases, so it is learned outside of any
+The model of a plan is a function of published releases, so it is learned outside any
 transaction, and written down once, with the last wave that it is from. Killed in between, the plan
 has ended and its model is learned at the next start.
 
@@ -25,12 +25,12 @@ from sqlalchemy.engine import Connection
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.errors import BelowQuorumError, BlurfitError
+from blurfit.model.course import Course, learn_plan
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import Release
-from blurfit.model.waves import Course, learn_plan
 from blurfit.randomness.database import blurred
-from blurfit.store import blocks, collections, plans, publication
+from blurfit.store import blocks, closing, collections, plans, publication
 from blurfit.store.collections import Collection
 from blurfit.store.transactions import Transactions
 
@@ -41,6 +41,7 @@ def advance(connection: Connection, fingerprint: str, *, end: bool = False) -> A
     """Publish the open wave and open the next one; None if there is none, or the plan is held.
 
     `end` ends the plan now, held or not: with the open wave if that has its quorum, else without.
+    So does the plan's date, when it has come, unless the plan is held (`blurfit.store.closing`).
 
     Raises BelowQuorumError, and changes nothing, while too few have come: to the open wave, or, to
     end the plan, to the first.
@@ -49,12 +50,13 @@ def advance(connection: Connection, fingerprint: str, *, end: bool = False) -> A
     if held.state == "ended" or (held.state == "held" and not end):
         return None
     plan = held.plan
+    closes, past = closing.of_plan(connection, fingerprint)
     published = plans.releases(connection, fingerprint)
     now = collections.find(connection, plans.agreements(connection, fingerprint)[-1].fingerprint)
     try:
         release = _release(connection, now)
     except BelowQuorumError:
-        if not (end and published):
+        if not past and not (end and published):
             raise
         release = Release(
             refusal=f"The plan ended before wave {len(published) + 1} had its quorum."
@@ -64,14 +66,16 @@ def advance(connection: Connection, fingerprint: str, *, end: bool = False) -> A
         published.append(PublishedMoments.from_json(release.moments))
     following, reason = None, None
     if len(published) < len(plan):
-        if end:
+        if past:
+            reason = f"Its date came after {len(published)} of its {len(plan)} waves."
+        elif end:
             reason = f"Its administrator ended it after wave {len(published)} of {len(plan)}."
         elif release.moments is None:
             reason = release.refusal
         else:
             following, reason = _following(plan, published)
     if following is not None:
-        plans.open_wave(connection, following)
+        plans.open_wave(connection, following, closes)
     else:
         plans.end(connection, fingerprint, reason)
     return following
@@ -90,12 +94,18 @@ def learn_model(store: Transactions, fingerprint: str) -> str | None:
 
 
 def due(connection: Connection) -> list[str]:
-    """The plans for which there is something to do: a full wave, or a model to be learned."""
+    """The plans for which there is something to do: a full wave, a date that has come, or a model
+    to be learned.
+    """
     return [
         fingerprint
         for fingerprint, state in plans.unfinished(connection)
-        if state == "ended" or (state == "collecting" and missing(connection, fingerprint) <= 0)
+        if state == "ended" or (state == "collecting" and _is_due(connection, fingerprint))
     ]
+
+
+def _is_due(connection: Connection, fingerprint: str) -> bool:
+    return missing(connection, fingerprint) <= 0 or closing.of_plan(connection, fingerprint).past
 
 
 def missing(connection: Connection, fingerprint: str) -> int:

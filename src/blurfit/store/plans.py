@@ -29,7 +29,7 @@ from blurfit.errors import (
 )
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.store import collections, tables
+from blurfit.store import closing, collections, tables
 from blurfit.theory.waves import StageKind
 
 State = Literal["collecting", "held", "ended"]
@@ -67,6 +67,7 @@ class PlanStatus:
     waves: tuple[WaveStatus, ...]
     reason: str | None = None
     model: str | None = None
+    closes: int | None = None  # the second since 1970 at which it ends, if one was set
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,11 @@ class Held:
     learned: bool
 
 
-def begin(connection: Connection, plan: Plan) -> Agreement:
-    """Keep a plan, and open its first wave; to begin it again changes nothing."""
+def begin(connection: Connection, plan: Plan, closes: int | None = None) -> Agreement:
+    """Keep a plan, and open its first wave; to begin it again changes nothing.
+
+    `closes` is when it shall end at the latest (`blurfit.store.closing`).
+    """
     if plan.terms.databases:
         raise InfeasibleError(
             "Expected a plan for one database: where trust is shared, both open each wave and "
@@ -95,8 +99,9 @@ def begin(connection: Connection, plan: Plan) -> Agreement:
     }
     connection.execute(insert.values(row))
     hold_row(connection, plan.fingerprint)
-    if not agreements(connection, plan.fingerprint):
+    if is_new := not agreements(connection, plan.fingerprint):
         open_wave(connection, plan.first())
+    closing.begin_plan(connection, plan.fingerprint, closes, new=is_new)
     return agreements(connection, plan.fingerprint)[-1]
 
 
@@ -131,6 +136,7 @@ def status(connection: Connection, fingerprint: str) -> PlanStatus:
         tuple(known),
         row.reason,
         shown[-1] if shown else None,
+        closing.of_plan(connection, fingerprint).closes,
     )
 
 
@@ -142,6 +148,7 @@ def current(connection: Connection, fingerprint: str) -> Agreement:
             "The plan has come to its end, and nothing more is collected. "
             + (row.reason or "All of its waves have been released.")
         )
+    closing.refuse_if_plan_is_past(connection, fingerprint)
     return agreements(connection, fingerprint)[-1]
 
 
@@ -172,9 +179,12 @@ def model(connection: Connection, fingerprint: str) -> str:
             "The plan goes on: its model is published after its last wave, or when its "
             "administrator ends it early. What its waves have published is in its releases."
         )
-    raise NotPublishedError(
-        row.reason or "The plan has ended, and its model is being learned. Ask again in a moment."
-    )
+    if not row.learned:
+        reason = f"{row.reason} " if row.reason else ""
+        raise NotPublishedError(
+            f"The plan has ended. {reason}Its model is being learned: ask again in a moment."
+        )
+    raise NotPublishedError(row.reason or "The plan has ended, and there is no model.")
 
 
 def model_text(connection: Connection, fingerprint: str) -> str | None:
@@ -216,12 +226,12 @@ def agreements(connection: Connection, fingerprint: str) -> list[Agreement]:
     return [Agreement.from_json(text) for text in connection.scalars(query)]
 
 
-def open_wave(connection: Connection, agreement: Agreement) -> None:
-    """Collect under the agreement of a plan's next wave."""
+def open_wave(connection: Connection, agreement: Agreement, closes: int | None = None) -> None:
+    """Collect under the agreement of a plan's next wave, until the plan's date if it has one."""
     agreement.verify()
     wave = agreement.wave
     assert wave is not None
-    key, _ = collections.begin(connection, agreement)
+    key, _ = collections.begin(connection, agreement, closes)
     row = {"plan": wave.plan, "number": wave.number, "collection": key}
     connection.execute(sa.insert(tables.waves).values(row))
 

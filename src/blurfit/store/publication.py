@@ -23,7 +23,7 @@ from sqlalchemy.engine import Connection
 from blurfit.errors import ClosedError, ConflictError, InfeasibleError, NotPublishedError
 from blurfit.model.release import Release
 from blurfit.randomness.database import blurred
-from blurfit.store import blocks
+from blurfit.store import blocks, closing
 from blurfit.store.collections import Collection
 from blurfit.store.tables import collections, waves
 
@@ -35,14 +35,20 @@ def close(connection: Connection, collection: Collection) -> None:
     connection.execute(
         sa.update(collections)
         .where((c.key == collection.key) & c.state.in_(("collecting", "paused")))
-        .values(state="closed")
+        .values(state="closed", closes=closing.CLOSES_IF_PAST)
     )
+
+
+def move_closing(connection: Connection, collection: Collection, closes: int | None) -> None:
+    """Let a collection that takes submissions close at another moment, or at none."""
+    _refuse_if_planned(connection, collection)
+    closing.move(connection, collection.key, closes)
 
 
 def pause(connection: Connection, collection: Collection, *, resume: bool = False) -> None:
     """Take nothing for a while, or go on; a collection that is closed stays so.
 
-    Who was refused meanwhile may send the same again. Whether a collection is paused depends on
+    Whoever was refused meanwhile may send the same again. Whether a collection is paused depends on
     nobody's answers, and nothing is published of what it holds, so no promise changes.
     """
     _refuse_if_planned(connection, collection)
@@ -71,14 +77,12 @@ def publish(connection: Connection, collection: Collection) -> Release:
             "that file (`blurfit learn`). Another one from here could be of other people, and the "
             "two would give away whom they differ in."
         )
-    return record(
-        connection,
-        collection,
-        Release.of(
-            collection.agreement,
-            blurred(collection.agreement, blocks.totals(connection, collection)),
-        ),
-    )
+    totals = blocks.totals(connection, collection)
+    try:
+        totals = blurred(collection.agreement, totals)
+    except InfeasibleError as error:  # too many to add exactly: there will never be fewer
+        return record(connection, collection, Release(refusal=str(error)))
+    return record(connection, collection, Release.of(collection.agreement, totals))
 
 
 def record(connection: Connection, collection: Collection, release: Release) -> Release:
@@ -91,6 +95,7 @@ def record(connection: Connection, collection: Collection, release: Release) -> 
             model=release.model,
             moments=release.moments,
             refusal=release.refusal,
+            closes=closing.CLOSES_IF_PAST,
         )
     )
     return release
@@ -128,7 +133,8 @@ def hand_over(connection: Connection, collection: Collection, place: str) -> Rel
             "they differ in. Learn from that file, or export to the same place again."
         )
     here = collections.c.key == collection.key
-    connection.execute(sa.update(collections).where(here).values(handed_over=place))
+    values = {"handed_over": place, "state": "closed"}  # for good, also where a date closed it
+    connection.execute(sa.update(collections).where(here).values(values))
     return None
 
 
@@ -166,7 +172,9 @@ def _published(connection: Connection, collection: Collection, column: sa.Column
 def held(connection: Connection, collection: Collection) -> Any:
     """The collection's row, for which everyone else who would change it waits."""
     here = collections.c.key == collection.key
-    return connection.execute(sa.select(collections).where(here).with_for_update()).one()
+    columns = [one for one in collections.c if one is not collections.c.state]
+    query = sa.select(*columns, closing.STATE.label("state")).where(here)
+    return connection.execute(query.with_for_update()).one()
 
 
 def _refuse_if_planned(connection: Connection, collection: Collection) -> None:

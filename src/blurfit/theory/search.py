@@ -110,8 +110,7 @@ def least_kept_epsilon(
         )
         return epsilon, shares
 
-    start = None if known is None else _point(known, known.total)
-    return _tightest(evaluate, scales, start)
+    return _tightest(evaluate, scales, None if known is None else _point(known, known.total))
 
 
 def least_kept_delta(
@@ -137,8 +136,7 @@ def least_kept_delta(
         shares = DeltaShares(*tails, math.exp(spent))
         return shares.total, shares
 
-    start = None if known is None else _point(known, 1.0)
-    return _tightest(evaluate, scales, start)
+    return _tightest(evaluate, scales, None if known is None else _point(known, 1.0))
 
 
 def standardised(

@@ -135,6 +135,11 @@ export const PUBLISH = {
   sure: "I know that this cannot be undone",
   button: "Publish for good",
 };
+/** How many each of two databases has, and why closing would be in vain. */
+export function sides({ databases, warning }) {
+  const each = databases.map(({ name, count }) => `${name} ${count === null ? "does not say how many shares it has" : `has ${number(count)} shares`}`);
+  return `${each.join(", ")}. ${warning === null ? "" : `${warning} `}`;
+}
 export const CONSENT = {
   title: "Close this side for good",
   text: (first) =>
@@ -157,6 +162,9 @@ export const END = {
   sure: "I know that this cannot be undone",
   button: "End with the best model so far",
 };
+export const SUMS =
+  "Only products with the target were sent. A model follows beside the public rows that the agreement names: " +
+  "“blurfit fit moments.json --public FILE”.";
 export const PAUSED =
   "Paused: what is sent now waits on the sender’s device, and is taken when you resume.";
 export const HAND_OVER =

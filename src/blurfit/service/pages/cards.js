@@ -2,6 +2,7 @@
 // what they say, also at the second of two databases.
 
 import * as words from "./adminwords.js";
+import { closesInWords, moveDate } from "./dating.js";
 import { attempt, confirmOnce, tell } from "./dialogs.js";
 import { invite } from "./inviting.js";
 import { roleHere } from "./opening.js";
@@ -89,7 +90,7 @@ function headingOf(schema) {
   return targetInWords(schema);
 }
 
-function subtitle({ schema, databases, fingerprint }, { opened, invited }) {
+function subtitle({ schema, databases, fingerprint }, { opened, invited, state, closes }) {
   const when = opened
     ? `opened ${new Date(opened * HOUR).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}`
     : "";
@@ -97,7 +98,7 @@ function subtitle({ schema, databases, fingerprint }, { opened, invited }) {
   const both = databases.length ? `shared between ${databases.map(({ name }) => name).join(" and ")}` : "";
   const about = schema.title ? targetInWords(schema) : "";
   const from = `from ${schema.features.map(({ name }) => name).join(", ")}`;
-  return [about, from, when, who, both, fingerprint.slice(0, 8)].filter(Boolean).join(" · ");
+  return [about, from, when, closesInWords({ state, closes }), who, both, fingerprint.slice(0, 8)].filter(Boolean).join(" · ");
 }
 
 const link = (path, label) => h("a", { class: "button", href: path }, label);
@@ -120,13 +121,25 @@ function buttons(status, agreement) {
       : null,
     state === "collecting" ? button("Pause", post("pause")) : null,
     state === "paused" ? button("Resume", post("resume")) : null,
-    isOpen ? button("Close…", () => confirmOnce(closing(), post("close"))) : null,
+    isOpen ? dateButton(button, `/collections/${fingerprint}`, status.closes) : null,
+    isOpen ? button("Close…", () => attempt(() => close(fingerprint, agreement, post("close")))) : null,
     state === "published" ? null : publishing(status, agreement, button),
     isOpen && count < quorum ? h("p", { class: "hint" }, "It can be published once the quorum is reached.") : null,
   ].filter(Boolean);
 }
 
-const closing = () => words.CLOSE;
+/** Ask once more; where there are two databases, with how many each of them has. */
+async function close(fingerprint, { databases }, act) {
+  const sides = databases.length ? await sidesInWords(fingerprint) : "";
+  confirmOnce({ ...words.CLOSE, text: `${sides}${words.CLOSE.text}` }, act);
+}
+
+async function sidesInWords(fingerprint) {
+  return words.sides(await ask(`/collections/${fingerprint}/sides`, { token }));
+}
+
+const dateButton = (button, path, closes) =>
+  button("Date…", () => moveDate({ path, closes, token, moved: refresh }));
 
 /** The first database publishes; the second one lets it. */
 function publishing({ fingerprint, count, quorum }, agreement, button) {
@@ -140,23 +153,31 @@ function publishing({ fingerprint, count, quorum }, agreement, button) {
   const disabled = count < quorum;
   const primary = { class: "primary", disabled };
   if (role === "second") {
-    const dialog = { ...words.CONSENT, text: words.CONSENT.text(first.name) };
-    return button(`Let ${first.name} publish…`, () => confirmOnce(dialog, () => consent(fingerprint, first)), primary);
+    const sure = async () => {
+      const text = `${await sidesInWords(fingerprint)}${words.CONSENT.text(first.name)}`;
+      confirmOnce({ ...words.CONSENT, text }, () => consent(fingerprint, first));
+    };
+    return button(`Let ${first.name} publish…`, () => attempt(sure), primary);
   }
   const text = role === "first" ? words.PUBLISH.first(count, second.name) : words.PUBLISH.whole(count);
   return button("Publish…", () => confirmOnce({ ...words.PUBLISH, text }, () => publish(fingerprint)), primary);
 }
 
 async function publish(fingerprint) {
-  await ask(`/collections/${fingerprint}/publish`, { method: "POST", token });
-  tell("Published. ", h("a", { href: `/m/${fingerprint}` }, "See the model"));
+  published(fingerprint, await ask(`/collections/${fingerprint}/publish`, { method: "POST", token }));
   await refresh();
+}
+
+/** A model, or sums that have none of their own. */
+function published(fingerprint, { format }) {
+  if (format !== "blurfit-moments") return tell("Published. ", h("a", { href: `/m/${fingerprint}` }, "See the model"));
+  const file = { href: `/collections/${fingerprint}/moments`, download: "moments.json" };
+  tell("The sums are published. ", h("a", file, "Download them"), h("p", {}, words.SUMS));
 }
 
 async function consent(fingerprint, first) {
   try {
-    await ask(`/collections/${fingerprint}/publish`, { method: "POST", token });
-    tell("Published. ", h("a", { href: `/m/${fingerprint}` }, "See the model"));
+    published(fingerprint, await ask(`/collections/${fingerprint}/publish`, { method: "POST", token }));
   } catch (error) {
     if (!error.type?.endsWith("not-published")) throw error;
     tell("This side is closed.", h("p", {}, `Now ${first.name} publishes, and the model will be shown here too.`));
@@ -198,7 +219,7 @@ function planCard(plan, opened) {
     });
   const button = (label, click) => h("button", { type: "button", click }, label);
   const isOver = state === "ended";
-  const about = { opened: opened.get(waves[0].fingerprint), invited };
+  const about = { opened: opened.get(waves[0].fingerprint), invited, state, closes: plan.closes };
   return h(
     "article",
     { class: "entry", "data-fingerprint": fingerprint },
@@ -223,6 +244,7 @@ function planCard(plan, opened) {
         : null,
       state === "collecting" ? button("Hold", post("hold")) : null,
       state === "held" ? button("Go on", post("resume")) : null,
+      isOver ? null : dateButton(button, `/plans/${fingerprint}`, plan.closes),
       isOver ? null : button("End early…", () => confirmOnce(words.END, post("publish"))),
     ),
     h(

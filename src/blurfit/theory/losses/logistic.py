@@ -1,4 +1,4 @@
-"""Logistic regression by a parabola in the place of ln(2cosh(z/2))."""
+"""Logistic regression by a parabola in place of ln(2cosh(z/2))."""
 
 import math
 from collections.abc import Callable
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.theory.losses.parabola import (
     Parabola,
@@ -16,7 +17,7 @@ from blurfit.theory.losses.parabola import (
     worst,
 )
 from blurfit.theory.losses.quadratic import Quadratic
-from blurfit.theory.losses.records import FloatArray, read, signs
+from blurfit.theory.losses.records import read, signs
 from blurfit.theory.setting import APPROXIMATIONS, Approximation
 from blurfit.validate import one_of, positive
 
@@ -68,7 +69,7 @@ class LogisticLoss:
 
     @cached_property
     def parabola(self) -> Parabola:
-        """The a + ½cz² in the place of g."""
+        """The a + ½cz² in place of g."""
         if self.approximation == "taylor":
             return Parabola(math.log(2), 0.0, 0.25)
         reach = reach_of(self.feature_bound, self.weight_bound)
