@@ -32,7 +32,8 @@ from sqlalchemy.engine import Connection
 
 from blurfit.arrays import ByteArray
 from blurfit.errors import ClosedError, NotCertifiedError, WaveClosedError
-from blurfit.store import blocks, publication, taken
+from blurfit.store import blocks, collections, publication, taken
+from blurfit.store.closing import OPEN
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import as_identifiers, minus
 from blurfit.store.transactions import Transactions
@@ -57,7 +58,12 @@ def withdraw(store: Transactions, collection: Collection, identifiers: ByteArray
 
 
 def where(connection: Connection, collection: Collection, identifiers: ByteArray) -> list[int]:
-    """The blocks that hold what was sent under some identifiers."""
+    """The blocks that hold what was sent under some identifiers, while it can be withdrawn.
+
+    Nothing is searched otherwise: whoever is refused could ask for that again and again.
+    """
+    if collections.state(connection, collection) not in OPEN:
+        return []
     wanted = _still_here(connection, collection, identifiers)
     return blocks.holding(connection, collection, wanted) if len(wanted) else []
 
@@ -107,7 +113,7 @@ def _take_out(
 
 
 def _refuse_unless_open(collection: Collection, state: str) -> None:
-    if state in ("collecting", "paused"):
+    if state in OPEN:
         return
     if (wave := collection.agreement.wave) is not None:
         raise WaveClosedError(
