@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from blurfit.contributor.perturb import perturb, perturb_table
     from blurfit.errors import (
         BelowQuorumError,
+        BetweenWavesError,
         BlurfitError,
         ClosedError,
         ConflictError,
@@ -52,6 +53,7 @@ __all__ = [
     "About",
     "Agreement",
     "BelowQuorumError",
+    "BetweenWavesError",
     "Binary",
     "BlurfitError",
     "Budget",
@@ -106,6 +108,7 @@ _HOMES = {
     "blurfit.store.store": ("Store",),
     "blurfit.errors": (
         "BelowQuorumError",
+        "BetweenWavesError",
         "BlurfitError",
         "ClosedError",
         "ConflictError",

@@ -11,7 +11,8 @@ have it already, and goes on with the first row that was not blurred.
 Under a plan of waves the run may be for another wave than the last one was, and a destination may
 move on from wave to wave: it is asked before each part what that is to be blurred under. What the
 journal holds goes where it was blurred for, as it is; if that wave has closed, those rows are left
-out, and `blurfit.contributor.journal` proves why they must be.
+out, and `blurfit.contributor.journal` proves why they must be. With two databases it also proves
+when they need not be: as long as their seeds alone have left.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -48,6 +49,7 @@ class Destination(Protocol):
     where: str  # in words, for the ledger
     rows_at_once: int  # for the next part, at most
     moves_on: bool  # from wave to wave of a plan, as they open
+    seeds_first: bool  # something that says nothing of the records is sent before them
 
     def agreement(self) -> Agreement:
         """What the next part is to be blurred under: asked before each."""
@@ -57,6 +59,9 @@ class Destination(Protocol):
 
     def blur(self, exact: FloatArray) -> Messages:
         """Exact numbers as blurred messages, one for each database that gets something."""
+
+    def announce(self, part: Portion) -> None:
+        """Send the seeds of a part, where they come first."""
 
     def send(self, part: Portion) -> bool:
         """Hand a part over; whether it has been received for good."""
@@ -105,8 +110,14 @@ def send_table(
         for part in _parts(file, destination, kept):
             sent += part.rows
             try:
+                if not kept.has_left(part):
+                    destination.announce(part)
+                    kept.leave(part)
                 received = destination.send(part)
             except ClosedError:
+                if not kept.has_left(part):
+                    kept.take_back(part)
+                    continue  # its rows come again, blurred for the wave that collects then
                 if part.under == agreement.fingerprint and not destination.moves_on:
                     raise
                 received, late = True, late + part.rows  # for good: never blurred again
@@ -147,15 +158,15 @@ def _parts(file: TableFile, destination: Destination, kept: Journal) -> Iterator
     yield from kept.pending()
     start = kept.blurred()
     for columns in file.chunks(destination.rows_at_once, skip=start):
-        begun, left = start, True
-        while left:  # a wave may want less than all of it
+        begun, count = start, 1
+        while start < begun + count:  # a wave may want less than all of it
             agreement = destination.agreement()
-            exact = agreement.exact(columns)[start - begun :]
-            some = exact[: destination.rows_at_once]
+            exact = agreement.exact(columns)
+            count, some = len(exact), exact[start - begun :][: destination.rows_at_once]
             part = Portion(start, len(some), destination.blur(some), agreement.fingerprint)
-            kept.record(part)
+            kept.record(part, has_left=not destination.seeds_first)
             yield part
-            start, left = part.stop, len(some) < len(exact)
+            start = kept.blurred()  # unless it was taken back
 
 
 def default_journal(table: Path, agreement: Agreement) -> Path:

@@ -25,7 +25,7 @@ from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.messages.sealing import seal
 from blurfit.messages.shares import Role
 from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
-from blurfit.protocol.wire import BINARY, INVITATION
+from blurfit.protocol.wire import BINARY, INVITATION, path_of
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,14 @@ class SharedClient:
                 "database, with blurfit.contributor.client.Client."
             )
         self.agreement = agreement
-        self._exchanges = [
+        self.exchanges = [
             Exchange(database.url, patience=patience, transport=transport, **options)
             for database, transport in zip(agreement.databases, transports, strict=True)
         ]
 
     def check(self) -> None:
         """Make sure that both services collect under this very agreement."""
-        for exchange in self._exchanges:
+        for exchange in self.exchanges:
             text = exchange.get(f"/collections/{self.agreement.fingerprint}/agreement")
             Agreement.from_json(text).verify(self.agreement.fingerprint)
 
@@ -126,30 +126,39 @@ class SharedClient:
     ) -> dict[str, BlurfitError]:
         """Send the seed, and then the share; tells why, for those that do not have theirs."""
         failures: dict[str, BlurfitError] = {}
-        parts = zip(self.agreement.databases, self._exchanges, messages, invitations, strict=True)
-        for database, exchange, message, tokens in reversed(list(parts)):
+        first, second = self.agreement.databases
+        for role, database, message, tokens in (
+            ("second", second, messages[1], invitations[1]),
+            ("first", first, messages[0], invitations[0]),
+        ):
             if failures:  # no seed, no share
-                failures[database.name] = failures[self.agreement.databases[1].name]
+                failures[database.name] = failures[second.name]
                 break
-            headers = {INVITATION: ",".join(tokens)} if tokens else {}
-            if database.key is not None:
-                role: Role = "first" if database is self.agreement.databases[0] else "second"
-                message = seal(message, database.key, fingerprint, role)
             try:
-                answer = exchange.post(
-                    f"/collections/{fingerprint}/submissions",
-                    message,
-                    content_type=BINARY,
-                    headers=headers,
-                )
-                acknowledged(answer, rows)
+                self.post_one(role, fingerprint, message, rows, tokens)
             except BlurfitError as error:
                 failures[database.name] = error
         return failures
 
+    def post_one(
+        self, role: Role, fingerprint: str, message: bytes, rows: int, invitations: Sequence[str]
+    ) -> None:
+        """Send one database its shares of so many records, sealed to it if it has a key."""
+        place = int(role == "second")
+        key = self.agreement.databases[place].key
+        if key is not None:
+            message = seal(message, key, fingerprint, role)
+        answer = self.exchanges[place].post(
+            f"{path_of(fingerprint)}/submissions",
+            message,
+            content_type=BINARY,
+            headers={INVITATION: ",".join(invitations)} if invitations else {},
+        )
+        acknowledged(answer, rows)
+
     def close(self) -> None:
         """Hang up."""
-        for exchange in self._exchanges:
+        for exchange in self.exchanges:
             exchange.close()
 
     def __enter__(self) -> Self:
@@ -164,6 +173,7 @@ class _TwoServices:
 
     kind = "service"
     moves_on = False
+    seeds_first = False
 
     def __init__(self, client: SharedClient, invitations: Sequence[Sequence[str]]) -> None:
         self._client, self._invitations = client, invitations

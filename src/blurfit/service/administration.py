@@ -46,7 +46,7 @@ class Administration:
     @steward("open", "open")
     async def open(self, request: Request) -> Response:
         """Start collecting under an agreement."""
-        role = _role(request)
+        role = role_in(request)
         body = await body_of(request, JSON)
         agreement = await run_in_threadpool(Agreement.from_json, body)
         if agreement.wave is not None:
@@ -149,7 +149,8 @@ def refuse_another_key(agreement: Agreement, role: Role, private: str | None) ->
         )
 
 
-def _role(request: Request) -> Role:
+def role_in(request: Request) -> Role:
+    """Which of the databases this is, as whoever opens something says."""
     given = request.query_params.get("role", "whole")
     for role in ROLES:
         if given == role:

@@ -39,7 +39,9 @@ from blurfit.service.answers import Refusals, with_headers
 from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.collector import LINGER, Collector
 from blurfit.service.deeds import Deeds
+from blurfit.service.following import Following
 from blurfit.service.invitations import Invitations
+from blurfit.service.leading import Leading
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
 from blurfit.service.outlooks import Outlooks
@@ -84,7 +86,8 @@ class Service:
         metrics = Metrics()
         self._limiter = Limiter(self.limits.requests_per_second, self.limits.burst)
         self._collector = Collector(self.store, self.linger)
-        self._advancing = Advancing(self.store, self._collector, self.look_every)
+        leading = Leading(self.store, self.peer_token, self.peer_options)
+        self._advancing = Advancing(self.store, self._collector, leading, self.look_every)
         self._refusals = Refusals(metrics)
         self._submissions = SubmissionPath(
             self.store,
@@ -112,7 +115,8 @@ class Service:
             self.store, self._collector, self.peer_token, self.peer_options, self.share_key
         )
         peering = Peering(self.store, self.peer_token)
-        planning = Planning(self.store, self._collector, self._advancing)
+        following = Following(self.store, peering)
+        planning = Planning(self.store, self._collector, self._advancing, self.share_key)
         guests, deeds = Invitations(self.store), Deeds(self.store)
         return [
             _route(COLLECTIONS, get=reading.collections, post=administration.open),
@@ -132,6 +136,8 @@ class Service:
             _route(one + "/shares/proofs", post=peering.proofs),
             _route(one + "/shares/sum", post=peering.sum),
             _route(one + "/shares/result", post=peering.result),
+            _route(one + "/shares/close", post=following.close),
+            _route(one + "/shares/release", post=following.release),
             _route("/deeds", get=deeds.newest),
             _route(PLANS, get=planning.plans, post=planning.open),
             _route(PLANS + "/proposal", post=planning.propose),
@@ -145,6 +151,7 @@ class Service:
             _route(ONE_PLAN + "/hold", post=planning.hold),
             _route(ONE_PLAN + "/resume", post=planning.resume),
             _route(ONE_PLAN + "/publish", post=planning.publish),
+            _route(ONE_PLAN + "/shares/state", post=following.state),
             _route("/agreements", post=administration.propose),
             _route("/outlooks", post=Outlooks(self.store).look),
             _route("/healthz", get=reading.health),

@@ -11,6 +11,7 @@ from typing import Any
 from starlette.types import Send
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
 from blurfit.protocol.wire import INVITATION
 
 _PREFLIGHT = (
@@ -21,7 +22,7 @@ _PREFLIGHT = (
 )
 
 
-def origins_of(agreement: Agreement) -> tuple[str, ...]:
+def origins_of(agreement: Agreement | Plan) -> tuple[str, ...]:
     """The origins whose pages may send shares."""
     return tuple(one.url for one in agreement.databases)
 

@@ -71,6 +71,23 @@ class Published(Struct, forbid_unknown_fields=True):
     moments: str
 
 
+class ReleasedWave(Struct, forbid_unknown_fields=True):
+    """What the first of a plan's two databases has published of a wave, and the fingerprint of the
+    wave that follows, if one does.
+    """
+
+    moments: str
+    following: Fingerprint | None
+
+
+class ToldPlan(Struct, forbid_unknown_fields=True):
+    """How a plan stands at the first of its two databases; when ended, why and with which model."""
+
+    state: Literal["collecting", "held", "ended"]
+    reason: Annotated[str, Meta(max_length=2000)] | None = None
+    model: str | None = None
+
+
 class Submission(Struct, forbid_unknown_fields=True):
     """One blurred record: `blurfit.messages.submissions`."""
 
@@ -136,7 +153,8 @@ class Moments(Struct):
 
 _ALL = (
     *(Acknowledgement, Agreement, Expected, Hashes, Hour, Invitation, Moments, Plan, PlanProposal),
-    *(PlanStatus, Problem, Proposal, Published, Status, Submission, Sums, Wish),
+    *(PlanStatus, Problem, Proposal, Published, ReleasedWave, Status, Submission, Sums, ToldPlan),
+    Wish,
 )
 
 

@@ -38,6 +38,8 @@ from blurfit.service.operations import (
 )
 from blurfit.version import __version__
 
+_ROLE = query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is.")
+
 
 def document() -> dict[str, Any]:
     """The whole document."""
@@ -107,7 +109,6 @@ def _administration() -> dict[str, Any]:
     """What the administrator's token is for, and the list of all collections."""
     status, model = reference("Status"), answer(OBJECT, "The model; again, the same.")
     opened = answer(status, "It was open.") | answer(status, "It is open now.", "201")
-    how = [query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is.")]
     found = {
         "/invitations": operation(
             "Keep the hashes of one-time invitations",
@@ -150,7 +151,7 @@ def _administration() -> dict[str, Any]:
                 opened,
                 *(problems.INVALID, problems.CONFLICT, *BODY),
                 body={JSON: reference("Agreement")},
-                parameters=how,
+                parameters=[_ROLE],
                 security="administrator",
             ),
         },
@@ -212,7 +213,7 @@ def _plans() -> dict[str, Any]:
         "/agreement": operation(
             "The agreement of the wave that collects now",
             answer(reference("Agreement"), "The agreement; later, another."),
-            *(*ONE, problems.CLOSED),
+            *(*ONE, problems.CLOSED, problems.BETWEEN_WAVES),
         ),
         "/releases": operation(
             "What the waves so far have published, in order",
@@ -247,7 +248,7 @@ def _plans() -> dict[str, Any]:
         "/publish": operation(
             "End the plan now, with the best model so far",
             model,
-            *(*published, problems.BELOW_QUORUM),
+            *(*published, problems.BELOW_QUORUM, problems.INFEASIBLE, problems.OTHER_DATABASE),
             security="administrator",
         ),
     }
@@ -259,6 +260,7 @@ def _plans() -> dict[str, Any]:
                 opened,
                 *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
                 body={JSON: reference("Plan")},
+                parameters=[_ROLE],
                 security="administrator",
             ),
         },
@@ -309,7 +311,31 @@ def _shares() -> dict[str, Any]:
         body={JSON: reference("Published")},
         security="peer",
     )
+    told = (*shared, problems.CLOSED, problems.CONFLICT, *BODY)
+    closed = operation(
+        "Close a wave of a plan that has its quorum at both databases",
+        answer(reference("Status"), "No more shares are taken for it."),
+        *(*shared, problems.CLOSED, problems.BELOW_QUORUM),
+        security="peer",
+    )
+    released = operation(
+        "Publish a wave's sums here too, and open the wave that follows",
+        answer(reference("Status"), "It is published here too."),
+        *told,
+        body={JSON: reference("ReleasedWave")},
+        security="peer",
+    )
+    state = operation(
+        "Be held, go on, or end with a model, as the plan's first database does",
+        answer(reference("PlanStatus"), "How far the plan is."),
+        *told,
+        body={JSON: reference("ToldPlan")},
+        security="peer",
+    )
     return {
+        f"{ONE_COLLECTION}/shares/close": of_one(post=closed),
+        f"{ONE_COLLECTION}/shares/release": of_one(post=released),
+        f"{ONE_PLAN}/shares/state": of_one(post=state),
         f"{ONE_COLLECTION}/shares/identifiers": of_one(get=identifiers),
         f"{ONE_COLLECTION}/shares/proofs": of_one(post=proofs),
         f"{ONE_COLLECTION}/shares/sum": of_one(post=total),

@@ -31,7 +31,7 @@ from blurfit.service.documents import Published, Sums
 from blurfit.service.peer import IDENTIFIERS_AT_ONCE
 from blurfit.service.reading import fingerprint_in
 from blurfit.service.verifying import BATCH, judge
-from blurfit.store import commitment, joint_publication
+from blurfit.store import commitment, joint_plans, joint_publication
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
@@ -51,11 +51,11 @@ class Peering:
 
     async def identifiers(self, request: Request) -> Response:
         """The identifiers here, in order, after a given one."""
-        fingerprint = self._admit(request)
+        fingerprint = self.admit(request)
         after = _hexadecimal(request, "after", (0, 32))
         found = await run_in_threadpool(
             lambda: self.store.read(
-                joint_publication.shown_identifiers,
+                joint_plans.shown_identifiers,
                 self.store.collection(fingerprint),
                 after,
                 IDENTIFIERS_AT_ONCE,
@@ -65,7 +65,7 @@ class Peering:
 
     async def proofs(self, request: Request) -> Response:
         """Verify what some contributors have proved, together with the first database."""
-        fingerprint = self._admit(request)
+        fingerprint = self.admit(request)
         collection = await run_in_threadpool(self.store.collection, fingerprint)
         if not collection.agreement.proofs:
             raise InvalidValueError("Expected an agreement with proofs: this one has none.")
@@ -85,7 +85,7 @@ class Peering:
 
     async def sum(self, request: Request) -> Response:
         """Commit to a set, and then tell the sum over it."""
-        fingerprint = self._admit(request)
+        fingerprint = self.admit(request)
         digest = _hexadecimal(request, "digest", (64,))
         count = request.query_params.get("count", "")
         if not (count.isascii() and count.isdigit() and len(count) <= 18):
@@ -103,7 +103,7 @@ class Peering:
             self.store.read(joint_publication.require_consent, collection)
             held = self.store.read(commitment.identifiers_of, collection)
             left_out = commitment.left_out_by(held, bits)
-            self.store.write(joint_publication.accept, collection, digest, int(count), left_out)
+            self.store.write(joint_plans.accept, collection, digest, int(count), left_out)
             chosen, words = self.store.read(joint_publication.sums_over, collection)
             return Sums(chosen.digest.hex(), chosen.count, [str(int(word)) for word in words])
 
@@ -111,7 +111,7 @@ class Peering:
 
     async def result(self, request: Request) -> Response:
         """Check the result against the set, store it, and serve it from now on."""
-        fingerprint = self._admit(request)
+        fingerprint = self.admit(request)
         data = await body_of(request, JSON, _MOST_BYTES)
         try:
             found = msgspec.json.decode(data, type=Published)
@@ -128,7 +128,8 @@ class Peering:
         await run_in_threadpool(take)
         return as_json(await run_in_threadpool(self.store.status, fingerprint))
 
-    def _admit(self, request: Request) -> str:
+    def admit(self, request: Request) -> str:
+        """What a request is about, if it comes from the other database."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         fingerprint = fingerprint_in(request)
         # Something is compared in any case, so that one cannot tell by time whether there is one.

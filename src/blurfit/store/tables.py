@@ -13,6 +13,7 @@ durable.
 | `verdicts` | whose proofs, where there are proofs, have been looked at, and what was found |
 | `stewards`, `deeds` | further tokens with what each is good for, and what was done with any |
 | `plans`, `waves` | plans of waves, how far they are, and which collection is which wave |
+| `joint_plans` | of a plan between two databases: what the second knows of how the first stands |
 
 `identifiers` and `blocks` are apart because they are asked for apart: an identifier on every
 arrival, numbers hardly ever. The sums of a block let a model be learned without reading its numbers
@@ -139,8 +140,13 @@ waves = sa.Table(
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("collection", _Key, nullable=False, unique=True),
 )
-
-
+joint_plans = sa.Table(
+    "joint_plans",
+    metadata,
+    sa.Column("plan", sa.Text, primary_key=True),
+    sa.Column("told", sa.Text, nullable=False),  # the first's state, as the second knows it
+    sa.CheckConstraint("told IN ('collecting', 'held', 'ended')", name="known_told_state"),
+)
 stewards = sa.Table(
     "stewards",
     metadata,
@@ -172,9 +178,14 @@ def _create_stewards(connection: Connection) -> None:
     metadata.create_all(connection, [stewards, deeds])
 
 
+def _create_joint_plans(connection: Connection) -> None:
+    metadata.create_all(connection, [joint_plans])
+
+
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
     ("create the tables", _create_tables),
     ("keep who administers besides, and what was done", _create_stewards),
+    ("keep what two databases of a plan have told each other", _create_joint_plans),
 )
 _SECONDS_TO_CONNECT, _SECONDS_FOR_A_LOCK, _SECONDS_FOR_A_STATEMENT = 5, 5, 60
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
