@@ -1,10 +1,16 @@
-"""A plan between two stores: marked contributors, and the second database without a wire."""
+"""A plan between two stores: people whose shares are known, and the second without a wire."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+
+import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.share import SharedRecords, share
+from blurfit.messages.masks import expand
+from blurfit.model.waves import Course
 from blurfit.schema.schema import Schema
 from blurfit.service import leading
 from blurfit.service.leading import Follower, WavePeer
@@ -14,10 +20,12 @@ from blurfit.store.store import Store
 from support.plans import FEATURES, TARGETS, people, rows
 from support.sharing import TWO, arrival
 
+EVERYONE = 120
+
 
 @cache
 def joint_plan(
-    task: str = "label", waves: int = 2, quorum: int = 60, databases=TWO, **changes
+    task: str = "number", waves: int = 2, quorum: int = 60, databases=TWO, **changes
 ) -> Plan:
     """A plan between two databases."""
     terms = {"epsilon": 1.0, "delta": 1e-6, "quorum": quorum, "admission": "anyone"} | changes
@@ -56,7 +64,7 @@ class Direct(Follower):
     def __init__(self, store: Store, plan: Plan) -> None:
         self.store, self.plan = store, plan
 
-    def wave(self, agreement: Agreement) -> DirectWave:
+    def wave(self, agreement: Agreement) -> WavePeer:
         return DirectWave(self.store, agreement)
 
     def tell(self, news: News) -> None:
@@ -66,31 +74,88 @@ class Direct(Follower):
         self.store.write(joint_plans.take_news, name, news)
 
 
-def begun(plan: Plan, first: Store, second: Store) -> Direct:
-    """The plan, opened at both."""
-    first.write(plans.begin, plan, "first")
-    second.write(plans.begin, plan, "second")
-    return Direct(second, plan)
+class Both:
+    """The two databases of a plan, and what was sent to them."""
 
+    def __init__(self, plan: Plan, first: Store, second: Store) -> None:
+        self.plan, self.name, self.stores = plan, plan.fingerprint, (first, second)
+        self.first, self.second = first, second
+        first.write(plans.begin, plan, "first")
+        second.write(plans.begin, plan, "second")
+        self.follower = Direct(second, plan)
+        self.at = 0  # people so far
+        self.numbers: dict[str, dict[bytes, np.ndarray]] = {}  # by wave: what each one blurred
 
-def current(store: Store, plan: Plan) -> Agreement:
-    return store.read(plans.current, plan.fingerprint)
+    def current(self, side: int = 0) -> Agreement:
+        return self.stores[side].read(plans.current, self.name)
 
+    def status(self, side: int = 0):
+        return self.stores[side].read(plans.status, self.name)
 
-def shared(agreement: Agreement, start: int, stop: int) -> SharedRecords:
-    """Some of seventy people, blurred and shared."""
-    return share(agreement, rows(people(70, 4), start, stop))
+    def states(self) -> list[list[str]]:
+        return [[one.state for one in self.status(side).waves] for side in (0, 1)]
 
+    def shared(self, count: int, wave: Agreement | None = None) -> SharedRecords:
+        """The next people, blurred and shared for a wave."""
+        wave = self.current() if wave is None else wave
+        self.at += count
+        sent = share(wave, rows(people(EVERYONE, 4), self.at - count, self.at))
+        masks = expand(sent.second.words, wave.width)
+        exact = (sent.first.words - masks).view(np.int64)
+        known = self.numbers.setdefault(wave.fingerprint, {})
+        known |= {name.tobytes(): v for name, v in zip(sent.first.identifiers, exact, strict=True)}
+        return sent
 
-def send(agreement: Agreement, sent: SharedRecords, *stores: Store | None) -> list[object]:
-    """The shares to the stores, in the order of the databases; what became of them."""
-    outcomes: list[object] = []
-    for store, shares in zip(stores, (sent.first, sent.second), strict=True):
-        if store is not None:
-            (outcome,) = store.receive(store.collection(agreement.fingerprint), [arrival(shares)])
+    def deliver(
+        self, sent: SharedRecords, sides: tuple[int, ...] = (1, 0), tokens=None
+    ) -> list[object]:
+        """The shares to some of the databases; what became of each."""
+        name, outcomes = sent.first.layout.fingerprint, []
+        for side in sides:
+            store, shares = self.stores[side], (sent.first, sent.second)[side]
+            given = arrival(shares)
+            if tokens is not None:
+                given = type(given)(given.rows, tokens[side])
+            (outcome,) = store.receive(store.collection(name), [given])
             outcomes.append(outcome)
-    return outcomes
+        return outcomes
+
+    def send(self, count: int, sides: tuple[int, ...] = (1, 0)) -> SharedRecords:
+        sent = self.shared(count)
+        assert self.deliver(sent, sides) == [count] * len(sides)
+        return sent
+
+    def lead(self, follower: Follower | None = None) -> None:
+        leading.lead(self.first, self.name, follower or self.follower)
+
+    def check(self) -> None:
+        """Both have published the same: of each wave the sums of whom both hold, no one else."""
+        texts = [store.read(plans.release_texts, self.name) for store in self.stores]
+        assert texts[0] == texts[1]
+        assert self.status(0).state == self.status(1).state
+        assert self.states()[0] == self.states()[1]
+        releases = self.first.read(plans.releases, self.name)
+        for shown in releases:
+            held = [self.holders(side, shown.fingerprint) for side in (0, 1)]
+            common = held[0] & held[1]
+            known = self.numbers[shown.fingerprint]
+            total = np.sum([known[one] for one in common], axis=0)
+            assert shown.count == len(common) >= shown.agreement.quorum
+            if not shown.agreement.database_noise:
+                step = shown.agreement.grid.quadratic
+                assert shown.sums.tolist() == (total * step).tolist()
+        course = Course.of(self.plan, releases)
+        if self.status().state != "ended":
+            assert self.current(0) == self.current(1) == course.next_agreement()
+
+    def holders(self, side: int, wave: str) -> set[bytes]:
+        store = self.stores[side]
+        found = store.read(commitment.identifiers_of, store.collection(wave))
+        return {one.tobytes() for one in found}
 
 
-def lead(first: Store, plan: Plan, follower: Follower) -> None:
-    leading.lead(first, plan.fingerprint, follower)
+@contextmanager
+def both(plan: Plan, *places) -> Iterator[Both]:
+    one, other = places or (":memory:", ":memory:")
+    with Store(one) as first, Store(other) as second:
+        yield Both(plan, first, second)

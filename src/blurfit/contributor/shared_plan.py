@@ -31,7 +31,7 @@ from blurfit.contributor.sending import invitations_for, rows_in_a_request, send
 from blurfit.contributor.share import share, share_exact
 from blurfit.contributor.shared_client import SharedClient, SharedReceipt
 from blurfit.errors import BetweenWavesError, InvalidValueError, NotCertifiedError
-from blurfit.messages.shares import Shares
+from blurfit.messages.shares import Role, ShareLayout
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.waves import follows
 from blurfit.protocol.http import PATIENCE, decoded, texts_in
@@ -127,8 +127,9 @@ class SharedPlanClient:
             lambda part: self.send("second", part, tokens[1]),
         )
         names = tuple(one.name for one in self.plan.databases)
-        identifier = bytes(Shares.from_bytes(sent.messages[0]).identifiers[0]).hex()
-        return SharedReceipt(sent.under, identifier, names)
+        layout = ShareLayout(sent.under, 1, "seed")
+        (identifier,) = layout.identifiers(layout.rows(sent.messages[1]))
+        return SharedReceipt(sent.under, identifier.tobytes().hex(), names)
 
     def contribute_table(
         self,
@@ -145,7 +146,7 @@ class SharedPlanClient:
         """
         return send_table(self.plan.first(), table, _CurrentWave(self, invitations), **options)
 
-    def send(self, role: Any, part: Portion, invitations: Sequence[str]) -> None:
+    def send(self, role: Role, part: Portion, invitations: Sequence[str]) -> None:
         """Give one database its shares of a part."""
         message = part.messages[role == "second"]
         self._both.post_one(role, part.under, message, part.rows, invitations)
