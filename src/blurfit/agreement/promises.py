@@ -81,7 +81,7 @@ def either_in_words(
     names: Sequence[str],
     epsilon: float,
     delta: float,
-    quorum: int,
+    quorum: int | str,
     *,
     database_noise: bool = False,
     proofs: bool = False,

@@ -37,6 +37,7 @@ from blurfit.model.waves import follows
 from blurfit.protocol.http import PATIENCE, decoded, texts_in
 from blurfit.protocol.wire import path_of, plan_path
 
+LONGEST_MOMENT = 10.0  # seconds that a full wave is given to close
 _PAUSE = 0.2  # seconds, before the databases are asked again which wave collects
 
 
@@ -57,6 +58,7 @@ class SharedPlanClient:
             plan.first(), patience=patience, transports=transports, pause=pause, **options
         )
         self._patience, self._pause = patience, pause
+        self.moment = min(patience, LONGEST_MOMENT)
         self._followed: set[str] = set()  # agreements that follow from the plan
 
     def check(self) -> None:
@@ -93,7 +95,11 @@ class SharedPlanClient:
                     f"{self.plan.databases[1].name} at wave {_number(other)}. Nothing was blurred; "
                     "try again when both are at the same."
                 )
-            self._pause(_PAUSE)
+            self.wait()
+
+    def wait(self) -> None:
+        """A short while, before the databases are asked again."""
+        self._pause(_PAUSE)
 
     def contribute(
         self, record: Any, *, invitations: Sequence[str] = (), person: str = ""
@@ -156,6 +162,11 @@ class SharedPlanClient:
         answer = self._both.exchanges[0].get(path_of(wave.fingerprint))
         return int(decoded(answer)["count"])
 
+    def is_held(self) -> bool:
+        """Whether no wave is released for now."""
+        answer = self._both.exchanges[0].get(plan_path(self.plan.fingerprint))
+        return bool(decoded(answer)["state"] == "held")
+
     def _announced(self, place: int) -> Agreement:
         """What one database announces, if it follows from the plan and from what it published."""
         exchange, path = self._both.exchanges[place], plan_path(self.plan.fingerprint)
@@ -192,14 +203,31 @@ class _CurrentWave:
         self.rows_at_once = self._most
         self.where = " and ".join(one.url for one in client.plan.databases)
         self._sent: dict[str, int] = {}  # rows, by wave
+        self._waited: set[str] = set()  # for the end of these waves, in vain
 
     def agreement(self) -> Agreement:
-        """The wave that collects now; it gets no more rows at once than it waits for."""
-        self._wave = wave = self._client.current()
-        come = max(self._client.come(wave), self._sent.get(wave.fingerprint, 0))
-        missing = wave.quorum - come
+        """The wave that collects now; it gets no more rows at once than it waits for.
+
+        One that is full is about to close, if the plan is not held: the next one is waited for, for
+        a moment and once. What comes beyond a quorum does no harm, but is missing in later waves.
+        """
+        wave, missing = self._current()
+        deadline = time.monotonic() + self._client.moment
+        while missing <= 0 and wave.fingerprint not in self._waited:
+            if time.monotonic() >= deadline or self._client.is_held():
+                self._waited.add(wave.fingerprint)
+                break
+            self._client.wait()
+            wave, missing = self._current()
+        self._wave = wave
         self.rows_at_once = min(self._most, missing) if missing > 0 else self._most
         return wave
+
+    def _current(self) -> tuple[Agreement, int]:
+        """The wave that collects, and how many it waits for, as far as one knows here."""
+        wave = self._client.current()
+        come = max(self._client.come(wave), self._sent.get(wave.fingerprint, 0))
+        return wave, wave.quorum - come
 
     def begin(self, rows: int) -> None:
         given = zip(self._client.plan.databases, self._invitations, strict=True)

@@ -137,15 +137,23 @@ def status(connection: Connection, fingerprint: str) -> PlanStatus:
         for number, ((kind, quorum), state) in enumerate(zip(stages, opened, strict=True), start=1)
     ]
     shown = [one.fingerprint for one in found if one.has_model]
-    told = connection.scalar(sa.select(_joint.told).where(_joint.plan == fingerprint))
+    state = (
+        "held" if row.state == "collecting" and _is_held_there(connection, fingerprint) else None
+    )
     return PlanStatus(
         fingerprint,
-        "held" if row.state == "collecting" and told == "held" else row.state,
+        state or row.state,
         plan.terms.admission == "invited",
         tuple(known),
         row.reason,
         shown[-1] if shown else None,
     )
+
+
+def _is_held_there(connection: Connection, fingerprint: str) -> bool:
+    """Whether the first database, which leads, holds a plan whose second database this is."""
+    told = connection.scalar(sa.select(_joint.told).where(_joint.plan == fingerprint))
+    return told == "held" and role_in(connection, fingerprint) == "second"
 
 
 def role_in(connection: Connection, fingerprint: str) -> Role:
