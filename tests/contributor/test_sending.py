@@ -24,7 +24,6 @@ class Place:
     where = "a place"
     rows_at_once = 4
     moves_on = False
-    seeds_first = False
 
     def __init__(self, agreement: Agreement = AGREEMENT) -> None:
         self.agreed, self.got, self.blurs, self.down = agreement, [], 0, False

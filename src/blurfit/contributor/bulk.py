@@ -41,7 +41,6 @@ class _File:
 
     kind = "file"
     moves_on = False
-    seeds_first = False
 
     def __init__(self, agreement: Agreement, path: Path) -> None:
         self._agreement, self._path = agreement, path

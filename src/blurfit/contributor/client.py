@@ -203,7 +203,6 @@ class _OneService:
 
     kind = "service"
     moves_on = False
-    seeds_first = False
 
     def __init__(self, client: Client, agreement: Agreement, invitations: Sequence[str]) -> None:
         self._client, self._agreement, self._invitations = client, agreement, invitations

@@ -17,7 +17,7 @@ when they need not be: as long as their seeds alone have left.
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
@@ -49,7 +49,6 @@ class Destination(Protocol):
     where: str  # in words, for the ledger
     rows_at_once: int  # for the next part, at most
     moves_on: bool  # from wave to wave of a plan, as they open
-    seeds_first: bool  # something that says nothing of the records is sent before them
 
     def agreement(self) -> Agreement:
         """What the next part is to be blurred under: asked before each."""
@@ -60,14 +59,19 @@ class Destination(Protocol):
     def blur(self, exact: FloatArray) -> Messages:
         """Exact numbers as blurred messages, one for each database that gets something."""
 
-    def announce(self, part: Portion) -> None:
-        """Send the seeds of a part, where they come first."""
-
     def send(self, part: Portion) -> bool:
         """Hand a part over; whether it has been received for good."""
 
     def finish(self, journal: Journal, rows: int) -> None:
         """Do what remains when all of the table is in the journal or received."""
+
+
+@runtime_checkable
+class SeedsFirst(Destination, Protocol):
+    """Two databases of a plan: something that says nothing of the records is sent before them."""
+
+    def announce(self, part: Portion) -> None:
+        """Send the seeds of a part."""
 
 
 def send_table(
@@ -110,7 +114,7 @@ def send_table(
         for part in _parts(file, destination, kept):
             sent += part.rows
             try:
-                if not kept.has_left(part):
+                if isinstance(destination, SeedsFirst) and not kept.has_left(part):
                     destination.announce(part)
                     kept.leave(part)
                 received = destination.send(part)
@@ -164,7 +168,7 @@ def _parts(file: TableFile, destination: Destination, kept: Journal) -> Iterator
             exact = agreement.exact(columns)
             count, some = len(exact), exact[start - begun :][: destination.rows_at_once]
             part = Portion(start, len(some), destination.blur(some), agreement.fingerprint)
-            kept.record(part, has_left=not destination.seeds_first)
+            kept.record(part, has_left=not isinstance(destination, SeedsFirst))
             yield part
             start = kept.blurred()  # unless it was taken back
 

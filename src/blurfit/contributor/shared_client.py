@@ -126,13 +126,11 @@ class SharedClient:
     ) -> dict[str, BlurfitError]:
         """Send the seed, and then the share; tells why, for those that do not have theirs."""
         failures: dict[str, BlurfitError] = {}
-        first, second = self.agreement.databases
-        for role, database, message, tokens in (
-            ("second", second, messages[1], invitations[1]),
-            ("first", first, messages[0], invitations[0]),
-        ):
+        roles: tuple[Role, ...] = ("first", "second")
+        parts = zip(roles, self.agreement.databases, messages, invitations, strict=True)
+        for role, database, message, tokens in reversed(list(parts)):
             if failures:  # no seed, no share
-                failures[database.name] = failures[second.name]
+                failures[database.name] = failures[self.agreement.databases[1].name]
                 break
             try:
                 self.post_one(role, fingerprint, message, rows, tokens)
@@ -173,7 +171,6 @@ class _TwoServices:
 
     kind = "service"
     moves_on = False
-    seeds_first = False
 
     def __init__(self, client: SharedClient, invitations: Sequence[Sequence[str]]) -> None:
         self._client, self._invitations = client, invitations

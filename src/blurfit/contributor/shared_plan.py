@@ -194,7 +194,6 @@ class _CurrentWave:
 
     kind = "service"
     moves_on = True
-    seeds_first = True
 
     def __init__(self, client: SharedPlanClient, invitations: Sequence[Sequence[str]]) -> None:
         self._client, self._invitations = client, invitations

@@ -137,12 +137,12 @@ def status(connection: Connection, fingerprint: str) -> PlanStatus:
         for number, ((kind, quorum), state) in enumerate(zip(stages, opened, strict=True), start=1)
     ]
     shown = [one.fingerprint for one in found if one.has_model]
-    state = (
-        "held" if row.state == "collecting" and _is_held_there(connection, fingerprint) else None
-    )
+    state: State = row.state
+    if state == "collecting" and _is_held_there(connection, fingerprint):
+        state = "held"
     return PlanStatus(
         fingerprint,
-        state or row.state,
+        state,
         plan.terms.admission == "invited",
         tuple(known),
         row.reason,

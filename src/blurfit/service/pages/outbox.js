@@ -69,6 +69,12 @@ export function forget(fingerprint) {
   storage().removeItem(keyOf(fingerprint));
 }
 
+/** Whether anything that depends on the answers may have left: with two databases the share leaves
+ * once the seed, which is random, has been received and that has been kept. */
+export function hasLeft({ shares }) {
+  return !shares || shares.at(-1).received !== undefined;
+}
+
 export function withInvitation(fingerprint, invitation) {
   return store({ ...kept(fingerprint), invitation, state: "sending" });
 }
