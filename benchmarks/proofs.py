@@ -99,7 +99,7 @@ def main(quorum: int, rows: int) -> None:
     exchanged = 16 + sizes[1] + 32
     show("between the databases", f"{exchanged:,} bytes", "2 kB", f"{exchanged / 2000:.2f}")
     circuit = proved.proving.circuit
-    show("bits of a number", str(circuit.bits), "", "")
+    show("digits of a number, to the base 4", str(circuit.digits), "", "")
     show("a lie is believed", f"2^{proved.proving.soundness:.1f}", "", "")
     noises = [each.parts[0].deviations[0] for each in (proved, plain)]
     show("noise", f"{noises[0]:.4g}", "without proofs", f"{noises[0] / noises[1]:.4f}")

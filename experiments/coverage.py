@@ -33,7 +33,7 @@ from blurfit.arrays import AnyArray, FloatArray
 from blurfit.datasets import load_acs, make_census
 from blurfit.errors import InfeasibleError
 from blurfit.learning.wave_inference import wave_estimates
-from blurfit.simulation.waves import collect_in_waves
+from blurfit.simulation.bare_waves import collect_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.maps import NewtonMap
 from blurfit.theory.newton import LogisticNewton

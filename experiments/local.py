@@ -22,7 +22,7 @@ from blurfit.forecast.population import Population
 from blurfit.forecast.sweep import propose_terms
 from blurfit.forecast.tuning import advise
 from blurfit.learning.sums import Totals, block_sums, total
-from blurfit.schema.joint import values
+from blurfit.schema.vectors import values
 from blurfit.simulation.sampler import sampler_for, totals_of_products
 
 FloatArray = npt.NDArray[np.float64]

@@ -34,8 +34,8 @@ from blurfit.errors import InfeasibleError
 from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.public_features import Family, fit_with_public_rows
 from blurfit.learning.shrinkage import shrink
-from blurfit.schema.joint import joint_form, kind_of, values
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import joint_form, kind_of, values
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.joint import sensitivity
 from blurfit.theory.joint_form import JointForm

@@ -25,9 +25,9 @@ from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
 from blurfit.datasets import UCI_SETS, Census, load_acs, load_adult, load_uci, make_census
 from blurfit.experiments.reliability import binned
-from blurfit.schema.joint import values as encoded
-from blurfit.simulation.plan import fit_in_waves
-from blurfit.simulation.waves import collect_in_waves
+from blurfit.schema.vectors import values as encoded
+from blurfit.simulation.bare_waves import collect_in_waves
+from blurfit.simulation.whole_plan import fit_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.newton import LogisticNewton
 from blurfit.theory.public_weights import Kind, information

@@ -2,13 +2,15 @@
 repeated, and stores of both kinds."""
 
 import itertools
+import os
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support.stores import agreement, in_memory, place, postgresql
+from support import postgres
+from support.stores import agreement, in_memory, place, places, postgresql
 
-__all__ = ["agreement", "in_memory", "place", "postgresql"]
+__all__ = ["agreement", "in_memory", "place", "places", "postgresql"]
 
 settings.register_profile(
     "blurfit",
@@ -20,6 +22,12 @@ settings.register_profile(
 settings.load_profile("blurfit")
 
 _numbers = itertools.count()
+
+
+def pytest_configure() -> None:
+    """What tests write waits for no disk, where there is a file system in memory."""
+    if (folder := postgres.memory()) is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
 
 
 @pytest.fixture(autouse=True)

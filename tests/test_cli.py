@@ -32,6 +32,7 @@ BESIDES = [
     "deeds",
     "backup",
     "restore",
+    "until",
     "hold",
     "resume",
     "next",
@@ -56,7 +57,7 @@ def blurfit(*arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
 
 

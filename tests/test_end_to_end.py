@@ -40,7 +40,7 @@ def test_twelve_hundred_contributors(tmp_path) -> None:
             processes.start(contributor.main, *to_send, seed, CONTRIBUTORS // PROCESSES)
             for seed in range(PROCESSES)
         ]
-        assert [one.wait(300) for one in contributors] == [0] * PROCESSES
+        assert [one.wait(900) for one in contributors] == [0] * PROCESSES
         status = json.loads(blurfit(tmp_path, "status", "agreement.json", *to, "--json"))
         assert (status["count"], status["state"]) == (CONTRIBUTORS, "collecting")
         blurfit(tmp_path, "publish", "agreement.json", *to, *administrator, "--out", "model.json")

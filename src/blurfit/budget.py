@@ -29,9 +29,6 @@ computed from the rows as they are: no budget covers publishing them.
 import math
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -114,7 +111,9 @@ class Budget:
 
     @property
     def remaining(self) -> float:
-        """ε that is left at the budget's δ. Fits do not add up in ε: ask by trying."""
+        """ε that is left at the budget's δ. Fits do not add up in ε, so whether one more is allowed
+        is found by trying.
+        """
         return max(0.0, self.epsilon - self.spent().epsilon)
 
     def __str__(self) -> str:
@@ -165,19 +164,9 @@ def refuse_elsewhere(process: int | None) -> None:
         )
 
 
-@contextmanager
-def no_budget() -> Iterator[None]:
-    """A block whose fits, in this thread, are of other people (simulations), and spend nothing."""
-    token = _free.set(True)
-    try:
-        yield
-    finally:
-        _free.reset(token)
-
-
 def _innermost() -> Budget | None:
     with _lock:
-        return None if _free.get() or not _open else _open[-1]
+        return _open[-1] if _open else None
 
 
 def _total(what: str, expenses: list[Expense], delta: float) -> Expense:
@@ -194,4 +183,3 @@ def _total(what: str, expenses: list[Expense], delta: float) -> Expense:
 
 _open: list[Budget] = []  # the process's own, so that no thread escapes it
 _lock = threading.RLock()
-_free: ContextVar[bool] = ContextVar("blurfit_no_budget", default=False)

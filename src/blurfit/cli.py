@@ -56,6 +56,7 @@ COMMANDS = {
         "administer:status",
         "Tell how many have contributed under an AGREEMENT, or to each wave of a plan.",
     ),
+    "until": ("until:until", "Move the date at which a collection or a plan closes by itself."),
     "close": ("administer:close", "Stop collecting, without publishing anything yet."),
     "publish": ("administer:publish", "Close the collection, learn its model and publish it."),
     "hold": (
@@ -73,7 +74,7 @@ COMMANDS = {
     ),
     "deeds": (
         "stewards:deeds",
-        "Tell what administrators did, the last one first: when, who, what, and how it ended.",
+        "Tell what administrators did, newest first: when, who, what, and how it ended.",
     ),
     "backup": (
         "backup:backup",

@@ -51,6 +51,10 @@ class BetweenWavesError(InfeasibleError):
     """One wave of a plan is being published, and the next is not open yet: ask again soon."""
 
 
+class DateClosedError(ClosedError):
+    """The date until which the collection took submissions has passed."""
+
+
 class NotPublishedError(InfeasibleError):
     """There is no model, or nothing may be shown of it."""
 

@@ -36,6 +36,23 @@ def test_an_agreement_with_proofs_can_be_handed_round() -> None:
     assert "has proved" in lies_in_words(again)
 
 
+def test_two_databases_that_are_open_to_anyone_ask_for_proofs_unless_it_is_said_otherwise() -> None:
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 400}
+    usual = Agreement.propose(SCHEMA, **promise, databases=TWO, admission="anyone")
+    assert usual.proofs
+    assert usual == AGREEMENT
+    usual.verify()
+    for terms in (
+        {"databases": TWO},  # whoever lies wastes an invitation
+        {"databases": TWO, "admission": "anyone", "proofs": False},
+        {"admission": "anyone"},
+    ):
+        assert not Agreement.propose(SCHEMA, **promise, **terms).proofs
+    plan = Plan.propose(SCHEMA, **promise, waves=2, admission="anyone")
+    assert plan.terms.proofs is False
+    assert Plan.from_json(plan.to_json()) == plan
+
+
 @pytest.mark.parametrize("wrong", [1, "yes", False, None])
 def test_other_values_are_refused(wrong) -> None:
     document = AGREEMENT.to_dict() | {"proofs": wrong}
@@ -51,7 +68,7 @@ def test_proofs_are_for_two_databases_and_one_wave() -> None:
             SCHEMA, epsilon=1, delta=1e-6, quorum=4000, waves=2, databases=TWO, proofs=True
         )
     with pytest.raises(InfeasibleError, match="so large an epsilon"):
-        propose(proofs=True, epsilon=700).verify()
+        propose(proofs=True, epsilon=700)
 
 
 def test_the_grid_of_other_agreements_is_refused() -> None:
@@ -118,7 +135,7 @@ def test_the_circuit_takes_every_vector_within_the_radius_and_none_beyond() -> N
         with pytest.raises(InvalidValueError, match="Expected vectors"):
             circuit.encode(vector)
     assert circuit.weights == tuple(part.counts.astype(int))
-    assert sum(circuit.weights) * 4 ** (circuit.bits - 1) < MODULUS
+    assert sum(circuit.weights) * circuit.half**2 < MODULUS
     assert circuit.ceiling < MODULUS
 
 

@@ -13,6 +13,7 @@ from blurfit.audit.findings import audit
 from blurfit.baselines.rival import PureRival
 
 EPSILON, DELTA, ROWS = 1.0, 1e-3, 60
+STEPS = 16  # of gradient descent: T Gaussian steps are one, and a noise for one alone would be 4μ
 LABELS, NUMBERS = (
     sorted(
         name
@@ -40,6 +41,7 @@ def released(name: str, **options):
     kind = getattr(baselines, name)
     fields = kind().get_params()
     given = {"bounds": (-1, 1), "target_bounds": (-1, 1), "epsilon": EPSILON, "delta": DELTA}
+    given |= {"steps": STEPS}
     chosen = {key: value for key, value in (given | options).items() if key in fields}
 
     def release(table, generator: np.random.Generator):

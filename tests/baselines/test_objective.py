@@ -22,7 +22,7 @@ from blurfit.baselines.objective import certified, gaussian, laplace
 from blurfit.baselines.risk import LogisticRisk, SquaredRisk, minimiser
 from blurfit.learning.statistics import Statistics
 
-GRID = np.linspace(-400, 400, 800_001)
+GRID = np.linspace(-400, 400, 160_001)
 # records (x, y) that all others leave alone, then the neighbours: one person's record in each
 OTHERS = [(0.5, 1.0), (-1.0, 1.0)]
 PAIRS = {
@@ -129,7 +129,8 @@ def test_without_privacy_it_is_the_plain_fit(kind) -> None:
 @pytest.mark.statistical
 @pytest.mark.parametrize("rule", ["laplace", "published", "certified"])
 def test_the_noise_that_weights_imply_has_the_stated_distribution(rule) -> None:
-    """From each w the b that made it is computed back."""
+    """From each w the b that made it is computed back. A thousand tell a scale that is wrong by √2
+    (a distance of 0.083 between the two distribution functions, at a p-value of 10⁻⁶)."""
     risk, generator = problem("logistic")
     pure, approximate = FAMILIES["logistic"]
     if rule == "laplace":
@@ -140,7 +141,7 @@ def test_the_noise_that_weights_imply_has_the_stated_distribution(rule) -> None:
         model = approximate(epsilon=1.0, delta=0.01, rule=rule)
         found = model.perturbation(risk)
         scale, ridge, distribution = found.scale, found.ridge, norm(scale=found.scale)
-    weights = np.array([model.release(risk, generator) for _ in range(1500)])
+    weights = np.array([model.release(risk, generator) for _ in range(1000)])
     noise = -(risk.gradients(weights) + ridge * weights)
     drawn = np.linalg.norm(noise, axis=1) if rule == "laplace" else noise[:, 0]
     assert kstest(drawn, distribution.cdf).pvalue > 1e-3

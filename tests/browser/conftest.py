@@ -2,12 +2,16 @@
 
 Where there is no Chromium these tests are skipped, loudly, and with CI=true they fail: `make test`
 installs it from the system's packages where it can.
+
+BLURFIT_SLOWDOWN=20 makes every page's processor so many times slower: what passes then waits for
+what it looks at, and not for luck.
 """
 
+import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +26,8 @@ from blurfit.service.app import Service
 from blurfit.service.serving import in_a_thread
 from blurfit.service.website import all_files
 
-PATIENCE = 30_000  # milliseconds: the machine may be busy
+PATIENCE = 120_000  # milliseconds: the machine may be busy, and it is waited for if all else fails
+SLOWDOWN = float(os.environ.get("BLURFIT_SLOWDOWN", "1"))
 expect.set_options(timeout=PATIENCE)
 
 
@@ -51,26 +56,76 @@ def running(folder: Path) -> Iterator[Running]:
             yield Running(url, store, token)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # for few collections: /admin asks for the agreement of each
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with running(tmp_path_factory.mktemp("service")) as found:
         yield found
 
 
-@pytest.fixture(scope="module")  # no longer: it holds an event loop, which other tests may need
-def chromium() -> Iterator[Browser]:
+@dataclass(frozen=True)
+class Chromium:
+    """One browser for all tests of this process.
+
+    Playwright leaves its event loop marked as running between two of its calls. Other tests run
+    loops of their own, so it is marked only where a browser is at work.
+    """
+
+    browser: Browser
+    loop: asyncio.AbstractEventLoop
+
+    @contextmanager
+    def at_work(self) -> Iterator[Browser]:
+        asyncio._set_running_loop(self.loop)
+        try:
+            yield self.browser
+        finally:
+            asyncio._set_running_loop(None)
+
+
+@pytest.fixture(scope="session")
+def launched() -> Iterator[Chromium]:
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         words = "NO CHROMIUM: the browser tests did not run. Install the system's `chromium`."
         if os.environ.get("CI", "").lower() in ("true", "1"):
             pytest.fail(words)
         pytest.skip(words)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
-        yield browser
+    arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
+    playwright = sync_playwright().start()
+    browser = playwright.chromium.launch(executable_path=path, args=arguments)
+    found = Chromium(browser, asyncio.get_running_loop())
+    asyncio._set_running_loop(None)
+    yield found
+    with found.at_work():
         browser.close()
+        playwright.stop()
+
+
+@pytest.fixture
+def chromium(launched: Chromium) -> Iterator[Browser]:
+    with launched.at_work() as browser:
+        yield browser
+
+
+def new_context(browser: Browser, **options: Any) -> BrowserContext:
+    """Somebody's browser, as slow as is wanted."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(PATIENCE)
+    if SLOWDOWN != 1:
+        context.on("page", _slow_down)
+    return context
+
+
+def _slow_down(page: Page) -> None:
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setCPUThrottlingRate", {"rate": SLOWDOWN})
+
+
+@pytest.fixture
+def new_browser(chromium: Browser) -> Iterator[Callable[..., BrowserContext]]:
+    """Browsers that know nothing of each other, for tests of more services than one."""
+    with ExitStack() as opened:
+        yield lambda **options: opened.enter_context(closing(new_context(chromium, **options)))
 
 
 class Watch:
@@ -123,9 +178,8 @@ def visit(chromium: Browser, service: Running) -> Iterator[Visit]:
     """Opens browsers; afterwards none has asked anyone else, or broken its policy."""
     visitors: list[Visitor] = []
 
-    def enter(**options: object) -> Visitor:
-        context = chromium.new_context(**options)  # type: ignore[arg-type]
-        context.set_default_timeout(PATIENCE)
+    def enter(**options: Any) -> Visitor:
+        context = new_context(chromium, **options)
         watch = Watch(context, service.address)
         visitors.append(Visitor(context.new_page(), watch, context, service))
         return visitors[-1]
@@ -192,19 +246,27 @@ def hand_out(route: Route) -> None:
     route.fulfill(body=found.plain, content_type=found.media_type)
 
 
+@pytest.fixture(scope="session")
+def empty_page(launched: Chromium) -> Iterator[Page]:
+    """One for all that is only computed, so that each module is read once."""
+    with launched.at_work() as browser:
+        context = new_context(browser)
+        context.route("**/*", hand_out)
+        page = context.new_page()
+        page.goto("http://localhost/")  # which browsers take for a protected address
+    yield page
+    with launched.at_work():
+        context.close()
+
+
 @pytest.fixture
-def run(chromium: Browser) -> Iterator[Callable[..., Any]]:
+def run(chromium: Browser, empty_page: Page) -> Callable[..., Any]:
     """Evaluate JavaScript in an empty page, with the named modules at hand."""
-    context = chromium.new_context()
-    context.route("**/*", hand_out)
-    page = context.new_page()
-    page.goto("http://localhost/")  # which browsers take for a protected address
 
     def evaluate(modules: str, body: str, argument: object = None) -> Any:
         names = modules.split()
         imports = ", ".join(f"import('/pages/{name}.js')" for name in names)
         ready = f"const [{', '.join(names)}] = await Promise.all([{imports}]);"
-        return page.evaluate(f"async (given) => {{ {ready} {body} }}", argument)
+        return empty_page.evaluate(f"async (given) => {{ {ready} {body} }}", argument)
 
-    yield evaluate
-    context.close()
+    return evaluate

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -26,18 +26,28 @@ def enter(page: Page, token: str) -> None:
 
 @pytest.fixture
 def admin(visit, service):
+    """Who has entered, with a clock that tests can put forward."""
     visitor = visit()
+    visitor.context.clock.install()
     page = visitor.go("/admin")
     enter(page, service.token)
+    expect(page.locator("#collections h2")).to_be_visible()
     return page
+
+
+def later(page: Page) -> None:
+    """As late as the page asks again how things are."""
+    page.clock.fast_forward(4_000)
 
 
 def test_nobody_enters_before_the_script_is_there(visit, service) -> None:
     """The token would go nowhere: the form's own submission is forbidden by the page's policy."""
     visitor = visit()
     held = []
-    visitor.context.route("**/administration.js*", lambda route: held.append(route))
-    visitor.page.goto(service.address + "/admin", wait_until="commit")
+    script = "**/administration.js*"
+    visitor.context.route(script, lambda route: held.append(route))
+    with visitor.page.expect_request(script):
+        visitor.page.goto(service.address + "/admin", wait_until="commit")
     button = visitor.page.get_by_role("button", name="Enter")
     expect(button).to_be_disabled()
     token = visitor.page.get_by_label("Administrator’s token")
@@ -121,12 +131,14 @@ def test_counts_are_live_and_a_collection_can_be_paused_and_closed(
     promise = {"epsilon": 1, "delta": 1e-6, "quorum": 40, "admission": "anyone"}
     agreement = Agreement.propose(survey("live income"), **promise)
     service.open(agreement)
+    later(admin)
     entry = admin.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
     expect(entry).to_contain_text(
         "0 of at least 40 submissions"
     )  # opened after the page was loaded
     expect(entry).to_contain_text(re.compile(r"opened \w+ \d+, \d{4}"))
     service.store.add(agreement, perturb_table(agreement, people(40, "live income")))
+    later(admin)
     expect(entry).to_contain_text("40 submissions")
     expect(entry.get_by_role("button", name="Publish…")).to_be_enabled()
     entry.get_by_role("button", name="Pause").click()
@@ -169,6 +181,7 @@ def test_a_plan_is_opened_held_and_ended(admin, service, survey) -> None:
 def test_invitations_as_a_table_as_codes_and_in_any_number(admin, service, survey, visit) -> None:
     agreement = Agreement.propose(survey("many income"), epsilon=1, delta=1e-6, quorum=2000)
     service.open(agreement)
+    later(admin)
     entry = admin.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
 
     def made(count: str, kind: str) -> str:
@@ -194,7 +207,7 @@ def test_invitations_as_a_table_as_codes_and_in_any_number(admin, service, surve
     expect(dialog.get_by_text("Enter a whole number from 1 to 1,000,000.")).to_be_visible()
 
 
-def test_two_databases_from_the_form_to_consent(chromium, tmp_path, people) -> None:
+def test_two_databases_from_the_form_to_consent(new_browser, tmp_path) -> None:
     """The first opens and hands out the file; the second opens it, and only lets the first publish.
 
     Invitations of both are joined into one link.
@@ -206,9 +219,7 @@ def test_two_databases_from_the_form_to_consent(chromium, tmp_path, people) -> N
             token = tokens.new_token()
             store.appoint(tokens.hashed(token))
             url = running.enter_context(in_a_thread(Service(store)))
-            context = running.enter_context(closing(chromium.new_context()))
-            context.set_default_timeout(30_000)
-            page = context.new_page()
+            page = new_browser().new_page()
             page.goto(f"{url}/admin")
             enter(page, token)
             sides.append((store, url, page))

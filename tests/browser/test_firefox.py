@@ -14,9 +14,9 @@ from axe_playwright_python.base import AXE_FILE_PATH
 
 from blurfit import Agreement
 from support.firefox import Tab, firefox, firefox_path
+from support.looks import PICTURES, SCREENSHOTS
 from support.surveys import survey_schema
 
-SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 PROMISE = {"delta": 1e-6, "quorum": 500, "admission": "anyone"}
 AXE = Path(AXE_FILE_PATH).read_text(encoding="utf-8")
 
@@ -45,11 +45,12 @@ def agreements(service) -> list[Agreement]:
 
 
 def look_at(tab: Tab, name: str) -> None:
-    """At three widths: nothing scrolls sideways, axe finds nothing serious, a picture is kept."""
+    """At three widths: nothing scrolls sideways, axe finds nothing serious; pictures, if wanted."""
     for width in (320, 375, 1280):
         tab.resize(width)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
-        tab.picture(SCREENSHOTS / f"firefox-{name}-{width}.png")
+        if PICTURES:
+            tab.picture(SCREENSHOTS / f"firefox-{name}-{width}.png")
     tab.evaluate(f"(() => {{ {AXE}; return true; }})()")
     found = tab.evaluate("axe.run().then(({ violations }) => violations)")
     assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []

@@ -25,7 +25,7 @@ from blurfit.agreement.grid import Grid
 from blurfit.agreement.promises import condition_in_words, local_in_words
 from blurfit.contributor.share import shared_with
 from blurfit.messages.submissions import Submissions
-from blurfit.schema.joint import values
+from blurfit.schema.vectors import values
 from blurfit.theory import certified, excess_risk, gaussian
 from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.setting import LocalGuarantee, Setting

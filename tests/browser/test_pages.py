@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from blurfit import Agreement, Categorical, Numeric, PublishedModel, Schema, perturb_table
-from blurfit.model.statement import as_yaml
+from blurfit.model.registry import as_yaml
 
 
 @pytest.fixture
@@ -35,7 +35,9 @@ def enter(page: Page, token: str) -> None:
 
 def test_a_collection_shows_how_far_it_is(visit, service, collect, people) -> None:
     agreement = collect("watched income", 120)
-    page = visit().go(f"/collections/{agreement.fingerprint}")
+    visitor = visit()
+    visitor.context.clock.install()
+    page = visitor.go(f"/collections/{agreement.fingerprint}")
     expect(page.get_by_text("120 of at least 300 submissions; 180 more are needed")).to_be_visible()
     expect(page.get_by_text("Collecting", exact=True)).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("120 contributors"))).to_be_visible()
@@ -47,6 +49,7 @@ def test_a_collection_shows_how_far_it_is(visit, service, collect, people) -> No
     service.store.add(
         agreement, perturb_table(agreement, people(200, agreement.schema.target.name))
     )
+    page.clock.fast_forward(5_000)  # after which it asks again
     expect(page.get_by_text("320 submissions: the quorum of 300 is reached.")).to_be_visible()
 
 
@@ -175,6 +178,7 @@ def test_a_bar_that_is_cut_says_so(visit, collect) -> None:
     )
     assert any(low and high for low, high, _ in cut)
     assert all(arrows == low + high for low, high, arrows in cut)
+    expect(page.locator(".effects .much").first).to_be_visible()
     for much in page.locator(".effects .much").all():
         expect(much).to_be_visible()
         expect(much.locator("b")).to_be_visible()

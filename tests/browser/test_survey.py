@@ -13,9 +13,9 @@ from blurfit import About, Agreement, Binary, Budget, Numeric, Schema, Wording
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.promises import guesses_from_submission, guesses_in_words
 from blurfit.budget import Expense
+from blurfit.model.course import next_agreement
 from blurfit.model.learner import moments_of
-from blurfit.model.waves import next_agreement
-from blurfit.schema.joint import values
+from blurfit.schema.vectors import values
 from blurfit.service.website import all_files
 from blurfit.simulation.sampler import exact_totals
 from blurfit.theory.setting import ModelGuarantee

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from blurfit import Agreement, Store
 from blurfit.agreement.databases import largest_steps
@@ -42,6 +42,7 @@ def two(tmp_path_factory, survey):
             quorum=1000,
             databases=[("Office", first[1]), ("University", second[1])],
             admission="anyone",
+            proofs=False,
         )
         first[0].open(agreement, role="first")
         second[0].open(agreement, role="second")
@@ -49,10 +50,10 @@ def two(tmp_path_factory, survey):
 
 
 def test_two_requests_to_two_origins_and_neither_tells_the_record(
-    chromium: Browser, two, fill_in
+    new_browser, two, fill_in
 ) -> None:
     agreement, (here, first), (there, second) = two
-    context = chromium.new_context()
+    context = new_browser()
     page = context.new_page()
     requests, complaints = [], []
     context.on("request", lambda request: requests.append(request))
@@ -97,11 +98,11 @@ def test_two_requests_to_two_origins_and_neither_tells_the_record(
         assert (np.abs(some.view(np.int64)) < largest).mean() < 0.1
 
 
-def test_one_database_away_for_a_while(chromium: Browser, two, fill_in) -> None:
+def test_one_database_away_for_a_while(new_browser, two, fill_in) -> None:
     """The seed comes first: without it no share is sent, and after a reload both are, once."""
     agreement, (here, first), (there, second) = two
     before = [store.count(agreement) for store in (here, there)]
-    context = chromium.new_context()
+    context = new_browser()
     page = context.new_page()
     away = f"{second}/**"
     context.route(away, lambda route: route.abort())
@@ -121,10 +122,10 @@ def test_one_database_away_for_a_while(chromium: Browser, two, fill_in) -> None:
     assert [store.count(agreement) for store in (here, there)] == [one + 1 for one in before]
 
 
-def test_every_page_names_both_and_states_the_condition(chromium: Browser, two, fill_in) -> None:
+def test_every_page_names_both_and_states_the_condition(new_browser, two, fill_in) -> None:
     """Not that "the database" sees a submission: no database does."""
     agreement, (_, first), (_, second) = two
-    context = chromium.new_context()
+    context = new_browser()
     page = context.new_page()
     condition = condition_in_words(agreement.quorum, admission=agreement.admission)
     for path in (f"/collections/{agreement.fingerprint}", f"/c/{agreement.fingerprint}"):
@@ -144,13 +145,20 @@ def test_every_page_names_both_and_states_the_condition(chromium: Browser, two, 
     context.close()
 
 
+@pytest.fixture(scope="module")
+def page_of_the_first(launched, two) -> Iterator[Page]:
+    with launched.at_work() as browser:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(two[1][1] + "/")
+    yield page
+    with launched.at_work():
+        context.close()
+
+
 @pytest.fixture
-def run(chromium: Browser, two):
-    context = chromium.new_context()
-    page = context.new_page()
-    page.goto(two[1][1] + "/")
-    yield page.evaluate
-    context.close()
+def run(chromium: Browser, page_of_the_first: Page):
+    return page_of_the_first.evaluate
 
 
 def test_vectors(run) -> None:
@@ -206,7 +214,7 @@ def test_other_agreements_are_refused(run, two, change) -> None:
     assert "nothing has left this device" in (run(script, given | change) or "").lower()
 
 
-def test_a_link_carries_an_invitation_of_each(chromium: Browser, tmp_path, survey) -> None:
+def test_a_link_carries_an_invitation_of_each(new_browser, tmp_path, survey) -> None:
     """Both databases are asked about their own, before anybody answers."""
     with ExitStack() as running:
         (here, first), (there, second) = (
@@ -220,8 +228,7 @@ def test_a_link_carries_an_invitation_of_each(chromium: Browser, tmp_path, surve
         given = [tokens.new_token() for _ in range(2)]
         for store, token in zip((here, there), given, strict=True):
             store.invite(agreement.fingerprint, [tokens.hashed(token)])
-        context = running.enter_context(closing(chromium.new_context()))
-        page = context.new_page()
+        page = new_browser().new_page()
         link = f"{first}/c/{agreement.fingerprint}#invitation="
         for spoilt in (f"{given[0]},{tokens.new_token()}", given[0]):
             page.goto("about:blank")

@@ -139,6 +139,7 @@ def test_the_collection_and_the_model_tell_of_the_waves(visit, service, begin) -
     plan, come = begin
     come()
     visitor = visit(viewport={"width": 1280, "height": 800}, color_scheme="dark")
+    visitor.context.clock.install()
     page = visitor.go(f"/collections/{plan.fingerprint}")
     expect(page.get_by_text("Wave 2, collecting now")).to_be_visible()
     expect(page.locator("#agreement dl")).to_be_visible()
@@ -149,6 +150,7 @@ def test_the_collection_and_the_model_tell_of_the_waves(visit, service, begin) -
     expect(page.get_by_text("Wave 3, collecting now")).to_be_visible()
     come()
     learn_model(service.store, plan.fingerprint)
+    page.clock.fast_forward(5_000)  # after which it asks again
     expect(page.get_by_role("link", name="See the model")).to_be_visible()
     page.get_by_role("link", name="See the model").click()
     first, second, third = plan.quorums

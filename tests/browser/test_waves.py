@@ -14,12 +14,13 @@ from blurfit import Agreement, BlurfitError
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
 from blurfit.agreement.wave import Wave, kept_columns
-from blurfit.learning.waves import rounded
+from blurfit.learning.belief import rounded
+from blurfit.model.course import follows, learn_plan
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.waves import follows, learn_plan
 from blurfit.schema.schema import Schema
-from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap, Whitening
+from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.newton import LogisticNewton, PoissonNewton, logistic_sensitivity
+from blurfit.theory.whitening import Whitening
 from support.contracts import mutations, on_grid, records, steps
 from support.plans import FEATURES, TARGETS, plan, releases
 

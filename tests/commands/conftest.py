@@ -31,9 +31,7 @@ class Blurfit:
     folder: Path
 
     def __call__(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return processes.run(
-            arguments, folder=self.folder, environment=environment() | more, seconds=60
-        )
+        return processes.run(arguments, folder=self.folder, environment=environment() | more)
 
     def start(self, *arguments: str) -> processes.Talking:
         """Run it without waiting for its end."""
@@ -67,7 +65,7 @@ class Served:
     def url(self) -> str:
         return self.greeting.split()[2]
 
-    def wait(self, seconds: float = 30.0) -> None:
+    def wait(self, seconds: float = 300.0) -> None:
         """Until somebody listens."""
         host, _, port = self.url.partition("://")[2].partition(":")
         deadline = time.monotonic() + seconds
@@ -110,7 +108,7 @@ def service(tmp_path_factory) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def asked(service) -> list[str]:
     """The options by which the service above is asked for something."""
-    return ["--to", service.url, "--patience", "20"]
+    return ["--to", service.url, "--patience", "120"]
 
 
 @pytest.fixture(scope="module")

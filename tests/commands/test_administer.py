@@ -60,6 +60,7 @@ def test_a_collection_from_open_to_publish(
         "quorum": 20,
         "invited": False,
         "opened": ANY,
+        "closes": None,
     }
     assert json.loads(again.stdout) == state | {"page": page}
     send(service, agreed, 19)

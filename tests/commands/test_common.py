@@ -27,6 +27,7 @@ CODES = {
     "NotInvitedError": 4,
     "ClosedError": 4,
     "WaveClosedError": 4,
+    "DateClosedError": 4,
     "PausedError": 4,
     "NotPublishedError": 4,
     "BelowQuorumError": 4,

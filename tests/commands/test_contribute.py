@@ -106,7 +106,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(blurfit, collection, database
     sending = ["contribute", "agreement.json", "people.csv", *asked, "--json"]
     process = blurfit.start(*sending)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not database.status(collection)["count"] and time.monotonic() < deadline:
             time.sleep(0.01)
     finally:

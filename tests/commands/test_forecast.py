@@ -29,9 +29,9 @@ def test_table_and_plot(tmp_path: Path) -> None:
 def test_json_has_every_cell() -> None:
     result = run(str(SURVEY), *SMALL, "--local-epsilon", "4", "--json")
     document = json.loads(result.stdout)
-    assert len(document["outlooks"]) == 2 * 2 * 2
-    assert {one["mechanism"] for one in document["outlooks"]} == {"moment", "input"}
-    assert all(one["lower"] <= one["error"] <= one["upper"] for one in document["outlooks"])
+    assert len(document["cases"]) == 2 * 2 * 2
+    assert {one["mechanism"] for one in document["cases"]} == {"moment", "input"}
+    assert all(one["lower"] <= one["error"] <= one["upper"] for one in document["cases"])
 
 
 def test_public_data_and_spectrum_are_populations(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_an_agreement_fixes_its_terms(tmp_path: Path) -> None:
     schema = read_proposal(SURVEY).schema
     Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=500).save(file)
     result = run(str(file), "--contributors", "500,5000", "--draws", "8", "--json")
-    assert [one["contributors"] for one in json.loads(result.stdout)["outlooks"]] == [500, 5000]
+    assert [one["contributors"] for one in json.loads(result.stdout)["cases"]] == [500, 5000]
     result = run(str(file), "--epsilon", "1")
     assert result.exit_code == 2
     assert "--epsilon" in result.output

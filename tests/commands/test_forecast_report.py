@@ -4,20 +4,20 @@ import pytest
 from rich.console import Console
 
 from blurfit.commands.forecast_report import advice_in_words, number, report
-from blurfit.forecast.results import Forecast, Outlook
+from blurfit.forecast.results import Case, Forecast
 from blurfit.forecast.tuning import Advice
 
 
-def outlook(mechanism, n: int, factor: float, local: float | None = None) -> Outlook:
+def case(mechanism, n: int, factor: float, local: float | None = None) -> Case:
     ratio = 1 + factor / n
-    return Outlook(n, 1.0, mechanism, local, ratio, ratio - 0.01, ratio + 0.01, 1.0, 5.0)
+    return Case(n, 1.0, mechanism, local, ratio, ratio - 0.01, ratio + 0.01, 1.0, 5.0)
 
 
 @pytest.fixture
 def found() -> Forecast:
-    cells = [outlook("moment", n, 100) for n in (100, 1000, 10_000)]
-    cells += [outlook("input", n, 200) for n in (100, 1000, 10_000)]
-    cells += [outlook("moment", n, 400, 2.0) for n in (100, 1000, 10_000)]
+    cells = [case("moment", n, 100) for n in (100, 1000, 10_000)]
+    cells += [case("input", n, 200) for n in (100, 1000, 10_000)]
+    cells += [case("moment", n, 400, 2.0) for n in (100, 1000, 10_000)]
     return Forecast("made up", False, 2.0, 1.0, tuple(cells))
 
 
@@ -52,8 +52,8 @@ def test_what_is_not_reached_or_reached_at_once_is_said(found) -> None:
 
 def test_refusals_and_gaps_are_shown() -> None:
     cells = (
-        Outlook(10, 1.0, "input", None, reason="too few"),
-        Outlook(100, 1.0, "input", None, 1.1, 1.0, 1.2, 1.0, 5.0, refused=0.25),
+        Case(10, 1.0, "input", None, reason="too few"),
+        Case(100, 1.0, "input", None, 1.1, 1.0, 1.2, 1.0, 5.0, refused=0.25),
     )
     text = words(report(Forecast("made up", True, 2.0, 1.0, cells), 0.05))
     assert "–" in text
@@ -62,7 +62,7 @@ def test_refusals_and_gaps_are_shown() -> None:
 
 
 def test_advice_in_words(found) -> None:
-    before, after = found.outlooks[0], found.outlooks[1]
+    before, after = found.cases[0], found.cases[1]
     text = advice_in_words(Advice({"l2": 3.0, "balance": 1.5}, before, after))
     assert "l2 = 3, balance = 1.5 brings the error from 2.000 to 1.100" in text
     assert "as good as any" in advice_in_words(Advice({}, before, before))

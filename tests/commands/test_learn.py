@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit import PublishedModel, PublishedMoments, Store, perturb_table
-from blurfit.messages.submission_files import Writer
-from support import postgres
+from blurfit.messages.submission_writer import Writer
 
 _TO_A_FILE = ["contribute", "agreement.json", "people.csv", "--out"]
 PEOPLE = {"age": np.linspace(0, 100, 30), "income": np.linspace(0, 1000, 30)}
@@ -73,7 +72,7 @@ def test_a_new_cluster_learns_the_same(blurfit, agreed) -> None:
 def test_a_closed_collection_is_exported(blurfit, agreed, kind, request) -> None:
     place = "sqlite:///collection.db"
     if kind == "postgresql":
-        place = postgres.fresh_database(request.getfixturevalue("postgresql"))
+        place = request.getfixturevalue("places").fresh()
     here = f"sqlite:///{blurfit.folder}/collection.db" if kind == "sqlite" else place
     with Store(here) as store:
         store.add(agreed, perturb_table(agreed, PEOPLE))

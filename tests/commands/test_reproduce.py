@@ -22,7 +22,7 @@ def test_from_nothing_to_a_plot(tmp_path) -> None:
     out = tmp_path / "out"
     result = invoke("fig1a", *SMALL, "--out", str(out))
     assert result.exit_code == 0, result.output
-    assert {path.name for path in out.iterdir()} == {"fig1a.csv", "fig1a.png", "facts.json"}
+    assert {path.name for path in out.iterdir()} == {"fig1a.csv", "fig1a.png", "provenance.json"}
     picture = (out / "fig1a.png").read_bytes()
     (out / "fig1a.png").unlink()
     again = invoke("fig1a", "--plot-only", "--out", str(out))

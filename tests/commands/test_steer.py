@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from blurfit.agreement.plan import Plan
+from blurfit.model.course import learn_plan
 from blurfit.model.published import PublishedModel
-from blurfit.model.waves import learn_plan
 from blurfit.protocol import tokens
 from blurfit.service.remote import RemoteDatabase
 from support.plans import people, rows, written

@@ -6,7 +6,7 @@ import pytest
 
 from blurfit import Agreement, PublishedModel, PublishedMoments
 from blurfit.agreement.plan import Plan
-from blurfit.model.waves import learn_plan, next_agreement
+from blurfit.model.course import learn_plan, next_agreement
 from commands.conftest import Blurfit
 from support.plans import people, rows, written
 

@@ -98,7 +98,7 @@ def test_another_process_is_refused_too(path) -> None:
             "except sqlite3.OperationalError as error: print(error)\n"
         )
         asked = [sys.executable, "-c", script, str(path)]
-        answer = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60)
+        answer = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=600)
         assert "locked" in answer.stdout
 
 
@@ -142,7 +142,7 @@ def test_what_was_recorded_outlives_a_killed_process(path) -> None:
         "journal.acknowledge(Portion(0, 3, ()))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    killed = subprocess.run([sys.executable, "-c", script, str(path)], check=False, timeout=60)
+    killed = subprocess.run([sys.executable, "-c", script, str(path)], check=False, timeout=600)
     assert killed.returncode == -signal.SIGKILL
     with opened(path) as journal:
         assert journal.blurred() == 7

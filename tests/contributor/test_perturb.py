@@ -13,8 +13,8 @@ from blurfit import NotCertifiedError
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor import perturb as module
 from blurfit.contributor.perturb import perturb, perturb_table
-from blurfit.schema.joint import values
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
+from blurfit.schema.vectors import values
 
 SCHEMA = Schema(
     features=[Numeric("age", 0, 100), Binary("married")], target=Numeric("income", 0, 200_000)

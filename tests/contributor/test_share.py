@@ -22,7 +22,7 @@ from blurfit.store.joint_publication import totals_of
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]
 VECTORS = json.loads(Path(__file__).parents[1].joinpath("vectors", "shares.json").read_text())
-PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "admission": "anyone"}
+PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "admission": "anyone", "proofs": False}
 AGREEMENT = Agreement.propose(SCHEMA, databases=TWO, **PROMISE)
 LIMIT = int(largest_steps(AGREEMENT.calibration, AGREEMENT.grid))
 STEP, WIDTH = AGREEMENT.grid.quadratic, 5  # products of (c, age, income), but c²

@@ -19,7 +19,7 @@ from blurfit.store.store import Store
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:8002"))
-PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 3, "admission": "anyone"}
+PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 3, "admission": "anyone", "proofs": False}
 RECORD = {"age": 30, "income": 50}
 
 

@@ -16,7 +16,7 @@ from blurfit.errors import (
     WaveClosedError,
 )
 from blurfit.messages.submissions import Submission
-from blurfit.model.waves import Course, follows, next_agreement
+from blurfit.model.course import Course, follows, next_agreement
 from blurfit.store import plans
 from blurfit.store.advance import advance
 from support.plans import people, plan, release, rows, written

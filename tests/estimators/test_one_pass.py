@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from blurfit.estimators import one_pass
 from blurfit.estimators.one_pass import joint_totals
-from blurfit.schema import joint
+from blurfit.schema import vectors
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 
 
@@ -16,7 +16,7 @@ def reference(values, targets, columns):
     """v of the schema, row by row."""
     schema = Schema(columns, Numeric("y", -1, 1))
     table = {column.name: values[:, place] for place, column in enumerate(columns)}
-    v = joint.values(schema, table, [column.name for column in columns])
+    v = vectors.values(schema, table, [column.name for column in columns])
     whole = np.column_stack([np.ones(len(v)), v, targets])
     return whole.T @ whole
 
@@ -90,7 +90,7 @@ def test_levels_and_signs_in_any_order(order) -> None:
     found = joint_totals(np.asarray(values, order=order), targets, columns).matrix(1000)
     table = {"a": np.array(["x", "y", "z"])[values[:, 0].astype(int)], "b": values[:, 1]}
     table |= {"c": values[:, 2], "d": values[:, 3]}
-    v = joint.values(Schema(columns, Numeric("t", 0, 1)), table, ["a", "b", "c", "d"])
+    v = vectors.values(Schema(columns, Numeric("t", 0, 1)), table, ["a", "b", "c", "d"])
     whole = np.column_stack([np.ones(1000), v, targets])
     np.testing.assert_allclose(found, whole.T @ whole, atol=1e-9)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from blurfit.experiments.averages import Key, means
 from blurfit.experiments.beyond import BIASED, DEBIASED, ExcessRisk, LocalTarget, PublicNumbers
 from blurfit.experiments.methods import INPUT, NO_PRIVACY, PUBLISHED_INPUT
-from blurfit.experiments.summary import Key, means
 
 
 def test_excess_risk_is_positive_and_falls(people) -> None:

@@ -1,5 +1,6 @@
 """Goals are compared in the right direction, and leads by pairs of trials."""
 
+from blurfit.experiments.averages import Key, Mean
 from blurfit.experiments.goals import (
     GOALS,
     PRIVATE_RIVALS,
@@ -10,7 +11,6 @@ from blurfit.experiments.goals import (
     verdict,
 )
 from blurfit.experiments.methods import MOMENT, NO_PRIVACY, OBJECTIVE, OUTPUT, WAVES
-from blurfit.experiments.summary import Key, Mean
 from blurfit.experiments.trials import Row
 
 

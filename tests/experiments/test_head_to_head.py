@@ -46,10 +46,10 @@ def small(monkeypatch) -> HeadToHead:
 
 
 def test_cells(small, people) -> None:
-    cells = small.cells(people, 8)
+    cells = small.cells(people, 23)
     assert len(cells) == 2 * 2 * 2 * 6
-    assert cells[0] == "people:replace:0.1:0:5"
-    assert cells[-1] == "rich:zero-out:10.0:5:8"  # the first trials of all cells come first
+    assert cells[0] == "people:replace:0.1:0:20"
+    assert cells[-1] == "rich:zero-out:10.0:20:23"  # the first trials of all cells come first
     assert EPSILONS == (0.1, 0.2512, 0.631, 1.585, 3.981, 10.0)
 
 
@@ -138,7 +138,7 @@ def test_the_private_mean_is_a_mean() -> None:
 def test_with_little_privacy_lines_come_close_to_least_squares(name, people) -> None:
     """Those that can: one groups rows, one makes bins, mixtures are few, and steps are few."""
     x, y = people.x[:4000], people.y[:4000]
-    task = Task(x, y, 20.0, 1e-6, "zero-out")
+    task = Task(x, y, 20.0, 1e-6, "zero-out", public=people.x[4000:6000])
     weights = LINES[name](task, np.random.default_rng(1))
     best = np.linalg.lstsq(x, y, rcond=None)[0]
     error, least = (float(np.mean((np.clip(x @ w, -1, 1) - y) ** 2)) for w in (weights, best))

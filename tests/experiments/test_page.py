@@ -2,10 +2,10 @@
 
 from blurfit.experiments.beyond import ExcessRisk, PublicNumbers
 from blurfit.experiments.catalogue import ONE_PAGE
-from blurfit.experiments.facts import Facts
 from blurfit.experiments.methods import LINES, MOMENT, NO_PRIVACY, WAVES
 from blurfit.experiments.page import QUESTIONS, write_page
 from blurfit.experiments.plots import draw
+from blurfit.experiments.provenance import Provenance
 from blurfit.experiments.rivals import MORE_LINES
 from blurfit.experiments.runner import run
 from blurfit.experiments.sections import TITLES
@@ -18,7 +18,7 @@ def test_the_page_shows_what_is_there(people, tmp_path) -> None:
         draw(experiment.name, read_csv(path), path.with_suffix(".png"), "title")
     page = tmp_path / "docs" / "experiments.md"
     page.parent.mkdir()
-    write_page(page, tmp_path, Facts(people.name, synthetic=True, rows=len(people), trials=2))
+    write_page(page, tmp_path, Provenance(people.name, synthetic=True, rows=len(people), trials=2))
     text = page.read_text(encoding="utf-8")
     assert "The people are made up" in text
     assert "Do not edit" in text
@@ -32,7 +32,7 @@ def test_the_page_shows_what_is_there(people, tmp_path) -> None:
     assert "figures/risk.png" in text
     assert "(experiments.md#how-it-was-measured)" in text
     assert (page.parent / "figures" / "noise.png").exists()
-    write_page(page, tmp_path, Facts("a survey", synthetic=False, rows=len(people), trials=2))
+    write_page(page, tmp_path, Provenance("a survey", synthetic=False, rows=len(people), trials=2))
     assert "Real people" in page.read_text(encoding="utf-8")
 
 
@@ -63,9 +63,9 @@ def test_answers_and_tables_of_comparisons(tmp_path) -> None:
         draw(name, rows, tmp_path / f"{name}.png", "title")
     page = tmp_path / "page.md"
     other = tmp_path / "other"
-    Facts("somebody", synthetic=False, rows=100).write(other)
+    Provenance("somebody", synthetic=False, rows=100).write(other)
     write_csv(other / "utility.csv", results["utility"])
-    write_page(page, tmp_path, Facts("nobody", synthetic=True, rows=100, trials=2), [other])
+    write_page(page, tmp_path, Provenance("nobody", synthetic=True, rows=100, trials=2), [other])
     text = page.read_text(encoding="utf-8")
     assert "**waves** is ahead of every rival in 2 of 4 cells" in text
     assert "and behind in 2: output" in text  # an accuracy of 0.19 is worse than 0.2

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from blurfit.experiments.facts import Facts
 from blurfit.experiments.head_to_head import LINES, PRIVATE_MEAN, PUBLIC_FEATURES, WAVES
 from blurfit.experiments.methods import CERTIFIED_OBJECTIVE, MOMENT
 from blurfit.experiments.plots import draw
+from blurfit.experiments.provenance import Provenance
 from blurfit.experiments.rivals_page import BEGIN, END, NAME, measured_text, write_rivals_page
 from blurfit.experiments.trials import Row, write_csv
 
@@ -30,7 +30,7 @@ def test_the_text_answers_first(rows) -> None:
         Row(r.line, r.variant, r.epsilon, r.n, r.trial, r.value * (0.5 if r.line == MOMENT else 1))
         for r in rows
     ]
-    text = measured_text(better, Facts("a survey", synthetic=False, rows=9, trials=8))
+    text = measured_text(better, Provenance("a survey", synthetic=False, rows=9, trials=8))
     assert f"blurfit reproduce {NAME} --trials 8" in text
     assert "2 sets (yacht, solar; the people are real)" in text
     assert text.index("zero-out, their relation") < text.index("replace, ours")
@@ -44,7 +44,7 @@ def test_the_text_answers_first(rows) -> None:
 
 def test_labels_have_a_section_of_their_own(rows) -> None:
     labels = [Row(r.line, r.variant.replace("yacht", "Adult 2¹³, income"), *_rest(r)) for r in rows]
-    text = measured_text(labels, Facts("a survey", synthetic=False, rows=9, trials=8))
+    text = measured_text(labels, Provenance("a survey", synthetic=False, rows=9, trials=8))
     assert text.index("### Numbers: replace") < text.index("### Labels: zero-out")
     assert "Share of mistakes" in text
 
@@ -59,7 +59,7 @@ def test_the_page_keeps_what_people_wrote(rows, tmp_path) -> None:
     page = tmp_path / "docs" / "rivals.md"
     page.parent.mkdir()
     page.write_text(f"# Rivals\n\n{BEGIN}\noutdated\n{END}\n\nBelow.\n", encoding="utf-8")
-    facts = Facts("made-up people", synthetic=True, rows=9, trials=8)
+    facts = Provenance("made-up people", synthetic=True, rows=9, trials=8)
     write_rivals_page(page, tmp_path, facts)
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# Rivals\n")

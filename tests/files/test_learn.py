@@ -21,7 +21,7 @@ from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
 from blurfit.files.learn import Work, learn_files, totals
 from blurfit.messages import submission_files
-from blurfit.messages.submission_files import Writer
+from blurfit.messages.submission_writer import Writer
 from support.stores import propose
 
 ROWS = 1000

@@ -15,7 +15,7 @@ from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
 from blurfit.files.learn import Work, learn_files, totals
 from blurfit.files.receipt import ReleaseReceipt
-from blurfit.messages.submission_files import Writer
+from blurfit.messages.submission_writer import Writer
 from blurfit.model.moments import PublishedMoments
 from blurfit.theory.triangle import pack
 from support.stores import PEOPLE

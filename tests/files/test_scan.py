@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from blurfit import InvalidValueError, Submissions, perturb_table
 from blurfit.files.scan import Stretch, agreed, apart, merge, records, repeated, scan
 from blurfit.learning.sums import total
-from blurfit.messages.submission_files import Writer
+from blurfit.messages.submission_writer import Writer
 from support.stores import PEOPLE, totals_of
 
 

@@ -9,8 +9,8 @@ from blurfit import Agreement, InfeasibleError
 from blurfit.agreement.radius import radii
 from blurfit.forecast.liars import moved_by_liars
 from blurfit.forecast.population import Population
-from blurfit.schema.joint import units, values
 from blurfit.schema.schema import Binary, Numeric, Schema
+from blurfit.schema.vectors import units, values
 
 SCHEMA = Schema([Numeric("age", 0, 100), Binary("married")], Numeric("income", 0, 200_000))
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 5000}

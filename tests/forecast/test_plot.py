@@ -4,14 +4,14 @@ import matplotlib as mpl
 import pytest
 
 from blurfit.forecast.plot import plot
-from blurfit.forecast.results import Forecast, Outlook
+from blurfit.forecast.results import Case, Forecast
 
 mpl.use("Agg")
 
 
 def test_each_mechanism_has_a_panel_with_its_lines() -> None:
     cells = [
-        Outlook(n, 1.0, mechanism, local, 1 + 100 / n, 1.0, 1.2, 1.0, 5.0)
+        Case(n, 1.0, mechanism, local, 1 + 100 / n, 1.0, 1.2, 1.0, 5.0)
         for mechanism, local in (("moment", None), ("moment", 2.0), ("input", None))
         for n in (100, 1000)
     ]

@@ -3,16 +3,16 @@
 import json
 import math
 
-from blurfit.forecast.results import Forecast, Outlook
+from blurfit.forecast.results import Case, Forecast
 
 
-def outlook(n: int, ratio: float, epsilon: float = 1.0) -> Outlook:
-    return Outlook(n, epsilon, "moment", None, error=ratio, lower=0, upper=9, without_privacy=1.0)
+def case(n: int, ratio: float, epsilon: float = 1.0) -> Case:
+    return Case(n, epsilon, "moment", None, error=ratio, lower=0, upper=9, without_privacy=1.0)
 
 
 def test_contributors_needed_between_two_sizes() -> None:
     """ratio − 1 = 100/n, so 5% is reached at n = 2000."""
-    cells = tuple(outlook(n, 1 + 100 / n) for n in (100, 1000, 10_000))
+    cells = tuple(case(n, 1 + 100 / n) for n in (100, 1000, 10_000))
     found = Forecast("made up", False, 2.0, 1.0, cells)
     line = ("moment", 1.0, None)
     assert found.contributors_needed(line, 0.05) in (2000, 2001)
@@ -21,7 +21,7 @@ def test_contributors_needed_between_two_sizes() -> None:
 
 
 def test_a_lucky_small_size_does_not_count_as_enough() -> None:
-    cells = tuple(outlook(n, r) for n, r in ((10, 1.01), (100, 1.2), (1000, 1.02)))
+    cells = tuple(case(n, r) for n, r in ((10, 1.01), (100, 1.2), (1000, 1.02)))
     found = Forecast("made up", False, 2.0, 1.0, cells)
     needed = found.contributors_needed(("moment", 1.0, None), 0.05)
     assert needed is not None
@@ -29,9 +29,9 @@ def test_a_lucky_small_size_does_not_count_as_enough() -> None:
 
 
 def test_what_is_not_known_is_none_in_json() -> None:
-    unknown = Outlook(10, 1.0, "input", 2.0, reason="too few")
+    unknown = Case(10, 1.0, "input", 2.0, reason="too few")
     document = Forecast("made up", True, 2.0, 1.0, (unknown,)).to_dict()
-    (row,) = json.loads(json.dumps(document))["outlooks"]
+    (row,) = json.loads(json.dumps(document))["cases"]
     assert row["error"] is None
     assert row["ratio"] is None
     assert row["reason"] == "too few"
@@ -39,7 +39,7 @@ def test_what_is_not_known_is_none_in_json() -> None:
 
 
 def test_how_much_the_model_would_explain() -> None:
-    cell = outlook(100, 1.5)
+    cell = case(100, 1.5)
     assert Forecast("made up", False, 2.0, 1.0, (cell,)).explained(cell) == 1 - 0.75**2
     assert Forecast("made up", True, 2.0, 1.0, (cell,)).explained(cell) == 0.25
     assert Forecast("made up", False, 1.0, 1.0, (cell,)).explained(cell) < 0

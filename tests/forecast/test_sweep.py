@@ -73,7 +73,7 @@ def test_real_collections_lie_in_the_band_as_often_as_promised(
         epsilons=[epsilon],
         mechanisms=[mechanism],
         draws=draws,
-    ).outlooks[0]
+    ).cases[0]
     crowd = make_census(RUNS * n, seed=99)
     errors = []
     for run in range(RUNS):
@@ -113,8 +113,8 @@ def test_a_billion_contributors_cost_no_more_than_a_thousand(census, people) -> 
     # The last noise of `input` grows with the count, by what rounds its sums (`agreement.grid`): at
     # a billion it costs some 6e-5 of the error. It has no seed; 2e-3 is about 22 of its scales.
     costs = {"moment": 1e-6, "input": 2e-3}
-    for (mechanism, _, _), outlooks in found.lines().items():
-        small, middle, large = outlooks
+    for (mechanism, _, _), cases in found.lines().items():
+        small, middle, large = cases
         assert small.ratio > 1.05
         assert middle.ratio == pytest.approx(1, abs=1e-5)
         assert large.ratio == pytest.approx(1, abs=costs[mechanism])
@@ -131,10 +131,10 @@ def test_more_contributors_or_a_weaker_promise_help(census, people) -> None:
         local_epsilons=[None, 8.0],
         draws=24,
     )
-    for (mechanism, epsilon, local), outlooks in found.lines().items():
-        errors = [one.error for one in outlooks]
+    for (mechanism, epsilon, local), cases in found.lines().items():
+        errors = [one.error for one in cases]
         assert errors == sorted(errors, reverse=True), (mechanism, epsilon, local)
-        assert all(one.lower <= one.error <= one.upper for one in outlooks)
+        assert all(one.lower <= one.error <= one.upper for one in cases)
     strict, loose = found.lines()["moment", 0.3, None], found.lines()["moment", 3.0, None]
     assert all(a.error > b.error for a, b in zip(strict, loose, strict=True))
     private = found.lines()["moment", 3.0, 8.0]
@@ -153,30 +153,30 @@ def test_labels_are_forecast_by_their_share_of_mistakes(census) -> None:
     schema = census.label_schema
     people = Population.of_table(schema, census.table)
     found = forecast(schema, people, contributors=[20_000], epsilons=[1.0], draws=8)
-    for one in found.outlooks:
+    for one in found.cases:
         # least squares is not quite what makes the fewest mistakes
         assert 0.99 * found.best <= one.error < found.constant
 
 
 def test_too_few_contributors_are_told_why(census, people) -> None:
     found = forecast(census.schema, people, contributors=[10], mechanisms=["input"], draws=4)
-    assert math.isnan(found.outlooks[0].error)
-    assert "least quorum" in (found.outlooks[0].reason or "")
-    assert found.contributors_needed(found.outlooks[0].line) is None
+    assert math.isnan(found.cases[0].error)
+    assert "least quorum" in (found.cases[0].reason or "")
+    assert found.contributors_needed(found.cases[0].line) is None
     document = json.loads(json.dumps(found.to_dict()))
-    assert document["outlooks"][0]["error"] is None
+    assert document["cases"][0]["error"] is None
 
 
 def test_an_agreement_is_forecast_from_its_quorum_on(census, people) -> None:
     agreement = Agreement.propose(census.schema, epsilon=1, delta=1e-6, quorum=5000)
     found = forecast_agreement(agreement, people, contributors=[1000, 5000, 50_000], draws=16)
-    below, at, above = found.outlooks
+    below, at, above = found.cases
     assert below.reason == "below the quorum 5,000"
     assert above.error < at.error
     # more people than the quorum bring more noise, so fewer would do under a larger quorum
     fresh = forecast(
         census.schema, people, contributors=[50_000], mechanisms=["moment"], draws=16
-    ).outlooks[0]
+    ).cases[0]
     assert fresh.error < above.error
 
 

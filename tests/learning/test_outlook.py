@@ -9,7 +9,7 @@ from blurfit import Agreement, Binary, Categorical, InfeasibleError, Numeric, Sc
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.outlook import EXPLAINED, SPREAD, epsilon_needed, outlook, people_needed
 from blurfit.model.learner import moments_of
-from blurfit.schema.joint import values
+from blurfit.schema.vectors import values
 from blurfit.simulation.sampler import exact_totals, sampler_for
 
 FEATURES = [Numeric("age", 18, 80), Binary("married"), Categorical("region", ["n", "s", "e"])]

@@ -6,7 +6,8 @@ import pytest
 
 from blurfit import Agreement, InvalidValueError, PublishedModel, PublishedMoments
 from blurfit.contributor.perturb import perturb_table
-from blurfit.model.statement import as_markdown, as_yaml
+from blurfit.model.registry import as_yaml
+from blurfit.model.statement import as_markdown
 from blurfit.store.store import Store
 from support.stores import PEOPLE, propose
 

@@ -7,7 +7,7 @@ from blurfit.errors import InvalidValueError
 from blurfit.learning.inference import infer
 from blurfit.model.fitting import fit, in_units, path, told_apart
 from blurfit.model.formula import Formula, parsed
-from blurfit.schema.joint import units
+from blurfit.schema.vectors import units
 from support.joint_release import SCHEMA, people, release
 
 COUNT = 20_000

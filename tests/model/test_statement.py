@@ -10,9 +10,11 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.promises import at_most
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.model.statement import as_html, as_markdown, as_yaml
+from blurfit.model.registry import as_yaml
+from blurfit.model.statement import as_html, as_markdown
 from blurfit.schema.content import About, Wording
 from blurfit.schema.schema import Numeric, Schema
+from support.published import published
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("<income>", 0, 100))
 
@@ -22,14 +24,6 @@ def model(**arguments) -> PublishedModel:
         arguments["weight_bound"] = 2.0
     agreement = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20_000, **arguments)
     return published(agreement, 25_000)
-
-
-def published(agreement: Agreement, count: int) -> PublishedModel:
-    schema = agreement.schema
-    names = tuple(feature.name for feature in schema.features)
-    return PublishedModel(
-        agreement, schema.target.name, names, np.ones((1, 1 + len(names))), count, "by hand"
-    )
 
 
 def words(text: str) -> str:
@@ -100,20 +94,6 @@ def test_html_is_escaped_and_self_contained() -> None:
     assert "<table>" in html
     for outside in ("http", "<script", "src="):
         assert outside not in html
-
-
-def test_yaml_has_the_registrys_fields() -> None:
-    entry = yaml.safe_load(as_yaml(model()))["deployment"]
-    assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-6}
-    assert entry["dp_flavor"]["name"] == "Approximate DP"
-    assert set(entry) == {
-        "product",
-        "dp_flavor",
-        "privacy_loss",
-        "model",
-        "accounting",
-        "implementation",
-    }
 
 
 NASTY = "![x](http://evil.example/i.png) <b>*y*</b> `z` | # \\\\ _u_ [l](//e.example) &lt;"

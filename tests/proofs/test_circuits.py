@@ -8,9 +8,9 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.proofs import field
 from blurfit.proofs.circuits import ShortVector
 from support.proofs import (
-    BITS,
     CEILING,
     CIRCUIT,
+    DIGITS,
     PRIO3,
     WEIGHTS,
     identifiers,
@@ -22,7 +22,7 @@ from support.proofs import (
 
 
 def test_short_vectors_pass_and_their_sums_come_out():
-    v = np.vstack([vectors(40), [[0] * 5, [-16, 0, 0, 0, 0], [10, 10, 0, 0, 0], [0, 0, 0, 15, 0]]])
+    v = np.vstack([vectors(40), [[0] * 5, [-17, 0, 0, 0, 0], [10, 10, 0, 0, 0], [0, 0, 0, 17, 0]]])
     v = v[norms(v) <= CEILING]
     assert norms(v).max() == CEILING  # the longest there may be
     names = identifiers(len(v))
@@ -38,7 +38,7 @@ def test_short_vectors_pass_and_their_sums_come_out():
 def test_the_combined_wires_are_those_that_are_written_out():
     rng = np.random.default_rng(3)
     draw = lambda *shape: rng.integers(0, field.MODULUS, shape, dtype=np.uint64)  # noqa: E731
-    circuit = ShortVector((1,) * 40, 9, 77_777)
+    circuit = ShortVector((1,) * 40, 5, 77_778)
     inputs, joint, weights = draw(3, circuit.inputs), draw(3, 2, 1), draw(3, 2, circuit.calls)
     found = circuit.combined(inputs, joint, 1, weights)
     for proof in range(2):
@@ -48,13 +48,13 @@ def test_the_combined_wires_are_those_that_are_written_out():
 
 
 def test_what_is_not_short_is_not_encoded():
-    for wrong in ([[16, 0, 0, 0, 0]], [[-17, 0, 0, 0, 0]], [[9, 9, 9, 9, 9]], [[1, 2, 3]]):
+    for wrong in ([[32, 0, 0, 0, 0]], [[-33, 0, 0, 0, 0]], [[9, 9, 9, 9, 9]], [[1, 2, 3]]):
         with pytest.raises(InvalidValueError, match="Expected vectors"):
             CIRCUIT.encode(np.array(wrong))
     with pytest.raises(InfeasibleError, match="without proofs"):
-        ShortVector((1,) * 8, 31, 100)
+        ShortVector((1,) * 8, 16, 99)
     with pytest.raises(InfeasibleError, match="cannot be proved"):
-        ShortVector((2**10,) * 2**10, 24, 100)  # the norm would wrap around
+        ShortVector((2**10,) * 2**10, 12, 99)  # the norm would wrap around
 
 
 def test_a_prover_who_lies_about_the_vector_is_never_believed():
@@ -70,18 +70,45 @@ def test_the_lies_are_lies_and_some_of_them_fit_but_for_one_check():
     """Each encoding is wrong, and the last ones are wrong in one thing alone: so the tests above
     see every check.
     """
-    one = field.element(1)
     told = false_encodings(CIRCUIT)
-    length = len(WEIGHTS) * BITS
+    length = len(WEIGHTS) * DIGITS
     for name, inputs in told.items():
-        bits = not field.mul(inputs, field.sub(inputs, one)).any()
-        said = int(field.dot(inputs[:, length:], CIRCUIT._norm_weights, 1)[0])
-        numbers = CIRCUIT._in_chunks(inputs, 1)[1].reshape(1, -1)[:, : len(WEIGHTS)]
+        said = int(field.dot(inputs[:, length:], CIRCUIT.norm_weights, 1)[0])
+        numbers = field.sub(CIRCUIT.truncate(inputs), field.element(CIRCUIT.half))
         squares = field.mul(numbers, numbers)
         norm = int(field.dot(squares, np.array(WEIGHTS, np.uint64), 1)[0])
-        assert (bits, norm == said) == {
+        assert (bool((inputs < 4).all()), norm == said) == {
             "the longest vector, the largest norm": (True, False),
             "the longest vector, no norm": (True, False),
             "the longest vector, its norm in one element": (False, True),
-            "half a bit, and a norm that fits": (False, True),
+            "half a digit, and a norm that fits": (False, True),
         }.get(name, (False, norm == said))
+
+
+@pytest.mark.parametrize("ceiling", [3, 15, 18, 63, 66, 192, 255, 300])
+def test_the_digits_of_a_norm_say_every_number_up_to_the_ceiling_and_none_beyond(ceiling):
+    circuit = ShortVector((1,), 5, ceiling)
+    weights = circuit.norm_weights.astype(np.int64)
+    encoded = circuit._encoded_norms(list(range(ceiling + 1))).astype(np.int64)
+    assert (encoded >= 0).all()
+    assert (encoded <= 3).all()
+    assert np.array_equal(encoded @ weights, np.arange(ceiling + 1))
+    assert 3 * weights.sum() == ceiling
+
+
+def test_the_output_is_a_polynomial_in_r_with_a_coefficient_for_each_condition():
+    """By the formula, digit by digit, in whole numbers of any size."""
+    rng = np.random.default_rng(8)
+    inputs = rng.integers(0, field.MODULUS, (1, CIRCUIT.inputs), dtype=np.uint64)
+    (row,), r, p = inputs.tolist(), 123_456_789, field.MODULUS
+    length = len(WEIGHTS) * DIGITS
+    numbers = [
+        sum(4**place * row[DIGITS * j + place] for place in range(DIGITS)) - CIRCUIT.half
+        for j in range(len(WEIGHTS))
+    ]
+    said = sum(int(w) * x for w, x in zip(CIRCUIT.norm_weights, row[length:], strict=True))
+    right = sum(w * v * v for w, v in zip(WEIGHTS, numbers, strict=True)) - said
+    right += sum(pow(r, i, p) * x * (x - 1) * (x - 2) * (x - 3) for i, x in enumerate(row, start=1))
+    wires = CIRCUIT.wires(inputs, np.array([[r]], dtype=np.uint64))
+    found = CIRCUIT.check(inputs, CIRCUIT.gadget(wires)[:, None], 1)
+    assert found.tolist() == [[[right % p]]]

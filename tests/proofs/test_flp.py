@@ -4,7 +4,7 @@ import numpy as np
 
 from blurfit.proofs import field
 from blurfit.proofs.flp import Flp
-from support.proofs import BITS, CIRCUIT, KEY, PRIO3, identifiers, vectors
+from support.proofs import CIRCUIT, KEY, PRIO3, identifiers, vectors
 
 
 def test_a_guessed_test_point_is_needed_to_cheat():
@@ -12,13 +12,12 @@ def test_a_guessed_test_point_is_needed_to_cheat():
     can fail.
     """
     flp = Flp(CIRCUIT)
-    numbers = np.array([[15, -16, 15, -16, 15]]) + 2 ** (BITS - 1)
-    bits = ((numbers[:, :, None] >> np.arange(BITS)) & 1).reshape(1, -1).astype(np.uint64)
-    inputs = np.hstack([bits, np.ones((1, CIRCUIT.norm_bits), np.uint64)])
+    digits = CIRCUIT.digits_of(np.array([[31, -32, 31, -32, 31]]))
+    inputs = np.hstack([digits, np.full((1, CIRCUIT.norm_digits), 3, np.uint64)])
     names = identifiers(1)
     joint = np.array([[5]], dtype=np.uint64)
     query = PRIO3.xof.rows(5, [KEY], [b"\3" + names[0].tobytes()], 3 * flp.query_random)
-    random = query[:, :3]
+    random = query[:, :1]
     proof = flp.prove(inputs, np.full((1, CIRCUIT.arity), 7, np.uint64), joint)
     verifier, usable = flp.query(inputs, proof[:, None], random[:, None], joint[:, None], 1)
     assert usable.all()
@@ -26,7 +25,7 @@ def test_a_guessed_test_point_is_needed_to_cheat():
 
     def moved(scale):  # f + λ·(x − t) is f at t, and gives another output
         changed = proof.copy()
-        start, t = CIRCUIT.arity, int(random[0, 2])
+        start, t = CIRCUIT.arity, int(random[0, 0])
         changed[0, start + 1] = field.add(changed[0, start + 1], np.uint64(scale))
         changed[0, start] = field.sub(changed[0, start], field.element(scale * t))
         found, _ = flp.query(inputs, changed[:, None], random[:, None], joint[:, None], 1)
@@ -45,6 +44,6 @@ def test_test_points_that_are_roots_of_unity_are_refused():
     proof = flp.prove(inputs, np.full((1, CIRCUIT.arity), 7, np.uint64), joint)
     for power in (0, 1, flp.order - 1):
         root = pow(field.root_of_unity(flp.order), power, field.MODULUS)
-        random = np.array([[3, 4, root]], dtype=np.uint64)
+        random = np.array([[root]], dtype=np.uint64)
         _, usable = flp.query(inputs, proof[:, None], random[:, None], joint[:, None], 1)
         assert not usable.any()

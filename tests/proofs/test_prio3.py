@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from blurfit.proofs import field
-from blurfit.proofs.circuits import from_bits, sum_of_products
 from blurfit.proofs.prio3 import HELPER, LEADER, Halves, Prio3
 from blurfit.proofs.xof import Xof
 from support.proofs import CIRCUIT, KEY, PRIO3, identifiers, shared, vectors, verdicts
@@ -16,8 +15,19 @@ from support.proofs import CIRCUIT, KEY, PRIO3, identifiers, shared, vectors, ve
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "vdaf.json").read_text())
 
 
+def sum_of_products(wires):
+    """The gadget ParallelSum(Mul) of the draft."""
+    return field.dot(wires[..., 0::2], wires[..., 1::2], axis=-1)
+
+
+def from_bits(bits):
+    return field.dot(bits, np.uint64(1) << np.arange(bits.shape[-1], dtype=np.uint64), axis=-1)
+
+
 class Written:
-    """A circuit whose wires are written out."""
+    """A circuit whose wires are written out, with a gadget of degree two."""
+
+    degree = 2
 
     def wires(self, inputs, joint):
         return self.shared_wires(inputs, joint, 1)

@@ -12,6 +12,8 @@ from blurfit.schema.columns import Binary, Categorical, Label, Numeric
 from blurfit.schema.entries import column_from_dict
 
 HUGE = 1e300
+# but for what hides or reorders what is read, which is refused
+LETTERS = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp", "Cf"])
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -159,7 +161,7 @@ class TestCategorical:
 
     @given(
         st.data(),
-        st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=2, unique=True),
+        st.lists(st.text(LETTERS, min_size=1), min_size=2, unique=True),
     )
     def test_words_of_all_alphabets_return(self, data, levels):
         column = Categorical("v", levels)
@@ -175,6 +177,13 @@ class TestCategorical:
     def test_at_least_two_and_different(self, levels):
         message = refusal(Categorical, "sex", levels)
         assert "of 'sex' to be a list of at least two words, each of them once" in message
+
+    @pytest.mark.parametrize("harmful", ["\n", "\x1b", "\u202e", "\u2066", "\x9b", "\u2028"])
+    def test_names_and_levels_hide_and_reorder_nothing(self, harmful):
+        code = f"U+{ord(harmful):04X}"
+        assert code in refusal(Numeric, f"a{harmful}ge", 0, 1)
+        assert code in refusal(Binary, f"a{harmful}ge")
+        assert code in refusal(Categorical, "sex", ["f", f"m{harmful}"])
 
     @pytest.mark.parametrize("level", ["", None, True, 1.5, b"f", "\ud800"])
     def test_levels_are_words(self, level):

@@ -4,12 +4,12 @@ import pytest
 
 from blurfit import About, Binary, Numeric
 from blurfit.errors import InvalidValueError
-from blurfit.schema.imported import Reading
+from blurfit.schema.imported import SurveyReader
 
 
 def test_the_target_is_answered_by_everybody() -> None:
     columns = [Binary("a", optional=True), Numeric("b", 0, 1, optional=True)]
-    found = Reading("It", columns).finish(About(), "b")
+    found = SurveyReader("It", columns).finish(About(), "b")
     assert found.schema.target == Numeric("b", 0, 1)
     assert found.schema.features == (Binary("a", optional=True),)
     assert found.notes == (
@@ -19,7 +19,7 @@ def test_the_target_is_answered_by_everybody() -> None:
 
 
 def test_all_that_is_lacking_is_told_at_once() -> None:
-    reading = Reading("It", [Binary("a")])
+    reading = SurveyReader("It", [Binary("a")])
     with pytest.raises(InvalidValueError, match="target=None to be one of the questions 'a' of It"):
         reading.finish(About(), None)
     reading.lacks("b", "has no bounds")

@@ -1,7 +1,7 @@
 """What columns are called where people read."""
 
 from blurfit import Binary, Categorical, Numeric, Schema, Wording
-from blurfit.schema.titles import asked_in_words, question_of, title_of, titles
+from blurfit.schema.titles import asked_in_words, title_of, titles
 
 REGION = Wording(
     title={"en": "Region", "de": "Gegend"}, labels={"n": {"en": "north", "de": "Nord"}}
@@ -40,5 +40,4 @@ def test_questions_in_words() -> None:
         "pets (yes or no)",
         "income (above 40,000)",
     ]
-    assert question_of(SCHEMA.features[3]) == "Do you keep pets?"
-    assert title_of(SCHEMA.features[1], "de") == question_of(SCHEMA.features[1], "de") == "Gegend"
+    assert title_of(SCHEMA.features[1], "de") == "Gegend"

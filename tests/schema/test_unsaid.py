@@ -21,8 +21,8 @@ from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationReg
 from blurfit.estimators.one_pass import joint_totals
 from blurfit.estimators.rows import _table
 from blurfit.model.learner import moments_of
-from blurfit.schema.joint import columns_of, kind_of, questions, values
 from blurfit.schema.table_files import TableFile
+from blurfit.schema.vectors import columns_of, kind_of, questions, values
 from blurfit.simulation.sampler import exact_totals
 from blurfit.theory.joint import sensitivity
 

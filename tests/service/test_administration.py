@@ -8,10 +8,10 @@ from starlette.testclient import TestClient
 from blurfit import Agreement
 from blurfit.contributor.perturb import perturb, perturb_table
 from blurfit.protocol.tokens import hashed, new_token
-from blurfit.service.app import Service
+from blurfit.service.app import Limits, Service
 from blurfit.store.store import Store
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
-from support.stores import PEOPLE
+from support.stores import PEOPLE, propose
 
 
 def test_nothing_is_published_below_the_quorum(http, agreement) -> None:
@@ -101,3 +101,26 @@ def test_invitations(http, agreement) -> None:
     for bad in ({}, {"hashes": []}, {"hashes": ["xy"]}, {"hashes": ["ab"]}, [1], {"hashes": [1]}):
         answer = http.post(f"{path}/invitations", json=bad, headers=ADMINISTRATOR)
         refused(answer, 400, "invalid")
+
+
+def test_what_no_body_could_hold_is_not_opened(store) -> None:
+    """One submission of five thousand columns has 95 MiB: it would be refused when it comes."""
+    agreement = propose()
+    limits = Limits(requests_per_second=0, body_bytes=agreement.layout.size)
+    with TestClient(Service(store, limits)) as http:
+        answer = http.post(
+            "/collections", content=agreement.to_json(), headers=ADMINISTRATOR | as_json()
+        )
+        refused(answer, 409, "infeasible", f"{agreement.width} numbers", "--body-limit")
+        assert http.get("/collections").json() == []
+
+
+def test_sums_without_a_model_are_what_publishing_answers(http) -> None:
+    agreement = propose(sends="targets", public_rows="00" * 32)
+    path = opened(http, agreement)
+    send(http, path, perturb_table(agreement, PEOPLE).to_bytes())
+    published = http.post(f"{path}/publish", headers=ADMINISTRATOR)
+    assert published.status_code == 200
+    assert published.json()["format"] == "blurfit-moments"
+    assert published.text == http.get(f"{path}/moments").text
+    refused(http.get(f"{path}/model"), 404, "not-published")

@@ -22,7 +22,7 @@ NO_LIMITS = Limits(requests_per_second=0)
 
 def until(store, reached) -> None:
     """Until the plan is where it should be."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while not reached(store.read(plans.status, NAME)):
         assert time.monotonic() < deadline
         time.sleep(0.01)

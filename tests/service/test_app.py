@@ -25,6 +25,7 @@ def test_a_collection_from_opening_to_statement(http, agreement) -> None:
         "quorum": 20,
         "invited": False,
         "opened": ANY,
+        "closes": None,
     }
     assert Agreement.from_json(http.get(f"{path}/agreement").text) == agreement
     refused(http.get(f"{path}/model"), 404, "not-published", "20")

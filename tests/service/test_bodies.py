@@ -13,10 +13,10 @@ from blurfit.messages.sealing import OVERHEAD
 from blurfit.messages.submissions import Submissions
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import BINARY, JSON
-from blurfit.service import bodies, submissions
+from blurfit.service import bodies, intake
 from blurfit.service.app import Limits, Service
 from blurfit.service.bodies import Allowance
-from blurfit.service.submissions import JSON_BYTES, largest_body
+from blurfit.service.intake import JSON_BYTES, largest_body
 from support.requests import opened, refused, send
 from support.stores import PEOPLE
 
@@ -78,11 +78,11 @@ def test_all_bodies_together_fit_a_budget() -> None:
 
         return receive
 
-    async def read(address: str, *parts: bytes) -> bytes:
-        with budget.reserve(address) as held:
+    async def read(address: str, *parts: bytes, to: str = "c") -> bytes:
+        with budget.reserve(address, to) as held:
             return await bodies.read_body({}, coming(*parts), 2000, held)
 
-    with budget.reserve("192.0.2.1") as first, budget.reserve("192.0.2.2") as second:
+    with budget.reserve("192.0.2.1", "a") as first, budget.reserve("192.0.2.2", "b") as second:
         first.take(450)
         for address in ("192.0.2.1", "::ffff:192.0.2.1"):
             with pytest.raises(RequestError, match="at once") as refusal:
@@ -93,6 +93,58 @@ def test_all_bodies_together_fit_a_budget() -> None:
         with pytest.raises(RequestError, match="at once"):
             asyncio.run(read("192.0.2.3", bytes(101)))
     assert budget == Allowance(total=1000), "all of it was given back"
+
+
+def test_unfinished_bodies_make_room_for_those_who_send_less() -> None:
+    """However many addresses hold some: the largest share is given up, and answered 503."""
+    budget = Allowance(total=1000)
+    silent = asyncio.Event()
+
+    async def read(address: str, size: int, *, whole: bool) -> bytes:
+        sent = False
+
+        async def receive() -> dict:
+            nonlocal sent
+            if sent:
+                await silent.wait()
+            sent = True
+            return {"type": "http.request", "body": bytes(size), "more_body": not whole}
+
+        with budget.reserve(address, address) as held:
+            return await bodies.read_body({}, receive, 2000, held)
+
+    async def run() -> None:
+        sizes = (400, 300, 280)
+        reading = [
+            asyncio.create_task(read(f"192.0.2.{size}", size, whole=False)) for size in sizes
+        ]
+        await asyncio.sleep(0)
+        assert budget.taken == 980
+        assert len(await read("198.51.100.1", 100, whole=True)) == 100
+        await asyncio.wait(reading, return_when=asyncio.FIRST_COMPLETED)
+        assert [one.done() for one in reading] == [True, False, False]
+        with pytest.raises(RequestError, match="at once"):
+            await reading[0]
+        with pytest.raises(RequestError, match="at once"):
+            await read("198.51.100.2", 450, whole=True)  # more than anybody holds
+        for one in reading[1:]:
+            one.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+
+    asyncio.run(run())
+    assert budget == Allowance(total=1000), "all of it was given back"
+
+
+def test_a_collection_has_three_quarters_of_it_whoever_sends() -> None:
+    budget = Allowance(total=1000)
+    with budget.reserve("192.0.2.1", "a") as first, budget.reserve("192.0.2.2", "a") as second:
+        first.take(400)
+        second.take(350)
+        with pytest.raises(RequestError, match="at once"):
+            second.take(1)
+        with budget.reserve("192.0.2.2", "b") as other:
+            other.take(100)
+    assert budget == Allowance(total=1000)
 
 
 def test_beyond_the_budget_one_is_sent_away_for_a_while(store, agreement) -> None:
@@ -110,9 +162,9 @@ def test_beyond_the_budget_one_is_sent_away_for_a_while(store, agreement) -> Non
 def test_long_json_is_read_beside_the_others(http, agreement, monkeypatch) -> None:
     path = opened(http, agreement)
     threads = []
-    read = submissions._from_json
+    read = intake._from_json
     monkeypatch.setattr(
-        submissions,
+        intake,
         "_from_json",
         lambda body: (threads.append(threading.current_thread().name), read(body))[1],
     )

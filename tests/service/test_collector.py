@@ -11,6 +11,7 @@ from blurfit.service import collector as module
 from blurfit.service.collector import Collector
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
+from support.stores import propose
 
 
 def rows(agreement, count: int) -> list[bytes]:
@@ -151,3 +152,30 @@ def test_the_store_is_tidied_now_and_then_and_a_failure_is_no_matter(
     assert collect(store, agreement, rows(agreement, 3)) == [1] * 3
     assert tidied == [True]
     assert "could not be tidied" in caplog.text
+
+
+def test_collections_take_turns(store, agreement, monkeypatch) -> None:
+    """However much waits for one of them, another one's arrival is in the second commit."""
+    other = propose(epsilon=99, mechanism=agreement.mechanism)
+    store.open(other)
+    crowd = rows(agreement, 12)
+    monkeypatch.setattr(module, "GROUP_BYTES", 3 * len(crowd[0]))
+    order, receive = [], store.receive
+
+    def noted(collection, arrivals):
+        order.append((collection.fingerprint == other.fingerprint, len(arrivals)))
+        return receive(collection, arrivals)
+
+    monkeypatch.setattr(store, "receive", noted)
+
+    async def run() -> list:
+        collector = Collector(store, 0.01)
+        here, there = (store.collection(one.fingerprint) for one in (agreement, other))
+        waiting = [collector.submit(here, Arrival(body)) for body in crowd]
+        waiting.append(collector.submit(there, Arrival(rows(other, 1)[0])))
+        outcomes = await asyncio.gather(*waiting)
+        await collector.close()
+        return outcomes
+
+    assert asyncio.run(run()) == [1] * 13
+    assert order == [(False, 3), (True, 1), (False, 3), (False, 3), (False, 3)]

@@ -58,4 +58,4 @@ async def main():
 
 asyncio.run(main())
 """
-    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=600).returncode == 0

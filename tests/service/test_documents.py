@@ -17,10 +17,10 @@ def test_the_outlines_are_those_of_the_formats() -> None:
     one = perturb(agreement, {"age": 1, "income": 2})
     moments = PublishedMoments(agreement, 20, np.ones(agreement.width))
     for text, kind in (
-        (agreement.to_json(), documents.Agreement),
-        (propose(mechanism="input").to_json(), documents.Agreement),
-        (one.to_json(), documents.Submission),
-        (perturb_table(agreement, PEOPLE).to_json(), list[documents.Submission]),
+        (agreement.to_json(), documents.AgreementDocument),
+        (propose(mechanism="input").to_json(), documents.AgreementDocument),
+        (one.to_json(), documents.SubmissionDocument),
+        (perturb_table(agreement, PEOPLE).to_json(), list[documents.SubmissionDocument]),
         (moments.to_json(), documents.Moments),
     ):
         found = msgspec.json.decode(text, type=kind)

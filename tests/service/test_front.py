@@ -1,9 +1,13 @@
 """Whoever connects gets so much and no more, and the others are served meanwhile."""
 
 import resource
+import select
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -13,30 +17,47 @@ from blurfit.service.front import Bounds, raise_descriptor_limit
 from blurfit.service.serving import in_a_thread
 from blurfit.store.store import Store
 
+PATIENCE = 60.0  # seconds: far longer than anything takes here, and far shorter than LONG
+LONG = 3600.0
+# Deadlines never come where something else is bounded, and soon where they are what it is about.
 BOUNDS = Bounds(
     head_bytes=2**14,
     head_lines=50,
-    head_seconds=0.4,
-    body_seconds=0.4,
-    answer_seconds=0.4,
+    head_seconds=LONG,
+    body_seconds=LONG,
+    answer_seconds=LONG,
     connections_of_an_address=8,
     connections=20,
 )
+HASTY = replace(BOUNDS, head_seconds=0.2, body_seconds=0.2, answer_seconds=0.2)
 HEALTH = b"GET /healthz HTTP/1.1\r\nhost: x\r\n"
 POST = b"POST /collections/" + b"0" * 64 + b"/submissions HTTP/1.1\r\nhost: x\r\n"
 
 
-@pytest.fixture
-def port() -> Iterator[int]:
+@contextmanager
+def bounded(bounds: Bounds) -> Iterator[int]:
     with (
         Store() as store,
-        in_a_thread(Service(store, Limits(requests_per_second=0)), bounds=BOUNDS) as url,
+        in_a_thread(Service(store, Limits(requests_per_second=0)), bounds=bounds) as url,
     ):
         yield int(url.rpartition(":")[2])
 
 
+@pytest.fixture
+def port() -> Iterator[int]:
+    with bounded(BOUNDS) as found:
+        yield found
+
+
+@pytest.fixture
+def hasty() -> Iterator[int]:
+    with bounded(HASTY) as found:
+        yield found
+
+
 def connected(port: int, source: str = "127.0.0.1") -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(source, 0))
+    where = ("127.0.0.1", port)
+    return socket.create_connection(where, timeout=PATIENCE, source_address=(source, 0))
 
 
 def rest_of(one: socket.socket) -> bytes:
@@ -83,9 +104,7 @@ def test_a_head_without_end_is_cut(port, start, more) -> None:
                 start = b""
         except ConnectionError:
             pass
-        began = time.monotonic()
         answer = rest_of(one)
-        assert time.monotonic() - began < 0.3, "not the deadline"
     assert answer.startswith((b"HTTP/1.1 431", b"HTTP/1.1 404")) or not answer
     assert is_well(port)
 
@@ -110,24 +129,21 @@ def test_requests_that_are_not_waited_for(port) -> None:
     "start",
     [b"", b"G", HEALTH, POST + b"content-length: 5\r\n\r\n", POST + b"content-length: 5\r\n\r\nab"],
 )
-def test_whoever_says_no_more_is_hung_up_on(port, start) -> None:
-    """However slowly the bytes drip."""
-    with connected(port) as one:
+def test_whoever_says_no_more_is_hung_up_on(hasty, start) -> None:
+    with connected(hasty) as one:
         one.sendall(start)
-        one.settimeout(5)
         answer = rest_of(one)
         assert not answer or answer.startswith((b"HTTP/1.1 408", b"HTTP/1.1 404"))
 
 
-def test_a_drip_is_not_enough(port) -> None:
-    began = time.monotonic()
-    with connected(port) as one:
+def test_a_drip_is_not_enough(hasty) -> None:
+    """However slowly the bytes drip: as many as a head may have would take five minutes."""
+    with connected(hasty) as one:
         one.sendall(HEALTH + b"a: ")
         with pytest.raises(ConnectionError):
-            while time.monotonic() - began < 5:
+            for _ in range(HASTY.head_bytes - 100):
                 time.sleep(0.02)
                 one.sendall(b"x")
-    assert time.monotonic() - began < 5
 
 
 def test_silent_sockets_of_one_address_leave_room_for_another(port) -> None:
@@ -139,39 +155,54 @@ def test_silent_sockets_of_one_address_leave_room_for_another(port) -> None:
             assert refused.startswith(b"HTTP/1.1 503")
             assert b"retry-after" in refused
         assert is_well(port, "127.0.0.2")
+    finally:
+        for one in silent:
+            one.close()
+
+
+def test_silent_sockets_are_closed_and_leave_room_again(hasty) -> None:
+    silent = [connected(hasty) for _ in range(HASTY.connections_of_an_address)]
+    try:
         for one in silent:  # they were let in, and were closed when nothing came
             assert rest_of(one).startswith(b"HTTP/1.1 408")
-        assert is_well(port), "and there is room again"
+        assert is_well(hasty), "and there is room again"
     finally:
         for one in silent:
             one.close()
 
 
 def test_all_together_are_bounded(port) -> None:
-    many = [connected(port, f"127.0.0.{2 + n // 7}") for n in range(21)]
+    many = [connected(port, f"127.0.0.{2 + n // 7}") for n in range(BOUNDS.connections + 1)]
     try:
-        answers = [rest_of(one) for one in many]
-        assert sum(one.startswith(b"HTTP/1.1 503") for one in answers) == 1
-        assert is_well(port)
+        (told,), _, _ = select.select(many, [], [], PATIENCE)
+        assert rest_of(told).startswith(b"HTTP/1.1 503")
+        assert is_waiting([one for one in many if one is not told])
     finally:
         for one in many:
             one.close()
 
 
+def is_waiting(connections: list[socket.socket]) -> bool:
+    return not select.select(connections, [], [], 0)[0]
+
+
 def test_an_answer_that_nobody_takes_is_dropped() -> None:
+    ended = threading.Event()
+
     async def app(scope, _receive, send) -> None:
         if scope["type"] == "http":
             await send({"type": "http.response.start", "status": 200, "headers": []})
             for _ in range(400):
                 await send({"type": "http.response.body", "body": bytes(2**16), "more_body": True})
             await send({"type": "http.response.body"})
+            ended.set()  # it waits for whoever reads, until it is dropped
 
     with (
-        in_a_thread(app, bounds=BOUNDS, lifespan="off") as url,
+        in_a_thread(app, bounds=HASTY, lifespan="off") as url,
         connected(int(url.rpartition(":")[2])) as one,
     ):
         one.sendall(HEALTH + b"\r\n")
-        time.sleep(1.5)
+        assert ended.wait(PATIENCE)
         assert len(rest_of(one)) < 400 * 2**16
 
 

@@ -51,7 +51,8 @@ def answering(say: Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 def drip(connection: socket.socket) -> None:
-    for _ in range(600):
+    """Until they hang up."""
+    while True:
         connection.sendall(b"x")
         time.sleep(0.05)
 
@@ -90,17 +91,15 @@ def test_a_dripping_answer_is_given_up(monkeypatch) -> None:
     monkeypatch.setattr(http, "SECONDS_FOR_AN_ANSWER", 0.2)
 
     def slow(connection: socket.socket) -> None:
-        connection.sendall(HEAD + b"content-length: 600\r\n\r\n")
+        connection.sendall(HEAD + b"content-length: 1000000\r\n\r\n")
         drip(connection)
 
-    began = time.monotonic()
     with (
         answering(slow) as url,
         Exchange(url, patience=0.0) as exchange,
         pytest.raises(ServiceError, match="sooner"),
     ):
         exchange.get("/")
-    assert time.monotonic() - began < 10  # of 30 s
 
 
 def test_pages_without_end_are_given_up(monkeypatch) -> None:
@@ -128,7 +127,7 @@ def test_pages_without_end_are_given_up(monkeypatch) -> None:
         peer.identifiers()
 
 
-STARTS = b"", HEAD + b"a: ", HEAD + b"content-length: 600\r\n\r\n"
+STARTS = b"", HEAD + b"a: ", HEAD + b"content-length: 1000000\r\n\r\n"
 
 
 def test_a_service_ends_whatever_others_do(tmp_path) -> None:
@@ -145,7 +144,7 @@ def test_a_service_ends_whatever_others_do(tmp_path) -> None:
             if STARTS[place]:
                 drip(connection)
             else:
-                time.sleep(30)
+                connection.recv(1)  # what never comes
 
         return hang
 
@@ -157,7 +156,7 @@ def test_a_service_ends_whatever_others_do(tmp_path) -> None:
     def publish(fingerprint: str) -> None:
         path = f"{service.url}/collections/{fingerprint}/publish"
         with suppress(httpx.TransportError):
-            httpx.post(path, headers=service.headers, timeout=60)
+            httpx.post(path, headers=service.headers, timeout=600)
 
     with ExitStack() as others:
         try:
@@ -169,11 +168,9 @@ def test_a_service_ends_whatever_others_do(tmp_path) -> None:
                 assert opened.status_code == 201, opened.text
                 arguments = (agreement.fingerprint,)
                 threading.Thread(target=publish, args=arguments, daemon=True).start()
-            assert all(one.wait(20) for one in asked)
+            assert all(one.wait(300) for one in asked)
             assert service.process is not None
             service.process.terminate()
-            began = time.monotonic()
-            assert service.process.wait(25) is not None
-            assert time.monotonic() - began < 10
+            assert service.process.wait(300) is not None, "though they would hang for ever"
         finally:
             service.stop()

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from support.sender import read
 from support.serving import Serving
 from support.stores import PEOPLE, propose, totals_of
 
-KILLS, SENDERS = 8, 3
+KILLS, SENDERS = 5, 3
 
 
 def by_identifier(*parts: Submissions) -> dict[bytes, bytes]:
@@ -24,6 +25,19 @@ def by_identifier(*parts: Submissions) -> dict[bytes, bytes]:
         for part in parts
         for identifier, numbers in zip(part.identifiers, part.numbers, strict=True)
     }
+
+
+def until_more_were_acknowledged(folder: Path) -> None:
+    """By any of the senders, than there were when this was called."""
+    written = [folder / f"{number}.done" for number in range(SENDERS)]
+
+    def sizes() -> int:
+        return sum(one.stat().st_size for one in written if one.exists())
+
+    before, deadline = sizes(), time.monotonic() + 300
+    while sizes() == before:
+        assert time.monotonic() < deadline, (folder / "senders.log").read_text()
+        time.sleep(0.005)
 
 
 def test_killed_while_collecting(place, tmp_path) -> None:
@@ -40,12 +54,13 @@ def test_killed_while_collecting(place, tmp_path) -> None:
     ]
     try:
         for _ in range(KILLS):
-            time.sleep(float(generator.uniform(0.02, 0.25)))
+            until_more_were_acknowledged(tmp_path)
+            time.sleep(float(generator.uniform(0.0, 0.2)))
             service.kill()
             service.start()
         (tmp_path / "stop").touch()
         for one in senders:
-            assert one.wait(120) == 0, (tmp_path / "senders.log").read_text()
+            assert one.wait(600) == 0, (tmp_path / "senders.log").read_text()
     finally:
         for one in senders:
             one.kill()
@@ -58,7 +73,7 @@ def test_killed_while_collecting(place, tmp_path) -> None:
         stored = by_identifier(*parts)
         assert sum(len(part) for part in parts) == len(stored) == store.count(agreement)
         expected = by_identifier(*acknowledged)
-        assert len(expected) > 10 * KILLS / 2, "the senders hardly got anywhere"
+        assert len(expected) > KILLS, "between any two kills"
         assert expected == stored, "every one that was acknowledged, and each once"
         assert expected.items() <= sent.items()
         model = store.publish(agreement)
@@ -90,7 +105,7 @@ def test_killed_while_publishing(place, tmp_path, mechanism) -> None:
         if answer.status_code == 200:
             seen.add(answer.content)
 
-    for _ in range(4):
+    for _ in range(3):
         asking = [threading.Thread(target=publish) for _ in range(2)]
         for thread in asking:
             thread.start()

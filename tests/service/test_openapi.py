@@ -68,13 +68,14 @@ def address(tmp_path_factory):
 
 @API.parametrize()
 @settings(
-    max_examples=25,  # beside the explicit ones, which cover each operation's parameters
+    max_examples=10,  # beside the explicit ones, which cover each operation's parameters
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
 def test_answers_are_those_of_the_document(case, address) -> None:
     # Most random fingerprints are unknown: let half of the requests reach a collection.
-    chance = zlib.crc32(repr((case.body, case.query, case.headers)).encode())
+    drawn = case.path_parameters, case.body, case.query, case.headers
+    chance = zlib.crc32(repr(drawn).encode())
     if "fingerprint" in case.path_parameters and chance % 2:
         known = [PLAN] if case.path.startswith("/plans") else [*AGREEMENTS, PLAN.first()]
         place = chance // 2 % len(known)
@@ -144,7 +145,7 @@ def test_damaged_messages_are_refused_and_garbage_is_never_stored() -> None:
         store.open(ONE)
         with TestClient(Service(store, Limits(requests_per_second=0), linger=0.0)) as http:
 
-            @settings(max_examples=800, suppress_health_check=list(HealthCheck))
+            @settings(max_examples=400, suppress_health_check=list(HealthCheck))
             @given(damaged())
             def send(message: tuple[str, bytes]) -> None:
                 kind, body = message
@@ -162,4 +163,4 @@ def test_damaged_messages_are_refused_and_garbage_is_never_stored() -> None:
         screen = store.collection(ONE.fingerprint).screen
         for part in store.submissions(ONE.fingerprint):
             assert screen.passes(part.numbers).all()
-        assert ANSWERS[400] > 320, ANSWERS
+        assert ANSWERS[400] > 160, ANSWERS

@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 
+from blurfit.model.course import Course, learn_plan
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.waves import Course, learn_plan
 from blurfit.store import plans
 from blurfit.store.store import Store
 from support import processes, wave_sender
@@ -17,7 +17,7 @@ from support.plans import plan
 from support.serving import Serving
 from support.wave_sender import read
 
-PLAN = plan("label", waves=3, quorum=90, admission="anyone")
+PLAN = plan("label", waves=3, quorum=60, admission="anyone")
 KILLS, SENDERS = 3, 2
 
 
@@ -46,7 +46,7 @@ def test_killed_while_a_plan_goes_on(place, tmp_path) -> None:
                 seen.append(store.read(plans.release_texts, PLAN.fingerprint))
             service.start()
         for one in senders:
-            assert one.wait(120) == 0, (tmp_path / "senders.log").read_text()
+            assert one.wait(600) == 0, (tmp_path / "senders.log").read_text()
         until_learned(services[0])
     finally:
         for one in senders:
@@ -59,7 +59,7 @@ def test_killed_while_a_plan_goes_on(place, tmp_path) -> None:
 
 
 def until_learned(service: Serving) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while service.client.get(f"{service.url}/plans/{PLAN.fingerprint}/model").status_code != 200:
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -6,9 +6,9 @@ from starlette.testclient import TestClient
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.perturb import perturb_table
+from blurfit.model.course import follows, learn_plan
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.model.waves import follows, learn_plan
 from blurfit.protocol.tokens import hashed
 from support.plans import people, plan, rows
 from support.requests import ADMINISTRATOR, as_json, refused, send

@@ -1,7 +1,7 @@
 """What anyone may read, and what there is not."""
 
 from blurfit.contributor.perturb import perturb, perturb_table
-from support.requests import opened, refused, send
+from support.requests import ADMINISTRATOR, opened, refused, send
 from support.stores import PEOPLE
 
 
@@ -28,3 +28,14 @@ def test_metrics_and_health(http, agreement) -> None:
     assert 'blurfit_submissions_total{kind="new"} 40.0' in text
     assert 'blurfit_refusals_total{kind="invalid"} 1.0' in text
     assert http.get("/healthz").json() == {"status": "ok"}
+
+
+def test_exact_counts_are_for_those_who_may_read_them(http, agreement) -> None:
+    path = opened(http, agreement)
+    send(http, path, perturb_table(agreement, {k: [*v] * 3 for k, v in PEOPLE.items()}).to_bytes())
+    send(http, path, perturb(agreement, {"age": 1, "income": 2}).to_bytes())
+    name = 'blurfit_submissions_total{kind="new"}'
+    assert f"{name} 120.0" in http.get("/metrics").text
+    assert f"{name} 121.0" in http.get("/metrics", headers=ADMINISTRATOR).text
+    wrong = {"authorization": "Bearer of-nothing"}
+    refused(http.get("/metrics", headers=wrong), 401, "unauthorised")

@@ -17,7 +17,7 @@ from support.sharing import SCHEMA, TWO
 
 KEYS = new_key(), new_key()
 SEALED = tuple(Database(*one, public_key(key)) for one, key in zip(TWO, KEYS, strict=True))
-PROMISE = {"epsilon": 300, "delta": 1e-6, "quorum": 3, "admission": "anyone"}
+PROMISE = {"epsilon": 190, "delta": 1e-6, "quorum": 3, "admission": "anyone"}
 AGREEMENT = Agreement.propose(SCHEMA, databases=SEALED, **PROMISE)
 PEOPLE = {"age": np.linspace(0, 90, 5), "income": np.linspace(9, 99, 5)}
 PEER = "a-secret-of-both-databases-for-tests"

@@ -7,16 +7,15 @@ import numpy as np
 from blurfit.contributor.client import Client
 from blurfit.contributor.perturb import perturb_table
 from blurfit.store.store import Store
-from support import postgres
 from support.serving import Serving
 from support.stores import propose, totals_of
 
 SENDERS, BATCHES = 4, 15
 
 
-def test_two_services_on_one_database(postgresql, tmp_path) -> None:
+def test_two_services_on_one_database(places, tmp_path) -> None:
     agreement = propose(mechanism="moment", quorum=50)
-    place = postgres.fresh_database(postgresql)
+    place = places.fresh()
     services = [Serving(place, tmp_path), Serving(place, tmp_path)]
     sent: list = []
     failed: list[BaseException] = []

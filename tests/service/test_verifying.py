@@ -9,12 +9,13 @@ from blurfit.errors import (
     InvalidValueError,
 )
 from blurfit.messages.shares import Shares
+from blurfit.proofs import field
 from blurfit.protocol.problems import RequestError
 from blurfit.service.peer import publish
 from blurfit.service.verifying import verify
 from blurfit.store import blocks, commitment, joint_publication, verdicts
-from blurfit.store.arrivals import _take
 from blurfit.store.store import Store
+from blurfit.store.taken import take
 from support.sharing import (
     KEY,
     Direct,
@@ -82,6 +83,41 @@ def test_a_flipped_bit_leaves_one_contributor_out_and_ends_nothing(two) -> None:
     assert first.moments_text(MARK) == second.moments_text(MARK)
 
 
+def test_with_noise_of_their_own_too_both_publish_one_set_once() -> None:
+    """Sums in the field, each with noise of its database: what comes out is the true sum and as
+    much noise as the agreement says, which is drawn once.
+    """
+    agreement = new_agreement(proofs=True, database_noise=True)
+    mark = agreement.fingerprint
+    with Store() as first, Store() as second:
+        peer = opened(agreement, first, second)
+        shared = marked(agreement, *range(8))
+        for store, shares in ((first, flipped((3, 2))(shared.first)), (second, shared.second)):
+            assert store.receive(store.collection(mark), [arrival(shares)]) == [8]
+        second.close_collection(mark)
+        publish(first, mark, peer, KEY)
+        found = first.moments_text(mark)
+        assert found == second.moments_text(mark)
+        publish(first, mark, peer, KEY)
+        assert first.moments_text(mark) == found
+        moments = first.moments(agreement)
+        (part,) = agreement.parts
+        # the steps of those who were believed, from both of their shares
+        prio3, circuit = agreement.proving.prio3, agreement.proving.circuit
+        kept = np.arange(8) != 3
+        halves = shared.first.words[kept][:, : circuit.inputs], shared.second.words[kept]
+        inputs = field.add(halves[0], prio3.helper_inputs(halves[1]))
+        exact = (circuit.truncate(inputs).astype(np.int64) - circuit.half).sum(axis=0)
+        noise = [
+            store.read(commitment.recorded, store.collection(mark)).noise
+            for store in (first, second)
+        ]
+        added = sum(one.view(np.int64) for one in noise)
+        assert all(one.any() for one in noise)
+        assert moments.count == 7
+        assert np.array_equal(np.asarray(moments.sums) / part.step, exact + added)
+
+
 def test_wherever_a_share_was_changed_its_contributor_alone_is_left_out(two) -> None:
     changes = (0, 0), (1, 7), (2, -20), (3, -5), (4, -1)  # bits, proof, blind and part
     first, _, peer = collected(two, flipped(*changes), flipped((5, 0), (6, 5), (7, 9)))
@@ -118,23 +154,33 @@ def test_where_anyone_may_come_garbage_never_ends_a_collection(two, garbage) -> 
     assert (chosen.count, len(left_out)) == (8 - garbage, garbage)
 
 
-@pytest.mark.parametrize(("garbage", "fixed"), [(1, True), (2, False)])
-def test_where_people_are_invited_a_tenth_may_fail(garbage, fixed) -> None:
-    """More could be honest people, whom the other database wants to be rid of."""
-    agreement = new_agreement(proofs=True, admission="invited")
+@pytest.mark.parametrize(
+    ("garbage", "terms", "fixed"),
+    [
+        (1, {}, True),
+        (2, {}, False),  # more could be honest people, whom the other database wants to be rid of
+        (2, {"quorum": 2}, True),  # eight remain: three quorums of them may be invented
+        (3, {"quorum": 2}, False),
+        (7, {"database_noise": True}, True),  # then nobody else is needed
+        (7, {"admission": "anyone"}, True),  # and here nothing would help
+    ],
+)
+def test_where_people_are_invited_a_tenth_may_fail_or_all_but_enough(garbage, terms, fixed) -> None:
+    agreement = new_agreement(**{"proofs": True, "admission": "invited", **terms})
     with Store() as first, Store() as second:
         opened(agreement, first, second)
         names = np.arange(160, dtype=np.uint8).reshape(10, 16)
         collection = first.collection(agreement.fingerprint)
         words = np.zeros((10, agreement.proving.widths[0]), np.uint64)
         first.write(blocks.append, collection, names, words)
-        first.write(_take, collection, names)
+        first.write(take, collection, names)
         good = np.arange(10) >= garbage
         first.write(verdicts.record, collection, names, good)
         if fixed:
-            assert first.write(joint_publication.fix, collection, names)[0].count == 9
+            chosen, left_out = first.write(joint_publication.fix, collection, names)
+            assert (chosen.count, len(left_out)) == (10 - garbage, garbage)
             return
-        with pytest.raises(InfeasibleError, match="and 2 did"):
+        with pytest.raises(InfeasibleError, match=f"and {garbage} failed and"):
             first.write(joint_publication.fix, collection, names)
         assert first.read(commitment.recorded, collection) is None
 

@@ -12,7 +12,7 @@ from blurfit.contributor.perturb import blur, perturb_table
 from blurfit.learning.statistics import Statistics
 from blurfit.learning.sums import Totals
 from blurfit.model.learner import statistics_of
-from blurfit.schema.joint import values
+from blurfit.schema.vectors import values
 from blurfit.simulation.sampler import (
     exact_totals,
     input_totals,

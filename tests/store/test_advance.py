@@ -7,14 +7,14 @@ import pytest
 from sqlalchemy import event
 
 from blurfit.errors import BelowQuorumError, InfeasibleError, WaveClosedError
+from blurfit.model.course import follows, learn_plan
 from blurfit.model.published import PublishedModel
-from blurfit.model.waves import follows, learn_plan
 from blurfit.store import advance as module
 from blurfit.store import collections, plans
 from blurfit.store.advance import advance, due, learn_model
 from blurfit.store.store import Store
 from support.plans import fill, plan
-from support.stores import in_memory, place, postgresql  # noqa: F401 (fixtures)
+from support.stores import in_memory, place, places, postgresql  # noqa: F401 (fixtures)
 
 PLAN = plan("label", waves=2, quorum=60)
 NAME = PLAN.fingerprint

@@ -14,7 +14,6 @@ from blurfit.store import plans, tables
 from blurfit.store.advance import advance, learn_model
 from blurfit.store.backup import backup, mark_restored, restore
 from blurfit.store.store import Store
-from support import postgres
 from support.plans import fill, plan
 from support.sharing import new_agreement
 from support.stores import PEOPLE, propose
@@ -182,8 +181,8 @@ def test_a_store_itself_is_no_backup(folder) -> None:
         restore(folder / "store.db", folder / "again.db")
 
 
-def test_a_restored_postgresql_is_marked_in_place(postgresql) -> None:
-    url, agreement = postgres.fresh_database(postgresql), propose()
+def test_a_restored_postgresql_is_marked_in_place(places) -> None:
+    url, agreement = places.fresh(), propose()
     with collected(url, agreement):
         pass
     with pytest.raises(InvalidValueError, match="pg_dump"):

@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy import event
 
 from blurfit.errors import (
@@ -12,25 +13,28 @@ from blurfit.errors import (
     BetweenWavesError,
     ClosedError,
     ConflictError,
+    DateClosedError,
     InfeasibleError,
     InvalidValueError,
     NotInvitedError,
     ServiceError,
     WaveClosedError,
 )
+from blurfit.model.course import learn_plan
 from blurfit.model.published import PublishedModel
-from blurfit.model.waves import learn_plan
 from blurfit.service import leading
 from blurfit.service.leading import TooFewError
-from blurfit.store import commitment, joint_plans, joint_publication, plans
+from blurfit.store import closing, commitment, joint_plans, joint_publication, plans, tables
 from blurfit.store.advance import advance
 from blurfit.store.backup import backup, restore
 from blurfit.store.joint_plans import News
 from blurfit.store.store import Store
+from blurfit.store.withdrawal import withdraw
 from support.joint_plans import Both, Direct, both, joint_plan
 
 PLAN = joint_plan()
 FIRST, SECOND = PLAN.quorums
+FOREVER = 4_000_000_000
 
 
 @pytest.fixture
@@ -470,9 +474,9 @@ def test_nobody_is_invited_to_two_waves_at_either() -> None:
 
 
 def test_it_is_opened_as_one_of_two_and_never_as_the_other(two) -> None:
-    assert two.first.write(plans.begin, PLAN, "first") == PLAN.first()
+    assert two.first.write(plans.begin, PLAN, role="first") == PLAN.first()
     with pytest.raises(ConflictError, match="to be 'first'"):
-        two.first.write(plans.begin, PLAN, "second")
+        two.first.write(plans.begin, PLAN, role="second")
     with Store() as store:
         with pytest.raises(InvalidValueError, match="--as first"):
             store.write(plans.begin, PLAN)
@@ -512,3 +516,63 @@ def test_a_database_that_was_restored_takes_no_plan_forward(in_memory, side) -> 
                 leading.lead(first, PLAN.fingerprint, follower)
         assert again[1 - side].read(plans.release_texts, PLAN.fingerprint) == before
         assert again[side].read(plans.release_texts, PLAN.fingerprint) == []
+
+
+# ---- dates, and people who leave
+
+
+def test_its_date_goes_from_wave_to_wave_and_ends_it_at_both() -> None:
+    with both(PLAN) as two:
+        for store in two.stores:
+            store.write(closing.move_plan, two.name, FOREVER)
+        two.send(FIRST)
+        two.lead()
+        assert [two.status(side).closes for side in (0, 1)] == [FOREVER, FOREVER]
+        two.send(3)
+        pass_the_date(two.first, two.current())
+        with pytest.raises(DateClosedError):
+            two.current()
+        assert two.first.read(joint_plans.leading) == [two.name]
+        two.lead()
+        two.check()
+        assert two.states() == [["released", "dropped"]] * 2
+        assert two.status(1).reason == "Its date came after 1 of its 2 waves."
+        texts = {store.read(plans.model, two.name) for store in two.stores}
+        assert len(texts) == 1
+
+
+def test_a_full_wave_is_released_when_the_date_comes_and_none_without_its_quorum() -> None:
+    for come, released in ((FIRST, "released"), (FIRST - 1, "dropped")):
+        with both(PLAN) as two:
+            two.send(come)
+            pass_the_date(two.first, two.current())
+            two.lead()
+            two.check()
+            assert two.states() == [[released, "planned"]] * 2
+            assert [two.status(side).state for side in (0, 1)] == ["ended", "ended"]
+
+
+def pass_the_date(store: Store, wave) -> None:
+    """As if the plan's date had come."""
+    c = tables.collections.c
+    here = sa.update(tables.collections).where(c.fingerprint == wave.fingerprint)
+    store.write(lambda connection: connection.execute(here.values(closes=1)))
+
+
+def test_nobody_leaves_a_wave_that_is_about_to_be_published(two) -> None:
+    """It could be neither published nor filled again, once the second has closed it."""
+    gone = two.send(1)
+    two.send(FIRST - 2)
+    first, second = (store.collection(PLAN.first().fingerprint) for store in two.stores)
+    assert withdraw(two.second, second, gone.second.identifiers).new == 1
+    two.send(1)
+    assert two.first.read(joint_plans.ready, two.name) is not None
+    with pytest.raises(TooFewError, match="1 more"):
+        two.lead()
+    two.send(1)
+    for store, wave in zip(two.stores, (first, second), strict=True):
+        with pytest.raises(WaveClosedError, match="nobody can leave it any more"):
+            withdraw(store, wave, store.read(commitment.identifiers_of, wave)[-1:])
+    two.lead()
+    two.check()
+    assert two.first.read(plans.releases, two.name)[0].count == FIRST

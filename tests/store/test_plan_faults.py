@@ -23,8 +23,8 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.perturb import perturb_table
 from blurfit.errors import BelowQuorumError, BlurfitError, ClosedError, WaveClosedError
 from blurfit.messages.submissions import Submissions
+from blurfit.model.course import Course
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.waves import Course
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.store import plans
 from blurfit.store.advance import advance, learn_model

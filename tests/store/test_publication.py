@@ -5,12 +5,13 @@ import threading
 import numpy as np
 import pytest
 
-from blurfit import ClosedError
+from blurfit import ClosedError, InfeasibleError
 from blurfit.contributor.perturb import perturb_table
+from blurfit.randomness import database
 from blurfit.store import publication
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
-from support.stores import arrival
+from support.stores import arrival, propose
 
 PEOPLE = {name: np.linspace(0, 100, 40) for name in ("age", "income")}
 
@@ -59,3 +60,29 @@ def test_killed_before_the_commit_it_never_happened(agreement, place) -> None:
         assert kept.status(agreement.fingerprint).state == "collecting"
         assert kept.receive(kept.collection(agreement.fingerprint), [new(agreement)]) == [40]
         assert kept.publish(agreement).count == 80
+
+
+def test_sums_alone_are_what_publishing_gives_where_there_is_no_model() -> None:
+    agreement = propose(sends="targets", public_rows="00" * 32)
+    with Store() as store:
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+        shown = store.publish_text(agreement.fingerprint)
+        assert (
+            shown == store.publish_text(agreement.fingerprint) == store.moments(agreement).to_json()
+        )
+        with pytest.raises(InfeasibleError, match=r"The sums are published, .*public=rows"):
+            store.publish(agreement)
+
+
+def test_more_than_can_be_added_exactly_beside_noise_is_refused_for_good(monkeypatch) -> None:
+    """The refusal is written down: nobody asks again and again, and nothing more is taken."""
+    agreement = propose(database_noise=True)
+    with Store() as store:
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+        monkeypatch.setattr(database, "rows_that_add_exactly", lambda *_: 39)
+        with pytest.raises(InfeasibleError, match="count=40 of at most 39"):
+            store.publish(agreement)
+        monkeypatch.undo()
+        with pytest.raises(InfeasibleError, match="count=40 of at most 39"):
+            store.publish(agreement)
+        assert store.status(agreement.fingerprint).state == "closed"

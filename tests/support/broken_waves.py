@@ -13,14 +13,16 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
+from blurfit.arrays import FloatArray
 from blurfit.audit import releases
 from blurfit.audit.attacks import Score
 from blurfit.audit.examination import Draw
 from blurfit.audit.pairs import collection_pairs, farthest_under_a_map
-from blurfit.audit.releases import Crowd, FloatArray
+from blurfit.audit.releases import Crowd
 from blurfit.schema.schema import Binary, Numeric, Schema
-from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap, Whitening
+from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.newton import LogisticNewton
+from blurfit.theory.whitening import Whitening
 from support.broken import SEED, Broken
 
 MARK = "cd" * 32

@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 60.0  # seconds: the machine may be busy
+PATIENCE = 300.0  # seconds: the machine may be busy
 KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Space": " "}
 PREFERENCES = {
     "remote.prefs.recommended": True,

@@ -10,7 +10,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.share import SharedRecords, share
 from blurfit.messages.masks import expand
-from blurfit.model.waves import Course
+from blurfit.model.course import Course
 from blurfit.schema.schema import Schema
 from blurfit.service import leading
 from blurfit.service.leading import Follower, WavePeer
@@ -80,8 +80,8 @@ class Both:
     def __init__(self, plan: Plan, first: Store, second: Store) -> None:
         self.plan, self.name, self.stores = plan, plan.fingerprint, (first, second)
         self.first, self.second = first, second
-        first.write(plans.begin, plan, "first")
-        second.write(plans.begin, plan, "second")
+        first.write(plans.begin, plan, role="first")
+        second.write(plans.begin, plan, role="second")
         self.follower = Direct(second, plan)
         self.at = 0  # people so far
         self.numbers: dict[str, dict[bytes, np.ndarray]] = {}  # by wave: what each one blurred

@@ -9,9 +9,9 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.perturb import perturb_table
+from blurfit.model.course import next_agreement
 from blurfit.model.learner import moments_of
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.waves import next_agreement
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.simulation.sampler import exact_totals, sampler_for
 

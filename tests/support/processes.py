@@ -18,19 +18,45 @@ from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
-# What cannot be imported is left to the process itself.
+# What most commands come to import. What cannot be imported is left to the process.
 PRELOADED = [
+    "blurfit.audit.findings",
     "blurfit.cli",
     "blurfit.commands.serve",
+    "blurfit.contributor.bulk",
     "blurfit.contributor.client",
-    "blurfit.contributor.shared_client",
     "blurfit.contributor.perturb",
+    "blurfit.contributor.shared_client",
+    "blurfit.files.learn",
+    "blurfit.forecast.liars",
+    "blurfit.forecast.sweep",
+    "blurfit.forecast.tuning",
+    "blurfit.messages.submission_files",
+    "blurfit.model.summary",
+    "blurfit.model.waves",
     "blurfit.service.app",
+    "blurfit.service.front",
+    "blurfit.service.logs",
     "blurfit.service.remote",
+    "blurfit.service.serving",
+    "blurfit.simulation.people",
     "blurfit.store.store",
+    "formulaic",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.figure",
+    "pandas",
+    "psycopg",
+    "pyarrow.parquet",
+    "rich.markdown",
+    "rich.progress",
+    "rich.table",
+    "scipy.ndimage",
     "scipy.optimize",
-    "uvicorn",
-    "uvloop",
+    "scipy.stats",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.uvloop",
+    "uvicorn.protocols.http.httptools_impl",
 ]
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(PRELOADED)
@@ -93,7 +119,7 @@ def run(
     *,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
-    seconds: float = 120.0,
+    seconds: float = 600.0,
 ) -> subprocess.CompletedProcess[str]:
     """`blurfit …` in a process of its own, with its exit code and what it wrote."""
     with tempfile.TemporaryDirectory(prefix="blurfit-") as written:
@@ -138,7 +164,7 @@ class Talking:
     def err(self) -> str:
         return (self.folder / "err").read_text()
 
-    def line(self, seconds: float = 60.0) -> str:
+    def line(self, seconds: float = 300.0) -> str:
         """The next line that it says, or nothing if it ends before, or says nothing for long."""
         deadline = time.monotonic() + seconds
         while "\n" not in self.out and self.process.poll() is None:
@@ -149,7 +175,7 @@ class Talking:
         self.heard += len(line) + 1
         return line
 
-    def end(self, seconds: float = 30.0) -> tuple[int, str, str]:
+    def end(self, seconds: float = 300.0) -> tuple[int, str, str]:
         """Its exit code, and what it wrote at the end."""
         return self.process.wait(seconds), self.out, self.err
 

@@ -8,8 +8,8 @@ from blurfit.proofs.circuits import ShortVector
 from blurfit.proofs.prio3 import HELPER, LEADER, Prio3
 from blurfit.proofs.xof import Xof
 
-WEIGHTS, BITS, CEILING = (1, 2, 2, 1, 2), 5, 300
-CIRCUIT = ShortVector(WEIGHTS, BITS, CEILING)
+WEIGHTS, DIGITS, CEILING = (1, 2, 2, 1, 2), 3, 300
+CIRCUIT = ShortVector(WEIGHTS, DIGITS, CEILING)
 PRIO3 = Prio3(CIRCUIT, 3, Xof(0xFFFFB1F1, b"f" * 32))
 KEY = b"k" * 32
 

@@ -19,7 +19,7 @@ def main(url: str, agreement_file: str, folder: str, name: str) -> None:
     generator = np.random.default_rng(int(name))
     stop = Path(folder, "stop")
     with (
-        Client(url, patience=120) as client,
+        Client(url, patience=600) as client,
         Path(folder, f"{name}.sent").open("ab") as sent,
         Path(folder, f"{name}.done").open("ab") as done,
     ):

@@ -45,7 +45,7 @@ def _client() -> httpx.Client:
     A connection that is kept would be one to a service that was killed since.
     """
     fresh = httpx.Limits(max_keepalive_connections=0)
-    return httpx.Client(verify=False, trust_env=False, timeout=60, limits=fresh)
+    return httpx.Client(verify=False, trust_env=False, timeout=300, limits=fresh)
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Serving:
         if wait:
             self.wait()
 
-    def wait(self, seconds: float = 60.0) -> None:
+    def wait(self, seconds: float = 300.0) -> None:
         """Until it answers."""
         deadline = time.monotonic() + seconds
         while self.process and self.process.poll() is None and time.monotonic() < deadline:
@@ -104,7 +104,7 @@ class Serving:
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
-            self.process.wait(20)
+            self.process.wait(300)
         self.client.close()
 
     def post(self, path: str, **arguments: Any) -> httpx.Response:

@@ -21,7 +21,7 @@ def main(agreement_file: str, folder: str, name: str) -> None:
     generator = np.random.default_rng(int(name))
     stop = Path(folder, "stop")
     with (
-        SharedClient(agreement, patience=120) as client,
+        SharedClient(agreement, patience=600) as client,
         Path(folder, f"{name}.sent").open("ab") as sent,
         Path(folder, f"{name}.done").open("ab") as done,
     ):

@@ -25,6 +25,12 @@ def postgresql() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def places(postgresql) -> Iterator[postgres.Places]:
+    with postgres.Places.on(postgresql) as found:
+        yield found
+
+
 @pytest.fixture
 def in_memory() -> Iterator[Path]:
     """A folder that waits for no disk, where there is one.
@@ -41,7 +47,7 @@ def place(request) -> str:
     """Where a store can be opened, again and again."""
     if request.param == "sqlite":
         return f"sqlite:///{request.getfixturevalue('in_memory') / 'collection.db'}"
-    return postgres.fresh_database(request.getfixturevalue("postgresql"))
+    return request.getfixturevalue("places").fresh()
 
 
 @pytest.fixture(params=["moment", "input"])

@@ -25,7 +25,7 @@ def main(url: str, plan_file: str, folder: str, name: str) -> None:
         with Path(folder, f"{name}.{kind}").open("a") as file:
             file.write(f"{one.fingerprint} {one.identifier}\n")
 
-    with Client(url, patience=120) as client:
+    with Client(url, patience=600) as client:
         for place in range(500):
             try:
                 wave = client.current(plan)

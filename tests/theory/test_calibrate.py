@@ -5,6 +5,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from blurfit import (
     calibrate,
     guarantee,
 )
-from blurfit.theory import gaussian
+from blurfit.theory import gaussian, search
 from blurfit.theory.certified import Scales, curvature_loss
 from blurfit.theory.excess_risk import input_excess_risk
 from blurfit.theory.gradient_delta import log_gradient_delta
@@ -90,6 +91,17 @@ def test_input_keeps_its_promise_when_evaluated_again(drawn) -> None:
     assert spent <= math.log(found.shares.gradient)
     assert found.guarantee().epsilon <= call["epsilon"] * (1 + 1e-9)
     assert found.guarantee(epsilon=call["epsilon"]).delta <= call["delta"] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_that_finds_no_better_shares_tells_the_promise(seed, monkeypatch) -> None:
+    """However badly a search ends: at the shares that the noise was calibrated for."""
+    generator = np.random.default_rng(seed)
+    monkeypatch.setattr(search, "descend", lambda *_, **__: generator.normal(0, 5, 3))
+    found = calibrate(0.7, 1e-7, dimension=6, quorum=4000, split=0.2, **UNIT)
+    assert found.guarantee().epsilon <= 0.7 * (1 + 1e-9)
+    assert found.guarantee(epsilon=0.7).delta <= 1e-7 * (1 + 1e-9)
+    assert found.guarantee(count=7).epsilon > 0.7
 
 
 @EXPENSIVE

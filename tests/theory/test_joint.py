@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from blurfit.errors import InvalidValueError
 from blurfit.theory import joint
 
 
@@ -78,23 +77,3 @@ def test_multiples_of_q_are_searched_too(ratio: float) -> None:
     assert found >= claimed * (1 - 1e-3)
     plain = math.sqrt(2 * q_bound**4 + 4 * (p_bound / balance) ** 2)
     assert claimed <= plain * (1 + 1e-9)
-
-
-def test_noise_on_an_entry_is_what_is_left_after_dividing_by_the_weights() -> None:
-    generator, sigma, weights = np.random.default_rng(7), 2.0, np.array([0.5, 0.2, 0.7])
-    noise = generator.normal(size=(20_000, 3, 3)) * sigma / math.sqrt(2)
-    symmetric = (noise + noise.transpose(0, 2, 1)) / math.sqrt(2)
-    spread = (symmetric / np.outer(weights, weights)).std(axis=0)
-    for j in range(3):
-        for k in range(3):
-            expected = joint.entry_noise(sigma, weights[j], weights[k], diagonal=j == k)
-            assert spread[j, k] == pytest.approx(expected, rel=0.03)
-
-
-def test_more_records_carry_more_noise() -> None:
-    reach = joint.sensitivity(0.5, 1.0)
-    assert joint.sums_mu(reach, reach, 100) == pytest.approx(1.0)
-    assert joint.sums_mu(reach, reach, 100, 400) == pytest.approx(0.5)
-    assert joint.submission_mu(reach, reach, 100) == pytest.approx(10.0)
-    with pytest.raises(InvalidValueError, match="count=0"):
-        joint.sums_mu(reach, reach, 100, 0)

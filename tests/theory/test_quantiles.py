@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2, ncx2
 
 from blurfit.theory.quantiles import (
+    _noncentral_chi_square,
     chi_square_ceiling,
     chi_square_floor,
     shifted_energy_ceiling,
@@ -80,6 +81,16 @@ def test_more_noise_never_lowers_the_energy(
     less = shifted_energy_ceiling(probability, dimension, 1.0, scale)
     more = shifted_energy_ceiling(probability, dimension, 1.0, scale * factor)
     assert more >= less * (1 - 1e-11)
+
+
+@given(st.floats(-300, -0.4), st.integers(1, 1000), st.floats(-6, 6))
+def test_the_functions_beneath_scipys_are_those_it_calls(p: float, dimension, size: float) -> None:
+    upper_quantile, upper_tail = _noncentral_chi_square()
+    noncentrality, quantile = 10**size, ncx2.isf(10**p, dimension, 10**size)
+    assert upper_quantile(10**p, dimension, noncentrality) == quantile
+    assert upper_tail(quantile, dimension, noncentrality) == ncx2.sf(
+        quantile, dimension, noncentrality
+    )
 
 
 def test_no_noise() -> None:

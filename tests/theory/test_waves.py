@@ -13,10 +13,8 @@ from blurfit.theory.waves import (
     Stage,
     Stages,
     choose_plan,
-    person_mu,
     radius_of,
     residual_bound_of,
-    revise_plan,
 )
 
 KEEP = math.e / (1 + math.e)  # randomised response with ε = 1
@@ -72,8 +70,6 @@ def test_one_person_in_two_waves_composes() -> None:
     adaptive = lambda r1, _second: r1  # noqa: E731
     both = loss(law((0,), (0, 0), adaptive), law((1,), (1, 1), adaptive))
     assert both == pytest.approx(2.0)
-    assert person_mu([0.7]) == 0.7
-    assert person_mu([0.3, 0.4]) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.5])
@@ -136,21 +132,6 @@ def test_as_many_waves_as_are_asked_for(task, waves: int) -> None:
         plan = choose_plan(task, coefficients=5, count=count, mu=0.5, waves=waves)
         assert len(plan.stages) == waves
         assert plan.kinds[0] == "joint"
-
-
-def test_the_rest_is_planned_for_those_who_are_left() -> None:
-    plan = choose_plan("label", coefficients=13, count=2**17, mu=0.1)
-    again = revise_plan(plan, 1, coefficients=13, remaining=2**16, mu=0.1)
-    assert again.kinds == plan.kinds
-    few = revise_plan(plan, 1, coefficients=13, remaining=1000, mu=0.1)
-    assert few.kinds == ("joint", "residual", "residual")
-    started = revise_plan(plan, 2, coefficients=13, remaining=1000, mu=0.1)
-    assert started.kinds == ("joint", "residual", "residual")
-    assert revise_plan(few, 2, coefficients=13, remaining=2**17, mu=0.1).kinds == plan.kinds
-    number = choose_plan("number", coefficients=5, count=10**5, mu=0.2)
-    assert revise_plan(number, 1, coefficients=5, remaining=10, mu=0.2) == number
-    with pytest.raises(InvalidValueError, match="released"):
-        revise_plan(number, 2, coefficients=5, remaining=10, mu=0.2)
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, Not
 from blurfit.messages.layout import Layout
 from blurfit.messages.shares import Part as SharePart
 from blurfit.messages.shares import ShareLayout
-from blurfit.schema.joint import values
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import values
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moment_calibration import MomentCalibration
@@ -69,6 +69,8 @@ class Agreement(Fingerprinted):
     adds noise of its own (`blurfit.theory.database_noise`); `proofs` whether contributors prove to
     the two databases that what they send is short.
     `sends` says whether products of all columns are sent, or only "targets": those with the target.
+    `signing_keys` are those of the service, or of each of the two, by which receipts and what is
+    published are signed (`blurfit.messages.signing`).
     """
 
     CALLED = "an agreement"
@@ -100,6 +102,7 @@ class Agreement(Fingerprinted):
     database_noise: bool = False
     proofs: bool = False
     sends: Sends = "everything"
+    signing_keys: tuple[str, ...] = ()
 
     @classmethod
     def propose(cls, schema: Schema, terms: Terms | None = None, **choices: Any) -> "Agreement":
@@ -117,6 +120,8 @@ class Agreement(Fingerprinted):
         contract = input_contract if chosen.mechanism == "input" else moment_contract
         found = cls(**contract(schema, chosen))
         refuse_unless_blurrable(found.parts)
+        if found.proofs:
+            _ = found.proving  # is refused where it could prove nothing
         return found
 
     @classmethod
@@ -189,7 +194,9 @@ class Agreement(Fingerprinted):
 
     @property
     def once(self) -> str:
-        """Under which name a person takes part once: the plan's fingerprint, or the agreement's."""
+        """The name under which a person takes part once: the plan's fingerprint, or the
+        agreement's.
+        """
         return self.fingerprint if self.wave is None else self.wave.plan
 
     @property
@@ -255,7 +262,8 @@ class Agreement(Fingerprinted):
     # ---- checking
 
     def verify(self, fingerprint: str | None = None, *, allow_unproved: bool = False) -> None:
-        """Refuse a contract whose noise keeps less than it promises, or another than was expected.
+        """Refuse a contract whose noise keeps less than it promises, or that is not the expected
+        one.
 
         Everything that is stated is computed again: how far records of this schema reach, the
         guarantees from the noise, the grid from its budget. What the paper's own rule promises

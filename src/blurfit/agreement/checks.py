@@ -1,4 +1,4 @@
-"""What `Agreement.verify` and `propose` refuse, one rule a function."""
+"""What `Agreement.verify` and `propose` refuse, one function for each rule."""
 
 import math
 

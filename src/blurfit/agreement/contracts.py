@@ -20,8 +20,8 @@ from blurfit.agreement.numbers import Form, Objective, PublicWeights
 from blurfit.agreement.terms import Sends, Terms
 from blurfit.agreement.wave import Wave
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.schema.joint import columns_of, joint_form
 from blurfit.schema.schema import Categorical, Schema
+from blurfit.schema.vectors import columns_of, joint_form
 from blurfit.theory.calibrate import calibrate
 from blurfit.theory.moment_calibration import calibrate_moment
 from blurfit.theory.target_form import TargetForm
@@ -38,15 +38,16 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
             "follows from the features' own products."
         )
     form = form_of(schema, weights, wave, terms.sends)
+    proofs = terms.proved if wave is None else False
     calibration = calibrate_moment(
         *promise,
-        reach=enlarged(form.reach(terms.neighbours), proofs=terms.proofs),
+        reach=enlarged(form.reach(terms.neighbours), proofs=proofs),
         quorum=terms.quorum,
         neighbours=terms.neighbours,
         local_epsilon=terms.local_epsilon,
         local_delta=_local_delta(terms),
     )
-    shared, proofs = bool(terms.databases), terms.proofs
+    shared = bool(terms.databases)
     grid = Grid.of(calibration, size=form.size, shared=shared, proofs=proofs)
     if shared:
         refuse_unless_shareable(calibration, grid, largest_scale(form), proofs=proofs)
@@ -60,8 +61,9 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
         "public_rows": terms.public_rows,
         "admission": terms.admission,
         "database_noise": terms.database_noise,
-        "proofs": terms.proofs,
+        "proofs": proofs,
         "sends": terms.sends,
+        "signing_keys": terms.signing_keys,
     }
 
 
@@ -131,6 +133,7 @@ def input_contract(schema: Schema, terms: Terms) -> dict[str, Any]:
         "grid": grid,
         "objective": objective,
         "admission": terms.admission,
+        "signing_keys": terms.signing_keys,
     }
 
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 import rfc8785
 
 from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.json_reader import read_json
 
 
 class Fingerprinted(ABC):
@@ -105,8 +106,8 @@ class Fingerprinted(ABC):
     def from_json(cls, text: str | bytes) -> Self:
         """Read what `to_json` wrote; refuses a text whose fingerprint is not its own."""
         try:
-            document = json.loads(text, parse_constant=_refuse_constant)
-        except (RecursionError, ValueError) as error:
+            document = read_json(text)
+        except ValueError as error:
             raise InvalidValueError(f"Expected {cls.CALLED} in JSON: {error}.") from error
         return cls.from_document(document)
 
@@ -126,7 +127,3 @@ def alike(stated: str, fingerprint: str) -> bool:
 
 def _words(stated: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in stated.items())
-
-
-def _refuse_constant(name: str) -> float:
-    raise InvalidValueError(f"Expected finite numbers, and got {name}.")

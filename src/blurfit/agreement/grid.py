@@ -16,7 +16,7 @@ multiples. That has to be paid for:
   deviations: less than 10⁻⁴ where δ ≥ 10⁻³⁰. Rounding is post-processing. A thousandth of δ is
   kept back for it. (A tenth of that pays for what the database refuses by its size, see
   `blurfit.learning.admission`.)
-* *Proofs* (`blurfit.agreement.proving`) cost an upload of eight bytes for each bit of each number,
+* *Proofs* (`blurfit.agreement.proving`) cost an upload of four bytes for each bit of each number,
   so there the grid is coarser: g ≤ s/2⁵ and g ≤ s√n/2¹¹, and ξ = 2⁻⁷. Of ξ again one half pays for
   rounding. For the sums the argument above stands as it is, since g is at most a 2¹⁰th of their
   noise off the diagonal too. For one submission, seen by both databases together, discrete noise

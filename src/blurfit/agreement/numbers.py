@@ -17,9 +17,9 @@ from blurfit.agreement.grid import Grid
 from blurfit.agreement.terms import LOSSES, LossName, Terms
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.schema.joint import kind_of, questions
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed
+from blurfit.schema.vectors import kind_of, questions
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.joint_form import JointForm

@@ -17,9 +17,14 @@ OPTIONAL = frozenset(DEFAULTS)
 def written(holder: Any) -> dict[str, Any]:
     """Those of an agreement, or of terms, that differ from their defaults."""
     values = {name: getattr(holder, name) for name in DEFAULTS}
-    return {name: value for name, value in values.items() if value != DEFAULTS[name]}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if value != DEFAULTS[name]
+    }
 
 
 def read(document: Mapping[str, Any]) -> dict[str, Any]:
     """All of them, with their defaults where a document leaves them out."""
-    return {name: document.get(name, default) for name, default in DEFAULTS.items()}
+    found = {name: document.get(name, default) for name, default in DEFAULTS.items()}
+    return {name: tuple(one) if isinstance(one, list) else one for name, one in found.items()}

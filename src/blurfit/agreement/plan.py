@@ -1,7 +1,7 @@
 """A plan of waves: everything that is fixed before the first person is asked.
 
     plan ─ first() ─► wave 1 ─► its release ─┐
-      │                                      ├─ next_agreement (blurfit.model.waves) ─► wave 2 ─► …
+      │                                      ├─ next_agreement (blurfit.model.course) ─► wave 2 ─► …
       └──────────────────────────────────────┘
 
 It has the schema, the promise, how many waves there are at most, what each of them sends and how
@@ -10,7 +10,7 @@ so far. So the agreement of every wave is a function of the plan and of publishe
 fingerprint carries theirs. Which waves there are follows from public facts alone
 (`blurfit.theory.waves.choose_plan`); releases decide the maps, and nothing else.
 
-**Whom it promises what.** A person is in one wave, and that wave's noise keeps the whole (ε, δ) for
+**Who is promised what.** A person is in one wave, and that wave's noise keeps the whole (ε, δ) for
 her; by the theorem of `blurfit.theory.waves` so does everything that is ever published under the
 plan. Whoever took part in two waves would have √2 times the μ: `Agreement.once` is the name under
 which contributors remember that they took part, and it is the plan's.
@@ -20,6 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
+
+import msgspec
 
 from blurfit.agreement import outline
 from blurfit.agreement.agreement import Agreement
@@ -36,7 +38,7 @@ from blurfit.theory.maps import WaveMap
 from blurfit.theory.waves import StageKind, Task, choose_plan
 from blurfit.validate import whole
 
-RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
+RULE = 1  # of how a map follows from releases: `blurfit.learning.belief`
 _TERMS = (
     "epsilon",
     "delta",
@@ -57,7 +59,7 @@ class Plan(Fingerprinted):
     Attributes:
         schema: what a record is.
         terms: the promise; its quorum is that of all waves together.
-        task: whether a "number", a "label" or a "count" is learnt.
+        task: whether a "number", a "label" or a "count" is learned.
         kinds: what each wave sends: "joint" products, "residual"s or "newton"'s quadratic.
         quorums: the least number of honest people in each wave.
     """
@@ -117,6 +119,7 @@ class Plan(Fingerprinted):
         `counts` says that the target, a number from 0 on, counts something (Poisson's model).
         """
         chosen = Terms.of(**choices) if terms is None else terms
+        chosen = msgspec.structs.replace(chosen, proofs=chosen.proofs or False)
         if waves != "auto":
             whole(waves=waves)
         task = task_of(schema, counts=counts)
@@ -155,7 +158,7 @@ class Plan(Fingerprinted):
 
     @property
     def count_bound(self) -> float | None:
-        """The largest count, where counts are learnt."""
+        """The largest count, where counts are learned."""
         return float(self.schema.target.upper) if self.task == "count" else None  # type: ignore[union-attr]
 
     def first(self) -> Agreement:

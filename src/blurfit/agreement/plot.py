@@ -1,7 +1,8 @@
 """An agreement for a notebook: a table of its promises, and a picture of them.
 
-Somebody who knows everything but one answer tests two hypotheses about it. With a chance of α to be
-wrong where the first is true, they are right where the second is with at most
+Somebody who knows everything but one answer tests two hypotheses about it. If they may be wrong
+with probability α where the first is true, then where the second is true they are right with
+probability at most
 
     readers of what is published    min(1, e^ε·α + δ, 1 − e^{−ε}(1 − δ − α))
     whoever sees one submission     Φ(Φ⁻¹(α) + μ)
@@ -20,7 +21,7 @@ from blurfit.agreement.promises import at_most
 from blurfit.arrays import FloatArray
 from blurfit.notebook import html_table
 from blurfit.optional import optional
-from blurfit.schema.joint import questions
+from blurfit.schema.vectors import questions
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement

@@ -6,7 +6,7 @@ learns anything else. Everything here follows from the agreement: the numbers v 
 whole steps of its grid, and what is proved is
 
     Σ_j w_j·v_j² ≤ T = 2ᵐ·r²     r the radius of `blurfit.agreement.radius` in steps, rounded up
-    |v_j| ≤ 2ᵇ⁻¹                  b bits are enough for r/√c_j, the longest number
+    |v_j| ≤ 4ᵈ/2                  d digits to the base 4 are enough for r/√c_j, the longest number
 
 with w_j = ⌊2ᵐ·c_j⌋, c_j how often a number counts in the norm: m = 0 where these are whole numbers,
 else such that every w_j is at least 2⁸, so that a liar gains at most a 2⁻⁹th of the radius. An
@@ -15,11 +15,12 @@ honest submission has Σ c_j·v_j² ≤ r² but for the probability γ that is a
 do is bounded by the same radius, up to its being rounded.
 
 The radius is rounded up to eight binary digits, because everyone has to prove and to verify the
-very same T, and computers differ in the last digits of a quantile. Where it is so close to being
+very same T, and computers differ in the last digits of a quantile; T itself is rounded up to a
+multiple of three, which its digits need (`blurfit.proofs.circuits`). Where it is so close to being
 rounded otherwise that they could differ in more, an agreement is refused.
 
 **How unlikely it is that a lie is believed.** With M inputs and gadget polynomials of degree
-2(p − 1) one proof is believed with probability at most M/|F| + 2p/(|F| − p) + 1/|F|: less than 2⁻⁵²
+4(p − 1) one proof is believed with probability at most M/|F| + 4p/(|F| − p) + 1/|F|: less than 2⁻⁵²
 for submissions of 119 numbers. There are `PROOFS` = 3 of them, each with its own randomness, as the
 draft asks for in this field (section 9.7). The joint randomness follows from hashes, so a liar may
 try as many vectors as she can hash: with 2⁸⁰ of them, and 2³² submissions, the probability that any
@@ -33,7 +34,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from blurfit.agreement.radius import radii
+from blurfit.agreement.radius import radii, refusal_probability
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.proofs.circuits import ShortVector
@@ -54,6 +55,7 @@ PROVED_IN_WORDS = (
 _HASHES, _SUBMISSIONS = 2.0**80, 2.0**32
 _LEAST_WEIGHT = 2**8
 _DIGITS, _DOUBT = 8, 1e-6
+_LEAST_PROBABILITY = 1e-100  # below which libraries differ in more than the last digits
 
 
 @dataclass(frozen=True)
@@ -67,15 +69,18 @@ class Proving:
     def of(cls, agreement: "Agreement") -> "Proving":
         """Everything follows from the agreement, whose fingerprint is part of every proof."""
         (part,), (radius,) = agreement.parts, radii(agreement)
-        if not math.isfinite(radius):
+        if refusal_probability(agreement) < _LEAST_PROBABILITY:
             raise InfeasibleError(
                 f"Expected no proofs with epsilon={agreement.epsilon:g}: so large an epsilon "
-                "leaves no probability for refusing anything by its length."
+                "leaves no probability for refusing anything by its length. Promise more, or "
+                "propose the agreement with proofs=False."
             )
         reach, scale = _rounded(radius / part.step), _scale(part.counts)
         weights = tuple(int(one) for one in np.floor(part.counts * scale))
         largest = math.floor(reach / math.sqrt(part.counts.min())) + 1
-        circuit = ShortVector(weights, 1 + largest.bit_length(), scale * reach**2)
+        digits = 1 + largest.bit_length() // 2  # |v| ≤ largest < 4ᵈ/2
+        ceiling = 3 * -(-scale * reach**2 // 3)
+        circuit = ShortVector(weights, digits, ceiling)
         found = cls(
             circuit, Prio3(circuit, PROOFS, Xof(ALGORITHM, bytes.fromhex(agreement.fingerprint)))
         )
@@ -95,7 +100,7 @@ class Proving:
     def soundness(self) -> float:
         """log₂ of how likely it is, at most, that any lie is ever believed."""
         order = self.prio3.flp.order
-        one = (self.circuit.inputs + 1) / MODULUS + 2 * order / (MODULUS - order)
+        one = (self.circuit.inputs + 1) / MODULUS + self.circuit.degree * order / (MODULUS - order)
         return math.log2(_HASHES + _SUBMISSIONS) + PROOFS * math.log2(one)
 
 

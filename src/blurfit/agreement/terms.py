@@ -87,12 +87,12 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ),
     ] = False
     proofs: Annotated[
-        bool,
+        bool | None,
         Meta(
-            description="Let contributors prove to the two databases that what they send is no "
-            "longer than an honest submission."
+            description="Contributors prove to the two databases that what they send is no longer "
+            "than an honest submission. Default: where anyone may take part, in one wave."
         ),
-    ] = False
+    ] = None
     public_rows: Annotated[
         str | None,
         Meta(
@@ -107,6 +107,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "from which models follow beside public rows alone. (moment, with public rows)"
         ),
     ] = "everything"
+    signing_keys: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="The public key with which the service signs receipts and what it "
+            "publishes, as `blurfit serve` prints it; one of each database, where there are two."
+        ),
+    ] = ()
     constant: Annotated[
         float | None, Meta(description="Public weight of the intercept. (moment)")
     ] = None
@@ -158,8 +165,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 finite(**{name: value})
         require_digest(self.public_rows)
         require_database_noise(self.database_noise, self.epsilon)
-        require_proofs(self.proofs, databases=self.databases)
+        if self.proofs is not None:
+            require_proofs(self.proofs, databases=self.databases)
         require_sends(self.sends, self.public_rows)
+        require_signing_keys(self.signing_keys, databases=self.databases)
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
             if getattr(self, name) != default:
@@ -174,12 +183,22 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """From whatever numbers Python has (NumPy's too), and databases as pairs."""
         plain = {name: _plain(value) for name, value in choices.items() if value is not None}
         plain["databases"] = databases_of(choices.get("databases") or ())
+        plain["signing_keys"] = tuple(choices.get("signing_keys") or ())
         try:
             return cls(**plain)
         except TypeError as error:
             raise InvalidValueError(
                 f"Expected terms among {', '.join(cls.__struct_fields__)}: {error}."
             ) from error
+
+    @property
+    def proved(self) -> bool:
+        """Whether an agreement of one wave has proofs: if nothing is said, where two databases let
+        anyone take part, since there one liar could otherwise end the collection.
+        """
+        if self.proofs is not None:
+            return self.proofs
+        return bool(self.databases) and self.admission == "anyone"
 
 
 TERMS: tuple[str, ...] = Terms.__struct_fields__
@@ -246,8 +265,24 @@ def require_proofs(proofs: Any, *, databases: tuple[Database, ...]) -> bool:
     return proofs
 
 
+def require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None:
+    """Refuse what are no public keys, and more or fewer of them than databases that sign."""
+    if not keys:
+        return
+    from blurfit.messages.signing import require_public_key  # `--help` needs no cryptography
+
+    for key in keys:
+        require_public_key(key)
+    wanted = max(1, len(databases))
+    if len(set(keys)) != len(keys) or len(keys) != wanted:
+        raise InvalidValueError(
+            f"Expected {wanted} different signing_keys, one of each database in their order, and "
+            f"got {len(keys)}."
+        )
+
+
 def _plain(value: Any) -> Any:
-    """Python's own numbers, of which alone a canonical text can be made."""
+    """As Python's own numbers, the only ones that canonical JSON is written from."""
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, bool | str | list | tuple):
@@ -262,7 +297,7 @@ def _defaults(*names: str) -> dict[str, Any]:
 
 def later_terms() -> dict[str, Any]:
     """Terms that JSON leaves out where they have their default (`blurfit.agreement.outline`)."""
-    return _defaults("admission", "database_noise", "proofs", "sends")
+    return _defaults("admission", "database_noise", "sends", "signing_keys") | {"proofs": False}
 
 
 MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise", "sends")

@@ -17,6 +17,7 @@ from blurfit.agreement.terms import (
     require_digest,
     require_proofs,
     require_sends,
+    require_signing_keys,
 )
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.theory.input_calibration import InputCalibration
@@ -36,6 +37,7 @@ def compute_again(agreement: "Agreement") -> None:
     require_sends(agreement.sends, agreement.public_rows)
     if agreement.sends != "everything" and (agreement.weights is None or agreement.wave):
         raise NotCertifiedError("Expected sends='everything' with 'input' and with waves.")
+    require_signing_keys(agreement.signing_keys, databases=agreement.databases)
     require_delta(agreement.delta)
     proofs = require_proofs(agreement.proofs, databases=agreement.databases)
     if agreement.wave is not None:
@@ -58,7 +60,7 @@ def compute_again(agreement: "Agreement") -> None:
 
 
 def refuse_unless_drawable(agreement: "Agreement") -> None:
-    """Refuse noise of the database that no database could draw exactly, or that `input` has."""
+    """Refuse database noise that cannot be drawn exactly, and any at all with `input`."""
     if agreement.mechanism != "moment":
         raise NotCertifiedError("Expected no database_noise with 'input': its sums are not shown.")
     if agreement.database_ratios.max() > MOST_RATIO:

@@ -4,7 +4,7 @@ The first wave sends the products of all columns, as any collection by `moment` 
 sends what its map makes of a record (`blurfit.theory.wave_form`). The map is public, and part of
 the agreement's fingerprint, which every submission carries: so no submission of a wave can come
 before its map. That a map follows from published releases is checked against the plan
-(`blurfit.model.waves.follows`); that the noise keeps the promise *whatever map is announced* is
+(`blurfit.model.course.follows`); that the noise keeps the promise *whatever map is announced* is
 checked here and in `Agreement.verify`, before a record is read.
 """
 
@@ -17,8 +17,8 @@ import rfc8785
 
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Categorical, Numeric
-from blurfit.schema.joint import columns_of, questions
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import columns_of, questions
 from blurfit.theory.maps import NewtonMap, WaveMap, map_from_dict
 from blurfit.theory.newton import PoissonNewton
 from blurfit.theory.wave_form import WaveForm

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-FloatArray = npt.NDArray[np.float64]
+from blurfit.arrays import FloatArray
+
 Score = Callable[[FloatArray], FloatArray]  # releases (trials, k) → scores (trials,)
 
 MOST_FOR_QUADRATIC = 40  # numbers in a release; beyond, its covariances are too uncertain

@@ -27,10 +27,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv, ndtri
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.validate import inside_unit_interval, nonnegative
-
-FloatArray = npt.NDArray[np.float64]
 
 FAR = 4.0  # deviations between the two scores' medians, beyond which μ is bridged
 _WIDTH = 1.5  # deviations to either side of the median, where σ is read off

@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone  # type: ignore[import-untyped]
 
+from blurfit.arrays import FloatArray
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
 from blurfit.audit.attacks import Score, nearest
 from blurfit.audit.examination import Findings
@@ -37,7 +38,6 @@ from blurfit.audit.findings import audit
 from blurfit.errors import InvalidValueError, NotPrivateWarning
 from blurfit.validate import one_of, whole
 
-FloatArray = npt.NDArray[np.float64]
 PUBLISHED = ("coef_", "intercept_")
 PILOT = 0.1  # as many fits more, for the attacker that looks at the shape
 

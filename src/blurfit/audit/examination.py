@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from blurfit.arrays import FloatArray
 from blurfit.audit.attacks import Score, candidates
 from blurfit.audit.count_bounds import (
     Event,
@@ -24,7 +22,6 @@ from blurfit.notebook import html_table
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.validate import inside_unit_interval, nonnegative, whole
 
-FloatArray = npt.NDArray[np.float64]
 Draw = Callable[[bool, int], FloatArray]  # from which of the two, how many → (trials, k)
 
 LEAST_TRIALS = 100

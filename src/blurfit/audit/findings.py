@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import FloatArray
 from blurfit.audit import CONFIDENCE, TRIALS, releases
 from blurfit.audit.attacks import Score, along
 from blurfit.audit.examination import Finding, Findings, examine
@@ -34,7 +35,6 @@ from blurfit.audit.releases import Crowd, nobody, noise_scales
 from blurfit.progress import Progress, silent
 from blurfit.theory.gaussian import epsilon_of
 
-FloatArray = npt.NDArray[np.float64]
 Release = Callable[[Any, np.random.Generator], npt.ArrayLike]
 
 CHEAP = 50  # as many more trials where no model has to be learned,

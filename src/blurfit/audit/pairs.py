@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.audit.releases import Crowd, FloatArray, nobody, noise_scales
+from blurfit.arrays import FloatArray
+from blurfit.audit.releases import Crowd, nobody, noise_scales
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.wave_form import WaveForm

@@ -90,30 +90,29 @@ def verdicts(
 
 def false_encodings(circuit: ShortVector) -> dict[str, WordArray]:
     """Inputs of the circuit that are no short vector's, one row each, by the way in which not."""
-    length = circuit.length * circuit.bits
+    length = circuit.length * circuit.digits
     short = circuit.encode(np.zeros((1, circuit.length), dtype=np.int64))
+    places = (("first digit", 0), ("last digit", length - 1), ("digit of the norm", -1))
     found = {
         f"a {what} that is {value}": _with(short, place, value)
-        for what, place in (("first bit", 0), ("last bit", length - 1), ("bit of the norm", -1))
-        for value in (2, -1)
+        for what, place in places
+        for value in (4, -1)
     }
-    half = 2 ** (circuit.bits - 1)
+    half = circuit.half
     longest = np.where(np.arange(circuit.length) % 2, -half, half - 1)[None]
-    places = np.arange(circuit.bits, dtype=np.uint64)
-    bits = ((longest + half).astype(np.uint64)[:, :, None] >> places) & np.uint64(1)
-    said = np.ones((1, circuit.norm_bits), dtype=np.uint64)
-    found["the longest vector, the largest norm"] = np.hstack([bits.reshape(1, -1), said])
-    found["the longest vector, no norm"] = np.hstack([bits.reshape(1, -1), 0 * said])
+    digits = circuit.digits_of(longest)
+    said = np.full((1, circuit.norm_digits), 3, dtype=np.uint64)
+    found["the longest vector, the largest norm"] = np.hstack([digits, said])
+    found["the longest vector, no norm"] = np.hstack([digits, 0 * said])
     true = sum(w * int(v) ** 2 for w, v in zip(circuit.weights, longest[0], strict=True))
-    fitting = _with(np.hstack([bits.reshape(1, -1), 0 * said]), length, true)
+    fitting = _with(np.hstack([digits, 0 * said]), length, true)
     found["the longest vector, its norm in one element"] = fitting
-    # 1/2 in the place of a bit: numbers that wrap around, and a norm that fits in the field
+    # 1/2 in the place of a digit: numbers that wrap around, and a norm that fits in the field
     halved = _with(short, 0, field.inverse(2))
     number = int(circuit.truncate(halved)[0, 0]) - half
-    wrapped = halved.copy()
-    wrapped[0, length:] = 0
-    found["half a bit, and a norm that fits"] = _with(
-        wrapped, length, circuit.weights[0] * number**2
+    halved[0, length:] = 0
+    found["half a digit, and a norm that fits"] = _with(
+        halved, length, circuit.weights[0] * number**2
     )
     return found
 
@@ -165,9 +164,9 @@ def _changes(
 
 
 def fitted(prio3: Prio3, inputs: WordArray, first: WordArray, second: WordArray) -> WordArray:
-    """The first's shares with gadget polynomials for which the circuit's outputs are zero.
+    """The first's shares with gadget polynomials for which the circuit's output is zero.
 
-    f is lowered by a polynomial h with h(αᵏ) = 0 for all k but two, one for each output.
+    f is lowered by a polynomial h with h(αᵏ) = 0 for all k but one.
     """
     circuit, flp = prio3.circuit, prio3.flp
     assert isinstance(circuit, ShortVector)
@@ -178,7 +177,7 @@ def fitted(prio3: Prio3, inputs: WordArray, first: WordArray, second: WordArray)
         results = circuit.gadget(circuit.wires(inputs, joint[:, number]))[:, None]
         outputs = circuit.check(inputs, results, 1)[:, 0]
         values = np.zeros((len(first), flp.order), dtype=np.uint64)
-        values[:, [1, circuit.bit_calls + 1]] = outputs
+        values[:, [1]] = outputs
         start = circuit.arity
         some = proofs[:, number, start : start + flp.order]
         some[:] = field.sub(some, field.inverse_transform(values))

@@ -12,9 +12,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import FloatArray
 from blurfit.contributor.noise import to_grid
 from blurfit.contributor.perturb import blur
 from blurfit.errors import InfeasibleError
@@ -24,8 +24,6 @@ from blurfit.randomness import database
 from blurfit.simulation.sampler import input_totals, sampler_for
 from blurfit.simulation.weights import weights_of
 from blurfit.theory import triangle
-
-FloatArray = npt.NDArray[np.float64]
 
 NUMBERS_AFFORDABLE = 1e7  # are blurred one by one; beyond, the others come from the sampler
 

@@ -16,12 +16,11 @@
 | `IterativeHessianMixingRegressor`: published, or exact | (ε, δ) | zero-out |
 | `BinAggRegressor` | (ε, δ) | zero-out |
 | `TukeyRegressor` | (ε, δ) | zero-out |
+| `PublicMomentRegressor`: beside public rows | (ε, δ) | zero-out |
 | `GeneralisedObjectivePerturbation…` | (ε, δ) | zero-out |
 
 All take `neighbours`, so that they can be compared under the same relation; the noise is what that
-relation needs. One more was wanted and is not here: public second moments (Zhang and Cao 2025,
-arXiv 2508.18037), of which we could read no more than the idea (whiten with a public second moment,
-then perturb the sums).
+relation needs.
 """
 
 from blurfit.baselines.adassp import AdaSSPRegressor
@@ -55,6 +54,7 @@ from blurfit.baselines.objective import (
     ObjectivePerturbationRegressor,
 )
 from blurfit.baselines.output import OutputPerturbationClassifier, OutputPerturbationRegressor
+from blurfit.baselines.public_moment import PublicMomentRegressor
 from blurfit.baselines.tukey import TukeyRegressor
 
 __all__ = [
@@ -81,5 +81,6 @@ __all__ = [
     "ObjectivePerturbationRegressor",
     "OutputPerturbationClassifier",
     "OutputPerturbationRegressor",
+    "PublicMomentRegressor",
     "TukeyRegressor",
 ]

@@ -34,8 +34,8 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.risk import Risk, SquaredRisk
 from blurfit.baselines.rival import ApproximateRival, RivalRegressor
 from blurfit.errors import InfeasibleError, InvalidValueError
@@ -46,7 +46,6 @@ from blurfit.theory.gaussian import delta_of, mu_of
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import one_of
 
-FloatArray = npt.NDArray[np.float64]
 Accounting = Literal["published", "exact"]
 ACCOUNTINGS: tuple[Accounting, ...] = ("published", "exact")
 RELEASES = 3  # the smallest eigenvalue, G and c

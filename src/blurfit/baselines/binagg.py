@@ -38,13 +38,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit, ndtr, ndtri
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.rival import ApproximateRival, RivalRegressor
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import one_of
 
-FloatArray = npt.NDArray[np.float64]
 Correction = Literal["code", "theorem"]
 CORRECTIONS: tuple[Correction, ...] = ("code", "theorem")
 SHARES = (1.0, 3.0, 3.0, 3.0)  # of tree, counts, Σx and Σy, in quadrature

@@ -29,8 +29,8 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.adassp import Sensitivities
 from blurfit.baselines.rival import ApproximateRival, RivalRegressor
 from blurfit.estimators.guarantee import FitGuarantee
@@ -38,7 +38,6 @@ from blurfit.theory import triangle
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.validate import one_of, whole
 
-FloatArray = npt.NDArray[np.float64]
 Calibration = Literal["exact", "code"]
 CALIBRATIONS: tuple[Calibration, ...] = ("exact", "code")
 TAIL = 1.96  # deviations that the ridge allows for

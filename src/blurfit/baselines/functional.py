@@ -22,8 +22,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.risk import LogisticRisk, Risk, SquaredRisk
 from blurfit.baselines.rival import PureRival, RivalClassifier, RivalRegressor
 from blurfit.errors import InvalidValueError
@@ -31,7 +31,6 @@ from blurfit.learning.statistics import Statistics
 from blurfit.theory import triangle
 from blurfit.theory.setting import Neighbours
 
-FloatArray = npt.NDArray[np.float64]
 RIDGE_IN_DEVIATIONS = 4.0
 
 

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.adassp import ACCOUNTINGS, Accounting
 from blurfit.baselines.mixing import delta_kept, least, lift_of, renyi_gamma, sketch
 from blurfit.baselines.rival import ApproximateRival, RivalRegressor
@@ -36,7 +36,6 @@ from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import one_of
 
-FloatArray = npt.NDArray[np.float64]
 SQUARE = 2.0  # r²: ‖x‖² + y²
 PER_DIMENSION = 2.5
 

@@ -40,11 +40,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import erfcx
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.huber import huber_minimiser
 from blurfit.baselines.normals import gaussian as gaussian_noise
+from blurfit.baselines.objective import Perturbation
 from blurfit.baselines.risk import minimiser
 from blurfit.baselines.rival import ApproximateRival, RivalClassifier, RivalRegressor
 from blurfit.theory.gaussian import delta_of, mu_of
@@ -52,18 +53,9 @@ from blurfit.theory.roots import root_of_increasing
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import positive
 
-FloatArray = npt.NDArray[np.float64]
 MOST_NOISE = 1.3  # times the plain Gaussian mechanism's
 GROWTH = 1.05
 _ROUNDING = 1 + 1e-9
-
-
-@dataclass(frozen=True)
-class Perturbation:
-    """σ of the linear term, and the ridge with it."""
-
-    scale: float
-    ridge: float
 
 
 def delta_kept(m: float, headroom: float, neighbours: Neighbours) -> float:

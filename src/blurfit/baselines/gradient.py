@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.accounting import least_noise_multiplier
 from blurfit.baselines.risk import Risk
 from blurfit.baselines.rival import ApproximateRival, InBall, RivalClassifier
@@ -36,7 +36,6 @@ from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import one_of, positive, whole
 
-FloatArray = npt.NDArray[np.float64]
 Accounting = Literal["published", "modern"]
 ACCOUNTINGS: tuple[Accounting, ...] = ("published", "modern")
 STEPS_AT_ONCE = 4096  # whose noise is drawn in one go

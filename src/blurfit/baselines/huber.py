@@ -9,11 +9,10 @@ minimum.
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import NotCertifiedError
 
-FloatArray = npt.NDArray[np.float64]
 RESIDUAL_ALLOWED = 1e-10  # of ‖gradient‖, relative to the size of what it adds up
 MOST_STEPS = 500
 

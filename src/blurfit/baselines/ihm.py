@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.adassp import ACCOUNTINGS, Accounting
 from blurfit.baselines.mixing import delta_kept, least, lift_of, renyi_gamma, sketch
 from blurfit.baselines.rival import ApproximateRival, RivalRegressor
@@ -38,7 +38,6 @@ from blurfit.theory.gaussian import mu_of
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import one_of, whole
 
-FloatArray = npt.NDArray[np.float64]
 PER_DIMENSION = 6.0
 
 

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.gradient import into_balls
 from blurfit.baselines.risk import Risk
 from blurfit.baselines.rival import InBall, PureRival, RivalClassifier
@@ -33,7 +33,6 @@ from blurfit.errors import InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.validate import positive
 
-FloatArray = npt.NDArray[np.float64]
 ROWS_AT_ONCE = 4096  # whose randomness is drawn in one go
 
 

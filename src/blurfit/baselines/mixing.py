@@ -31,13 +31,11 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import chi2
 
+from blurfit.arrays import FloatArray
 from blurfit.theory.setting import Neighbours
-
-FloatArray = npt.NDArray[np.float64]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(240)
 _TAIL = 1e-17  # of χ², which is left out of the integral and added to δ

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import (  # type: ignore[import-untyped]
     BaseEstimator,
     ClassifierMixin,
@@ -20,13 +19,12 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
     validate_data,
 )
 
+from blurfit.arrays import AnyArray, FloatArray
 from blurfit.baselines.risk import Risk, minimiser
 from blurfit.baselines.rival import Rival, RivalClassifier, RivalRegressor
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.validate import nonnegative
 
-AnyArray = npt.NDArray[Any]
-FloatArray = npt.NDArray[np.float64]
 PUBLIC = FitGuarantee(
     float("inf"), 1.0, "replace", False, "NOT PRIVATE: no noise is added. For comparisons only."
 )

@@ -1,9 +1,8 @@
 """The distributions that rivals draw from, beyond the normal one."""
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from blurfit.arrays import FloatArray
 
 
 def on_sphere(dimension: int, generator: np.random.Generator) -> FloatArray:

@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.normals import exponential_in_norm
 from blurfit.baselines.normals import gaussian as gaussian_noise
 from blurfit.baselines.risk import Risk, minimiser
@@ -41,7 +41,6 @@ from blurfit.theory.gradient_delta import least_sigma_b
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import inside_unit_interval, nonnegative, one_of
 
-FloatArray = npt.NDArray[np.float64]
 GaussianRule = Literal["published", "certified"]
 GAUSSIAN_RULES: tuple[GaussianRule, ...] = ("published", "certified")
 _LARGEST = 700.0  # e⁷⁰⁰ is still a number

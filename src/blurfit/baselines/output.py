@@ -19,8 +19,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.normals import exponential_in_norm
 from blurfit.baselines.risk import Risk, minimiser
 from blurfit.baselines.rival import InBall, PureRival, RivalClassifier
@@ -28,8 +28,6 @@ from blurfit.errors import InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import positive
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def forecast_ridge(risk: Risk, epsilon: float, neighbours: Neighbours) -> float:

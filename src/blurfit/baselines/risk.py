@@ -20,15 +20,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.learning.solver import minimise
 from blurfit.learning.statistics import Statistics
 from blurfit.theory.setting import Neighbours
-
-FloatArray = npt.NDArray[np.float64]
 
 ROWS_AT_ONCE = 8192  # stay in the processor's cache
 RESIDUAL_ALLOWED = 1e-10  # of ‖gradient‖, relative to the size of what it adds up

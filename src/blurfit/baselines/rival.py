@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import (  # type: ignore[import-untyped]
     BaseEstimator,
     ClassifierMixin,
@@ -26,6 +25,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
     validate_data,
 )
 
+from blurfit.arrays import AnyArray, FloatArray
 from blurfit.baselines.risk import LogisticRisk, Risk, SquaredRisk
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.base import free_name
@@ -36,9 +36,6 @@ from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.simulation.entropy import generator_for
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
 from blurfit.validate import inside_unit_interval, one_of, positive
-
-AnyArray = npt.NDArray[Any]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

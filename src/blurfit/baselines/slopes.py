@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-FloatArray = npt.NDArray[np.float64]
+from blurfit.arrays import FloatArray
+
 Slope = Callable[[FloatArray, FloatArray], FloatArray]
 
 

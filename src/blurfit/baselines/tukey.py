@@ -35,13 +35,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.rival import ApproximateRival, RivalRegressor
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.validate import whole
 
-FloatArray = npt.NDArray[np.float64]
 MOST_MODELS = 1000
 LEAST_MODELS = 8
 JITTER = 1e-10  # so that no two models share a coordinate

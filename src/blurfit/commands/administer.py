@@ -32,6 +32,10 @@ _WITHOUT_INVITATIONS = (
     "Without invitations nothing keeps the other database from inventing contributors, and then "
     "the promise against it does not hold."
 )
+ONE_DATE = (
+    "The other database has a date of its own, and the earlier of the two ends the collection: set "
+    "the same there."
+)
 _EXAMPLE = "agreement.json --to http://127.0.0.1:8000"
 _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
 
@@ -46,6 +50,12 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
     type=click.Choice(FIRST_OR_SECOND),
     help="Which of the agreement's two databases this is, if it has two.",
 )
+@click.option(
+    "--until",
+    metavar="DATE",
+    help="When it closes by itself: a date (until its end in UTC), or a time with its zone such as "
+    "2027-01-31T18:00+01:00. `blurfit until` moves it.",
+)
 @as_json
 def open_collection(
     agreement: Path,
@@ -53,24 +63,27 @@ def open_collection(
     patience: float,
     token_file: Path,
     role: "Role | None",
+    until: str | None,
     as_json: bool,
 ) -> None:
     """Start collecting under an AGREEMENT, or under a plan of waves.
 
     Each submission needs an invitation, unless the agreement says that anyone may take part
     (`blurfit agree --anyone`). A plan goes from wave to wave by itself: whenever a wave has its
-    quorum, its sums are published and the next one is opened.
+    quorum, its sums are published and the next one is opened. At its date it ends, with the best
+    model of what was released.
     """
     from blurfit.agreement.conditions import premise_in_words
     from blurfit.agreement.plan import Plan
 
     agreed = load_agreed(agreement)
     with database_at(url, patience, token_file) as database:
-        state = database.open(agreed, role=role or "whole")
+        state = database.open(agreed, role=role or "whole", until=until)
     page = page_of(url, "c", agreed.fingerprint)
     sentence = f"{in_words(state)} The page for contributors: {page}"
     if agreed.databases:
         sentence += f"\n{_WITH_INVITATIONS if state['invited'] else _WITHOUT_INVITATIONS}"
+        sentence += f"\n{ONE_DATE}" if state["closes"] is not None else ""
     elif not state["invited"]:
         sentence += f"\n{premise_in_words(agreed.first() if isinstance(agreed, Plan) else agreed)}"
     answer(state | {"page": page}, sentence, as_json=as_json)
@@ -161,6 +174,12 @@ def publish(
         next_step(after_learning(out, None), quiet=as_json)
         return
     refuse_moments_of_input(agreed, moments)
+    if agreed.sends != "everything":
+        from blurfit.commands.sums import publish_sums
+
+        with database_at(url, patience, token_file) as database:
+            publish_sums(database, agreed, moments or Path("moments.json"), as_json=as_json)
+        return
     with database_at(url, patience, token_file) as database:
         model = database.publish(agreed)
         if moments is not None:
@@ -182,22 +201,39 @@ def database_at(url: str, patience: float, token_file: Path) -> Any:
     return RemoteDatabase(url, token=tokens.read_token(token_file), patience=patience)
 
 
+def closes_in_words(closes: int | None) -> str:
+    """A sentence about when it closes; nothing where there is no date."""
+    from blurfit.dates import in_words
+
+    return "" if closes is None else f" It closes at {in_words(closes)}."
+
+
+def closed_in_words(closes: int | None) -> str:
+    """When it closed, where that was at its date."""
+    from blurfit.dates import in_words
+
+    return "" if closes is None else f" since {in_words(closes)}"
+
+
 def in_words(state: dict[str, Any]) -> str:
     """How far a collection is, or a plan."""
     if "waves" in state:
         from blurfit.commands.steer import plan_state_in_words
 
         return plan_state_in_words(state)
+    closes, since = closes_in_words(state["closes"]), closed_in_words(state["closes"])
     missing = state["quorum"] - state["count"]
     needed = f"{missing:,} more are needed" if missing > 0 else "the quorum is reached"
     if not state["invited"]:
-        came = f"Collecting from anyone: {state['count']:,} submissions have come, {needed}."
+        came = (
+            f"Collecting from anyone: {state['count']:,} submissions have come, {needed}.{closes}"
+        )
     else:
         who = "those who are invited"
-        came = f"Collecting from {who}: {state['count']:,} have contributed, {needed}."
+        came = f"Collecting from {who}: {state['count']:,} have contributed, {needed}.{closes}"
     return {
         "collecting": came,
-        "paused": f"Paused with {state['count']:,} contributions, {needed}.",
-        "closed": f"Closed with {state['count']:,} contributions; nothing is published.",
+        "paused": f"Paused with {state['count']:,} contributions, {needed}.{closes}",
+        "closed": f"Closed{since} with {state['count']:,} contributions; nothing is published.",
         "published": f"Published, from {state['count']:,} contributions.",
     }[state["state"]]

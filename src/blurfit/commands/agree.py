@@ -8,7 +8,7 @@ import click
 from blurfit.agreement.terms import TERMS
 from blurfit.commands.common import WrongError, answer, as_json, next_step, out_file
 from blurfit.commands.public import digest_of, public_option
-from blurfit.commands.terms import given, term_options
+from blurfit.commands.term_options import given, term_options
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement

@@ -4,20 +4,13 @@ from pathlib import Path
 
 import click
 
-from blurfit.commands.common import answer, as_json, next_step
+from blurfit.commands.common import answer, as_json, next_step, out_file, store_option
 from blurfit.errors import InvalidValueError
-
-_STORE = "sqlite:///blurfit.db"
 
 
 @click.command(epilog="Example: blurfit backup --store sqlite:///collection.db --out monday.db")
-@click.option("--store", "place", default=_STORE, show_default=True, help="Where it collects.")
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="The file of the backup, which must be new.",
-)
+@store_option()
+@out_file("The file of the backup, which must be new.", required=True)
 @as_json
 def backup(place: str, out: Path, as_json: bool) -> None:
     """Copy a store while it collects, as of one moment, and check the copy.
@@ -38,7 +31,7 @@ def backup(place: str, out: Path, as_json: bool) -> None:
 
 @click.command(epilog="Example: blurfit restore monday.db --store sqlite:///collection.db")
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--store", "place", default=_STORE, show_default=True, help="The store, new.")
+@store_option("The store, new.")
 @click.option(
     "--original-lost",
     is_flag=True,

@@ -9,7 +9,7 @@ import click
 
 from blurfit.commands.common import WrongError, options
 from blurfit.commands.common import as_json as json_option
-from blurfit.commands.terms import given, term_options
+from blurfit.commands.term_options import given, term_options
 
 if TYPE_CHECKING:
     from blurfit.theory.moment_calibration import MomentCalibration

@@ -141,6 +141,13 @@ administrator = click.option(
 )
 
 
+def store_option(help_text: str = "Where it collects.") -> Callable[[Any], Any]:
+    """Where the store is."""
+    return click.option(
+        "--store", "place", default="sqlite:///blurfit.db", show_default=True, help=help_text
+    )
+
+
 def _in_a_folder(_context: object, _option: object, path: Path | None) -> Path | None:
     """Refuse a file that cannot be written before anything is done that cannot be undone."""
     if path is not None and not path.absolute().parent.is_dir():

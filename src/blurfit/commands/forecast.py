@@ -216,7 +216,7 @@ def _advice(
         advise(
             proposal.schema,
             population,
-            contributors=outlooks[-1].contributors,
+            contributors=cases[-1].contributors,
             epsilon=epsilon,
             mechanism=kind,
             local_epsilon=target,
@@ -224,7 +224,7 @@ def _advice(
             seed=seed,
             progress=lambda: progress.advance(task),
         )
-        for (kind, epsilon, target), outlooks in lines.items()
+        for (kind, epsilon, target), cases in lines.items()
     ]
 
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from blurfit.agreement.terms import Mechanism
-from blurfit.forecast.results import LEVEL, Forecast, Outlook
+from blurfit.forecast.results import LEVEL, Case, Forecast
 from blurfit.forecast.tuning import Advice
 
 
@@ -23,7 +23,7 @@ def report(found: Forecast, tolerance: float, advice: Sequence[Advice] = ()) -> 
     tables = [
         _table(found, mechanism, local)
         for mechanism, local in dict.fromkeys(
-            (one.mechanism, one.local_epsilon) for one in found.outlooks
+            (one.mechanism, one.local_epsilon) for one in found.cases
         )
     ]
     chosen = (Text(advice_in_words(one)) for one in advice)
@@ -53,7 +53,7 @@ def number(value: float) -> str:
 def answers(found: Forecast, tolerance: float) -> list[RenderableType]:
     """How many contributors, with which ε; which mechanism; and what a local target costs."""
     needed = {line: found.contributors_needed(line, tolerance) for line in found.lines()}
-    least = min(one.contributors for one in found.outlooks)
+    least = min(one.contributors for one in found.cases)
     epsilons = list(dict.fromkeys(epsilon for _, epsilon, _ in needed))
     kinds = list(dict.fromkeys((mechanism, local) for mechanism, _, local in needed))
     title = Text(f"Contributors needed for an error within {tolerance:.0%} of no privacy, about:")
@@ -129,7 +129,7 @@ def advice_in_words(advice: Advice) -> str:
 
 def _table(found: Forecast, mechanism: str, local: float | None) -> Table:
     chosen = [
-        one for one in found.outlooks if (one.mechanism, one.local_epsilon) == (mechanism, local)
+        one for one in found.cases if (one.mechanism, one.local_epsilon) == (mechanism, local)
     ]
     title = mechanism + (f", local ε = {local:g}" if local else "")
     epsilons = list(dict.fromkeys(one.epsilon for one in chosen))
@@ -143,9 +143,9 @@ def _table(found: Forecast, mechanism: str, local: float | None) -> Table:
     return table
 
 
-def _cell(outlook: Outlook) -> str:
-    if not math.isfinite(outlook.error):
+def _cell(case: Case) -> str:
+    if not math.isfinite(case.error):
         return "–"
-    base = outlook.without_privacy
-    text = f"{outlook.ratio:.3f}\n{outlook.lower / base:.2f}–{outlook.upper / base:.2f}"
-    return text + (f"\n{outlook.refused:.0%} refused" if outlook.refused else "")
+    base = case.without_privacy
+    text = f"{case.ratio:.3f}\n{case.lower / base:.2f}–{case.upper / base:.2f}"
+    return text + (f"\n{case.refused:.0%} refused" if case.refused else "")

@@ -103,9 +103,9 @@ def learn(
     from blurfit.files.engines.cluster import Cluster
     from blurfit.files.engines.threads import Threads
     from blurfit.files.learn import release_files
+    from blurfit.model.course import learn_plan
     from blurfit.model.moments import WITHOUT_PUBLIC_ROWS, PublishedMoments
     from blurfit.model.published import PublishedModel
-    from blurfit.model.waves import learn_plan
 
     if scheduler is not None and engine != "dask":
         raise WrongError("Expected --engine dask with --scheduler.")

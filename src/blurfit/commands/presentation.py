@@ -23,8 +23,8 @@ from blurfit.agreement.promises import (
 from blurfit.agreement.proving import PROVED_IN_WORDS
 from blurfit.agreement.radius import records_worth
 from blurfit.schema.content import About
-from blurfit.schema.joint import questions
 from blurfit.schema.titles import asked_in_words
+from blurfit.schema.vectors import questions
 from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration

@@ -39,8 +39,8 @@ def digest_of(path: Path, schema: "Schema") -> str:
 
 def read_public(path: Path, schema: "Schema", names: "Sequence[str]") -> dict[str, list[Any]]:
     """Some columns of a file of public rows; refuses what the schema refuses, with its row."""
-    from blurfit.schema.joint import values
     from blurfit.schema.table_files import TableFile
+    from blurfit.schema.vectors import values
 
     if path.suffix.lower() not in _KINDS:
         raise InvalidValueError(
@@ -64,7 +64,7 @@ def encoded_public(path: Path, schema: "Schema") -> "FloatArray":
     """All features of a file of public rows as the columns that joint moments have: (rows, k)."""
     import numpy as np
 
-    from blurfit.schema.joint import values
+    from blurfit.schema.vectors import values
 
     names = [feature.name for feature in schema.features]
     return np.atleast_2d(values(schema, read_public(path, schema, names), names))

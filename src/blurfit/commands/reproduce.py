@@ -89,18 +89,18 @@ def reproduce(
     """
     from blurfit.experiments.catalogue import ONE_PAGE, PAPER
     from blurfit.experiments.cohort import Cohort
-    from blurfit.experiments.facts import Facts
     from blurfit.experiments.page import write_page
     from blurfit.experiments.plots import draw
+    from blurfit.experiments.provenance import Provenance
     from blurfit.experiments.rivals_page import NAME, write_rivals_page
     from blurfit.experiments.trials import read_csv
 
     chosen = names or ONE_PAGE
-    facts = Facts.read(out)
+    facts = Provenance.read(out)
     if not plot_only:
         population = Cohort.load(data, rows=rows, seed=seed)
-        known = facts if facts.population == population.name else Facts()
-        facts = Facts(
+        known = facts if facts.population == population.name else Provenance()
+        facts = Provenance(
             population.name,
             population.synthetic,
             len(population),

@@ -62,6 +62,14 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     show_default=True,
     help="For each address; 0 for no limit.",
 )
+@click.option(
+    "--submissions-per-second",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="For each collection, whoever sends them, so that a crowd at one leaves room for the "
+    "others; ten times as many at once. 0 for no limit.",
+)
 @click.option("--body-limit", default=32, show_default=True, help="The largest body, in mebibytes.")
 @click.option("--tls-certificate", type=click.Path(exists=True), help="A PEM file, for HTTPS.")
 @click.option("--tls-key", type=click.Path(exists=True), help="Its private key.")
@@ -69,6 +77,13 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     "--trusted-proxies",
     default="",
     help="Addresses of proxies whose X-Forwarded-For is believed, separated by commas.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Processes that serve together, on a PostgreSQL store.",
 )
 @click.option("--access-log", is_flag=True, help="Log requests with their addresses.")
 @click.option(
@@ -87,20 +102,27 @@ def serve(
     peer_token_file: Path | None,
     share_key_file: Path | None,
     requests_per_second: float,
+    submissions_per_second: float,
     body_limit: int,
+    workers: int,
     **network: Any,
 ) -> None:
     """Collect submissions over HTTP, lose nothing, publish once."""
     from blurfit.service.app import Limits, Service
     from blurfit.service.bodies import IN_FLIGHT
+    from blurfit.service.metrics import Metrics
+    from blurfit.service.workers import refuse_unless_possible
     from blurfit.store.store import Store
+    from blurfit.store.tables import CONNECTIONS
 
     limits = Limits(
         body_bytes=body_limit * 2**20,
         bytes_in_flight=max(IN_FLIGHT, 2 * body_limit * 2**20),  # one address may have half
         requests_per_second=requests_per_second,
         burst=10 * requests_per_second,
+        submissions_per_second=submissions_per_second,
     )
+    refuse_unless_possible(workers, place)
     peer_token = tokens.read_token(peer_token_file) if peer_token_file else None
     os.umask(0o077)  # what is written here, the store first of all, is for its owner alone
     with Store(place) as store:
@@ -109,8 +131,24 @@ def serve(
         if share_key_file is not None:
             share_key, told = share_key_in(share_key_file)
             said = f"{said} {told}"
-        service = Service(store, limits, peer_token=peer_token, share_key=share_key)
-        run(service, host, port, said, **network)
+        # In common, as far as there are several.
+        together: Any = {
+            "limiter": limits.limiter(),
+            "crowds": limits.crowds(),
+            "metrics": Metrics(workers),
+        }
+        known: Any = {"peer_token": peer_token, "share_key": share_key}
+        if workers == 1:
+            run(lambda _: Service(store, limits, **known, **together), host, port, said, **network)
+
+    def service(worker: int) -> Service:
+        """That of one worker, in a process of its own."""
+        together["metrics"].worker = worker
+        own = Store(place, connections=max(CONNECTIONS // workers, 8))
+        return Service(own, limits, **known, **together)
+
+    if workers > 1:  # the store is closed here: no connection to it is there to be forked
+        run(service, host, port, said, workers=workers, **network)
 
 
 def share_key_in(path: Path) -> tuple[str, str]:
@@ -177,67 +215,97 @@ def _reading_again(context: Any, certificate: str, key: str | None) -> Callable[
 
 
 def run(
-    service: Any,
+    service: Callable[[int], Any],
     host: str,
     port: int,
     said: str,
     *,
+    workers: int = 1,
     tls_certificate: str | None = None,
     tls_key: str | None = None,
     trusted_proxies: str = "",
     access_log: bool = False,
     log_format: "Style" = "text",
 ) -> None:
-    """Listen until somebody says stop; SIGHUP reads the certificate and its key again."""
+    """Listen until somebody says stop; SIGHUP reads the certificate and its key again.
+
+    `service` makes the service of a worker, of which there are so many.
+    """
     import uvicorn
 
     from blurfit.service.front import Bounds, raise_descriptor_limit
     from blurfit.service.logs import configuration
     from blurfit.service.serving import configured
+    from blurfit.service.workers import Worker, Workers, listening
 
-    config = configured(
-        service,
-        bounds=Bounds(connections=raise_descriptor_limit()),
-        host=host,
-        port=port,
-        access_log=access_log,
-        log_level="info" if access_log else "warning",
-        log_config=configuration(log_format, access=access_log),
-        ssl_certfile=tls_certificate,
-        ssl_keyfile=tls_key,
-        proxy_headers=bool(trusted_proxies),
-        forwarded_allow_ips=trusted_proxies or None,
-    )
+    def configured_for(app: Any) -> uvicorn.Config:
+        config = configured(
+            app,
+            bounds=Bounds(connections=raise_descriptor_limit()),
+            host=host,
+            port=port,
+            access_log=access_log,
+            log_level="info" if access_log else "warning",
+            log_config=configuration(log_format, access=access_log),
+            ssl_certfile=tls_certificate,
+            ssl_keyfile=tls_key,
+            proxy_headers=bool(trusted_proxies),
+            forwarded_allow_ips=trusted_proxies or None,
+        )
+        config.load()
+        return config
+
     if bool(tls_certificate) != bool(tls_key):
         raise WrongError("Expected --tls-certificate and --tls-key together.")
     try:
-        config.load()
+        config = configured_for(service(0) if workers == 1 else _nobody)
     except OSError as error:
         raise WrongError(f"Cannot use --tls-certificate {tls_certificate!r}: {error}.") from error
     try:
-        listening = config.bind_socket()
-    except SystemExit as error:  # the library has said why
-        raise WrongError(f"Cannot listen on {host}:{port}; try another --port.") from error
-    listening.listen(config.backlog)  # whoever reads the next line may come at once
-    scheme = "https" if tls_certificate else "http"
+        sockets = listening(host, port, workers, config.backlog)  # whoever is told may come at once
+    except OSError as error:
+        words = f"Cannot listen on {host}:{port}; try another --port."
+        raise WrongError(f"{words} ({error.strerror or error})") from error
+    _announce(host, sockets[0].getsockname()[1], said, tls=bool(tls_certificate))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    reloads = [signal.SIGHUP] if tls_certificate and hasattr(signal, "SIGHUP") else []
+
+    def reload(config: uvicorn.Config) -> None:
+        for number in reloads:
+            signal.signal(number, _reading_again(config.ssl, str(tls_certificate), tls_key))
+
+    def work(number: int, own: Any) -> None:
+        config = configured_for(service(number))
+        reload(config)
+        Worker(config).run(sockets=[own])
+
+    try:
+        if workers == 1:
+            reload(config)
+            uvicorn.Server(config).run(sockets=sockets)
+        else:
+            Workers(work, sockets, reloads).run()
+    except KeyboardInterrupt:
+        click.echo("Stopped; what was acknowledged is stored.")
+
+
+async def _nobody(*_: Any) -> None:
+    """What the parent of workers serves."""
+
+
+def _announce(host: str, port: int, said: str, *, tls: bool) -> None:
+    """Say where the service is, and what to do next."""
     name = f"[{host}]" if ":" in host else host
-    address = f"{scheme}://{name}:{listening.getsockname()[1]}"
+    address = f"{'https' if tls else 'http'}://{name}:{port}"
     click.echo(f"Serving at {address} : open it in a browser. For programs: {address}/openapi.json")
     click.echo(said)
     click.echo(
         f"Next, in another terminal: `blurfit open agreement.json --to {address} …`, or open "
         f"{address}/admin in a browser. Ctrl-C stops the service."
     )
-    if scheme == "http" and host not in LOOPBACK:
+    if not tls and host not in LOOPBACK:
         click.echo(
             f"Warning: {host} without TLS: whoever is in between reads tokens and submissions. "
             "Give --tls-certificate and --tls-key, or listen on 127.0.0.1 behind a proxy.",
             err=True,
         )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if config.ssl is not None and tls_certificate and hasattr(signal, "SIGHUP"):
-        signal.signal(signal.SIGHUP, _reading_again(config.ssl, tls_certificate, tls_key))
-    try:
-        uvicorn.Server(config).run(sockets=[listening])
-    except KeyboardInterrupt:
-        click.echo("Stopped; what was acknowledged is stored.")

@@ -67,6 +67,8 @@ def publish_plan(database: Any, plan: "Plan", *, early: bool) -> tuple["Publishe
 
 def plan_state_in_words(state: dict[str, Any]) -> str:
     """How far a plan is, wave by wave."""
+    from blurfit.commands.administer import closes_in_words
+
     who = "those who are invited" if state["invited"] else "anyone"
     heads = {
         "collecting": f"Collecting from {who}, in {len(state['waves'])} waves.",
@@ -76,7 +78,8 @@ def plan_state_in_words(state: dict[str, Any]) -> str:
     waves = [
         f"Wave {one['number']} {_WAVES[one['state']].format(**one)}." for one in state["waves"]
     ]
-    return " ".join(filter(None, [heads[state["state"]], *waves, state["reason"]]))
+    closes = "" if state["state"] == "ended" else closes_in_words(state["closes"]).strip()
+    return " ".join(filter(None, [heads[state["state"]], *waves, closes, state["reason"]]))
 
 
 def _change(

@@ -7,20 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from blurfit.commands.common import answer, as_json, out_file
+from blurfit.commands.common import answer, as_json, out_file, store_option
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.store.stewards import Right
 
 _RIGHTS = ("open", "invite", "publish", "read")  # of `blurfit.store.stewards`, without its imports
-_store = click.option(
-    "--store", "place", default="sqlite:///blurfit.db", show_default=True, help="Where it collects."
-)
 
 
 @click.command(epilog="Example: blurfit token --name 'mail office' --right invite --out mail.txt")
-@_store
+@store_option()
 @click.option("--name", help="Whose token it is, or is to be.")
 @click.option("--right", type=click.Choice(_RIGHTS), help="What a new token is good for.")
 @out_file("Where a new token is written; it is nowhere else.")
@@ -69,11 +66,11 @@ def token(
 
 
 @click.command(epilog="Example: blurfit deeds --store sqlite:///collection.db")
-@_store
+@store_option()
 @click.option("--most", type=click.IntRange(1), default=50, show_default=True, help="How many.")
 @as_json
 def deeds(place: str, most: int, as_json: bool) -> None:
-    """Tell what administrators did, the last one first: when, who, what, and how it ended."""
+    """Tell what administrators did, newest first: when, who, what, and how it ended."""
     from blurfit.store import stewards
     from blurfit.store.store import Store
 

@@ -11,7 +11,7 @@ from blurfit.commands.common import WrongError, answer, as_json, next_step, opti
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
     from blurfit.agreement.plan import Plan
-    from blurfit.model.waves import Course
+    from blurfit.model.course import Course
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -114,7 +114,7 @@ def next_wave(plan: Path, releases: tuple[Path, ...], out: Path, as_json: bool) 
 
 
 def _course(plan: "Plan", releases: tuple[Path, ...]) -> "Course":
+    from blurfit.model.course import Course
     from blurfit.model.moments import PublishedMoments
-    from blurfit.model.waves import Course
 
     return Course.of(plan, [PublishedMoments.load(path) for path in releases])

@@ -14,7 +14,8 @@ from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.perturb import blur
 from blurfit.contributor.sending import send_table
 from blurfit.errors import ConflictError, InvalidValueError
-from blurfit.messages.submission_files import SUFFIXES, Writer, open_submissions, rows_at_once
+from blurfit.messages.submission_files import SUFFIXES, open_submissions, rows_at_once
+from blurfit.messages.submission_writer import Writer
 from blurfit.messages.submissions import Submissions
 
 

@@ -26,8 +26,8 @@ from blurfit.contributor.perturb import blur, perturb
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.errors import InvalidValueError, UnknownCollectionError, WaveClosedError
 from blurfit.messages.submissions import Submission, Submissions
+from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.waves import follows
 from blurfit.protocol.http import PATIENCE, Exchange, acknowledged, decoded, texts_in
 from blurfit.protocol.wire import BINARY, INVITATION, path_of, plan_path
 
@@ -124,7 +124,7 @@ class Client:
         return Receipt(self._exchange.url, sent.under, identifier)
 
     def count(self, agreement: Agreement) -> int:
-        """How many have contributed at least: a service rounds it for strangers."""
+        """At least how many have contributed: a service rounds the count for strangers."""
         return int(decoded(self._exchange.get(path_of(agreement.fingerprint)))["count"])
 
     def still_open(self, wave: Agreement) -> Agreement:

@@ -1,9 +1,9 @@
 """What was sent from this account: to whom, when, with what promise, and what it adds up to.
 
 The ledger is a small file beside the user's memory (`blurfit.contributor.memory`), of facts that
-are in agreements anyway: no answers, no numbers that were sent. For tables, and
-for a person's part in a plan, an entry is written before the first part leaves; single records
-that a program sends without a plan are its own affair.
+are in agreements anyway: no answers, no numbers that were sent. For tables, and for a person's part
+in a plan, an entry is written before the first part leaves; single records that a program sends
+without a plan are its own affair.
 
 **What it adds up to.** Somebody who is in all of the collections has what `blurfit.budget` adds:
 the releases of Gaussian mechanisms are √Σμ_i²-GDP together, exactly; of others ε and δ are added.
@@ -111,7 +111,7 @@ class Ledger:
         return next(same, None)
 
     def erase(self) -> int:
-        """Forget all entries; how many there were. What was sent stays sent."""
+        """Forget all entries, and return how many there were. What was sent stays sent."""
         count = len(self.entries())
         self.path.unlink(missing_ok=True)
         return count

@@ -8,8 +8,8 @@ So everything here happens in whole steps. Values are rounded to the grid before
 for a table.
 
 The sum of n such k is as good as one discrete Gaussian of variance ns²: the logarithms of their
-probabilities differ by less than 10n·exp(−π²s²) (Kairouz, Liu and Steinke, 2021), which is nothing
-from s = 3 on.
+probabilities differ by less than 10n·exp(−π²s²) (Kairouz, Liu and Steinke, 2021), which is
+negligible from s = 3 on.
 
 Nothing here takes a seed, on purpose. Reproducible noise protects nobody; it lives in
 `blurfit.simulation`.
@@ -131,15 +131,6 @@ def dither(values: npt.ArrayLike, step: float, fine: float) -> FloatArray:
     drawn = bits.words(given.size) >> np.uint64(64 - halvings)
     choices = drawn.astype(np.float64).reshape(given.shape)
     return _in_steps(given, fine) * fine + (choices - 2.0 ** (halvings - 1)) * fine
-
-
-def new_identifier() -> str:
-    """A submission's identifier: 128 random bits as 32 hexadecimal digits, which say nothing.
-
-    >>> len(new_identifier())
-    32
-    """
-    return secrets.token_hex(16)
 
 
 def new_identifiers(count: int) -> npt.NDArray[np.uint8]:

@@ -47,7 +47,7 @@ def perturb(
 def perturb_table(agreement: Agreement, table: Any, *, allow_unproved: bool = False) -> Submissions:
     """Many records at once, in the hands of one party that may see them all: see `perturb`.
 
-    The noise of each number is the one that `perturb` draws, and always comes as a table.
+    Each number gets the noise that `perturb` would draw; what is returned is always a table.
     """
     agreement.verify(allow_unproved=allow_unproved)
     _refuse_if_shared(agreement)

@@ -1,4 +1,4 @@
-"""Share a blurred record between two databases, such that neither learns anything from its share.
+"""Share a blurred record between two databases, so that neither learns anything from its share.
 
     v = blurred numbers in whole steps       (exactly what one database would have got)
     seed = 32 bytes of the operating system
@@ -14,7 +14,7 @@ to the model's users, holds against each database alone, as far as it cannot bre
 *Together* they have v, the blurred record, and then its own noise is all that protects it: μ and ε
 of `calibration.local`.
 
-**That nothing is lost.** Σ(v + mask) − Σmask = Σv mod 2⁶⁴, and |Σv| < 2⁶³, which the agreement
+**Nothing is lost.** Σ(v + mask) − Σmask = Σv mod 2⁶⁴, and |Σv| < 2⁶³, which the agreement
 makes sure of (`blurfit.agreement.databases`). So the sums are those of one database, to the
 last bit.
 

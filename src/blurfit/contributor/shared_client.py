@@ -91,7 +91,9 @@ class SharedClient:
         return self.submit(shared, invitations=invitations)
 
     def submit(self, shared: SharedRecords, *, invitations: Sequence[str] = ()) -> SharedReceipt:
-        """Send what is shared already; again is safe. `invitations`: one for each database."""
+        """Send what is shared already; to send it again is safe. `invitations`: one for each
+        database.
+        """
         if invitations and len(invitations) != 2:
             raise InvalidValueError(
                 f"Expected two invitations, one from each database, and got {len(invitations)}."
@@ -124,7 +126,9 @@ class SharedClient:
         rows: int,
         invitations: Sequence[Sequence[str]],
     ) -> dict[str, BlurfitError]:
-        """Send the seed, and then the share; tells why, for those that do not have theirs."""
+        """Send the seed, and then the share; the reason is returned for each that did not
+        arrive.
+        """
         failures: dict[str, BlurfitError] = {}
         roles: tuple[Role, ...] = ("first", "second")
         parts = zip(roles, self.agreement.databases, messages, invitations, strict=True)

@@ -4,7 +4,7 @@
 
 Before anything is blurred **both** databases are asked which wave collects, and must name the same
 agreement, which must follow from the plan and from what was published
-(`blurfit.model.waves.follows`): so neither can announce a map of its own, and nobody blurs for a
+(`blurfit.model.course.follows`): so neither can announce a map of its own, and nobody blurs for a
 wave that only one of them has open. While the two publish a wave there is none, and the client
 waits.
 
@@ -32,8 +32,8 @@ from blurfit.contributor.share import share, share_exact
 from blurfit.contributor.shared_client import SharedClient, SharedReceipt
 from blurfit.errors import BetweenWavesError, InvalidValueError, NotCertifiedError
 from blurfit.messages.shares import Role, ShareLayout
+from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.waves import follows
 from blurfit.protocol.http import PATIENCE, decoded, texts_in
 from blurfit.protocol.wire import path_of, plan_path
 

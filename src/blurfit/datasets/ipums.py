@@ -28,14 +28,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.datasets import data_files
 from blurfit.datasets.census import Census, census_schema
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Numeric
 
-FloatArray = npt.NDArray[np.float64]
 Meaning = Callable[[FloatArray], FloatArray]  # from codes to values, NaN where unknown
 
 

@@ -24,8 +24,8 @@ from blurfit.demo.one_database import CONTRIBUTORS, DELTA, EPSILON, HELD_OUT
 from blurfit.model.published import PublishedModel
 from blurfit.optional import optional
 from blurfit.protocol import tokens
-from blurfit.schema.joint import values
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import values
 from blurfit.service.app import Limits, Service
 from blurfit.service.remote import RemoteDatabase
 from blurfit.service.serving import in_a_thread

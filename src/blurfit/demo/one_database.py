@@ -22,7 +22,7 @@ from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.optional import optional
 from blurfit.schema.columns import Numeric
-from blurfit.schema.joint import Units, units, values
+from blurfit.schema.vectors import Units, units, values
 from blurfit.store.store import Store
 
 EPSILON, DELTA, QUORUM = 1.0, 1e-6, 40_000

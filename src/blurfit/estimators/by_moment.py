@@ -1,7 +1,7 @@
 """Joint moments in one process: releases of blurred sums, and the model of their target.
 
 The rows are summed in one pass, the sums are blurred exactly, and `PublishedMoments` is what leaves
-(`releases_`: one, or one for each wave of a plan, `blurfit.estimators.in_waves`). Everything after
+(`releases_`: one, or one for each wave of a plan, `blurfit.estimators.row_waves`). Everything after
 that is post-processing. All classes of a label are columns of one release, so that no budget is
 split among them.
 """
@@ -20,19 +20,19 @@ from blurfit.arrays import AnyArray
 from blurfit.budget import Expense, spend
 from blurfit.errors import InfeasibleError
 from blurfit.estimators.base import PerturbationEstimator, Signal, agree, blur_each, blurred
-from blurfit.estimators.in_waves import collect, later_totals, plan_for, refuse_waves
 from blurfit.estimators.one_pass import joint_totals
+from blurfit.estimators.row_waves import collect, later_totals, plan_for, refuse_waves
 from blurfit.estimators.rows import read_rows, records, refuse_unless_binary
 from blurfit.learning.public_features import Family
 from blurfit.learning.sums import Totals
+from blurfit.model.course import learn_plan
 from blurfit.model.learner import moments_of
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel
-from blurfit.model.waves import learn_plan
 from blurfit.schema.columns import Feature
-from blurfit.schema.joint import kind_of
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import kind_of
 from blurfit.simulation.entropy import generator_for
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.joint_form import JointForm
@@ -139,7 +139,7 @@ class MomentPerturbation(PerturbationEstimator):
         return collect(self.plan_, values, signal, lot, release)
 
     def _spend(self, agreement: Agreement, rows: int) -> None:
-        """μ, once for all waves: everybody is in one of them (`blurfit.estimators.in_waves`)."""
+        """μ, once for all waves: everybody is in one of them (`blurfit.estimators.row_waves`)."""
         found = agreement.calibration
         assert isinstance(found, MomentCalibration)
         # A local target may raise the noise of one wave and not of another: what none exceeds.

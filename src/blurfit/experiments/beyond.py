@@ -13,6 +13,7 @@ from typing import Any
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
+from blurfit.experiments.cells import SweepCell, cell_names
 from blurfit.experiments.cohort import Cohort
 from blurfit.experiments.figures import DELTA, QUORUMS
 from blurfit.experiments.methods import (
@@ -39,7 +40,6 @@ from blurfit.theory.public_weights import public_weights
 
 EPSILONS = (0.1, 1.0)
 LOCAL_TARGETS = (1.0, 2.0, 4.0, 8.0, 16.0)
-MOST_TRIALS = 20
 DEBIASED, BIASED = "input, debiased", "input, not debiased"
 
 
@@ -57,12 +57,7 @@ class ExcessRisk:
 
     def cells(self, population: Cohort, trials: int) -> list[str]:
         """ε:n:trials."""
-        return [
-            f"{epsilon}:{n}:{min(trials, MOST_TRIALS)}"
-            for epsilon in EPSILONS
-            for n in self.quorums
-            if n <= 0.97 * len(population)
-        ]
+        return cell_names(population, EPSILONS, self.quorums, trials)
 
     def compute(
         self,
@@ -71,8 +66,7 @@ class ExcessRisk:
         known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
     ) -> list[Row]:
         """From the sums alone."""
-        numbers = cell.split(":")
-        epsilon, n, trials = float(numbers[0]), int(numbers[1]), int(numbers[2])
+        epsilon, n, trials = SweepCell.read(cell)
         promise, rows = Promise(epsilon, DELTA), []
         for trial in range(trials):
             window = population.window(n, trial)
@@ -151,12 +145,7 @@ class LocalTarget:
 
     def cells(self, population: Cohort, trials: int) -> list[str]:
         """ε_l:n:trials."""
-        return [
-            f"{target}:{n}:{min(trials, MOST_TRIALS)}"
-            for target in LOCAL_TARGETS
-            for n in self.quorums
-            if n <= 0.97 * len(population)
-        ]
+        return cell_names(population, LOCAL_TARGETS, self.quorums, trials)
 
     def compute(
         self,
@@ -165,8 +154,7 @@ class LocalTarget:
         known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
     ) -> list[Row]:
         """Input with and without debiasing, moment, and no privacy at all."""
-        numbers = cell.split(":")
-        target, n, trials = float(numbers[0]), int(numbers[1]), int(numbers[2])
+        target, n, trials = SweepCell.read(cell)
         d = population.schema.dimension
         ball = PublicFacts(d, n, 1.0, DELTA, label=False).ball()
         contracts = {

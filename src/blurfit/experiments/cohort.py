@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines.risk import LogisticRisk, minimiser
 from blurfit.datasets import Census, adult, load_acs, load_adult, load_ipums, make_census
 from blurfit.datasets.acs import FILENAME
@@ -24,8 +24,6 @@ from blurfit.learning.statistics import Statistics
 from blurfit.schema.schema import Schema
 from blurfit.simulation.entropy import generator_for
 from blurfit.theory import triangle
-
-FloatArray = npt.NDArray[np.float64]
 
 BLOCK = 32  # rows; a quarter of the least n, 128
 GENERATED_ROWS = 2**21 + 2**16

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from blurfit.agreement.plan import Plan
 from blurfit.experiments.cohort import Cohort, Window
@@ -34,8 +33,6 @@ from blurfit.experiments.methods import (
 )
 from blurfit.experiments.trials import Row
 from blurfit.simulation.entropy import Generator, generator_for
-
-FloatArray = npt.NDArray[np.float64]
 
 QUORUMS = tuple(2**k for k in range(7, 22, 2))
 DELTA = 0.01

@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 from scipy.special import stdtrit
 
+from blurfit.experiments.averages import Key, Mean, power, table
 from blurfit.experiments.methods import (
     CERTIFIED_OBJECTIVE,
     INPUT,
@@ -23,7 +24,6 @@ from blurfit.experiments.rivals import (
     GRADIENT,
     LAPLACE_OBJECTIVE,
 )
-from blurfit.experiments.summary import Key, Mean, power, table
 from blurfit.experiments.trials import Row
 
 Means = Mapping[Key, Mean]

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from blurfit.agreement.grid import DISCRETE_SHARE
+from blurfit.arrays import FloatArray
 from blurfit.baselines import (
     AdaSSPRegressor,
     BinAggRegressor,
@@ -34,6 +34,7 @@ from blurfit.baselines import (
     IterativeHessianMixingRegressor,
     NonPrivateClassifier,
     ObjectivePerturbationClassifier,
+    PublicMomentRegressor,
     TukeyRegressor,
 )
 from blurfit.errors import InfeasibleError, NotPrivateWarning
@@ -53,15 +54,13 @@ from blurfit.theory.gaussian import mu_of
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
 from blurfit.theory.waves import choose_plan
 
-FloatArray = npt.NDArray[np.float64]
-
 PRIVATE_MEAN = "private mean"
 PUBLISHED_IHM, IHM, GAUSSMIX = "IHM", "IHM (exact)", "GaussMix (exact)"
 BOOSTED, BINAGG, TUKEY = "BoostedAdaSSP (20 rounds)", "BinAgg", "TukeyEM"
-GENERALISED = "objective (generalised)"
+GENERALISED, PUBLIC_MOMENT = "objective (generalised)", "public second moment"
 WAVES, PUBLIC_FEATURES = "moment in waves", "moment, public rows"
 EPSILONS = tuple(float(f"{value:.4g}") for value in np.logspace(-1, 1, 6))
-BLOCK = 5  # trials of one cell, so that a long run has some of every cell early
+BLOCK = 20  # trials of one cell, so that a long run has some of every cell early
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +129,13 @@ def with_public_rows(task: Task, generator: Generator) -> FloatArray:
         return fitted(*alone, waves=1)(task, generator)
 
 
+def with_public_moment(task: Task, generator: Generator) -> FloatArray:
+    """The rival that takes public rows, which it whitens with."""
+    assert task.public is not None
+    public = task.public[:, :-1] * task.root
+    return fitted(PublicMomentRegressor, public_X=public)(task, generator)
+
+
 def no_privacy(task: Task, generator: Generator) -> FloatArray:
     """Least squares, or logistic regression: the floor."""
     del generator
@@ -164,6 +170,7 @@ RIVAL_LINES: dict[str, Line] = {
     IHM: fitted(IterativeHessianMixingRegressor, accounting="exact"),
     BINAGG: fitted(BinAggRegressor),
     TUKEY: fitted(TukeyRegressor),
+    PUBLIC_MOMENT: with_public_moment,
     CERTIFIED_OBJECTIVE: fitted(
         ObjectivePerturbationClassifier, ObjectivePerturbationClassifier, rule="certified"
     ),
@@ -174,14 +181,15 @@ RIVAL_LINES: dict[str, Line] = {
 }
 FOR_LABELS = (CERTIFIED_OBJECTIVE, GENERALISED, GRADIENT)  # the rivals that take labels
 ONLY_LABELS = (CERTIFIED_OBJECTIVE,)
+NEED_PUBLIC_ROWS = (PUBLIC_FEATURES, PUBLIC_MOMENT)
 REFERENCES: dict[str, Line] = {NO_PRIVACY: no_privacy, PRIVATE_MEAN: private_mean}
 LINES: dict[str, Line] = {**REFERENCES, **RIVAL_LINES, **OURS}
 
 
 def takes(line: str, task: Task) -> bool:
-    """Whether a line can be run on a task: some take no labels, and one needs public rows."""
-    if line == PUBLIC_FEATURES:
-        return task.public is not None
+    """Whether a line can be run on a task: some take no labels, two need public rows."""
+    if line in NEED_PUBLIC_ROWS and task.public is None:
+        return False
     if line not in RIVAL_LINES:
         return True
     return line in FOR_LABELS if task.label else line not in ONLY_LABELS
@@ -189,7 +197,7 @@ def takes(line: str, task: Task) -> bool:
 
 @dataclass(frozen=True)
 class HeadToHead:
-    """Cells of one set, one relation, one ε and ten trials each."""
+    """Cells of one set, one relation, one ε and twenty trials each."""
 
     name: str = "rivals2026"
 

@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
+from blurfit.arrays import FloatArray
 from blurfit.baselines import (
     ObjectivePerturbationClassifier,
     ObjectivePerturbationRegressor,
@@ -26,11 +26,9 @@ from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
 from blurfit.experiments.cohort import Cohort, Window, WindowSums
 from blurfit.model.learner import moments_of
 from blurfit.simulation.entropy import Generator
-from blurfit.simulation.plan import fit_in_waves
 from blurfit.simulation.sampler import sampler_for, totals_of_products
 from blurfit.simulation.weights import weights_of
-
-FloatArray = npt.NDArray[np.float64]
+from blurfit.simulation.whole_plan import fit_in_waves
 
 NO_PRIVACY, CONSTANT = "no privacy", "constant"
 OUTPUT, OBJECTIVE = "output (Laplace)", "objective (Gaussian, published)"

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from blurfit.experiments.averages import Key, means, power
 from blurfit.experiments.catalogue import ONE_PAGE, PAPER
-from blurfit.experiments.facts import Facts
 from blurfit.experiments.goals import standings, verdict
 from blurfit.experiments.methods import MOMENT, NO_PRIVACY, WAVES
+from blurfit.experiments.provenance import Provenance
 from blurfit.experiments.reliability import ERROR
 from blurfit.experiments.sections import SECTIONS, TITLES, agreement
-from blurfit.experiments.summary import Key, means, power
 from blurfit.experiments.trials import Row, read_csv
 
 PICTURES = "figures"
@@ -83,7 +83,7 @@ QUESTIONS = (
 )
 
 
-def write_page(path: Path, folder: Path, facts: Facts, beside: Sequence[Path] = ()) -> None:
+def write_page(path: Path, folder: Path, facts: Provenance, beside: Sequence[Path] = ()) -> None:
     """The answers, the pages of all questions whose CSV are in the folder, and their pictures.
 
     `beside` are folders of other populations, of which the comparison with all rivals is told.
@@ -120,7 +120,7 @@ def write_page(path: Path, folder: Path, facts: Facts, beside: Sequence[Path] = 
 
 def _elsewhere(folder: Path) -> str:
     """All rivals on another population: the verdict and each cell."""
-    facts, rows = Facts.read(folder), read_csv(folder / "utility.csv")
+    facts, rows = Provenance.read(folder), read_csv(folder / "utility.csv")
     made = "made-up" if facts.synthetic else "real"
     return (
         f"## Elsewhere: {facts.population}\n\n{facts.rows:,} rows of {made} people, the same "
@@ -129,7 +129,7 @@ def _elsewhere(folder: Path) -> str:
     )
 
 
-def _method(facts: Facts) -> str:
+def _method(facts: Provenance) -> str:
     times = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in facts.seconds.items())
     paper = sum(facts.seconds.get(name, 0.0) for name in PAPER)
     computing = sum(facts.computing.get(name, 0.0) for name in PAPER)

@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from PIL import Image
 
+from blurfit.experiments.averages import Key, Mean, means
 from blurfit.experiments.head_to_head import RIVALS_2026
 from blurfit.experiments.methods import (
     CERTIFIED_OBJECTIVE,
@@ -30,7 +31,6 @@ from blurfit.experiments.rivals import (
     PUBLISHED_GRADIENT,
 )
 from blurfit.experiments.rivals_page import draw_rivals
-from blurfit.experiments.summary import Key, Mean, means
 from blurfit.experiments.trials import Row
 
 DOTS, COLOURS = 80, 64  # per inch: pictures for a page, of some ten kilobytes

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from blurfit.arrays import FloatArray
+from blurfit.experiments.cells import SweepCell, cell_names
 from blurfit.experiments.cohort import BLOCK, Cohort
 from blurfit.experiments.figures import DELTA
 from blurfit.experiments.methods import (
@@ -32,11 +34,8 @@ from blurfit.experiments.methods import (
 from blurfit.experiments.trials import Row
 from blurfit.simulation.entropy import Generator, generator_for
 
-FloatArray = npt.NDArray[np.float64]
-
 BINS = 15
 PREDICTED, OBSERVED, WEIGHT, ERROR = "predicted", "observed", "weight", "error"
-MOST_TRIALS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +80,7 @@ class Reliability:
 
     def cells(self, population: Cohort, trials: int) -> list[str]:
         """ε:n:trials."""
-        return [
-            f"{epsilon}:{n}:{min(trials, MOST_TRIALS)}"
-            for epsilon in self.epsilons
-            for n in self.quorums
-            if n <= 0.75 * len(population)
-        ]
+        return cell_names(population, self.epsilons, self.quorums, trials, largest_share=0.75)
 
     def compute(
         self,
@@ -95,8 +89,7 @@ class Reliability:
         known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
     ) -> list[Row]:
         """The bins of each line in each trial, and its calibration error."""
-        numbers = cell.split(":")
-        epsilon, n, trials = float(numbers[0]), int(numbers[1]), int(numbers[2])
+        epsilon, n, trials = SweepCell.read(cell)
         rows = []
         for trial in range(trials):
             for line in (NO_PRIVACY, MOMENT, WAVES):

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.baselines import (
     AdaSSPRegressor,
     FunctionalMechanismClassifier,
@@ -31,8 +31,6 @@ from blurfit.experiments.figures import DELTA, PaperFigure
 from blurfit.experiments.methods import CONSTANT, INPUT, LINES, MOMENT, WAVES, Promise, squared_risk
 from blurfit.experiments.trials import Row
 from blurfit.simulation.entropy import Generator, generator_for
-
-FloatArray = npt.NDArray[np.float64]
 
 LAPLACE_OBJECTIVE, FUNCTIONAL = "objective (Laplace)", "functional mechanism"
 ADASSP, EXACT_ADASSP, GRADIENT = "AdaSSP", "AdaSSP (exact)", "gradient (modern accounting)"

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from blurfit.experiments.averages import table
 from blurfit.experiments.contests import LABEL_SETS, PUBLIC
-from blurfit.experiments.facts import Facts
 from blurfit.experiments.head_to_head import (
+    NEED_PUBLIC_ROWS,
     OURS,
     PRIVATE_MEAN,
     PUBLIC_FEATURES,
@@ -18,6 +19,7 @@ from blurfit.experiments.head_to_head import (
     WAVES,
 )
 from blurfit.experiments.methods import NO_PRIVACY
+from blurfit.experiments.provenance import Provenance
 from blurfit.experiments.standings import (
     Cell,
     Errors,
@@ -30,7 +32,6 @@ from blurfit.experiments.standings import (
     under,
     worse,
 )
-from blurfit.experiments.summary import table
 from blurfit.experiments.trials import Row, read_csv
 
 NAME = "rivals2026"
@@ -88,9 +89,14 @@ def _sections(errors: Errors) -> Iterator[tuple[bool, str, Errors]]:
                 yield label, relation, chosen
 
 
-def _rivals(errors: Errors) -> list[str]:
-    """The rivals that were run in all of these cells."""
-    return [line for line in RIVAL_LINES if len(having(errors, line)) == len(errors)]
+def _rivals(errors: Errors, line: str = WAVES) -> list[str]:
+    """The rivals that were run in all of these cells, on no more rows than this line of ours."""
+    return [one for one in _on_the_same_rows(line) if len(having(errors, one)) == len(errors)]
+
+
+def _on_the_same_rows(line: str) -> list[str]:
+    """The rivals of a line: those with public rows only where it has them too."""
+    return [one for one in RIVAL_LINES if line in NEED_PUBLIC_ROWS or one not in NEED_PUBLIC_ROWS]
 
 
 def _ours(errors: Errors) -> list[str]:
@@ -114,7 +120,7 @@ def _style(line: str, best: str) -> tuple[str, dict[str, Any]]:
     return "other rivals", {"color": "lightgrey", "linewidth": 1, "zorder": 1}
 
 
-def write_rivals_page(path: Path, folder: Path, facts: Facts) -> None:
+def write_rivals_page(path: Path, folder: Path, facts: Provenance) -> None:
     """Put what was measured between the two marks of the page, and its picture beside it."""
     measured = measured_text(read_csv(folder / f"{NAME}.csv"), facts)
     pictures = path.parent / "figures"
@@ -126,7 +132,7 @@ def write_rivals_page(path: Path, folder: Path, facts: Facts) -> None:
     path.write_text(f"{before}{BEGIN}\n{measured}\n{END}{after}", encoding="utf-8")
 
 
-def measured_text(rows: Sequence[Row], facts: Facts) -> str:
+def measured_text(rows: Sequence[Row], facts: Provenance) -> str:
     """Answers first, then a table of lines for each relation, then the sets."""
     errors = errors_of(rows)
     sets = list(dict.fromkeys(cell.data for cell in errors))
@@ -157,11 +163,11 @@ def _goals(sections: Sequence[tuple[bool, str, Errors]]) -> str:
             cells = having(chosen, line)
             if not cells:
                 continue
-            best = best_of(cells, _rivals(cells))
+            best = best_of(cells, _rivals(cells, line))
             low, high = interval(cells, line, best)
             record = against(cells, line, best)
             mean = worse(cells, line, [PRIVATE_MEAN], 1.05)
-            there = worse(cells, line, list(RIVAL_LINES), 1.1)
+            there = worse(cells, line, _on_the_same_rows(line), 1.1)
             rows.append(
                 [
                     f"{KINDS[label]}, {relation}",

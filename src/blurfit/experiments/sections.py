@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from blurfit.experiments.averages import Key, Mean, means, power, slope, table
 from blurfit.experiments.goals import goals_table, standings, verdict
 from blurfit.experiments.methods import (
     CERTIFIED_OBJECTIVE,
@@ -15,7 +16,6 @@ from blurfit.experiments.methods import (
 )
 from blurfit.experiments.reliability import ERROR
 from blurfit.experiments.rivals import GRADIENT
-from blurfit.experiments.summary import Key, Mean, means, power, slope, table
 from blurfit.experiments.trials import Row
 
 Means = Mapping[Key, Mean]

@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import binomtest
 
+from blurfit.arrays import FloatArray
 from blurfit.experiments.trials import Row
 from blurfit.simulation.entropy import generator_for
 
-FloatArray = npt.NDArray[np.float64]
 RESAMPLES, CONFIDENCE = 1000, 0.975
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from blurfit.errors import NotPublishedError
-from blurfit.messages.submission_files import Writer
+from blurfit.messages.submission_writer import Writer
 from blurfit.store import publication
 from blurfit.store.store import Store
 

@@ -32,6 +32,7 @@ import msgspec
 
 from blurfit.errors import ConflictError, InvalidValueError
 from blurfit.files.sources import Identity
+from blurfit.json_reader import read_json
 from blurfit.model.release import Release
 
 FORMAT, VERSION = "blurfit-release", 1
@@ -146,8 +147,8 @@ class Receipts:
         except FileNotFoundError:
             return None
         try:
-            found = msgspec.json.decode(text, type=ReleaseReceipt)
-        except (msgspec.MsgspecError, UnicodeError) as error:
+            found: ReleaseReceipt = read_json(text, ReleaseReceipt)
+        except ValueError as error:
             raise InvalidValueError(
                 f"Expected {str(place)!r} to be a receipt that blurfit wrote: {error}. Nothing is "
                 "learned while it cannot be read; restore it from a backup."

@@ -20,7 +20,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.radius import radii
 from blurfit.errors import InfeasibleError
 from blurfit.forecast.population import Population
-from blurfit.schema.joint import units
+from blurfit.schema.vectors import units
 from blurfit.theory.joint_form import JointForm
 from blurfit.validate import inside_unit_interval
 

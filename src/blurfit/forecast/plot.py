@@ -17,9 +17,9 @@ def plot(found: Forecast) -> Any:
     figure, axes = plt.subplots(
         1, len(mechanisms), figsize=size, sharey=True, squeeze=False, layout="constrained"
     )
-    for (mechanism, epsilon, local), outlooks in lines.items():
+    for (mechanism, epsilon, local), cases in lines.items():
         axis = axes[0, mechanisms.index(mechanism)]
-        known = [one for one in outlooks if math.isfinite(one.error)]
+        known = [one for one in cases if math.isfinite(one.error)]
         sizes = [one.contributors for one in known]
         label = f"ε = {epsilon:g}" + (f", local {local:g}" if local else "")
         style = {"marker": "o", "ms": 3, "linestyle": "-" if local is None else "--"}

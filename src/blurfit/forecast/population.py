@@ -19,13 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Binary, Categorical, Numeric
-from blurfit.schema.joint import columns_of, values
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import columns_of, values
 from blurfit.validate import finite, inside_unit_interval, whole
-
-FloatArray = npt.NDArray[np.float64]
 
 MOST_ROWS = 2**15  # are kept for drawing; second moments are of all rows
 DRAWN_ONE_BY_ONE = 2**14  # the largest collection whose rows are drawn themselves
@@ -44,7 +43,7 @@ class CollectionSums:
 class Population:
     """Public rows (1, v), v the columns of every question, the target's last, and their moments.
 
-    The columns are those that joint moments blur (`blurfit.schema.joint`), and all that either
+    The columns are those that joint moments blur (`blurfit.schema.vectors`), and all that either
     mechanism sends follows from them. `unit` is what 1 of the target's column is in its own units
     (half its range), or 1 for labels and classes. The last `outputs` columns are the target's: one,
     or one for each class.

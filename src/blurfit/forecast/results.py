@@ -13,7 +13,7 @@ LEVEL = 0.9  # of the band
 
 
 @dataclass(frozen=True)
-class Outlook:
+class Case:
     """One number of contributors, one promise: the error to expect of the published model.
 
     `error` is the mean over draws, `lower` and `upper` bound the band, `without_privacy` is the
@@ -47,7 +47,7 @@ class Outlook:
 
 @dataclass(frozen=True)
 class Forecast:
-    """A sweep of outlooks, with what to compare them with, all in the same units.
+    """A sweep of cases, with what to compare them with, all in the same units.
 
     `constant` is the error of always guessing the mean (or the likelier label), `best` that of the
     whole population's model without privacy.
@@ -57,13 +57,13 @@ class Forecast:
     is_label: bool
     constant: float
     best: float
-    outlooks: tuple[Outlook, ...] = field(repr=False)
+    cases: tuple[Case, ...] = field(repr=False)
 
-    def lines(self) -> dict[tuple[Mechanism, float, float | None], list[Outlook]]:
-        """The outlooks of each mechanism, ε and local target, by growing number of contributors."""
-        found: dict[tuple[Mechanism, float, float | None], list[Outlook]] = {}
-        for outlook in sorted(self.outlooks, key=lambda one: one.contributors):
-            found.setdefault(outlook.line, []).append(outlook)
+    def lines(self) -> dict[tuple[Mechanism, float, float | None], list[Case]]:
+        """The cases of each mechanism, ε and local target, by growing number of contributors."""
+        found: dict[tuple[Mechanism, float, float | None], list[Case]] = {}
+        for case in sorted(self.cases, key=lambda one: one.contributors):
+            found.setdefault(case.line, []).append(case)
         return found
 
     def contributors_needed(
@@ -88,14 +88,14 @@ class Forecast:
         share = (excess[0] - math.log(tolerance)) / (excess[0] - excess[1])
         return math.ceil(math.exp(sizes[0] + share * (sizes[1] - sizes[0])))
 
-    def explained(self, outlook: Outlook) -> float:
+    def explained(self, case: Case) -> float:
         """The share of the target's variance that the published model would explain: the R² to
         expect, 1 − error²/constant²; for labels the share of the constant's mistakes that it
         avoids.
 
         Below 0 if always guessing the same is better.
         """
-        ratio = outlook.error / self.constant
+        ratio = case.error / self.constant
         return 1 - (ratio if self.is_label else ratio**2)
 
     def plot(self) -> Any:
@@ -116,7 +116,7 @@ class Forecast:
                 "" if one.reason else f"{one.ratio:.3f}",
                 "" if one.reason else f"{self.explained(one):.3f}",
             ]
-            for one in self.outlooks
+            for one in self.cases
         ]
         title = (
             f"{self.population}; without privacy {self.best:,.4g}, constant {self.constant:,.4g}"
@@ -128,7 +128,7 @@ class Forecast:
         rows = [
             {name: _plain(value) for name, value in asdict(one).items()}
             | {"ratio": _plain(one.ratio), "explained": _plain(self.explained(one))}
-            for one in self.outlooks
+            for one in self.cases
         ]
         return {
             "population": self.population,
@@ -136,7 +136,7 @@ class Forecast:
             "constant": self.constant,
             "best": self.best,
             "level": LEVEL,
-            "outlooks": rows,
+            "cases": rows,
         }
 
 

@@ -21,22 +21,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.terms import INPUT_TERMS, MECHANISMS, MOMENT_TERMS, Mechanism
+from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
 from blurfit.forecast import DRAWS
 from blurfit.forecast.population import CollectionSums, Population, Samples
-from blurfit.forecast.results import LEVEL, Forecast, Outlook
+from blurfit.forecast.results import LEVEL, Case, Forecast
 from blurfit.progress import Progress, silent
-from blurfit.schema.joint import columns_of, questions
 from blurfit.schema.schema import Numeric, Schema
+from blurfit.schema.vectors import columns_of, questions
 from blurfit.simulation.sampler import sampler_for, totals_of_products
 from blurfit.simulation.weights import weights_of
 from blurfit.validate import inside_unit_interval, whole
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def forecast(
@@ -73,16 +71,16 @@ def forecast(
     """
     samples = Samples.of(fitting(schema, population), draws, seed)
     rest = dict(terms or {})
-    outlooks = []
+    cases = []
     for n in contributors:
         sums = samples.at(n)
         for mechanism in mechanisms:
             for epsilon in epsilons:
                 for local in local_epsilons:
                     asked = propose_terms(schema, mechanism, epsilon, local, rest)
-                    outlooks.append(outlook(schema, samples, sums, asked, sampled=sampled))
+                    cases.append(forecast_case(schema, samples, sums, asked, sampled=sampled))
                     progress()
-    return _forecast_of(population, outlooks)
+    return _forecast_of(population, cases)
 
 
 def forecast_agreement(
@@ -97,11 +95,11 @@ def forecast_agreement(
 ) -> Forecast:
     """Sizes under one agreement: its noise is fixed, and more than its quorum may come."""
     samples = Samples.of(fitting(agreement.schema, population), draws, seed)
-    outlooks = []
+    cases = []
     for n in contributors:
-        outlooks.append(_under(agreement, samples, samples.at(n), sampled=sampled))
+        cases.append(_under(agreement, samples, samples.at(n), sampled=sampled))
         progress()
-    return _forecast_of(population, outlooks)
+    return _forecast_of(population, cases)
 
 
 def errors_of(
@@ -163,14 +161,14 @@ def band(errors: FloatArray, level: float = LEVEL) -> tuple[float, float]:
     return float(lower), float(upper)
 
 
-def outlook(
+def forecast_case(
     schema: Schema,
     samples: Samples,
     sums: CollectionSums,
     terms: Mapping[str, Any],
     *,
     sampled: bool = False,
-) -> Outlook:
+) -> Case:
     """One cell: `terms` are those of `Agreement.propose`, the quorum is met exactly."""
     try:
         agreement = Agreement.propose(schema, quorum=sums.count, **terms)
@@ -178,7 +176,7 @@ def outlook(
         if isinstance(error, InvalidValueError):
             raise  # a mistake, and not a size that is too small
         fixed = terms["epsilon"], terms["mechanism"], terms.get("local_epsilon")
-        return Outlook(sums.count, *fixed, reason=str(error))
+        return Case(sums.count, *fixed, reason=str(error))
     return _under(agreement, samples, sums, terms.get("local_epsilon"), sampled=sampled)
 
 
@@ -189,17 +187,17 @@ def _under(
     local_epsilon: float | None = None,
     *,
     sampled: bool = False,
-) -> Outlook:
+) -> Case:
     fixed = agreement.epsilon, agreement.mechanism, local_epsilon
     if sums.count < agreement.quorum:
-        return Outlook(sums.count, *fixed, reason=f"below the quorum {agreement.quorum:,}")
+        return Case(sums.count, *fixed, reason=f"below the quorum {agreement.quorum:,}")
     generator = np.random.default_rng([samples.seed, 3])  # the same luck for every promise
     errors = errors_of(agreement, samples.population, sums, generator, sampled=sampled)
     refused = 1 - len(errors) / samples.draws
     if not len(errors):
-        return Outlook(sums.count, *fixed, refused=refused, reason="no draw gave a model")
+        return Case(sums.count, *fixed, refused=refused, reason="no draw gave a model")
     lower, upper = band(errors)
-    return Outlook(
+    return Case(
         sums.count,
         *fixed,
         error=float(errors.mean()),
@@ -223,11 +221,11 @@ def fitting(schema: Schema, population: Population) -> Population:
     return population
 
 
-def _forecast_of(population: Population, outlooks: Sequence[Outlook]) -> Forecast:
+def _forecast_of(population: Population, cases: Sequence[Case]) -> Forecast:
     return Forecast(
         population.name,
         population.is_label,
         population.constant,
         population.best,
-        tuple(outlooks),
+        tuple(cases),
     )

@@ -21,11 +21,11 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.terms import Mechanism
 from blurfit.errors import BlurfitError, InfeasibleError
 from blurfit.forecast.population import Population, Samples
-from blurfit.forecast.results import Outlook
-from blurfit.forecast.sweep import fitting, outlook, propose_terms
+from blurfit.forecast.results import Case
+from blurfit.forecast.sweep import fitting, forecast_case, propose_terms
 from blurfit.progress import Progress, silent
-from blurfit.schema.joint import questions
 from blurfit.schema.schema import Numeric, Schema
+from blurfit.schema.vectors import questions
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.simplex import Point, descend
 from blurfit.validate import one_of
@@ -37,15 +37,15 @@ GOALS = ("error", "upper")
 
 @dataclass(frozen=True)
 class Advice:
-    """Terms for `Agreement.propose`, and what they gain: the outlook before and after.
+    """Terms for `Agreement.propose`, and what they gain: the forecast before and after.
 
-    Both outlooks are on luck that the choice has not seen. Where the defaults were not beaten,
+    Both are on luck that the choice has not seen. Where the defaults were not beaten,
     `terms` is empty.
     """
 
     terms: dict[str, Any]
-    before: Outlook
-    after: Outlook
+    before: Case
+    after: Case
 
 
 def advise(
@@ -72,9 +72,9 @@ def advise(
     luck = [Samples.of(fitting(schema, population), DRAWS, seed + k) for k in range(2)]
     sums = [samples.at(contributors) for samples in luck]
 
-    def look(extra: Mapping[str, Any], fresh: bool) -> Outlook:
+    def tried(extra: Mapping[str, Any], fresh: bool) -> Case:
         asked = propose_terms(schema, mechanism, epsilon, local_epsilon, fixed | dict(extra))
-        return outlook(schema, luck[fresh], sums[fresh], asked)
+        return forecast_case(schema, luck[fresh], sums[fresh], asked)
 
     asked = propose_terms(schema, mechanism, epsilon, local_epsilon, fixed)
     default = Agreement.propose(schema, quorum=contributors, **asked)
@@ -90,14 +90,14 @@ def advise(
     def value(point: Point) -> float:
         progress()
         try:
-            seen = look(chosen(point), fresh=False)
+            seen = tried(chosen(point), fresh=False)
         except BlurfitError:
             return math.inf
         missing = math.isnan(seen.error) or seen.refused > 0
         return math.inf if missing else math.log(float(getattr(seen, goal)))
 
     found = chosen(descend(value, _write(start), steps=EVALUATIONS, reach=0.6, tolerance=0.02))
-    before, after = look({}, fresh=True), look(found, fresh=True)
+    before, after = tried({}, fresh=True), tried(found, fresh=True)
     if math.isnan(before.error) and math.isnan(after.error):
         raise InfeasibleError(
             f"Expected contributors={contributors} to give a model: {before.reason}. More "

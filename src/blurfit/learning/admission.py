@@ -14,9 +14,8 @@ import numpy.typing as npt
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import Part
 from blurfit.agreement.radius import radii
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import NotCertifiedError
 from blurfit.learning.solver import Minimiser
 
-IntArray = npt.NDArray[np.object_]  # of Python's integers
+WholeArray = npt.NDArray[np.object_]  # of Python's integers
 
 UPWARDS = 1 + 2.0**-20  # more than what floating point takes from a bound
 CORRECTIONS = 40  # for one support; three or four are the rule
@@ -41,7 +41,7 @@ SUPPORTS_TRIED = 50
 class Enclosure:
     """Weights `multiples`·2^−`bits`, and how far the exact minimiser is from them at most."""
 
-    multiples: IntArray
+    multiples: WholeArray
     bits: int
     error: float
 
@@ -91,13 +91,13 @@ def enclose(
 class _Search:
     """Where the search is: H and ν in units of 2^−`fine`, w of 2^−`bits`, c and l1 of both."""
 
-    hessian: IntArray
-    moment: IntArray
+    hessian: WholeArray
+    moment: WholeArray
     strength: int
     radius: int
-    weights: IntArray
+    weights: WholeArray
     multiplier: int
-    signs: IntArray  # 0 where a weight is none
+    signs: WholeArray  # 0 where a weight is none
     on_sphere: bool
     bits: int
     fine: int
@@ -146,7 +146,7 @@ class _Search:
             largest=largest,
         )
 
-    def residual(self) -> IntArray:
+    def residual(self) -> WholeArray:
         """c − Hw − νw − l1·s."""
         product = self.hessian @ self.weights + self.multiplier * self.weights
         return np.asarray(self.moment - product - self.strength * self.signs)
@@ -174,7 +174,7 @@ class _Search:
         """η² − ‖w‖²."""
         return int(self.radius**2 - (self.weights @ self.weights))
 
-    def _bound(self, excess: IntArray, gap: int) -> float:
+    def _bound(self, excess: WholeArray, gap: int) -> float:
         nu = max(self.multiplier, 0) / (1 << self.fine)
         e = math.hypot(*(_ratio(one, self.bits + self.fine) for one in excess), 0.0)
         t = abs(gap) / (self.radius << self.bits)  # |η − ‖w‖| ≤ |η² − ‖w‖²|/η
@@ -220,13 +220,14 @@ class _Search:
         return True
 
 
-def _whole(numbers: FloatArray, bits: int, *, exact: bool = True) -> IntArray:
+def _whole(numbers: FloatArray, bits: int, *, exact: bool = True) -> WholeArray:
     """The numbers in units of 2^−bits; to the unit below, unless they have to be `exact`."""
     found = []
     for number in numbers.ravel().tolist():
-        above, below = number.as_integer_ratio()
-        found.append((above << bits) // below)
-        assert not exact or (above << bits) % below == 0
+        above, below = number.as_integer_ratio()  # in lowest terms, over a power of two
+        shift = bits + 1 - below.bit_length()
+        assert not exact or shift >= 0
+        found.append(above << shift if shift >= 0 else above >> -shift)
     return np.array(found, dtype=object).reshape(numbers.shape)
 
 

@@ -3,7 +3,7 @@
 A forecast draws people and simulates collections (`blurfit.forecast`); it takes seconds, and needs
 people to draw. Here is a closed formula for those who choose an agreement's terms. Linear Bayes
 says how large the error of its coefficients is for *any* blurred sums
-(`blurfit.learning.waves.posterior_covariance`, by which waves are weighed against each other), so
+(`blurfit.learning.belief.posterior_covariance`, by which waves are weighed against each other), so
 it says so for the sums that typical people would give. With C that covariance and A = E[zzᵀ],
 predictions for such people lie
 
@@ -28,12 +28,12 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
+from blurfit.learning.belief import posterior_covariance
 from blurfit.learning.joint_sums import JointSums, Submodel
 from blurfit.learning.linear_bayes import linear_bayes
-from blurfit.learning.waves import posterior_covariance
 from blurfit.schema.columns import Numeric
-from blurfit.schema.joint import columns_of
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import columns_of
 from blurfit.theory.joint_form import JointColumn, JointForm
 from blurfit.theory.target_form import TargetForm
 from blurfit.validate import positive

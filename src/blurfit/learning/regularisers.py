@@ -25,14 +25,12 @@ from itertools import cycle
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg.blas import dnrm2
 
 from blurfit import validate
+from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.theory.roots import brent
-
-FloatArray = npt.NDArray[np.float64]
 
 EPSILON = float(np.finfo(np.float64).eps)
 

@@ -43,9 +43,10 @@ from scipy.special import gammainc, gammaincc, gammaln
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError
+from blurfit.learning.belief import Belief
 from blurfit.learning.inference import Inference, infer
 from blurfit.learning.joint_sums import JointSums
-from blurfit.learning.waves import Belief, WaveSums
+from blurfit.learning.wave_step import WaveSums
 from blurfit.theory.joint_form import JointColumn
 from blurfit.theory.maps import ResidualMap
 from blurfit.theory.roots import root_of_increasing

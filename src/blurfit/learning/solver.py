@@ -13,10 +13,10 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 
 from blurfit import validate
+from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.regularisers import (
     EPSILON,
-    FloatArray,
     Regulariser,
     length,
     prox_in_ball,

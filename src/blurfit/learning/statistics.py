@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit import validate
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
-
-FloatArray = npt.NDArray[np.float64]
 
 # Rows that are turned into float64 and multiplied at once: 8 MB at d = 128, and enough for BLAS.
 ROWS_AT_ONCE = 8192

@@ -25,12 +25,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import FloatArray
 from blurfit.theory.input_calibration import InputCalibration
-
-FloatArray = npt.NDArray[np.float64]
 
 EXACT = 2.0**53
 

@@ -32,9 +32,10 @@ import math
 import numpy as np
 
 from blurfit.errors import InfeasibleError
+from blurfit.learning.belief import Belief, on_curve
 from blurfit.learning.inference import CONSTANT, Inference
 from blurfit.learning.residual_inference import residual_estimates
-from blurfit.learning.waves import Belief, WaveSums, coordinates, on_curve, step_sums
+from blurfit.learning.wave_step import WaveSums, coordinates, step_sums
 from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.newton import LogisticNewton
 

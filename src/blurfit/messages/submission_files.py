@@ -18,10 +18,8 @@ Parquet pages carry a checksum, which is verified. A file is written under anoth
 when it is complete, so there are no half-written ones.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,7 +28,6 @@ import numpy as np
 from blurfit.arrays import ByteArray, FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.messages.layout import Layout
-from blurfit.messages.submissions import Submissions
 from blurfit.optional import optional
 
 FORMAT, VERSION = "blurfit-submissions", "1"
@@ -44,87 +41,8 @@ def rows_at_once(layout: Layout) -> int:
     return max(1, min(MOST_ROWS, GROUP_BYTES // (16 + 8 * layout.width)))
 
 
-# ---- writing
-
-
-@dataclass
-class Writer:
-    """Writes submissions to a new file, and gives it its name at the end.
-
-    Left by an error, nothing remains. `path` ends in .parquet or .arrow.
-    """
-
-    path: Path
-    layout: Layout
-    released: str | None = None
-    rows: int = 0
-    _waiting: list[tuple[ByteArray, FloatArray]] = field(default_factory=list)
-    _held: int = 0
-
-    def __enter__(self) -> Self:
-        if self.path.suffix.lower() not in SUFFIXES:
-            raise InvalidValueError(
-                f"Expected {str(self.path)!r} to end in one of {', '.join(SUFFIXES)}."
-            )
-        pa = optional("pyarrow")
-        self._schema = _schema(self.layout, self.released)
-        self._unfinished = self.path.with_name(self.path.name + ".part")
-        self._stream = pa.OSFile(str(self._unfinished), "wb")
-        if self.path.suffix.lower() == ".parquet":
-            self._file = optional("pyarrow.parquet").ParquetWriter(
-                self._stream,
-                self._schema,
-                compression="none",
-                use_dictionary=False,
-                write_statistics=False,
-                write_page_checksum=True,
-            )
-        else:
-            self._file = pa.ipc.new_file(self._stream, self._schema)
-        return self
-
-    def append(self, names: ByteArray, numbers: FloatArray) -> None:
-        """Some more rows; they are written when there are enough for a row group."""
-        most = rows_at_once(self.layout)
-        start = 0
-        while start < len(names):
-            part = slice(start, start + most - self._held)
-            self._waiting.append((names[part], numbers[part]))
-            self._held += len(names[part])
-            start += len(names[part])
-            if self._held == most:
-                self._write()
-        self.rows += len(names)
-
-    def add(self, table: Submissions) -> None:
-        """Some more submissions."""
-        self.append(table.identifiers, table.numbers)
-
-    def _write(self) -> None:
-        names, numbers = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
-        self._waiting, self._held = [], 0
-        batch = _batch(self._schema, names, numbers)
-        if self.path.suffix.lower() == ".parquet":
-            self._file.write_batch(batch, row_group_size=len(names))
-        else:
-            self._file.write_batch(batch)
-
-    def __exit__(self, kind: object, *_error: object) -> None:
-        try:
-            if kind is None and self._waiting:
-                self._write()
-            self._file.close()
-            self._stream.close()
-            if kind is None:
-                with self._unfinished.open("rb") as written:
-                    os.fsync(written.fileno())
-                self._unfinished.replace(self.path)
-        finally:
-            self._stream.close()
-            self._unfinished.unlink(missing_ok=True)
-
-
-def _schema(layout: Layout, released: str | None) -> Any:
+def arrow_schema(layout: Layout, released: str | None) -> Any:
+    """The columns of a file under an agreement, and its metadata."""
     pa = optional("pyarrow")
     item = pa.field("item", pa.float64(), nullable=False)
     words = {
@@ -141,23 +59,6 @@ def _schema(layout: Layout, released: str | None) -> Any:
         ],
         metadata={_KEY + name: word for name, word in words.items()},
     )
-
-
-def _batch(schema: Any, names: ByteArray, numbers: FloatArray) -> Any:
-    pa = optional("pyarrow")
-    rows = len(names)
-    numbers = np.ascontiguousarray(numbers, dtype=np.float64)
-    identifier = pa.FixedSizeBinaryArray.from_buffers(
-        schema.field(0).type, rows, [None, pa.py_buffer(np.ascontiguousarray(names))]
-    )
-    items = pa.Array.from_buffers(
-        pa.float64(), numbers.size, [None, pa.py_buffer(numbers)], null_count=0
-    )
-    listed = pa.FixedSizeListArray.from_arrays(items, type=schema.field(1).type)
-    return pa.record_batch([identifier, listed], schema=schema)
-
-
-# ---- reading
 
 
 class SubmissionFile:
@@ -207,7 +108,9 @@ class SubmissionFile:
         return sum(self.rows(group) for group in range(self.groups))
 
     def parts(self, group: int) -> Iterator[tuple[ByteArray, FloatArray]]:
-        """The names and numbers of a group's rows, so many at a time as one of ours has."""
+        """The identifiers and numbers of a group's rows, as many at a time as fit
+        one of ours.
+        """
         most = rows_at_once(self._layout)
         with self._readable(f"row group {group}"):
             for batch in self._batches(group, most):
@@ -227,15 +130,16 @@ class SubmissionFile:
 
     def _arrays(self, batch: Any, group: int) -> tuple[ByteArray, FloatArray]:
         rows, width = batch.num_rows, self._layout.width
-        names, listed = batch.column("identifier"), batch.column("numbers")
+        identifiers, listed = batch.column("identifier"), batch.column("numbers")
         numbers = listed.flatten()
-        if names.null_count or listed.null_count or numbers.null_count:
+        if identifiers.null_count or listed.null_count or numbers.null_count:
             raise InvalidValueError(
                 f"Expected no empty values in row group {group} of {self.name!r}."
             )
-        flat = np.frombuffer(names.buffers()[1], dtype=np.uint8, count=16 * (names.offset + rows))
+        offset, data = identifiers.offset, identifiers.buffers()[1]
+        flat = np.frombuffer(data, dtype=np.uint8, count=16 * (offset + rows))
         return (
-            flat[16 * names.offset :].reshape(rows, 16),
+            flat[16 * offset :].reshape(rows, 16),
             numbers.to_numpy(zero_copy_only=True).reshape(rows, width),
         )
 
@@ -258,7 +162,7 @@ class SubmissionFile:
                 f"Expected fingerprint={found.get('fingerprint')!r} {named} to be "
                 f"{layout.fingerprint!r}: its submissions were made for another agreement."
             )
-        expected = _schema(layout, None)
+        expected = arrow_schema(layout, None)
         fits = all(
             schema.get_field_index(field.name) >= 0
             and _same_type(schema.field(field.name).type, field.type)

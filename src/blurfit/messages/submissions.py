@@ -32,6 +32,7 @@ import numpy as np
 
 from blurfit.arrays import AnyArray, ByteArray, FloatArray
 from blurfit.errors import InvalidValueError
+from blurfit.json_reader import read_json
 from blurfit.messages.layout import FORMAT, VERSION, WHOLE, Layout, batch_of, check_mark, rows_in
 
 _Kind = TypeVar("_Kind")
@@ -234,11 +235,12 @@ def _messages(table: Submissions) -> list[_Message]:
 
 def _decoded(text: str | bytes, kind: type[_Kind]) -> _Kind:
     try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        found: _Kind = read_json(text, kind)
+    except ValueError as error:
         raise InvalidValueError(
             f"Expected {FORMAT} version {VERSION} as JSON, but it cannot be read: {error}."
         ) from error
+    return found
 
 
 def _unpacked(data: bytes | memoryview, count: int) -> Submissions:

@@ -14,7 +14,7 @@ from blurfit.model.markdown import plain
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.schema.columns import Categorical, Numeric
-from blurfit.schema.joint import question
+from blurfit.schema.vectors import question
 
 _TASKS = {"number": "tabular-regression", "class": "tabular-classification"}
 

@@ -20,8 +20,8 @@ from sklearn.preprocessing import (  # type: ignore[import-untyped]
 )
 
 from blurfit.errors import BlurfitError, InfeasibleError
-from blurfit.schema.joint import question
 from blurfit.schema.schema import Categorical, Numeric
+from blurfit.schema.vectors import question
 
 if TYPE_CHECKING:
     from blurfit.model.published import PublishedModel  # which imports this module when asked to

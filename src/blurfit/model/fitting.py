@@ -22,9 +22,9 @@ from blurfit.learning.shrinkage import Reading, reading, shrink
 from blurfit.learning.solver import minimise
 from blurfit.model.formula import Formula
 from blurfit.model.published import PublishedModel
-from blurfit.schema.joint import Units, columns_of, question, units
 from blurfit.schema.schema import Categorical, Schema
 from blurfit.schema.unsaid import is_unsaid
+from blurfit.schema.vectors import Units, columns_of, question, units
 from blurfit.validate import nonnegative, whole
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import Any
 
 from blurfit.errors import InvalidValueError
 from blurfit.optional import optional
-from blurfit.schema.joint import questions
 from blurfit.schema.schema import Categorical, Schema
 from blurfit.schema.table import listed
+from blurfit.schema.vectors import questions
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from blurfit.model.formula import Formula, parsed
 from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel
 from blurfit.model.published_file import PublishedFile
-from blurfit.schema.joint import questions
+from blurfit.schema.vectors import questions
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
@@ -126,7 +126,7 @@ class PublishedMoments(PublishedFile):
         if not isinstance(form, JointForm):
             raise InfeasibleError(
                 "These are the sums of a later wave, under the map that it announced: learn from "
-                "all releases of its plan together, with blurfit.model.waves.learn_plan."
+                "all releases of its plan together, with blurfit.model.course.learn_plan."
             )
         return JointSums(
             columns=form.columns,

@@ -9,7 +9,7 @@ import numpy as np
 
 from blurfit.optional import optional
 from blurfit.schema.columns import Numeric
-from blurfit.schema.joint import question
+from blurfit.schema.vectors import question
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments

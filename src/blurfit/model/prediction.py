@@ -16,8 +16,8 @@ import numpy as np
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit.schema.columns import Categorical, Numeric, affines
-from blurfit.schema.joint import Question, columns_of, question, values
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import Question, columns_of, question, values
 
 Link = Literal["linear", "logistic", "log"]
 LINKS: tuple[Link, ...] = ("linear", "logistic", "log")

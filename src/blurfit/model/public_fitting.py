@@ -19,8 +19,8 @@ from blurfit.model.fitting import in_units, told_apart
 from blurfit.model.formula import Formula
 from blurfit.model.prediction import Link
 from blurfit.model.published import PublishedModel
-from blurfit.schema.joint import Question, columns_of, question, units, values
 from blurfit.schema.schema import Categorical, Numeric
+from blurfit.schema.vectors import Question, columns_of, question, units, values
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments

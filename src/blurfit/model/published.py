@@ -2,7 +2,7 @@
 
 A published model carries its agreement, so whoever has the file can predict from raw records and
 can compute again what was promised to whom. Its weights are those of (1, v), where v are the
-encoded columns of the features (`blurfit.schema.joint`), for the encoded target; how a score
+encoded columns of the features (`blurfit.schema.vectors`), for the encoded target; how a score
 becomes a number, a label or a class is in `blurfit.model.prediction`.
 """
 
@@ -20,14 +20,14 @@ from blurfit.learning.inference import Estimate, Inference
 from blurfit.model.prediction import LINKS, Link, in_own_units, predicted, probabilities
 from blurfit.model.published_file import PublishedFile
 from blurfit.model.wave_share import WaveShare
-from blurfit.schema.joint import Question, Units, columns_of, question, units, values
 from blurfit.schema.schema import Categorical, Coefficients, Numeric
+from blurfit.schema.vectors import Question, Units, columns_of, question, units, values
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 from blurfit.validate import inside_unit_interval, one_of
 from blurfit.version import software
 
 if TYPE_CHECKING:
-    from blurfit.model.results import Results
+    from blurfit.model.statsmodels_results import Results
     from blurfit.model.summary import Summary
 
 
@@ -219,7 +219,7 @@ class PublishedModel(PublishedFile):
 
     def results(self, output: str | None = None) -> "Results":
         """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
-        from blurfit.model.results import Results
+        from blurfit.model.statsmodels_results import Results
 
         self._inference(output)  # refused where there are no standard errors
         return Results(self, self.outputs[0] if output is None else output)

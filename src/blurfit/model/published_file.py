@@ -14,6 +14,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.conditions import premise_in_words
 from blurfit.agreement.terms import Admission
 from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.json_reader import read_json
 from blurfit.validate import whole
 
 
@@ -110,8 +111,8 @@ class PublishedFile(ABC):
     def from_json(cls, text: str | bytes) -> Self:
         """Read what `to_json` wrote."""
         try:
-            document = json.loads(text)
-        except (RecursionError, ValueError) as error:
+            document = read_json(text)
+        except ValueError as error:
             raise InvalidValueError(f"Expected {cls.CALLED} in JSON: {error}.") from error
         return cls.from_dict(document)
 

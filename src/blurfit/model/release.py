@@ -52,7 +52,7 @@ ALIKE, ALIKE_IF_SAMPLED = 1e-6, 0.1  # how far two machines may be apart in one 
 
 WITHOUT_A_MODEL = (
     "A wave is published as its sums, and has no model of its own: learn from all releases of its "
-    "plan together, with blurfit.model.waves.learn_plan."
+    "plan together, with blurfit.model.course.learn_plan."
 )
 
 
@@ -68,7 +68,7 @@ class Release:
     def of(cls, agreement: Agreement, totals: Totals, *, sums_alone: bool = False) -> "Release":
         """Learn, or find that there is no model; below the quorum an error is raised.
 
-        A later wave's sums are published without a model of their own: `blurfit.model.waves`
+        A later wave's sums are published without a model of their own: `blurfit.model.course`
         learns from all releases of the plan. So are a first wave's with `sums_alone`, and products
         with the target alone, from which models follow beside public rows.
         """
@@ -91,8 +91,15 @@ class Release:
     def text(self) -> str:
         """The model's text, always the same bytes; an error where there is none."""
         if self.model is None:
-            raise InfeasibleError(self.refusal or "There is no model.")
+            shown = "The sums are published, and are not a model. " if self.moments else ""
+            raise InfeasibleError(shown + (self.refusal or "There is no model."))
         return self.model
+
+    def shown(self) -> str:
+        """What whoever publishes gets: the model's text, or that of sums that have none of their
+        own, as under `sends="targets"`.
+        """
+        return self.moments if self.model is None and self.moments is not None else self.text()
 
     def mark(self) -> str:
         """What stands for everything that is shown: two releases with one mark show the same."""

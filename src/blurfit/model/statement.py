@@ -1,14 +1,12 @@
 """The privacy statement of what is published: what is protected, from whom, and what is not.
 
-In Markdown and HTML for people, and in YAML with the fields of OpenDP's public registry of
-deployments for those who compare. Each number is the agreement's own, and each sentence follows
-from it.
+In Markdown and HTML, for people. Each number is the agreement's own, and each sentence follows from
+it.
 """
 
 import math
 from typing import Any
 
-import yaml
 from markdown_it import MarkdownIt
 
 from blurfit.agreement.conditions import counted_in_words
@@ -16,7 +14,6 @@ from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
 from blurfit.agreement.promises import (
     PUBLIC_ROWS_ASSUMED,
     at_most,
-    condition_in_words,
     either_in_words,
     guesses_in_words,
     local_in_words,
@@ -27,8 +24,8 @@ from blurfit.agreement.proving import lies_in_words
 from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.schema.joint import questions
 from blurfit.schema.titles import title_of
+from blurfit.schema.vectors import questions
 from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import InputCalibration
@@ -50,7 +47,7 @@ def as_markdown(model: Published) -> str:
 
 ## What is protected, and from whom
 
-**Everyone who reads it.** {_promise(model)}
+**Everyone who reads it.** {promised_in_words(model)}
 
 {_meaning(promise, model) if promise.proved else ""}
 {model.condition}
@@ -92,75 +89,6 @@ def as_html(model: Published) -> str:
     return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(as_markdown(model)))
 
 
-def as_yaml(model: Published) -> str:
-    """An entry for OpenDP's registry of deployments; what only you know is left empty."""
-    entry = _registry_entry(model)
-    return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
-
-
-def _registry_entry(model: Published) -> dict[str, Any]:
-    agreement, promise = model.agreement, model.guarantee
-    local = model.local
-    proved, about = _proved(model), agreement.schema.about
-    parameters = {"epsilon": proved.epsilon, "delta": proved.delta}
-    return {
-        "status": "Draft",
-        "deployment": {
-            "product": {
-                "name": _name(model),
-                "data_curators": [str(about.organiser)] if about.organiser else [],
-                "intended_use": str(about.purpose or ""),
-                "data_product_type": "Machine learning model"
-                if isinstance(model, PublishedModel)
-                else "Summary statistics",
-                "description": f"From {counted_in_words(model.admission, model.count)}, blurred "
-                f"before they were sent. Admission: {model.admission}. {model.condition}",
-            },
-            "dp_flavor": {
-                "name": "Approximate DP",
-                "input_metric": f"{promise.neighbours} one record",
-                "bound_on_input_distance": 1,
-                "output_measure": "approximate max-divergence",
-                "bound_on_output_distance": parameters,
-                "unprotected_quantities": "the number of submissions",
-            },
-            "privacy_loss": {
-                "privacy_unit": "person-level",
-                "privacy_unit_description": "One record for each person, contributed once.",
-                "privacy_parameters": parameters,
-                "privacy_parameters_description": _promise(model),
-            },
-            "model": {
-                "model_name": f"Local noise, distributed over a quorum ({agreement.mechanism})",
-                "actors": (
-                    f"Contributors blur their own records. {_sharing(model)}A single submission is "
-                    f"{at_most(local.mu)}-GDP, epsilon {at_most(local.epsilon)} at delta "
-                    f"{local.delta:.3g}. "
-                    f"{local_in_words(local)}"
-                ),
-                "release_type": "One release"
-                if promise.releases == 1
-                else "Any number of releases",
-                "data_source_type": "Static",
-                "access_type": "Non-interactive",
-            },
-            "accounting": {
-                "composition": "none",
-                "post_processing": "exact minimisation of a quadratic over the blurred sums"
-                if promise.releases == 1
-                else "anything that follows from the blurred sums, which are published themselves",
-            },
-            "implementation": {
-                "mechanisms": "Gaussian noise on a public grid, "
-                f"{agreement.mechanism} perturbation, for a quorum of {agreement.quorum}",
-                "justification": "Public bounds only; noise and bounds can be verified from the "
-                f"agreement {model.fingerprint}.",
-                "software": model.software,
-            },
-        },
-    }
-
-
 def _premise(model: Published) -> str:
     """Those without whom the promise does not hold."""
     least = model.quorum_in_words
@@ -182,13 +110,6 @@ def _premise(model: Published) -> str:
         "  noise agreed on, which they do not tell anyone. **The collection was open to anyone:\n"
         "  nobody can check this.**"
     )
-
-
-def _name(model: Published) -> str:
-    if isinstance(model, PublishedModel):
-        return f"{'Classifier' if model.is_label else 'Model'} of {title_of(model.aim)}"
-    names = ", ".join(title_of(one) for one in questions(model.agreement.schema))
-    return f"Blurred moments of {names}"
 
 
 def _subject(model: Published) -> str:
@@ -246,12 +167,13 @@ def _mechanism(model: Published) -> str:
     return "moment perturbation, a Gaussian mechanism with discrete noise"
 
 
-def _promise(model: Published) -> str:
+def promised_in_words(model: Published) -> str:
+    """What is promised to everyone who reads it."""
     promise, calibration = model.guarantee, model.agreement.calibration
     if isinstance(model, PublishedModel) and model.caveat is not None:
         return model.caveat
     if not promise.proved and isinstance(calibration, InputCalibration):
-        kept = _proved(model)
+        kept = proved(model)
         return (
             f"The noise follows the paper's own rule for ε = {promise.epsilon:g}, δ = "
             f"{promise.delta:g}, which is not proved. What is proved of it is ε = "
@@ -314,31 +236,11 @@ def _assumed_of_two(model: Published) -> str:
     )
 
 
-def _sharing(model: Published) -> str:
-    if not model.agreement.databases:
-        return ""
-    first, second = model.agreement.databases
-    return (
-        f"Each submission is shared between two databases, {first.name} ({first.url}) and "
-        f"{second.name} ({second.url}). Against either alone the model's promise holds. "
-        f"{_against_either(model)} Against both together: "
-    )
-
-
-def _against_either(model: Published) -> str:
-    agreement = model.agreement
-    return condition_in_words(
-        model.quorum_in_words,
-        database_noise=agreement.database_noise,
-        admission=agreement.admission,
-    )
-
-
 def _if_unproved(promise: ModelGuarantee) -> str:
     return "" if promise.proved else " (not proved)"
 
 
-def _proved(model: Published) -> ModelGuarantee:
+def proved(model: Published) -> ModelGuarantee:
     """What is proved, the shares that are kept back for the grid included."""
     promise, calibration = model.guarantee, model.agreement.calibration
     if calibration.model.proved or not isinstance(calibration, InputCalibration):

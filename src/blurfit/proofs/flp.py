@@ -1,10 +1,10 @@
 """Fully linear proofs: FlpBBCGGI19 of the VDAF draft (section 7.3), for many inputs at a time.
 
 A circuit says when a vector x is valid: it feeds affine functions of x into a *gadget* of degree
-two, `calls` times, and x is valid if certain affine functions of the results are zero. Let α be a
+D, `calls` times, and x is valid if certain affine functions of the results are zero. Let α be a
 root of unity of order p, a power of two above `calls`. For each of the gadget's wires the prover
 takes the polynomial through (α⁰, a random seed), (α¹, its value in the first call), …, and zeros up
-to αᵖ⁻¹; the *gadget polynomial* f, of degree 2(p − 1), is the gadget of these polynomials, so that
+to αᵖ⁻¹; the *gadget polynomial* f, of degree D(p − 1), is the gadget of these polynomials, so that
 f(αᵏ) is its k-th result. The proof is the seeds and the coefficients of f.
 
 Whoever has a share of x and a share of the proof can compute, by additions alone, a share of
@@ -16,8 +16,8 @@ Whoever has a share of x and a share of the proof can compute, by additions alon
 The sum of the shares is accepted if v = 0 and the gadget of w(t) is f(t).
 
 **Completeness** is 1. **Soundness** (for given joint randomness): if f is not the gadget of the
-wires, the two differ as polynomials of degree 2(p − 1), and agree at t with probability at most
-2(p − 1)/(|F| − p), since t is no root of unity; if it is, v is a random combination of outputs of
+wires, the two differ as polynomials of degree D(p − 1), and agree at t with probability at most
+D(p − 1)/(|F| − p), since t is no root of unity; if it is, v is a random combination of outputs of
 which one is not zero, and is zero with probability at most 1/|F|. **Zero knowledge**: each wire
 polynomial has a random seed, whose weight at t, (tᵖ − 1)/(p(t − 1)), is not zero as t is no root of
 unity; so w(t) is uniform, f(t) follows from it, and v is 0. A test point that is a root of unity is
@@ -59,6 +59,10 @@ class Circuit(Protocol):
         """How many wires the gadget has."""
 
     @property
+    def degree(self) -> int:
+        """Of the gadget, as a polynomial in its wires."""
+
+    @property
     def outputs(self) -> int:
         """How many elements must be zero."""
 
@@ -91,6 +95,11 @@ class Flp:
         return 1 << self.circuit.calls.bit_length()
 
     @property
+    def _coefficients(self) -> int:
+        """Of the gadget polynomial."""
+        return self.circuit.degree * (self.order - 1) + 1
+
+    @property
     def prove_random(self) -> int:
         """How many random elements a prover needs."""
         return self.circuit.arity
@@ -103,7 +112,7 @@ class Flp:
     @property
     def proof_length(self) -> int:
         """Of a proof, in elements."""
-        return self.circuit.arity + 2 * (self.order - 1) + 1
+        return self.circuit.arity + self._coefficients
 
     @property
     def verifier_length(self) -> int:
@@ -116,10 +125,11 @@ class Flp:
         values = np.zeros((len(inputs), circuit.arity, order), dtype=np.uint64)
         values[:, :, 0] = random
         values[:, :, 1 : circuit.calls + 1] = np.swapaxes(circuit.wires(inputs, joint), 1, 2)
-        wires = np.zeros((len(inputs), circuit.arity, 2 * order), dtype=np.uint64)
+        points = 1 << (self._coefficients - 1).bit_length()
+        wires = np.zeros((len(inputs), circuit.arity, points), dtype=np.uint64)
         wires[:, :, :order] = field.inverse_transform(values)
         gadgets = circuit.gadget(np.swapaxes(field.transform(wires), 1, 2))
-        return np.hstack([random, field.inverse_transform(gadgets)[:, : 2 * order - 1]])
+        return np.hstack([random, field.inverse_transform(gadgets)[:, : self._coefficients]])
 
     def query(
         self,
@@ -135,10 +145,12 @@ class Flp:
         """
         circuit, order = self.circuit, self.order
         seeds, polynomials = proofs[..., : circuit.arity], proofs[..., circuit.arity :]
-        around = field.powers(random[..., -1], 2 * order - 1)
+        around = field.powers(random[..., -1], self._coefficients)
         usable = around[..., order] != 1
-        folded = polynomials[..., :order].copy()  # modulo xᵖ − 1
-        folded[..., : order - 1] = field.add(folded[..., : order - 1], polynomials[..., order:])
+        folded = np.zeros((*polynomials.shape[:-1], circuit.degree * order), dtype=np.uint64)
+        folded[..., : self._coefficients] = polynomials
+        folded = folded.reshape(*polynomials.shape[:-1], circuit.degree, order)
+        folded = field.total(folded, axis=-2)  # modulo xᵖ − 1
         results = field.transform(folded)[..., 1 : circuit.calls + 1]
         outputs = circuit.check(inputs, results, share)
         if circuit.outputs > 1:

@@ -18,6 +18,7 @@ import httpx2 as httpx
 import msgspec
 
 from blurfit.errors import TRY_AGAIN, BlurfitError, InvalidValueError, ServiceError
+from blurfit.json_reader import read_json
 from blurfit.protocol.problems import as_error
 from blurfit.protocol.wire import JSON, Acknowledgement
 
@@ -147,8 +148,8 @@ class Exchange:
 def decoded(answer: bytes) -> Any:
     """An answer in JSON as plain values."""
     try:
-        return msgspec.json.decode(answer)
-    except msgspec.MsgspecError as error:
+        return read_json(answer)
+    except ValueError as error:
         raise ServiceError(f"Expected JSON from the service: {error}. Is it blurfit's?") from error
 
 
@@ -170,8 +171,8 @@ def acknowledged(answer: bytes, rows: int) -> int:
     Anything else with a status of success (a proxy's page, say) is no acknowledgement.
     """
     try:
-        found = msgspec.json.decode(answer, type=Acknowledgement)
-    except (msgspec.MsgspecError, UnicodeError) as error:
+        found: Acknowledgement = read_json(answer, Acknowledgement)
+    except ValueError as error:
         raise ServiceError(
             f"Expected an acknowledgement of {rows} submissions: {error}. Something between here "
             "and the service may have answered in its place; send the same again."

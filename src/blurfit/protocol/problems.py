@@ -16,6 +16,7 @@ from blurfit.errors import (
     BlurfitError,
     ClosedError,
     ConflictError,
+    DateClosedError,
     InfeasibleError,
     InvalidValueError,
     NotInvitedError,
@@ -64,11 +65,14 @@ TOO_SLOW = Kind("too-slow", 408, "The body did not arrive in time")
 CONFLICT = Kind("conflict", 409, "This contradicts what is there already")
 CLOSED = Kind("closed", 409, "The collection is closed")
 WAVE_CLOSED = Kind("wave-closed", 409, "This wave of the plan has closed")
+DATE_CLOSED = Kind("date-closed", 409, "The collection closed at its date")
 BELOW_QUORUM = Kind("below-quorum", 409, "Too few contributors")
 INFEASIBLE = Kind("infeasible", 409, "This is not possible as things stand")
 TOO_LARGE = Kind("too-large", 413, "The body is too large")
 WRONG_TYPE = Kind("unsupported-media-type", 415, "The body is of another kind")
 TOO_MANY = Kind("too-many-requests", 429, "Too many requests from this address", retry_after=1)
+CROWDED = Kind("crowded", 429, "Too much comes to this collection", retry_after=2)
+UNEXPECTED = Kind("unexpected", 500, "Something went wrong here")
 OTHER_DATABASE = Kind("other-database", 502, "The other database did not help", retry_after=2)
 BETWEEN_WAVES = Kind("between-waves", 503, "The next wave is about to open", retry_after=1)
 PAUSED = Kind("paused", 503, "The collection is paused", retry_after=30)
@@ -82,6 +86,7 @@ KINDS: tuple[tuple[type[BlurfitError], Kind], ...] = (
     (NotInvitedError, NOT_INVITED),
     (ConflictError, CONFLICT),
     (WaveClosedError, WAVE_CLOSED),
+    (DateClosedError, DATE_CLOSED),
     (PausedError, PAUSED),
     (BetweenWavesError, BETWEEN_WAVES),
     (ClosedError, CLOSED),

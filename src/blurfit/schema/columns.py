@@ -24,7 +24,7 @@ import numpy.typing as npt
 from blurfit import validate
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.schema.content import NO, NO_WORDING, YES, Wording
+from blurfit.schema.content import NO, NO_WORDING, YES, Wording, refuse_harmful
 from blurfit.schema.table import codes, missing, numbers, refuse_first
 from blurfit.schema.unsaid import (
     NOT_SAID,
@@ -43,13 +43,13 @@ SMALLEST_WIDTH, LARGEST_WIDTH = 1e-300, 1e301  # of bounds: safe to divide by, a
 class Numeric:
     """z = 2(v − lower)/(upper − lower) − 1, which is exactly −1 and +1 at the two bounds.
 
-    What lies outside of them is put onto the nearer one (`outside="clip"`), or the contributor is
+    What lies outside them is moved to the nearer one (`outside="clip"`), or the contributor is
     asked to do so ("refuse": for typing errors). **Either way everybody counts, whatever the
     answers.** That is needed: the promise is for one person's record being another one, and takes
-    the number of contributors to be the same. Were records left out for an answer, the number
-    would tell it, with certainty. So every record has an encoding, and no refusal offers to leave
-    one out. Rounding keeps order, so that v ≤ upper gives v − lower ≤ upper − lower as computed:
-    |z| ≤ 1 to the last bit.
+    the number of contributors to be the same. If a record could be left out because of an answer,
+    the count would reveal that answer, with certainty. So every record has an encoding, and no
+    refusal offers to leave one out. Rounding keeps order, so that v ≤ upper gives v − lower ≤ upper
+    − lower as computed, and |z| ≤ 1 to the last bit.
 
     >>> Numeric("age", 0, 100).scale(np.array([25, 130])).tolist()
     [-0.5, 1.0]
@@ -95,7 +95,7 @@ class Numeric:
         return 2 / self.width, -(self.lower / self.width + self.upper / self.width)
 
     def above(self, threshold: float) -> "Label":
-        """Whether the value is above the threshold, as a label to be learnt."""
+        """Whether the value is above the threshold, as a label to be learned."""
         if self.optional:
             raise InvalidValueError(f"Expected {self.name!r} to be answered: a target must be.")
         return Label(self.name, self.lower, self.upper, threshold, self.outside, self.wording)
@@ -358,6 +358,7 @@ def _text(**named: Any) -> str:
     ((name, value),) = named.items()
     if not isinstance(value, str) or not value or any("\ud800" <= c <= "\udfff" for c in value):
         raise InvalidValueError(f"Expected {name}={value!r} to be a word, in Unicode.")
+    refuse_harmful(name, value)
     return str(value)
 
 

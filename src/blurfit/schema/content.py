@@ -1,7 +1,7 @@
-"""What people read of a survey: who asks what for, and each question in words, in any languages.
+"""What people read of a survey: who asks, and why, and each question in words, in any languages.
 
-All of it is part of the schema, so it is under the agreement's fingerprint: nobody can be shown
-another question than everybody else. In a file:
+All of it is part of the schema, so it is under the agreement's fingerprint: nobody can be shown a
+question that differs from everybody else's. In a file:
 
     title = {en = "Work and income", de = "Arbeit und Einkommen"}
     purpose = "What schooling is worth, by region"      # in one language is fine
@@ -22,7 +22,8 @@ of the JSON too, so a schema without any has the fingerprint that it always had.
 
 **Texts are harmless.** A text is one line, of at most 2,000 characters. Control characters, lone
 surrogates, line separators and the marks that reorder what follows (U+202A to U+202E, U+2066 to
-U+2069) are refused, here and in the page; everything else is escaped where it is rendered.
+U+2069) are refused, here and in the page, and in names and levels too; everything else is escaped
+where it is rendered.
 """
 
 import re
@@ -187,16 +188,21 @@ def _line(what: str, text: Any) -> str:
     if not isinstance(text, str) or not text.strip():
         raise InvalidValueError(f"Expected {what}={text!r} to be a text that says something.")
     line = " ".join(text.split())
-    if harmful := _HARMFUL.search(line):
-        raise InvalidValueError(
-            f"Expected {what} without the character U+{ord(harmful[0]):04X}, which can hide or "
-            "reorder what is read."
-        )
+    refuse_harmful(what, line)
     if len(line) > LONGEST:
         raise InvalidValueError(
             f"Expected {what} of at most {LONGEST:,} characters, and got {len(line):,}."
         )
     return line
+
+
+def refuse_harmful(what: str, text: str) -> None:
+    """Refuse characters that hide or reorder what is read, or break a line, in texts and names."""
+    if harmful := _HARMFUL.search(text):
+        raise InvalidValueError(
+            f"Expected {what} without the character U+{ord(harmful[0]):04X}, which can hide or "
+            "reorder what is read."
+        )
 
 
 NO_WORDING, NO_ONE = Wording(), About()

@@ -22,7 +22,7 @@ class Imported:
 
 
 @dataclass
-class Reading:
+class SurveyReader:
     """Questions as they are read from a file."""
 
     source: str

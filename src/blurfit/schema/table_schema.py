@@ -18,9 +18,9 @@ from typing import Any
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Binary, Categorical, Feature, Label, Numeric
 from blurfit.schema.content import ABOUT, Wording, about_from
-from blurfit.schema.imported import Imported, Reading
-from blurfit.schema.joint import Question, questions
+from blurfit.schema.imported import Imported, SurveyReader
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import Question, questions
 
 OWN = "blurfit"
 _NUMBERS = ("integer", "number", "year")
@@ -59,7 +59,7 @@ def from_table_schema(document: Any, target: str | None = None) -> Imported:
     own = document.get(OWN)
     if isinstance(own, Mapping) and target in (None, own.get("target")):
         return Imported(_read_back(fields, own), ())
-    reading = Reading("The Table Schema")
+    reading = SurveyReader("The Table Schema")
     for field in fields:
         if (column := _column(field, reading)) is not None:
             reading.columns.append(column)
@@ -91,7 +91,7 @@ def _read_back(fields: list[Any], own: Mapping[str, Any]) -> Schema:
     return Schema.from_dict({**rest, "features": list(entries.values()), "target": aim})
 
 
-def _column(field: Mapping[str, Any], reading: Reading) -> Feature | None:
+def _column(field: Mapping[str, Any], reading: SurveyReader) -> Feature | None:
     name, kind = field.get("name"), field.get("type", "string")
     limits = field.get("constraints", {})
     if not isinstance(name, str) or not isinstance(limits, Mapping):

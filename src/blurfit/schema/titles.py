@@ -1,20 +1,14 @@
 """What columns are called where people read: by their titles and labels, or else by their names."""
 
 from blurfit.schema.columns import Binary, Categorical, Label, Numeric
-from blurfit.schema.joint import Question, columns_of, questions
 from blurfit.schema.schema import Schema
+from blurfit.schema.vectors import Question, columns_of, questions
 
 
 def title_of(one: Question, language: str | None = None) -> str:
     """What a question is called in a table."""
     title = one.wording.title
     return one.name if title is None else title.in_language(language)
-
-
-def question_of(one: Question, language: str | None = None) -> str:
-    """What a person is asked."""
-    words = one.wording.question
-    return title_of(one, language) if words is None else words.in_language(language)
 
 
 def asked_in_words(one: Question, language: str | None = None) -> str:
@@ -34,7 +28,7 @@ def asked_in_words(one: Question, language: str | None = None) -> str:
 def titles(schema: Schema, language: str | None = None) -> dict[str, str]:
     """The encoded columns' names, and what each is called: "region=n" is "Region: in the north".
 
-    Columns without any wording are called as ever.
+    Columns without any wording keep their names.
     """
     found: dict[str, str] = {}
     for one in questions(schema):

@@ -13,7 +13,7 @@ last alone: so Σz² ≤ 1, as for a question that must be answered. The bounds 
 sensitivities that are proved from them. Neither the bounds nor the number of columns, nor who is
 counted, depends on what anybody answers: somebody who does not say is a record like any other, and
 her silence is blurred as an answer would be. (To leave her out would let the number of contributors
-tell that she was silent.)
+reveal that she was silent.)
 
 **The model stays right.** It has one coefficient more, for not having said. A number that was not
 said stands at the middle of its bounds, a yes/no between the two; whatever it is that the silent

@@ -24,7 +24,7 @@ from blurfit.errors import InvalidValueError
 from blurfit.optional import optional
 from blurfit.schema.columns import Binary, Categorical, Feature, Numeric
 from blurfit.schema.content import About, Wording
-from blurfit.schema.imported import Imported, Reading
+from blurfit.schema.imported import Imported, SurveyReader
 
 Row = Mapping[str, str]
 _LEFT_OUT = {"note", "calculate", "hidden", "start", "end", "today", "deviceid", "audit"}
@@ -45,7 +45,7 @@ def from_xlsform(path: Path, target: str | None = None) -> Imported:
         )
     settings = next(iter(sheets.get("settings", [])), {})
     default = _tag(settings.get("default_language", ""))
-    reading = Reading(f"The form {path.name!r}")
+    reading = SurveyReader(f"The form {path.name!r}")
     form = _Form(reading, _choices(sheets.get("choices", [])), default)
     for row in sheets["survey"]:
         form.read(row)
@@ -59,7 +59,7 @@ def from_xlsform(path: Path, target: str | None = None) -> Imported:
 class _Form:
     """Rows of the survey's sheet, one after the other."""
 
-    reading: Reading
+    reading: SurveyReader
     choices: Mapping[str, list[Row]]
     default: str
 

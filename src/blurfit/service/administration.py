@@ -3,19 +3,20 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPublishedError
-from blurfit.messages.sealing import public_key
-from blurfit.messages.shares import ROLES, Role
+from blurfit.json_reader import read_json
+from blurfit.messages.sealing import OVERHEAD, public_key
+from blurfit.messages.shares import PART_OF, ROLES, Role
 from blurfit.protocol.wire import JSON, MOST_SUBMISSIONS, Acknowledgement
-from blurfit.service.admission import admit, steward
 from blurfit.service.answers import as_json
+from blurfit.service.authorisation import admit, steward
 from blurfit.service.bodies import body_of
+from blurfit.service.closing import closes_at_opening
 from blurfit.service.collector import Collector
 from blurfit.service.detached import detached
 from blurfit.service.documents import Hashes
@@ -35,6 +36,7 @@ class Administration:
     peer_token: str | None = field(repr=False)
     peer_options: dict[str, Any] = field(repr=False)
     share_key: str | None = field(default=None, repr=False)
+    body_bytes: int = 2**25
 
     async def propose(self, request: Request) -> Response:
         """The agreement that a schema and a promise would give; nothing is kept."""
@@ -46,7 +48,7 @@ class Administration:
     @steward("open", "open")
     async def open(self, request: Request) -> Response:
         """Start collecting under an agreement."""
-        role = role_in(request)
+        role, closes = role_in(request), closes_at_opening(request)
         body = await body_of(request, JSON)
         agreement = await run_in_threadpool(Agreement.from_json, body)
         if agreement.wave is not None:
@@ -57,9 +59,10 @@ class Administration:
             )
 
         refuse_another_key(agreement, role, self.share_key)
+        refuse_if_too_wide(agreement, role, self.body_bytes)
 
         def open_collection() -> tuple[bool, Status]:
-            is_new = self.store.open(agreement, role=role)
+            is_new = self.store.open(agreement, role=role, closes=closes)
             return is_new, self.store.status(agreement.fingerprint)
 
         is_new, status = await run_in_threadpool(open_collection)
@@ -128,13 +131,24 @@ class Administration:
 def hashes_in(body: bytes) -> list[bytes]:
     """The hashes of invitations that a body holds."""
     try:
-        given = msgspec.json.decode(body, type=Hashes).hashes
-    except (msgspec.MsgspecError, UnicodeError) as error:
+        given = read_json(body, Hashes).hashes
+    except ValueError as error:
         raise InvalidValueError(
             f'Expected {{"hashes": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each SHA-256 in '
             f"hexadecimal digits: {error}."
         ) from error
     return [bytes.fromhex(one) for one in given]
+
+
+def refuse_if_too_wide(agreement: Agreement, role: Role, limit: int) -> None:
+    """Refuse to collect what could never be taken: one submission that is longer than a body."""
+    layout = agreement.layout if role == "whole" else agreement.share_layout(PART_OF[role])
+    if (size := layout.size + OVERHEAD) > limit:
+        raise InfeasibleError(
+            f"Expected submissions of at most {limit:,} bytes, the largest body that this service "
+            f"takes, and each would have {size:,} ({agreement.width:,} numbers): ask fewer "
+            "questions, or start it with a larger --body-limit."
+        )
 
 
 def refuse_another_key(agreement: Agreement, role: Role, private: str | None) -> None:

@@ -31,6 +31,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
+_STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
@@ -51,6 +52,17 @@ async def send_answer(
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def over_tls(send: Send) -> Send:
+    """Tell browsers to come by TLS alone from now on: for answers that go out by it (RFC 6797)."""
+
+    async def send_strictly(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], _STRICT_TRANSPORT]
+        await send(message)
+
+    return send_strictly
 
 
 def with_headers(send: Send) -> Send:

@@ -5,9 +5,10 @@
 | POST /collections | administrator | open a collection from an agreement |
 | GET /collections, /collections/{fingerprint} | anyone | state, count, quorum |
 | GET …/agreement, …/history, …/model, … | anyone | `blurfit.service.reading` |
-| POST …/submissions | contributors | `blurfit.service.submissions` |
+| POST …/submissions | contributors | `blurfit.service.intake` |
 | GET …/invitation | who holds one | `blurfit.service.invitations` |
 | POST …/invitations, …/pause, …/close, … | administrator | `blurfit.service.administration` |
+| POST …/until | administrator | when it closes: `blurfit.service.closing` |
 | POST /plans, GET /plans/{fingerprint}, … | both | plans of waves: `blurfit.service.planning` |
 | …/shares/… | the other database | publish together: `blurfit.service.peering` |
 | POST /agreements | administrator | what a schema and a promise would give; nothing is kept |
@@ -35,11 +36,13 @@ from blurfit.protocol.wire import COLLECTIONS, ONE_COLLECTION, ONE_PLAN, PLANS
 from blurfit.service import website
 from blurfit.service.administration import Administration
 from blurfit.service.advancing import LOOK_EVERY, Advancing
-from blurfit.service.answers import Refusals, with_headers
+from blurfit.service.answers import Refusals, over_tls, with_headers
 from blurfit.service.bodies import IN_FLIGHT, Allowance
+from blurfit.service.closing import Closing
 from blurfit.service.collector import LINGER, Collector
 from blurfit.service.deeds import Deeds
 from blurfit.service.following import Following
+from blurfit.service.intake import SubmissionPath, is_for_submissions
 from blurfit.service.invitations import Invitations
 from blurfit.service.leading import Leading
 from blurfit.service.limits import Limiter
@@ -48,13 +51,14 @@ from blurfit.service.outlooks import Outlooks
 from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
 from blurfit.service.reading import Reading
-from blurfit.service.submissions import SubmissionPath, is_for_submissions
+from blurfit.service.unexpected import Router, foreseen
 from blurfit.store.store import Store
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request, one address, and all bodies together may take. A rate of 0 means no limit.
+    """What one request, one address, one collection, and all bodies together may take. A rate of 0
+    means no limit.
 
     A batch counts as several requests: `blurfit.service.limits`.
     """
@@ -63,6 +67,16 @@ class Limits:
     bytes_in_flight: int = IN_FLIGHT
     requests_per_second: float = 200.0
     burst: float = 2000.0
+    submissions_per_second: float = 0.0  # to one collection; ten times as many at once
+
+    def limiter(self) -> Limiter:
+        """What holds each address to its rate."""
+        return Limiter(self.requests_per_second, self.burst)
+
+    def crowds(self) -> Limiter:
+        """What holds each collection to its rate, whoever sends to it."""
+        rate = self.submissions_per_second
+        return Limiter(rate, 10 * rate, counted_as=str)
 
 
 @dataclass(eq=False)
@@ -71,7 +85,8 @@ class Service:
 
     `peer_token` is what this service and the one of an agreement's other database know each other
     by; `peer_options` are for `blurfit.service.peer.RemotePeer`. `share_key` is the private key to
-    which agreements seal this database's shares (`blurfit.messages.sealing`).
+    which agreements seal this database's shares (`blurfit.messages.sealing`). `limiter`, `crowds`
+    and `metrics` are given where several processes have them in common (`blurfit.service.workers`).
     """
 
     store: Store
@@ -81,10 +96,13 @@ class Service:
     peer_token: str | None = field(default=None, repr=False)
     share_key: str | None = field(default=None, repr=False)
     peer_options: dict[str, Any] = field(default_factory=dict, repr=False)
+    limiter: Limiter | None = field(default=None, repr=False)
+    crowds: Limiter | None = field(default=None, repr=False)
+    metrics: Metrics = field(default_factory=Metrics, repr=False)
 
     def __post_init__(self) -> None:
-        metrics = Metrics()
-        self._limiter = Limiter(self.limits.requests_per_second, self.limits.burst)
+        metrics = self.metrics
+        self._limiter = self.limiter or self.limits.limiter()
         self._collector = Collector(self.store, self.linger)
         leading = Leading(self.store, self.peer_token, self.peer_options)
         self._advancing = Advancing(self.store, self._collector, leading, self.look_every)
@@ -95,11 +113,12 @@ class Service:
             metrics,
             self._refusals,
             self._limiter,
+            self.crowds or self.limits.crowds(),
             self.limits.body_bytes,
             self.share_key,
             Allowance(self.limits.bytes_in_flight),
         )
-        self._router = Starlette(
+        self._router = Router(
             routes=self._routes(metrics),
             exception_handlers={
                 BlurfitError: self._refusals.answer,
@@ -108,15 +127,30 @@ class Service:
             },
             lifespan=self._lifespan,
         )
+        # A redirect to the path without a slash would name whatever host the request does.
+        self._router.router.redirect_slashes = False
+        self._answer = foreseen(self._dispatch, self._refusals)
 
     def _routes(self, metrics: Metrics) -> list[Route]:
         reading, one = Reading(self.store, metrics), ONE_COLLECTION
         administration = Administration(
-            self.store, self._collector, self.peer_token, self.peer_options, self.share_key
+            self.store,
+            self._collector,
+            self.peer_token,
+            self.peer_options,
+            self.share_key,
+            self.limits.body_bytes,
         )
         peering = Peering(self.store, self.peer_token)
         following = Following(self.store, peering)
-        planning = Planning(self.store, self._collector, self._advancing, self.share_key)
+        planning = Planning(
+            self.store,
+            self._collector,
+            self._advancing,
+            self.share_key,
+            self.limits.body_bytes,
+        )
+        closing = Closing(self.store, self._collector)
         guests, deeds = Invitations(self.store), Deeds(self.store)
         return [
             _route(COLLECTIONS, get=reading.collections, post=administration.open),
@@ -130,6 +164,7 @@ class Service:
             _route(one + "/invitation", get=guests.check, options=guests.preflight),
             _route(one + "/pause", post=administration.pause),
             _route(one + "/resume", post=administration.resume),
+            _route(one + "/until", post=closing.move),
             _route(one + "/close", post=administration.close),
             _route(one + "/publish", post=administration.publish),
             _route(one + "/shares/identifiers", get=peering.identifiers),
@@ -150,10 +185,11 @@ class Service:
             _route(ONE_PLAN + "/invitations", post=planning.invite),
             _route(ONE_PLAN + "/hold", post=planning.hold),
             _route(ONE_PLAN + "/resume", post=planning.resume),
+            _route(ONE_PLAN + "/until", post=closing.move_plan),
             _route(ONE_PLAN + "/publish", post=planning.publish),
             _route(ONE_PLAN + "/shares/state", post=following.state),
             _route("/agreements", post=administration.propose),
-            _route("/outlooks", post=Outlooks(self.store).look),
+            _route("/outlooks", post=Outlooks(self.store).estimate),
             _route("/healthz", get=reading.health),
             _route("/metrics", get=reading.counters),
             _route("/openapi.json", get=reading.openapi),
@@ -165,6 +201,11 @@ class Service:
         if scope["type"] != "http":
             await self._router(scope, receive, send)
             return
+        if scope.get("scheme") == "https":
+            send = over_tls(send)
+        await self._answer(scope, receive, send)
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = scope.get("client")
         if client and not self._limiter.allows(client[0]):
             detail = "Wait a second and send the same again; it will be counted once."

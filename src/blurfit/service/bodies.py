@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 
 from starlette.requests import Request
 from starlette.types import Receive
@@ -17,49 +18,95 @@ from blurfit.protocol.wire import media_type
 from blurfit.service.networks import network_of
 
 SECONDS_FOR_A_BODY = 30.0
+_LOOKED_AT = 64  # unfinished bodies, where one must be given up
 SMALL = 2**20  # bytes: enough for whatever is no submission
 IN_FLIGHT = 2**26  # bytes of all submissions that are being read or wait to be stored
 
 
-@dataclass
+@dataclass(eq=False)
 class Reserve:
     """Bytes that one request holds of what is allowed."""
 
     allowance: "Allowance"
     network: str
+    collection: str
     size: int = 0
+    coming: asyncio.Timeout | None = None  # while its body is being read
+    given_up: bool = False  # to let others in
 
     def take(self, more: int) -> None:
-        """Hold more, or refuse."""
+        """Hold more, or refuse; from whoever holds more than that, and still sends, if need be."""
         of = self.allowance
-        if of.taken + more > of.total or of.shares[self.network] + more > of.total // 2:
-            raise RequestError(
-                problems.BUSY, "Too much is being read at once. Send the same again after a while."
-            )
+        if (
+            of.shares[self.network] + more > of.total // 2
+            or of.shares[self.collection] + more > of.total // 4 * 3
+        ):
+            raise _busy()
+        while of.taken + more > of.total:
+            of.make_room_for(self.network, more)
+        self._hold(more)
+
+    def give_up(self) -> None:
+        """Read no further; what was read is let go as soon as its reader has its turn."""
+        assert self.coming is not None
+        self.given_up = True
+        if not self.coming.expired():
+            self.coming.reschedule(0.0)  # in the past: now
+        self._hold(-self.size)
+
+    def _hold(self, more: int) -> None:
+        of = self.allowance
         self.size += more
         of.taken += more
-        of.shares[self.network] += more
+        for name in (self.network, self.collection):
+            of.shares[name] += more
+            if of.shares[name] <= 0:
+                del of.shares[name]
 
 
 @dataclass
 class Allowance:
-    """How many bytes of bodies there may be in memory; one address gets half of it at most."""
+    """How many bytes of bodies there may be in memory.
+
+    One address gets half of it at most, and what comes to one collection three quarters: something
+    is left for the others.
+
+    When all of it is taken, room is made by those who have not sent all of theirs: of some of the
+    oldest unfinished bodies, that of the address with the largest share is given up for one with a
+    smaller share. So unfinished bodies, from however many addresses, keep nobody out who sends less
+    than they do.
+    """
 
     total: int = IN_FLIGHT
     taken: int = 0
     shares: Counter[str] = field(default_factory=Counter, repr=False)
+    unfinished: dict[Reserve, None] = field(default_factory=dict, repr=False)  # the oldest first
 
     @contextmanager
-    def reserve(self, address: str) -> Iterator[Reserve]:
+    def reserve(self, address: str, collection: str) -> Iterator[Reserve]:
         """What one request holds, until it has been answered."""
-        held = Reserve(self, network_of(address))
+        held = Reserve(self, network_of(address), f"collection {collection}")
         try:
             yield held
         finally:
-            self.taken -= held.size
-            self.shares[held.network] -= held.size
-            if self.shares[held.network] <= 0:
-                del self.shares[held.network]
+            self.unfinished.pop(held, None)
+            held._hold(-held.size)
+
+    def make_room_for(self, network: str, more: int) -> None:
+        """Give up a body of whoever holds more than this one would, or refuse.
+
+        Those that are looked at go to the end, so that the next who needs room looks at others.
+        """
+        holds = self.shares[network] + more
+        seen = list(islice(self.unfinished, _LOOKED_AT))
+        for one in seen:
+            del self.unfinished[one]
+            self.unfinished[one] = None
+        most = max(seen, key=lambda one: (self.shares[one.network], one.size), default=None)
+        if most is None or self.shares[most.network] <= holds:
+            raise _busy()
+        del self.unfinished[most]
+        most.give_up()
 
 
 async def read_body(
@@ -72,22 +119,37 @@ async def read_body(
     parts: list[bytes] = []
     size, more = 0, True
     try:
-        async with asyncio.timeout(SECONDS_FOR_A_BODY):
+        async with asyncio.timeout(SECONDS_FOR_A_BODY) as coming:
             while more:
                 message = await receive()
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
                 if size > limit:
                     raise _too_large(limit)
+                more = message.get("more_body", False)
+                if held is not None and held.given_up:
+                    raise _busy()
                 if held is not None:
                     held.take(len(parts[-1]))
-                more = message.get("more_body", False)
+                    if more and held.coming is None:  # most bodies come in one piece
+                        held.coming = coming
+                        held.allowance.unfinished[held] = None
     except TimeoutError:
+        if held is not None and held.given_up:
+            raise _busy() from None
         raise RequestError(
             problems.TOO_SLOW,
             f"Expected the whole body within {SECONDS_FOR_A_BODY:g} s; send smaller ones.",
         ) from None
+    if held is not None:
+        held.allowance.unfinished.pop(held, None)
     return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
+
+
+def _busy() -> RequestError:
+    return RequestError(
+        problems.BUSY, "Too much is being read at once. Send the same again after a while."
+    )
 
 
 async def body_of(request: Request, kind: str, limit: int = SMALL) -> bytes:

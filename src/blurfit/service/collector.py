@@ -1,8 +1,14 @@
 """Group commit: whoever arrives while one commit is under way goes into the next.
 
 A durable commit costs about the same for one submission as for a thousand, so arrivals wait a
-moment for each other, and each is answered once the commit that holds it has returned. One thread
-writes; meanwhile the event loop reads the next requests.
+moment for each other, and each is answered once the commit that holds it has returned. Threads
+write; meanwhile the event loop reads the next requests.
+
+Each collection has a lane of its own, in which one commit follows another. SQLite takes one writer
+at a time, and so there is one thread for all lanes: they take turns, a group each, so that however
+much comes to one collection, the others wait for no more than one group of it. PostgreSQL takes
+several: there a collection whose row somebody holds locked keeps one thread, and the others write
+meanwhile.
 """
 
 import asyncio
@@ -25,6 +31,7 @@ _Found = TypeVar("_Found")
 _log = logging.getLogger(__name__)
 
 LINGER = 0.002  # seconds that the first of a group waits for others
+WRITERS = 4  # threads, where a database takes several writers
 GROUP_BYTES = 2**24  # a group is closed when it holds so much
 TIDY_BYTES = 2**23  # after so much has been written, the store is tidied
 WAITING_BYTES = 2**28  # beyond this much in memory, newcomers are sent away for a while
@@ -53,26 +60,25 @@ class Collector:
     stored: Callable[[Collection, int], object] = lambda _collection, _new: None
 
     def __post_init__(self) -> None:
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="blurfit-writer")
+        writers = WRITERS if self.store.takes_several_writers else 1
+        self._writer = ThreadPoolExecutor(writers, thread_name_prefix="blurfit-writer")
         self._tidier = ThreadPoolExecutor(1, thread_name_prefix="blurfit-tidier")
         self._tidying: asyncio.Future[None] | None = None
         self._since_tidied = 0
         self._queues: dict[Collection, list[Waiting]] = {}
+        self._lanes: dict[Collection, asyncio.Task[None]] = {}
         self._bytes = 0
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
         self._closing = False
 
     async def submit(self, collection: Collection, arrival: Arrival) -> int:
         """How many of its rows were new, when they are on disk; else the reason is raised."""
         if self._bytes > WAITING_BYTES or self._closing:
             raise StorageError("Too much is waiting to be stored.")
-        if self._task is None:
-            self._task = asyncio.create_task(self._run())
         answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(collection, []).append(Waiting(arrival, answer))
         self._bytes += arrival.size
-        self._wake.set()
+        if collection not in self._lanes:
+            self._lanes[collection] = asyncio.create_task(self._run(collection))
         try:
             return await asyncio.wait_for(answer, SECONDS_TO_STORE)
         except TimeoutError:  # a database that hangs: nobody waits with it
@@ -88,33 +94,31 @@ class Collector:
         *arguments: _Given.args,
         **named: _Given.kwargs,
     ) -> _Found:
-        """Do something else in the thread that writes, when no commit is under way."""
+        """Do something else in a thread that writes, when its turn comes."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._writer, partial(work, *arguments, **named))
 
     async def close(self) -> None:
         """Commit what is waiting, and stop."""
         self._closing = True
-        self._wake.set()
-        if self._task is not None:
-            await self._task
+        await asyncio.gather(*self._lanes.values())
         self._writer.shutdown()
         self._tidier.shutdown()
 
-    async def _run(self) -> None:
+    async def _run(self, collection: Collection) -> None:
+        """Commit what came for a collection, until nobody came during the last commit."""
         loop = asyncio.get_running_loop()
-        while not (self._closing and not self._queues):
-            if not self._wake.is_set():  # nobody came during the last commit
-                await self._wake.wait()
-                await asyncio.sleep(self.linger)
-            self._wake.clear()
-            for collection, queue in self._take_all().items():
+        try:
+            await asyncio.sleep(self.linger)
+            while queue := self._queues.pop(collection, None):
                 for group in _groups(queue):
                     outcomes = await loop.run_in_executor(
                         self._writer, self._commit, collection, group
                     )
                     self._answer(group, outcomes)
                     self._tidy(sum(waiting.size for waiting in group))
+        finally:
+            del self._lanes[collection]
 
     def _tidy(self, written: int) -> None:
         """Let the store put things in their place, when there are enough of them, and meanwhile."""
@@ -130,10 +134,6 @@ class Collector:
             self.store.tidy()
         except Exception:  # nothing depends on it, and the writer will do it at last
             _log.exception("The store could not be tidied.")
-
-    def _take_all(self) -> dict[Collection, list[Waiting]]:
-        queues, self._queues = self._queues, {}
-        return queues
 
     def _answer(self, group: list[Waiting], outcomes: list[Outcome] | BlurfitError) -> None:
         for place, waiting in enumerate(group):

@@ -6,8 +6,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from blurfit.service.admission import admit
 from blurfit.service.answers import as_json
+from blurfit.service.authorisation import admit
 from blurfit.store import stewards
 from blurfit.store.store import Store
 
@@ -19,6 +19,6 @@ class Deeds:
     store: Store
 
     async def newest(self, request: Request) -> Response:
-        """The newest thousand, the last one first."""
+        """The thousand newest, newest first."""
         await admit(self.store, request, "read")
         return as_json(await run_in_threadpool(self.store.read, stewards.newest))

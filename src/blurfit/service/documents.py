@@ -6,7 +6,7 @@ wrong with one; what stands here of them is their outline.
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, json
+from msgspec import Meta, Struct, field, json
 
 from blurfit.agreement.terms import Admission, Mechanism, Sends
 from blurfit.protocol.problems import Problem
@@ -31,6 +31,12 @@ class Hashes(Struct, forbid_unknown_fields=True):
     """SHA-256 of one-time invitations, in hexadecimal digits."""
 
     hashes: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
+
+
+class Until(Struct, forbid_unknown_fields=True):
+    """A date, which lasts until its end in UTC, or a time with its zone; null for no date."""
+
+    until: str | None
 
 
 class Invitation(Struct):
@@ -88,7 +94,7 @@ class ToldPlan(Struct, forbid_unknown_fields=True):
     model: str | None = None
 
 
-class Submission(Struct, forbid_unknown_fields=True):
+class SubmissionDocument(Struct, forbid_unknown_fields=True):
     """One blurred record: `blurfit.messages.submissions`."""
 
     format: Literal["blurfit-submission"]
@@ -98,7 +104,7 @@ class Submission(Struct, forbid_unknown_fields=True):
     numbers: Numbers
 
 
-class Agreement(Struct):
+class AgreementDocument(Struct):
     """What everyone agreed on: `blurfit.agreement.agreement`."""
 
     format: Literal["blurfit-agreement"]
@@ -117,9 +123,10 @@ class Agreement(Struct):
     database_noise: bool = False  # likewise, and so for those below
     proofs: bool = False
     sends: Sends = "everything"
+    signing_keys: list[Fingerprint] = field(default_factory=list)  # of 32 bytes, too
 
 
-class Plan(Struct):
+class PlanDocument(Struct):
     """What everyone agreed on, where people are asked in waves: `blurfit.agreement.plan`."""
 
     format: Literal["blurfit-plan"]
@@ -148,13 +155,13 @@ class Moments(Struct):
     deviation: float
     products: list[str]
     sums: Numbers
-    agreement: Agreement
+    agreement: AgreementDocument
 
 
 _ALL = (
-    *(Acknowledgement, Agreement, Expected, Hashes, Hour, Invitation, Moments, Plan, PlanProposal),
-    *(PlanStatus, Problem, Proposal, Published, ReleasedWave, Status, Submission, Sums, ToldPlan),
-    Wish,
+    *(Acknowledgement, AgreementDocument, Expected, Hashes, Hour, Invitation, Moments),
+    *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, ReleasedWave, Status),
+    *(SubmissionDocument, Sums, ToldPlan, Until, Wish),
 )
 
 

@@ -1,12 +1,28 @@
-"""How much one address may ask for: a bucket that fills at a steady rate and holds a burst.
+"""How much one address may ask for, and how much may come to one collection: a bucket that fills at
+a steady rate and holds a burst.
 
 What is counted is work and not requests: a batch costs as much as the requests that it stands for
-(`ROWS_OF_A_REQUEST`). Addresses are held in memory alone, as `blurfit.service.networks` counts
-them, and forgotten when their bucket is full again.
+(`ROWS_OF_A_REQUEST`), and so does long JSON (`JSON_OF_A_REQUEST`). All that is known of a bucket is
+when it will be full again:
+
+    left(now) = burst − rate · (full − now)
+
+and what costs c moves it to max(now, full) + c/rate. These times stand in two rows of a table, at
+places that a keyed hash of the address tells, as `blurfit.service.networks` counts addresses.
+Somebody whose places are taken in both rows by others who ask for much would have to wait with
+them; two rows of 2¹⁹ places make that rare, and the key makes it nothing that one could bring
+about. So no address is kept anywhere, nothing has to be forgotten, and however many there are, each
+takes the same time.
+
+The table is memory that processes share which are forked from this one: all workers of a service
+(`blurfit.service.workers`) keep to one limit. Two that look at the same moment may let one request
+too many pass.
 """
 
+import hashlib
+import mmap
+import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,7 +30,13 @@ from blurfit.service.networks import network_of
 from blurfit.validate import nonnegative
 
 ROWS_OF_A_REQUEST = 50  # submissions that cost no more than a request
-_MOST_ADDRESSES = 100_000
+JSON_OF_A_REQUEST = 2**14  # bytes of JSON that do not
+_PLACES = 2**19  # of a row
+_TOLERANCE = 1e-6  # of a request, for rounding
+
+
+def _table() -> "memoryview[float]":
+    return memoryview(mmap.mmap(-1, 2 * 8 * _PLACES)).cast("d")
 
 
 @dataclass
@@ -29,8 +51,9 @@ class Limiter:
     rate: float
     burst: float
     clock: Callable[[], float] = time.monotonic
-    # How much is left, and since when; whoever asked last is last.
-    _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict, repr=False)
+    _full: "memoryview[float]" = field(default_factory=_table, repr=False)
+    _key: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
+    counted_as: Callable[[str], str] = network_of  # what is limited by anything but address: `str`
 
     def __post_init__(self) -> None:
         nonnegative(rate=self.rate, burst=self.burst)
@@ -39,30 +62,27 @@ class Limiter:
         """Whether one more request is fine now, or something that costs as much as several."""
         if not self.rate:
             return True
-        now, network = self.clock(), network_of(address)
-        left, since = self._buckets.get(network, (self.burst, now))
-        left = min(self.burst, left + (now - since) * self.rate)
+        now, table = self.clock(), self._full
+        places = self._places(address)
+        full = max(now, min(table[place] for place in places))
+        left = self.burst - self.rate * (full - now)
         cost = min(cost, self.burst)  # whatever is allowed at all is allowed to a full bucket
-        if left < cost:
+        if left + _TOLERANCE < cost:
             return False
-        self._buckets[network] = (left - cost, now)
-        self._buckets.move_to_end(network)
-        self._forget(now)
+        full += cost / self.rate
+        for place in places:
+            table[place] = max(table[place], full)
         return True
 
     def allows_rows(self, address: str, rows: int) -> bool:
         """Whether a request that was allowed may bring so many submissions."""
         return rows <= ROWS_OF_A_REQUEST or self.allows(address, rows / ROWS_OF_A_REQUEST - 1)
 
-    def _forget(self, now: float) -> None:
-        """Let go those whose bucket is full by now and, if there are too many, the oldest.
+    def allows_json(self, address: str, size: int) -> bool:
+        """Whether a request that was allowed may bring so many bytes of JSON."""
+        return size <= JSON_OF_A_REQUEST or self.allows(address, size / JSON_OF_A_REQUEST - 1)
 
-        Each is let go once, so this takes no longer however many there are.
-        """
-        full = self.burst / self.rate  # after so long any bucket is full
-        while self._buckets:
-            network, (left, since) = self._buckets.popitem(last=False)
-            if now - since < full and len(self._buckets) < _MOST_ADDRESSES:
-                self._buckets[network] = (left, since)
-                self._buckets.move_to_end(network, last=False)
-                return
+    def _places(self, address: str) -> tuple[int, int]:
+        name = self.counted_as(address).encode()
+        found = int.from_bytes(hashlib.blake2b(name, digest_size=8, key=self._key).digest())
+        return found % _PLACES, _PLACES + (found >> 32) % _PLACES

@@ -1,58 +1,99 @@
-"""What Prometheus reads: how much was accepted and refused, and how far each collection is."""
+"""What Prometheus reads: how much was accepted and refused, and how far each collection is.
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+Counts stand in memory that forked processes share: each worker of a service adds to a row of its
+own, and whichever of them is asked tells the sums (`blurfit.service.workers`). A worker that takes
+the place of one that died goes on with its row, so no count ever falls while the service runs.
 
+Whoever asks without a token gets counts rounded as everywhere (`blurfit.service.shown_counts`), so
+that no single arrival shows; with one that is good for `read` they are exact.
+"""
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, Metric
+
+from blurfit.protocol import problems
+from blurfit.protocol.problems import Kind
+from blurfit.service.shown_counts import for_strangers, shown
 from blurfit.store.store import Status
 
+ACCEPTED = ("new", "again")
+REFUSED = tuple(one.name for one in vars(problems).values() if isinstance(one, Kind))
+_PLACES = {name: place for place, name in enumerate((*ACCEPTED, *REFUSED))}
 
+
+@dataclass(eq=False)
 class Metrics:
-    """Counters of one service process, and gauges that are read from the store when asked for."""
+    """Counters of a service of so many processes, and gauges that are read from the store when
+    asked for.
+    """
+
+    workers: int = 1
+    worker: int = 0  # which of them counts here
+    _counts: "memoryview[int]" = field(init=False, repr=False)
+    _exact: bool = field(default=False, init=False, repr=False)
 
     MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-    def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        counted = Counter(
-            "blurfit_submissions",
-            "Submissions that are on disk, by whether they had been there before",
-            ["kind"],
-            registry=self._registry,
-        )
-        self._new, self._again = counted.labels("new"), counted.labels("again")
-        self._refusals = Counter(
-            "blurfit_refusals",
-            "Requests that were refused, by kind",
-            ["kind"],
-            registry=self._registry,
-        )
-        self._count = Gauge(
-            "blurfit_collection_submissions",
-            "Submissions in a collection",
-            ["fingerprint", "state"],
-            registry=self._registry,
-        )
-        self._quorum = Gauge(
-            "blurfit_collection_quorum",
-            "Submissions that a collection needs",
-            ["fingerprint"],
-            registry=self._registry,
-        )
+    def __post_init__(self) -> None:
+        memory = mmap.mmap(-1, 8 * self.workers * len(_PLACES))
+        self._counts = memoryview(memory).cast("Q")
 
     def accepted(self, count: int, new: int) -> None:
         """Some submissions are on disk, and some of them are new."""
-        if new:
-            self._new.inc(new)
-        if count > new:
-            self._again.inc(count - new)
+        self._add("new", new)
+        self._add("again", count - new)
 
     def refused(self, kind: str) -> None:
         """A request was refused."""
-        self._refusals.labels(kind).inc()
+        self._add(kind, 1)
 
-    def text(self, statuses: list[Status]) -> bytes:
-        """Everything, in Prometheus's text format."""
-        self._count.clear()
-        for one in statuses:
-            self._count.labels(one.fingerprint, one.state).set(one.count)
-            self._quorum.labels(one.fingerprint).set(one.quorum)
-        return generate_latest(self._registry)
+    def collect(self) -> Iterator[Metric]:
+        """The counters, summed over all workers, as Prometheus's library asks for them."""
+        submissions = CounterMetricFamily(
+            "blurfit_submissions",
+            "Submissions that are on disk, by whether they had been there before",
+            labels=["kind"],
+        )
+        refusals = CounterMetricFamily(
+            "blurfit_refusals", "Requests that were refused, by kind", labels=["kind"]
+        )
+        for name in ACCEPTED:
+            count = self._sum(name)
+            submissions.add_metric([name], count if self._exact else shown(count, count + 1))
+        for name in REFUSED:
+            if refused := self._sum(name):
+                refusals.add_metric([name], refused)
+        yield submissions
+        yield refusals
+
+    def text(self, statuses: list[Status], *, exact: bool) -> bytes:
+        """Everything, in Prometheus's text format; rounded as `shown_counts` does unless exact."""
+        self._exact = exact
+        registry = CollectorRegistry()
+        registry.register(self)
+        count = Gauge(
+            "blurfit_collection_submissions",
+            "Submissions in a collection",
+            ["fingerprint", "state"],
+            registry=registry,
+        )
+        quorum = Gauge(
+            "blurfit_collection_quorum",
+            "Submissions that a collection needs",
+            ["fingerprint"],
+            registry=registry,
+        )
+        for one in statuses if exact else map(for_strangers, statuses):
+            count.labels(one.fingerprint, one.state).set(one.count)
+            quorum.labels(one.fingerprint).set(one.quorum)
+        return generate_latest(registry)
+
+    def _add(self, name: str, count: int) -> None:
+        self._counts[self.worker * len(_PLACES) + _PLACES[name]] += count
+
+    def _sum(self, name: str) -> int:
+        return sum(self._counts[_PLACES[name] :: len(_PLACES)])

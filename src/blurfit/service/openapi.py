@@ -27,6 +27,7 @@ from blurfit.service.operations import (
     ONE,
     PRINT,
     TEXT,
+    UNTIL,
     answer,
     array,
     content,
@@ -71,7 +72,7 @@ def _reading() -> dict[str, Any]:
     """What anyone may read."""
     state = answer(reference("Status"), "The state.")
     hours = answer(array("Hour"), "Hours in which anyone came.")
-    agreement = answer(reference("Agreement"), "The agreement, always the same bytes.")
+    agreement = answer(reference("AgreementDocument"), "The agreement, always the same bytes.")
     model = answer(OBJECT, "The model, always the same bytes.")
     moments = answer(reference("Moments"), "The moments, always the same bytes; models are free.")
     statement = content("The statement.", "text/markdown", "text/html", "application/yaml")
@@ -100,14 +101,15 @@ def _reading() -> dict[str, Any]:
     return {
         **{f"{ONE_COLLECTION}{path}": of_one(get=one) for path, one in found.items()},
         "/healthz": {"get": operation("Whether the store answers", ok)},
-        "/metrics": {"get": operation("Counters for Prometheus", text)},
+        "/metrics": {"get": operation("Counters for Prometheus", text, problems.UNAUTHORISED)},
         "/openapi.json": {"get": operation("This document", answer(OBJECT, "This document."))},
     }
 
 
 def _administration() -> dict[str, Any]:
     """What the administrator's token is for, and the list of all collections."""
-    status, model = reference("Status"), answer(OBJECT, "The model; again, the same.")
+    status = reference("Status")
+    model = answer(OBJECT, "The model, or sums that have none of their own; again, the same.")
     opened = answer(status, "It was open.") | answer(status, "It is open now.", "201")
     found = {
         "/invitations": operation(
@@ -129,6 +131,13 @@ def _administration() -> dict[str, Any]:
                 ("/resume", "Go on collecting"),
             )
         },
+        "/until": operation(
+            "Close at another moment, or at none",
+            answer(status, "How far it is, and when it closes."),
+            *(*ONE, problems.INVALID, problems.CLOSED, problems.INFEASIBLE, *BODY),
+            body={JSON: reference("Until")},
+            security="administrator",
+        ),
         "/close": operation(
             "Stop collecting",
             answer(status, "Closed, or published."),
@@ -149,16 +158,16 @@ def _administration() -> dict[str, Any]:
             "post": operation(
                 "Open a collection from an agreement",
                 opened,
-                *(problems.INVALID, problems.CONFLICT, *BODY),
-                body={JSON: reference("Agreement")},
-                parameters=[_ROLE],
+                *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
+                body={JSON: reference("AgreementDocument")},
+                parameters=[_ROLE, UNTIL],
                 security="administrator",
             ),
         },
         "/agreements": {
             "post": operation(
                 "The agreement that a schema and a promise would give; nothing is kept",
-                answer(reference("Agreement"), "The agreement."),
+                answer(reference("AgreementDocument"), "The agreement."),
                 *(problems.INVALID, problems.INFEASIBLE, *BODY),
                 body={JSON: reference("Proposal")},
                 security="administrator",
@@ -186,14 +195,14 @@ def _administration() -> dict[str, Any]:
 
 
 def _submissions() -> dict[str, Any]:
-    one_or_many = {"oneOf": [reference("Submission"), array("Submission")]}
+    one_or_many = {"oneOf": [reference("SubmissionDocument"), array("SubmissionDocument")]}
     each = "An invitation for each submission, separated by commas."
     return operation(
         f"Send one submission or up to {MOST_SUBMISSIONS:,}; answered once they are on disk",
         answer(reference("Acknowledgement"), "They are on disk, each counted once."),
         *(problems.INVALID, problems.NOT_INVITED, problems.CLOSED, *ONE, *BODY),
-        problems.WAVE_CLOSED,
-        problems.PAUSED,
+        *(problems.WAVE_CLOSED, problems.DATE_CLOSED),
+        *(problems.PAUSED, problems.CROWDED),
         body={JSON: one_or_many, BINARY: BYTES},
         parameters=[{"name": INVITATION, "in": "header", "description": each, "schema": TEXT}],
     )
@@ -208,12 +217,12 @@ def _plans() -> dict[str, Any]:
     reading = {
         "": operation("State, waves, counts and quorums", state, *ONE),
         "/plan": operation(
-            "The plan itself", answer(reference("Plan"), "Always the same bytes."), *ONE
+            "The plan itself", answer(reference("PlanDocument"), "Always the same bytes."), *ONE
         ),
         "/agreement": operation(
             "The agreement of the wave that collects now",
-            answer(reference("Agreement"), "The agreement; later, another."),
-            *(*ONE, problems.CLOSED, problems.BETWEEN_WAVES),
+            answer(reference("AgreementDocument"), "The agreement; later, another."),
+            *(*ONE, problems.CLOSED, problems.DATE_CLOSED, problems.BETWEEN_WAVES),
         ),
         "/releases": operation(
             "What the waves so far have published, in order",
@@ -232,8 +241,16 @@ def _plans() -> dict[str, Any]:
         "/invitations": operation(
             "Keep the hashes of one-time invitations to the plan",
             answer(reference("Acknowledgement"), "They are on disk."),
-            *(problems.INVALID, problems.INFEASIBLE, problems.CLOSED, *ONE, *BODY),
+            *(problems.INVALID, problems.INFEASIBLE, problems.CLOSED, problems.DATE_CLOSED),
+            *(*ONE, *BODY),
             body={JSON: reference("Hashes")},
+            security="administrator",
+        ),
+        "/until": operation(
+            "End the plan at another moment at the latest, or at none",
+            state,
+            *(problems.INVALID, problems.CLOSED, *ONE, *BODY),
+            body={JSON: reference("Until")},
             security="administrator",
         ),
         "/hold": operation(
@@ -259,15 +276,15 @@ def _plans() -> dict[str, Any]:
                 "Keep a plan, and open its first wave",
                 opened,
                 *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
-                body={JSON: reference("Plan")},
-                parameters=[_ROLE],
+                body={JSON: reference("PlanDocument")},
+                parameters=[_ROLE, UNTIL],
                 security="administrator",
             ),
         },
         f"{PLANS}/proposal": {
             "post": operation(
                 "The plan that a schema and a promise would give; nothing is kept",
-                answer(reference("Plan"), "The plan."),
+                answer(reference("PlanDocument"), "The plan."),
                 *(problems.INVALID, problems.INFEASIBLE, *BODY),
                 body={JSON: reference("PlanProposal")},
                 security="administrator",

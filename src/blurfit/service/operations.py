@@ -19,6 +19,14 @@ PRINT = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 OBJECT = {"type": "object"}
 
 
+UNTIL = {
+    "name": "until",
+    "in": "query",
+    "schema": TEXT,
+    "description": "When it closes: a date, until its end in UTC, or a time with its zone.",
+}
+
+
 def operation(
     summary: str,
     answers: dict[str, Any],

@@ -17,8 +17,8 @@ from blurfit.errors import InfeasibleError
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
 from blurfit.protocol.wire import JSON
 from blurfit.schema.schema import Schema
-from blurfit.service.admission import admit
 from blurfit.service.answers import as_json
+from blurfit.service.authorisation import admit
 from blurfit.service.bodies import body_of
 from blurfit.service.documents import Expected
 from blurfit.service.proposal import Wish, made
@@ -31,7 +31,7 @@ class Outlooks:
 
     store: Store
 
-    async def look(self, request: Request) -> Response:
+    async def estimate(self, request: Request) -> Response:
         """How far off predictions will be; nothing is kept."""
         await admit(self.store, request, "open")
         body = await body_of(request, JSON)

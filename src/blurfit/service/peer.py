@@ -21,6 +21,7 @@ from blurfit.errors import (
     NotCertifiedError,
     ServiceError,
 )
+from blurfit.json_reader import read_json
 from blurfit.proofs.prio3 import SEED_WORDS
 from blurfit.protocol import tokens
 from blurfit.protocol.http import PATIENCE, Exchange
@@ -72,7 +73,7 @@ def publish(store: Store, fingerprint: str, peer: Peer, key: bytes = b"") -> str
     if release.moments is not None and not found.delivered:
         peer.deliver(release.model, release.moments)
         store.write(joint_publication.deliver, collection)
-    return release.text()
+    return release.shown()
 
 
 def _learn(store: Store, collection: Collection, masks: WordArray) -> Result:
@@ -150,9 +151,9 @@ class RemotePeer:
             content_type=OCTETS,
         )
         try:
-            found = msgspec.json.decode(answer, type=Sums)
+            found = read_json(answer, Sums)
             words = np.array([int(one) for one in found.sums], dtype=np.uint64)
-        except (msgspec.MsgspecError, OverflowError, ValueError) as error:
+        except (OverflowError, ValueError) as error:
             raise ServiceError(f"Expected sums from {self._exchange.url}: {error}.") from error
         if (found.digest, found.count) != (digest.hex(), count):
             raise NotCertifiedError(

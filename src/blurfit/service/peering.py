@@ -15,13 +15,13 @@ import re
 import threading
 from dataclasses import dataclass, field
 
-import msgspec
 import numpy as np
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.errors import InvalidValueError
+from blurfit.json_reader import read_json
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import JSON, OCTETS
@@ -103,7 +103,7 @@ class Peering:
             self.store.read(joint_publication.require_consent, collection)
             held = self.store.read(commitment.identifiers_of, collection)
             left_out = commitment.left_out_by(held, bits)
-            self.store.write(joint_plans.accept, collection, digest, int(count), left_out)
+            self.store.write(joint_plans.accept, collection, digest, int(count), left_out, held)
             chosen, words = self.store.read(joint_publication.sums_over, collection)
             return Sums(chosen.digest.hex(), chosen.count, [str(int(word)) for word in words])
 
@@ -114,8 +114,8 @@ class Peering:
         fingerprint = self.admit(request)
         data = await body_of(request, JSON, _MOST_BYTES)
         try:
-            found = msgspec.json.decode(data, type=Published)
-        except (msgspec.MsgspecError, UnicodeError) as error:
+            found = read_json(data, Published)
+        except ValueError as error:
             raise InvalidValueError(f"Expected a model and moments: {error}.") from error
 
         def take() -> None:

@@ -10,6 +10,7 @@
 | GET …/model, …/statement | anyone | the plan's model, when it has ended |
 | POST …/invitations | administrator | for the whole plan, whichever wave collects |
 | POST …/hold, …/resume | administrator | release no wave for a while |
+| POST …/until | administrator | when it ends at the latest: `blurfit.service.closing` |
 | POST …/publish | administrator | end it now, with the best model so far |
 | POST /plans/proposal | administrator | what a schema and a promise would give; nothing is kept |
 
@@ -32,17 +33,23 @@ from starlette.responses import Response
 from blurfit.agreement.plan import Plan
 from blurfit.errors import NotPublishedError, UnknownCollectionError
 from blurfit.protocol.wire import JSON, Acknowledgement
-from blurfit.service.administration import hashes_in, refuse_another_key, role_in
-from blurfit.service.admission import admit, steward
+from blurfit.service.administration import (
+    hashes_in,
+    refuse_another_key,
+    refuse_if_too_wide,
+    role_in,
+)
 from blurfit.service.advancing import Advancing
 from blurfit.service.answers import FOREVER, as_json
+from blurfit.service.authorisation import admit, steward
 from blurfit.service.bodies import body_of
+from blurfit.service.closing import closes_at_opening
 from blurfit.service.collector import Collector
 from blurfit.service.detached import detached
 from blurfit.service.proposal import plan_from
 from blurfit.service.reading import fingerprint_in, statement_of
 from blurfit.service.shown_counts import plan_for_strangers
-from blurfit.store import plans
+from blurfit.store import commitment, plans
 from blurfit.store.advance import advance
 from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Store
@@ -58,6 +65,7 @@ class Planning:
     collector: Collector
     advancing: Advancing
     share_key: str | None = field(default=None, repr=False)
+    body_bytes: int = 2**25
 
     async def plans(self, _request: Request) -> Response:
         """The states of all plans."""
@@ -74,14 +82,18 @@ class Planning:
         role = role_in(request)
         body = await body_of(request, JSON)
         plan = await run_in_threadpool(Plan.from_json, body)
+        closes = closes_at_opening(request)
 
         def begin() -> tuple[bool, PlanStatus]:
-            refuse_another_key(plan.first(), role, self.share_key)
+            first = plan.first()
+            commitment.refuse_unless_fitting(first, role)
+            refuse_if_too_wide(first, role, self.body_bytes)
+            refuse_another_key(first, role, self.share_key)
             try:
                 before = self.store.read(plans.status, plan.fingerprint)
             except UnknownCollectionError:
                 before = None
-            self.store.write(plans.begin, plan, role)
+            self.store.write(plans.begin, plan, closes, role=role)
             return before is None, self.store.read(plans.status, plan.fingerprint)
 
         is_new, status = await run_in_threadpool(begin)

@@ -13,6 +13,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
 from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.json_reader import read_json
 from blurfit.schema.schema import Schema
 
 
@@ -73,8 +74,8 @@ def plan_from(body: bytes) -> Plan:
 def made(body: bytes, kind: type[_Kind], make: Callable[[_Kind, Schema], _Made]) -> _Made:
     """What is made of a proposal in JSON, and of its schema; whatever is wrong is said."""
     try:
-        proposal = msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        proposal: _Kind = read_json(body, kind)
+    except ValueError as error:
         raise InvalidValueError(
             f"Expected a proposal in JSON, with schema, epsilon, delta and quorum: {error}."
         ) from error

@@ -9,10 +9,12 @@ from starlette.responses import Response
 
 from blurfit.errors import InvalidValueError
 from blurfit.model.published import PublishedModel
-from blurfit.model.statement import as_html, as_markdown, as_yaml
+from blurfit.model.registry import as_yaml
+from blurfit.model.statement import as_html, as_markdown
 from blurfit.protocol.wire import JSON
 from blurfit.service import website
 from blurfit.service.answers import FOREVER, as_json
+from blurfit.service.authorisation import admit
 from blurfit.service.documents import Hour
 from blurfit.service.metrics import Metrics
 from blurfit.service.openapi import document
@@ -76,10 +78,13 @@ class Reading:
         await run_in_threadpool(self.store.check)
         return as_json({"status": "ok"})
 
-    async def counters(self, _request: Request) -> Response:
-        """Counters for Prometheus."""
+    async def counters(self, request: Request) -> Response:
+        """Counters for Prometheus; exact for whoever has a token, and rounded for others."""
+        if exact := "authorization" in request.headers:
+            await admit(self.store, request, "read")
         statuses = await run_in_threadpool(self.store.statuses)
-        return Response(self.metrics.text(statuses), headers={"content-type": Metrics.MEDIA_TYPE})
+        text = self.metrics.text(statuses, exact=exact)
+        return Response(text, headers={"content-type": Metrics.MEDIA_TYPE})
 
     async def openapi(self, _request: Request) -> Response:
         """The description of the service for programs."""

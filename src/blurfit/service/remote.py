@@ -1,6 +1,7 @@
 """A database from afar, as its administrator and the model's users see it."""
 
 from typing import Any, Self
+from urllib.parse import urlencode
 
 import httpx2 as httpx
 import msgspec
@@ -33,9 +34,15 @@ class RemoteDatabase:
             url, token=token, patience=patience, transport=transport, **options
         )
 
-    def open(self, agreement: Agreement | Plan, *, role: Role = "whole") -> dict[str, Any]:
-        """Start collecting, from those whom the agreement admits; the state is returned."""
-        path = f"{PLANS if isinstance(agreement, Plan) else COLLECTIONS}?role={role}"
+    def open(
+        self, agreement: Agreement | Plan, *, role: Role = "whole", until: str | None = None
+    ) -> dict[str, Any]:
+        """Start collecting, from those whom the agreement admits; the state is returned.
+
+        `until` is a date, or a time with its zone: nothing is taken from then on.
+        """
+        given = {"role": role} if until is None else {"role": role, "until": until}
+        path = f"{PLANS if isinstance(agreement, Plan) else COLLECTIONS}?{urlencode(given)}"
         return self._state(self._exchange.post(path, agreement.to_json().encode()))
 
     def invite(self, agreement: Agreement | Plan, count: int) -> list[str]:
@@ -51,6 +58,11 @@ class RemoteDatabase:
         """State, count and quorum; of a plan, those of each wave."""
         return self._state(self._exchange.get(_path(agreement)))
 
+    def move_closing(self, agreement: Agreement | Plan, until: str | None) -> dict[str, Any]:
+        """Let an open collection or plan close at another moment, or at none."""
+        body = msgspec.json.encode({"until": until})
+        return self._state(self._exchange.post(f"{_path(agreement)}/until", body))
+
     def close_collection(self, agreement: Agreement) -> dict[str, Any]:
         """Close the collection without publishing anything."""
         return self._state(self._exchange.post(f"{path_of(agreement.fingerprint)}/close"))
@@ -61,6 +73,10 @@ class RemoteDatabase:
         A plan publishes by itself; this ends it early, with the best model so far.
         """
         return PublishedModel.from_json(self._exchange.post(f"{_path(agreement)}/publish").decode())
+
+    def publish_sums(self, agreement: Agreement) -> PublishedMoments:
+        """Close the collection, and publish sums that have no model of their own, once."""
+        return PublishedMoments.from_json(self._exchange.post(f"{_path(agreement)}/publish"))
 
     def model(self, agreement: Agreement | Plan) -> PublishedModel:
         """The published model."""

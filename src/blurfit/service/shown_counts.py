@@ -4,8 +4,7 @@ Whoever watches an exact count sees when each person sends, to the millisecond, 
 at her device then. So from a hundred on a count is told in two digits, rounded down: it changes
 with every tenth to hundredth arrival, and then tells that somebody came, and not who. Two facts are
 never rounded away: that a quorum is reached, and how many are in what is published, which the model
-says anyway. (Below a hundred there is no crowd to hide in, and counts are told as they are. The
-counters of /metrics are exact: they are for those who run the service, and a proxy keeps them.)
+says anyway. (Below a hundred there is no crowd to hide in, and counts are told as they are.)
 """
 
 from dataclasses import replace

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-FloatArray = npt.NDArray[np.float64]
+from blurfit.arrays import FloatArray
+
 BoolArray = npt.NDArray[np.bool_]
 Column = npt.NDArray[Any]
 

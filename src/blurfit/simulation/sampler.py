@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.learning.statistics import Statistics
 from blurfit.learning.sums import Totals
@@ -21,8 +21,6 @@ from blurfit.model.learner import statistics_of
 from blurfit.theory import triangle
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Sampler(Protocol):
@@ -44,7 +42,7 @@ def exact_totals(agreement: Agreement, records: Any) -> Totals:
 
 def totals_of_products(agreement: Agreement, count: int, products: FloatArray) -> Totals:
     """`exact_totals` of `count` records of which only Σ(1, v)(1, v)ᵀ is known, v the columns of
-    `blurfit.schema.joint.values`, the target's last.
+    `blurfit.schema.vectors.values`, the target's last.
 
     moment: what is sent of zzᵀ, z = (c, ωv). input: q = R_q·x and p = R_p·yx for both losses that
     an agreement can name, and x = s·(v, 1) (`blurfit.schema.schema.Schema`).

@@ -16,7 +16,7 @@ from blurfit.learning.shrinkage import shrink
 from blurfit.learning.sums import Totals
 from blurfit.model.learner import moments_of, published, released_weights, statistics_of
 from blurfit.schema.columns import Numeric
-from blurfit.schema.joint import columns_of
+from blurfit.schema.vectors import columns_of
 
 
 def weights_of(

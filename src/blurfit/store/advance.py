@@ -26,12 +26,12 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.errors import BelowQuorumError, BlurfitError
 from blurfit.learning.sums import Totals
+from blurfit.model.course import Course, learn_plan
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import Release
-from blurfit.model.waves import Course, learn_plan
 from blurfit.randomness.database import blurred
-from blurfit.store import blocks, collections, plans, publication
+from blurfit.store import blocks, closing, collections, plans, publication
 from blurfit.store.collections import Collection
 from blurfit.store.transactions import Transactions
 
@@ -42,7 +42,8 @@ def advance(connection: Connection, fingerprint: str, *, end: bool = False) -> A
     """Publish the open wave and open the next one; None if there is none, or the plan is held.
 
     For plans of one database; two go on together (`blurfit.store.joint_plans`). `end` ends the plan
-    now, held or not: with the open wave if that has its quorum, else without.
+    now, held or not: with the open wave if that has its quorum, else without. So does the plan's
+    date, when it has come, unless the plan is held (`blurfit.store.closing`).
 
     Raises BelowQuorumError, and changes nothing, while too few have come: to the open wave, or, to
     end the plan, to the first.
@@ -52,10 +53,11 @@ def advance(connection: Connection, fingerprint: str, *, end: bool = False) -> A
         return None
     now = open_wave(connection, fingerprint)
     publication.require_whole(now)
+    past = closing.of_plan(connection, fingerprint).past
     try:
         release = _release(connection, now)
     except BelowQuorumError:
-        if not (end and plans.release_texts(connection, fingerprint)):
+        if not past and not (end and plans.release_texts(connection, fingerprint)):
             raise
         release = dropped(now)
     return go_on(connection, held.plan, now, release, end=end)
@@ -80,20 +82,23 @@ def go_on(
 
     The caller holds the plan's row, and the wave's.
     """
+    closes, past = closing.of_plan(connection, plan.fingerprint)
     published = plans.releases(connection, plan.fingerprint)
     publication.record(connection, now, release)
     if release.moments is not None:
         published.append(PublishedMoments.from_json(release.moments))
     following, reason = None, None
     if len(published) < len(plan):
-        if end:
+        if past:
+            reason = f"Its date came after {len(published)} of its {len(plan)} waves."
+        elif end:
             reason = f"Its administrator ended it after wave {len(published)} of {len(plan)}."
         elif release.moments is None:
             reason = release.refusal
         else:
             following, reason = following_of(plan, published)
     if following is not None:
-        plans.open_wave(connection, following, now.role)
+        plans.open_wave(connection, following, now.role, closes)
     else:
         plans.end(connection, plan.fingerprint, reason)
     return following
@@ -112,15 +117,19 @@ def learn_model(store: Transactions, fingerprint: str) -> str | None:
 
 
 def due(connection: Connection) -> list[str]:
-    """The plans of one database for which there is something to do: a full wave, or a model to be
-    learned.
+    """The plans of one database for which there is something to do: a full wave, a date that has
+    come, or a model to be learned.
     """
     return [
         fingerprint
         for fingerprint, state in plans.unfinished(connection)
         if plans.role_in(connection, fingerprint) == "whole"
-        and (state == "ended" or (state == "collecting" and missing(connection, fingerprint) <= 0))
+        and (state == "ended" or (state == "collecting" and _is_due(connection, fingerprint)))
     ]
+
+
+def _is_due(connection: Connection, fingerprint: str) -> bool:
+    return missing(connection, fingerprint) <= 0 or closing.of_plan(connection, fingerprint).past
 
 
 def missing(connection: Connection, fingerprint: str) -> int:

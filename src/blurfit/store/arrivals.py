@@ -15,13 +15,11 @@ in another one each arrival is looked at in turn:
 | --- | --- |
 | is taken | acknowledged again, counted once: even after closing |
 | is taken or new | the new ones are accepted, if the collection takes any and they are invited |
+| is taken, and one was withdrawn | refused: it is not stored, and cannot come again |
 
 What came first under an identifier stays, and whatever comes later under it is ignored: an answer
 that told equal numbers from others would let whoever knows an identifier, as each of two databases
 does, test guesses of what the other one holds.
-
-Identifiers go to the database as one string of 16 bytes each, and are taken apart there: one
-statement for thousands of them, during which Python is free to read the next requests.
 """
 
 from collections.abc import Sequence
@@ -35,14 +33,17 @@ from blurfit.arrays import ByteArray
 from blurfit.errors import (
     BlurfitError,
     ClosedError,
+    ConflictError,
     NotInvitedError,
     PausedError,
     WaveClosedError,
 )
-from blurfit.store import blocks
+from blurfit.store import blocks, closing
+from blurfit.store.closing import Standing
 from blurfit.store.collections import Collection, Numbers
 from blurfit.store.commitment import MOST_SHARES
-from blurfit.store.tables import collections, invitations
+from blurfit.store.tables import invitations
+from blurfit.store.taken import known_among, take, withdrawn_among
 
 Outcome = int | BlurfitError  # how many were new, or why nothing was kept
 
@@ -126,10 +127,10 @@ def receive_new(
     How many were new in each arrival, and how many small blocks were written. For arrivals that
     need no invitation.
     """
-    is_open = _state(connection, collection) == "collecting"
+    is_open = closing.standing(connection, collection.key).state == "collecting"
     if _is_full(connection, collection) or not is_open:
         raise SomeAreKnownError  # each arrival is told by itself
-    if _take(connection, collection, group.identifiers) < len(group.identifiers):
+    if take(connection, collection, group.identifiers) < len(group.identifiers):
         raise SomeAreKnownError
     small = blocks.append(connection, collection, group.identifiers, group.numbers)
     return [span.rows.stop - span.rows.start for span in group.spans], small
@@ -139,17 +140,19 @@ def receive_one_by_one(
     connection: Connection, collection: Collection, group: Group
 ) -> tuple[list[Outcome], int]:
     """What becomes of each arrival, and how many small blocks were written."""
-    state = _state(connection, collection)
+    now = closing.standing(connection, collection.key)
     while True:
         trial = connection.begin_nested()
-        known = _known(connection, collection, group.identifiers)
+        known = known_among(connection, collection, group.identifiers)
+        gone = withdrawn_among(connection, collection, known)
         outcomes: list[Outcome] = []
         accepted: list[int] = []  # rows of the group
         for span in group.spans:
             try:
+                _refuse_if_withdrawn(group, span, gone)
                 new = _new(group, span, known)
                 if new:
-                    _refuse_unless_welcome(connection, collection, span, len(new), state)
+                    _refuse_unless_welcome(connection, collection, span, len(new), now)
                     accepted += new.values()
                     known |= new.keys()
                 outcomes.append(len(new))
@@ -159,14 +162,14 @@ def receive_one_by_one(
             trial.commit()
             return outcomes, 0
         identifiers, numbers = group.identifiers[accepted], group.numbers[accepted]
-        if _take(connection, collection, identifiers) == len(identifiers):
+        if take(connection, collection, identifiers) == len(identifiers):
             trial.commit()
             return outcomes, blocks.append(connection, collection, identifiers, numbers)
         trial.rollback()  # another service took one of the identifiers meanwhile: look again
 
 
 def all_known(connection: Connection, collection: Collection, arrival: Arrival) -> bool:
-    """Whether every identifier of an arrival is taken, and nothing of it would be kept.
+    """Whether every identifier of an arrival is taken, and all of it is acknowledged.
 
     A few are looked up first: of a batch that is new, none of them is taken.
     """
@@ -175,18 +178,9 @@ def all_known(connection: Connection, collection: Collection, arrival: Arrival) 
     few = identifiers[:: max(1, len(identifiers) // 8)]
     for some in (few, identifiers):
         names = {one.tobytes() for one in some}
-        if len(_known(connection, collection, some) & names) < len(names):
+        if len(known_among(connection, collection, some) & names) < len(names):
             return False
-    return True
-
-
-def _state(connection: Connection, collection: Collection) -> str | None:
-    # Shared: groups need not wait for each other, but publishing waits for them, and they for it.
-    return connection.scalar(
-        sa.select(collections.c.state)
-        .where(collections.c.key == collection.key)
-        .with_for_update(read=True)
-    )
+    return not withdrawn_among(connection, collection, names)
 
 
 def _is_full(connection: Connection, collection: Collection) -> bool:
@@ -203,15 +197,25 @@ def _new(group: Group, span: Span, known: set[bytes]) -> dict[bytes, int]:
     return new
 
 
+def _refuse_if_withdrawn(group: Group, span: Span, gone: set[bytes]) -> None:
+    """What was withdrawn is not here, so it must not be acknowledged as if it were."""
+    if gone and any(one.tobytes() in gone for one in group.identifiers[span.rows]):
+        raise ConflictError(
+            "A submission that was withdrawn cannot be sent again: nothing of it is stored here, "
+            "and it will not be. Nothing was kept of this request."
+        )
+
+
 def _refuse_unless_welcome(
-    connection: Connection, collection: Collection, span: Span, needed: int, state: str | None
+    connection: Connection, collection: Collection, span: Span, needed: int, now: Standing
 ) -> None:
-    if state == "paused":
+    if now.state == "paused":
         raise PausedError(
             "The collection takes nothing for a while, and nothing was kept. Send the same again "
             "later: it will be counted once."
         )
-    is_open = state == "collecting"
+    is_open = now.state == "collecting"
+    closing.refuse_if_past(now)
     if not is_open and collection.agreement.wave is not None:
         wave = collection.agreement.wave
         raise WaveClosedError(
@@ -242,66 +246,3 @@ def _refuse_unless_welcome(
             "invited you."
         )
     connection.execute(sa.delete(invitations).where(here & invitations.c.hash.in_(good[:needed])))
-
-
-# SQLite and PostgreSQL understand these. Identifiers are 16 bytes each, one behind the other.
-_PLACES = """
-WITH RECURSIVE place(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n + 1 < :count)
-"""
-_TAKE = sa.text(f"""
-INSERT INTO recent (collection, identifier) {_PLACES}
-SELECT :collection, substr(:given, n * 16 + 1, 16)
-FROM place
-WHERE NOT EXISTS (
-    SELECT 1 FROM identifiers
-    WHERE collection = :collection AND identifier = substr(:given, n * 16 + 1, 16)
-)
-ON CONFLICT DO NOTHING
-""")
-_KNOWN = sa.text(
-    " UNION ALL ".join(
-        f"""
-SELECT identifier FROM {table}
-WHERE collection = :collection AND identifier IN (
-    {_PLACES} SELECT substr(:given, n * 16 + 1, 16) FROM place
-)
-"""
-        for table in ("recent", "identifiers")
-    )
-)
-_MOVE = (
-    sa.text("""
-INSERT INTO identifiers (collection, identifier)
-SELECT collection, identifier FROM recent ORDER BY collection, identifier
-"""),
-    sa.text("DELETE FROM recent"),
-)
-
-
-def settle(connection: Connection) -> None:
-    """Move the recent identifiers to the others. For SQLite alone, where one writes at a time."""
-    for statement in _MOVE:
-        connection.execute(statement)
-
-
-def _take(connection: Connection, collection: Collection, identifiers: ByteArray) -> int:
-    """Take identifiers that are not taken, and tell how many were not.
-
-    In order, so that two services which take the same ones cannot each wait for the other.
-    """
-    order = np.argsort(identifiers.view("S16").ravel(), kind="stable")
-    values = {
-        "collection": collection.key,
-        "given": identifiers[order].tobytes(),
-        "count": len(identifiers),
-    }
-    return connection.execute(_TAKE, values).rowcount
-
-
-def _known(connection: Connection, collection: Collection, identifiers: ByteArray) -> set[bytes]:
-    values = {
-        "collection": collection.key,
-        "given": identifiers.tobytes(),
-        "count": len(identifiers),
-    }
-    return {bytes(one) for one in connection.scalars(_KNOWN, values)}

@@ -35,6 +35,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.errors import InvalidValueError, StorageError
 from blurfit.store import blocks, collections, tables
+from blurfit.store.closing import CLOSES_IF_PAST
 from blurfit.store.transactions import Transactions
 
 _MARK = "backup"  # a setting: since 1970, the hour
@@ -120,7 +121,7 @@ def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
         connection.execute(
             sa.update(tables.collections)
             .where(here & c.state.in_(("collecting", "paused")))
-            .values(state="closed")
+            .values(state="closed", closes=CLOSES_IF_PAST)
         )
         found.append(fingerprint)
     ended = [one for one in found if _is_wave(connection, one)]

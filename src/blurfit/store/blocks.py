@@ -10,7 +10,8 @@ read. Two services that try it at once get different blocks, because a row can b
 
 Within a block rows are in the order of their identifiers, which are random: nothing there tells who
 came before whom. Blocks still follow each other, and so do the last few small ones, which have not
-been put together.
+been put together. What somebody withdraws is taken out of its block
+(`blurfit.store.withdrawal`).
 """
 
 import hashlib
@@ -22,7 +23,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.arrays import ByteArray
+from blurfit.arrays import BoolArray, ByteArray
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.learning.sums import Totals, total
 from blurfit.messages.submissions import Submissions
@@ -51,6 +52,40 @@ def put_together(connection: Connection, collection: Collection) -> None:
         by_hour.setdefault(hour, []).append(rows)
     for hour, parts in by_hour.items():
         _write(connection, collection, hour, *_apart(collection, b"".join(parts)))
+
+
+def holding(connection: Connection, collection: Collection, names: ByteArray) -> list[int]:
+    """The blocks that hold a row of one of these."""
+    return [
+        key
+        for key, _, rows in _stored(connection, collection)
+        if _are_among(_apart(collection, rows)[0], names).any()
+    ]
+
+
+def remove(connection: Connection, collection: Collection, key: int, names: ByteArray) -> ByteArray:
+    """Take rows out of a block, and tell whose; its sums are added up anew from what is left.
+
+    So they are, to the last bit, those of a block that was written without them. The caller holds
+    the collection's row.
+    """
+    found = rows_of(connection, collection, key)
+    if found is None:
+        return names[:0]
+    identifiers, numbers = found
+    leaving = _are_among(identifiers, names)
+    block = blocks.c.key == key
+    if leaving.all():
+        connection.execute(sa.delete(blocks).where(block))
+    elif leaving.any():
+        rest = _block(collection, identifiers[~leaving], np.ascontiguousarray(numbers[~leaving]))
+        connection.execute(sa.update(blocks).where(block).values(rest))
+    return identifiers[leaving]
+
+
+def _are_among(identifiers: ByteArray, names: ByteArray) -> BoolArray:
+    some, others = (np.ascontiguousarray(one).view("S16").ravel() for one in (identifiers, names))
+    return np.asarray(np.isin(some, others))
 
 
 def count(connection: Connection, collection: Collection) -> int:
@@ -170,24 +205,23 @@ def _write(
     identifiers, numbers = identifiers[order], np.ascontiguousarray(numbers[order])
     size = collection.block_rows
     starts = range(0, len(identifiers), size)
-    written = []
-    for start in starts:
-        part = slice(start, start + size)
-        found = collection.sums(numbers[part])
-        sums = found.astype(found.dtype.newbyteorder("<")).tobytes()
-        count = len(identifiers[part])
-        written.append(
-            {
-                "collection": collection.key,
-                "hour": hour,
-                "count": count,
-                "checksum": _checksum(collection, count, sums),
-                "sums": sums,
-                "rows": np.hstack([identifiers[part], numbers[part].view(np.uint8)]).tobytes(),
-            }
-        )
+    place = {"collection": collection.key, "hour": hour}
+    parts = [slice(start, start + size) for start in starts]
+    written = [place | _block(collection, identifiers[one], numbers[one]) for one in parts]
     connection.execute(sa.insert(blocks), written)
     return sum(len(identifiers) - start < SMALL for start in starts)
+
+
+def _block(collection: Collection, identifiers: ByteArray, numbers: Numbers) -> dict[str, Any]:
+    """What a block says of some rows, which are in order."""
+    found = collection.sums(numbers)
+    sums = found.astype(found.dtype.newbyteorder("<")).tobytes()
+    return {
+        "count": len(identifiers),
+        "checksum": _checksum(collection, len(identifiers), sums),
+        "sums": sums,
+        "rows": np.hstack([identifiers, numbers.view(np.uint8)]).tobytes(),
+    }
 
 
 def _apart(collection: Collection, rows: bytes) -> tuple[ByteArray, Numbers]:

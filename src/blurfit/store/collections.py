@@ -19,7 +19,7 @@ from blurfit.learning.sums import block_sums, rows_that_add_exactly
 from blurfit.messages.layout import Layout
 from blurfit.messages.masks import sum_of_masks
 from blurfit.messages.shares import PART_OF, Role, ShareLayout
-from blurfit.store import tables
+from blurfit.store import closing, tables
 
 Numbers = AnyArray  # float64, or uint64 for shares
 State = Literal["collecting", "paused", "closed", "published"]
@@ -97,7 +97,9 @@ class Collection:
         return min(LARGEST, self.exact_rows) if self.exact_rows > 1 else LARGEST
 
 
-def begin(connection: Connection, agreement: Agreement) -> tuple[int, bool]:
+def begin(
+    connection: Connection, agreement: Agreement, closes: int | None = None
+) -> tuple[int, bool]:
     """The key of an agreement's collection, and whether it is new."""
     c = tables.collections.c
     values = {
@@ -105,6 +107,7 @@ def begin(connection: Connection, agreement: Agreement) -> tuple[int, bool]:
         "agreement": agreement.to_json(),
         "state": "collecting",
         "opened": int(time.time() // 3600),
+        "closes": closes,
     }
     insert = tables.insert_if_absent(connection, tables.collections)
     new = connection.scalar(insert.values(values).returning(c.key)) is not None
@@ -158,7 +161,7 @@ def fingerprints(connection: Connection) -> list[str]:
 def state(connection: Connection, collection: Collection) -> State:
     """How far a collection is."""
     c = tables.collections.c
-    found: State = connection.scalars(sa.select(c.state).where(c.key == collection.key)).one()
+    found: State = connection.scalars(sa.select(closing.STATE).where(c.key == collection.key)).one()
     return found
 
 

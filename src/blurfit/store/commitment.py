@@ -36,11 +36,18 @@ that whoever sends more keeps others from coming, and never a collection from it
 
 **With proofs** (`blurfit.agreement.proving`) a set holds only people whose proofs were found valid
 here, and leaves out those whose proofs were not. A database that lies about its half of a proof can
-make it fail. So where people are invited, who each would have to spend an invitation on garbage, at
-most a tenth of those here may be left out for that reason, besides those whose shares are missing:
-ϱ = 1/5 at the first, and with H = 2n that is f ≤ 3n. Where anyone may take part, whoever runs the
-other database could invent as many as it likes anyway, and no limit would protect anybody: there
-garbage is left out however much of it there is, and never ends a collection.
+make it fail, and nobody can tell that from garbage (`docs/verified-shares.md` says why). What has
+to be kept is the quorum, and not everybody's place: of S people in a set at least S − f are honest,
+however many were left out. So where people are invited, proofs may fail if
+
+    S ≥ 4n,    and then f ≤ 3n may be invented;    or    at most a tenth of those here failed,
+
+besides those whose shares are missing: then ϱ = 1/5 at the first, and with H = 2n that is f ≤ 3n as
+well. So garbage ends a collection only if it comes from more than a tenth of those who were
+invited, and there are few others. Where anyone may take part, whoever runs the other database could
+invent as many as it likes anyway, and no limit would protect anybody; where databases add noise of
+their own, nobody needs one: there garbage is left out however much of it there is, and never ends a
+collection.
 """
 
 import hashlib
@@ -57,13 +64,23 @@ from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, Inv
 from blurfit.messages.shares import ROLES, Role
 from blurfit.randomness.database import words
 from blurfit.store.collections import Collection
-from blurfit.store.tables import identifiers, insert_if_absent, recent, sharing, verdicts
+from blurfit.store.tables import (
+    identifiers,
+    insert_if_absent,
+    recent,
+    sharing,
+    verdicts,
+    withdrawn,
+)
 from blurfit.validate import one_of
 
 # 1/ϱ: a set may leave out at most one in so many of those whom a database holds.
 LEFT_OUT_ONE_IN: dict[Role, int] = {"first": 10, "second": 2}
 MOST_SHARES = 2**24  # that a collection of shares takes
-FAILED_ONE_IN = 10  # and one in so many because their proofs failed, where people are invited
+AT_ONCE = 2**16  # identifiers that are read together
+# And because their proofs failed, where people are invited: one in so many, or as many as there are
+# if so many times the quorum remain.
+FAILED_ONE_IN, ENOUGH = 10, 4
 _WIDTH = 16
 
 
@@ -108,13 +125,26 @@ def take_role(connection: Connection, key: int, role: Role) -> None:
 
 
 def identifiers_of(connection: Connection, collection: Collection) -> ByteArray:
-    """Everyone whose share is here, in order."""
-    return as_identifiers(b"".join(connection.scalars(_in_order_of(collection))))
+    """Everyone whose share is here, in order; read in parts, as each takes more on its way."""
+    parts = [page(connection, collection, b"", AT_ONCE)]
+    while len(parts[-1]) == _WIDTH * AT_ONCE:
+        parts.append(page(connection, collection, parts[-1][-_WIDTH:], AT_ONCE))
+    return as_identifiers(b"".join(parts))
 
 
 def page(connection: Connection, collection: Collection, after: bytes, most: int) -> bytes:
     """The next identifiers after a given one, one behind the other."""
-    return b"".join(connection.scalars(_in_order_of(collection, after).limit(most)))
+    parts = []
+    for table in (identifiers, recent):
+        here, later = table.c.collection == collection.key, table.c.identifier > after
+        gone = sa.exists().where(
+            (withdrawn.c.collection == collection.key)
+            & (withdrawn.c.identifier == table.c.identifier)
+        )
+        parts.append(sa.select(table.c.identifier).where(here & later & ~gone))
+    both = sa.union_all(*parts).subquery()
+    query = sa.select(both.c.identifier).order_by(both.c.identifier).limit(most)
+    return b"".join(connection.scalars(query))
 
 
 def recorded(connection: Connection, collection: Collection) -> Commitment | None:
@@ -128,13 +158,18 @@ def recorded(connection: Connection, collection: Collection) -> Commitment | Non
     return Commitment(bytes(digest), count, as_identifiers(left_out), drawn)
 
 
-def record(connection: Connection, collection: Collection, left_out: ByteArray) -> Commitment:
+def record(
+    connection: Connection,
+    collection: Collection,
+    left_out: ByteArray,
+    here: ByteArray | None = None,
+) -> Commitment:
     """Fix the set of all who are here but these; below the quorum nothing is fixed.
 
-    The caller holds the collection's row, and has closed it. A set that was fixed before stays: if
-    it is another one, this is a conflict, for ever.
+    The caller holds the collection's row, and has closed it, and may have read since then who is
+    `here`. A set that was fixed before stays: if it is another one, this is a conflict, for ever.
     """
-    here = identifiers_of(connection, collection)
+    here = identifiers_of(connection, collection) if here is None else here
     common = minus(here, left_out)
     if len(common) + len(left_out) != len(here):
         raise InvalidValueError(
@@ -204,12 +239,15 @@ def _without_proof(
             f"{len(minus(common, good))} of {len(common)} have not: verify their proofs first."
         )
     failed = len(left_out) - len(minus(left_out, bad))
-    if collection.invited and failed > held // FAILED_ONE_IN:
+    agreement, most = collection.agreement, held // FAILED_ONE_IN
+    limited = agreement.admission == "invited" and not agreement.database_noise
+    if limited and failed > most and len(common) < ENOUGH * agreement.quorum:
         raise InfeasibleError(
-            f"Expected at most {held // FAILED_ONE_IN} of the {held} contributors here to fail to "
-            f"prove that what they sent is short, and {failed} did: those who were invited send "
-            "garbage, or the other database lies about its half of the proofs, so that those who "
-            "are left could stand among contributors that were made up. Find out which."
+            f"Expected at most {most} of the {held} contributors here to fail to prove that what "
+            f"they sent is short, or {ENOUGH * agreement.quorum} who did not fail, and {failed} "
+            f"failed and {len(common)} did not: those who were invited send garbage, or the other "
+            "database lies about its half of the proofs, so that those who are left could stand "
+            "among contributors that were made up. Find out which, and collect again from more."
         )
     return failed
 
@@ -264,8 +302,11 @@ def as_identifiers(data: bytes) -> ByteArray:
 
 
 def in_order(some: ByteArray) -> ByteArray:
-    """Each identifier once, sorted."""
-    return np.unique(_keys(some)).view(np.uint8).reshape(-1, _WIDTH)
+    """Each identifier once, sorted; most are so already, and to see that takes far less time."""
+    keys = _keys(some)
+    if not (keys[:-1] < keys[1:]).all():
+        keys = np.unique(keys)
+    return keys.view(np.uint8).reshape(-1, _WIDTH)
 
 
 def minus(some: ByteArray, others: ByteArray) -> ByteArray:
@@ -287,13 +328,3 @@ def among(some: ByteArray, others: ByteArray) -> npt.NDArray[np.bool_]:
 def _keys(some: ByteArray) -> npt.NDArray[np.bytes_]:
     # All are of 16 bytes, so zeros at the end, which NumPy does not tell from nothing, do no harm.
     return np.ascontiguousarray(some).view("S16").ravel()
-
-
-def _in_order_of(collection: Collection, after: bytes | None = None) -> sa.Select[tuple[bytes]]:
-    parts = []
-    for table in (identifiers, recent):
-        here = table.c.collection == collection.key
-        later = sa.true() if after is None else table.c.identifier > after
-        parts.append(sa.select(table.c.identifier).where(here & later))
-    both = sa.union_all(*parts).subquery()
-    return sa.select(both.c.identifier).order_by(both.c.identifier)

@@ -48,7 +48,7 @@ never leaves her. That enough are at both is seen before anything is closed, and
 are never lost, so a wave that is closed has its quorum.
 
 **Nobody needs to trust the other about the map.** Each side computes the next agreement itself, and
-the second refuses a wave that does not follow (`blurfit.model.waves`). A first that lies about its
+the second refuses a wave that does not follow (`blurfit.model.course`). A first that lies about its
 sums makes a useless map; the noise of wave k + 1 suffices for any map whatever.
 
 **Consent.** The second's administrator consents to all waves by opening the plan, and takes that
@@ -74,7 +74,7 @@ from blurfit.errors import (
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import WITHOUT_A_MODEL, Release, alike
-from blurfit.store import blocks, commitment, joint_publication, plans, publication, tables
+from blurfit.store import blocks, closing, commitment, joint_publication, plans, publication, tables
 from blurfit.store.advance import best_model, dropped, following_of, go_on, open_wave, sums_of
 from blurfit.store.collections import Collection, find, state
 from blurfit.store.commitment import Commitment, require_role
@@ -134,6 +134,12 @@ def ready(connection: Connection, fingerprint: str, *, end: bool = False) -> Col
     return wave if closing or full else None
 
 
+def is_past(connection: Connection, fingerprint: str) -> bool:
+    """Whether the plan's date has come, and it goes on: one that is held waits with its end."""
+    held = plans.hold_row(connection, fingerprint, update=False)
+    return held.state == "collecting" and closing.of_plan(connection, fingerprint).past
+
+
 def missing(connection: Connection, wave: Collection, theirs: ByteArray) -> int:
     """How many more must be at both databases before the wave may close; none or fewer if enough.
 
@@ -191,12 +197,15 @@ def publish(
 
 
 def end_without_the_open_wave(connection: Connection, fingerprint: str) -> None:
-    """End a plan with the waves that were released; with none an error is raised."""
+    """End a plan with the waves that were released; with none an error is raised, unless the plan's
+    date has come.
+    """
     held = plans.hold_row(connection, fingerprint)
     if held.state == "ended":
         return
     wave = open_wave(connection, fingerprint)
-    if not plans.release_texts(connection, fingerprint):
+    past = closing.of_plan(connection, fingerprint).past
+    if not past and not plans.release_texts(connection, fingerprint):
         raise BelowQuorumError(
             f"Expected at least the quorum {wave.agreement.quorum} of the first wave at both "
             "databases before the plan ends: nothing has been released, so there is no model."
@@ -274,12 +283,17 @@ def close(connection: Connection, wave: Collection) -> None:
 
 
 def accept(
-    connection: Connection, collection: Collection, digest: bytes, count: int, left_out: ByteArray
+    connection: Connection,
+    collection: Collection,
+    digest: bytes,
+    count: int,
+    left_out: ByteArray,
+    here: ByteArray | None = None,
 ) -> Commitment:
     """Fix the set that the first database has fixed; of a wave, as long as its plan goes on."""
     if publication.is_planned(connection, collection):
         _require_consent(_require_wave(connection, collection), collection)
-    return joint_publication.accept(connection, collection, digest, count, left_out)
+    return joint_publication.accept(connection, collection, digest, count, left_out, here)
 
 
 def take_release(
@@ -308,6 +322,7 @@ def take_release(
     if shown.to_json() != moments:
         raise InvalidValueError("Expected the text of moments as blurfit writes it.")
     published = [*plans.releases(connection, plan.fingerprint), shown]
+    closes = closing.of_plan(connection, plan.fingerprint).closes
     publication.record(connection, wave, Release(moments=moments, refusal=WITHOUT_A_MODEL))
     if following is None:  # the last one, or the first database has ended the plan
         plans.end(connection, plan.fingerprint, None)
@@ -319,7 +334,7 @@ def take_release(
             f"{found.fingerprint if found else None}, and the first database announces "
             f"{following}. {reason or 'Let both use the same release of blurfit.'}"
         )
-    plans.open_wave(connection, found, "second")
+    plans.open_wave(connection, found, "second", closes)
 
 
 def check_model(plan: Plan, releases: Sequence[PublishedMoments], model: str | None) -> None:

@@ -56,12 +56,11 @@ from blurfit.errors import (
     InfeasibleError,
     InvalidValueError,
     NotCertifiedError,
-    NotPublishedError,
 )
 from blurfit.learning.sums import Totals
 from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
 from blurfit.model.release import Release
-from blurfit.store import blocks, commitment, proved_sums, publication
+from blurfit.store import blocks, closing, commitment, proved_sums, publication
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import Commitment, require_role
 from blurfit.store.tables import collections, sharing
@@ -112,7 +111,7 @@ def fix(
         both = here[commitment.among(here, theirs)]
         if collection.agreement.proofs:
             both = both[commitment.among(both, commitment.in_order(valid(connection, collection)))]
-        chosen = commitment.record(connection, collection, commitment.minus(here, both))
+        chosen = commitment.record(connection, collection, commitment.minus(here, both), here)
     common = commitment.minus(here, chosen.left_out)
     if not commitment.among(common, theirs).all():
         raise ConflictError(
@@ -200,15 +199,19 @@ def accept(
     digest: bytes,
     count: int,
     left_out: ByteArray,
+    here: ByteArray | None = None,
 ) -> Commitment:
-    """Fix the set that the first database has fixed, if it is one that may be summed over."""
+    """Fix the set that the first database has fixed, if it is one that may be summed over.
+
+    `here` is who was read to be here since the collection was closed, if anybody did.
+    """
     require_role(collection, "second")
     _hold(connection, collection)
     _require_closed(connection, collection)
     before = commitment.recorded(connection, collection)
     if before is not None and before.digest == digest:
         return before
-    chosen = commitment.record(connection, collection, left_out)
+    chosen = commitment.record(connection, collection, left_out, here)
     if (chosen.digest, chosen.count) != (digest, count):
         raise InvalidValueError(
             f"Expected the set {digest.hex()} of {count} to be {chosen.digest.hex()} of "
@@ -259,13 +262,15 @@ def check_result(
 
 
 def consent(connection: Connection, collection: Collection) -> str | None:
-    """Close a second database's collection; its model, if the first has sent it already."""
+    """Close a second database's collection; its model, if the first has sent it already, or its
+    sums where those have none of their own.
+    """
     require_role(collection, "second")
     publication.close(connection, collection)
-    try:
-        return publication.model(connection, collection)
-    except NotPublishedError:
-        return None
+    c = collections.c
+    query = sa.select(sa.func.coalesce(c.model, c.moments)).where(c.key == collection.key)
+    found: str | None = connection.scalar(query)
+    return found
 
 
 # ---- both
@@ -337,7 +342,7 @@ def _require_closed(connection: Connection, collection: Collection) -> None:
     in (`blurfit.store.backup`).
     """
     c = collections.c
-    query = sa.select(c.state, c.refusal).where(c.key == collection.key)
+    query = sa.select(closing.STATE, c.refusal).where(c.key == collection.key)
     state, refusal = connection.execute(query).one()
     if refusal is not None:
         raise InfeasibleError(refusal)

@@ -35,7 +35,7 @@ from blurfit.errors import (
 from blurfit.messages.shares import Role
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.store import collections, commitment, tables
+from blurfit.store import closing, collections, commitment, tables
 from blurfit.theory.waves import StageKind
 
 State = Literal["collecting", "held", "ended"]
@@ -74,6 +74,7 @@ class PlanStatus:
     waves: tuple[WaveStatus, ...]
     reason: str | None = None
     model: str | None = None
+    closes: int | None = None  # the second since 1970 at which it ends, if one was set
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,13 @@ class Held:
     learned: bool
 
 
-def begin(connection: Connection, plan: Plan, role: Role = "whole") -> Agreement:
+def begin(
+    connection: Connection, plan: Plan, closes: int | None = None, *, role: Role = "whole"
+) -> Agreement:
     """Keep a plan, and open its first wave; to begin it again changes nothing.
 
-    `role` says which of the two databases this is, where trust is shared.
+    `closes` is when it shall end at the latest (`blurfit.store.closing`); `role` says which of the
+    two databases this is, where trust is shared.
     """
     first = plan.first()
     commitment.refuse_unless_fitting(first, role)
@@ -105,10 +109,11 @@ def begin(connection: Connection, plan: Plan, role: Role = "whole") -> Agreement
     if role != "whole":
         joint = tables.insert_if_absent(connection, tables.joint_plans)
         connection.execute(joint.values(plan=plan.fingerprint, told="collecting"))
-    if not agreements(connection, plan.fingerprint):
+    if is_new := not agreements(connection, plan.fingerprint):
         open_wave(connection, first, role)
     elif role != "whole":  # another one than before is a conflict
         commitment.take_role(connection, collections.find(connection, first.fingerprint).key, role)
+    closing.begin_plan(connection, plan.fingerprint, closes, new=is_new)
     return agreements(connection, plan.fingerprint)[-1]
 
 
@@ -147,6 +152,7 @@ def status(connection: Connection, fingerprint: str) -> PlanStatus:
         tuple(known),
         row.reason,
         shown[-1] if shown else None,
+        closing.of_plan(connection, fingerprint).closes,
     )
 
 
@@ -175,6 +181,7 @@ def still_open(connection: Connection, fingerprint: str) -> Agreement:
             "The plan has come to its end, and nothing more is collected. "
             + (row.reason or "All of its waves have been released.")
         )
+    closing.refuse_if_plan_is_past(connection, fingerprint)
     return agreements(connection, fingerprint)[-1]
 
 
@@ -217,9 +224,12 @@ def model(connection: Connection, fingerprint: str) -> str:
             "The plan goes on: its model is published after its last wave, or when its "
             "administrator ends it early. What its waves have published is in its releases."
         )
-    raise NotPublishedError(
-        row.reason or "The plan has ended, and its model is being learned. Ask again in a moment."
-    )
+    if not row.learned:
+        reason = f"{row.reason} " if row.reason else ""
+        raise NotPublishedError(
+            f"The plan has ended. {reason}Its model is being learned: ask again in a moment."
+        )
+    raise NotPublishedError(row.reason or "The plan has ended, and there is no model.")
 
 
 def model_text(connection: Connection, fingerprint: str) -> str | None:
@@ -261,12 +271,14 @@ def agreements(connection: Connection, fingerprint: str) -> list[Agreement]:
     return [Agreement.from_json(text) for text in connection.scalars(query)]
 
 
-def open_wave(connection: Connection, agreement: Agreement, role: Role) -> None:
-    """Collect under the agreement of a plan's next wave."""
+def open_wave(
+    connection: Connection, agreement: Agreement, role: Role, closes: int | None = None
+) -> None:
+    """Collect under the agreement of a plan's next wave, until the plan's date if it has one."""
     agreement.verify()
     wave = agreement.wave
     assert wave is not None
-    key, _ = collections.begin(connection, agreement)
+    key, _ = collections.begin(connection, agreement, closes)
     if role != "whole":
         commitment.take_role(connection, key, role)
     row = {"plan": wave.plan, "number": wave.number, "collection": key}

@@ -23,7 +23,7 @@ from sqlalchemy.engine import Connection
 from blurfit.errors import ClosedError, ConflictError, InfeasibleError, NotPublishedError
 from blurfit.model.release import Release
 from blurfit.randomness.database import blurred
-from blurfit.store import blocks
+from blurfit.store import blocks, closing
 from blurfit.store.collections import Collection
 from blurfit.store.tables import collections, waves
 
@@ -35,13 +35,23 @@ def close(connection: Connection, collection: Collection) -> None:
 
 
 def shut(connection: Connection, collection: Collection) -> None:
-    """Accept nothing more, whoever decides so: an administrator, or the plan of a wave."""
+    """Accept nothing more, whoever decides so: an administrator, or the plan of a wave.
+
+    A plan's date is kept with its waves, and so outlasts each of them.
+    """
     c = collections.c
+    keeps_date = is_planned(connection, collection)
     connection.execute(
         sa.update(collections)
         .where((c.key == collection.key) & c.state.in_(("collecting", "paused")))
-        .values(state="closed")
+        .values(state="closed", closes=c.closes if keeps_date else closing.CLOSES_IF_PAST)
     )
+
+
+def move_closing(connection: Connection, collection: Collection, closes: int | None) -> None:
+    """Let a collection that takes submissions close at another moment, or at none."""
+    refuse_if_planned(connection, collection)
+    closing.move(connection, collection.key, closes)
 
 
 def pause(connection: Connection, collection: Collection, *, resume: bool = False) -> None:
@@ -76,14 +86,12 @@ def publish(connection: Connection, collection: Collection) -> Release:
             "that file (`blurfit learn`). Another one from here could be of other people, and the "
             "two would give away whom they differ in."
         )
-    return record(
-        connection,
-        collection,
-        Release.of(
-            collection.agreement,
-            blurred(collection.agreement, blocks.totals(connection, collection)),
-        ),
-    )
+    totals = blocks.totals(connection, collection)
+    try:
+        totals = blurred(collection.agreement, totals)
+    except InfeasibleError as error:  # too many to add exactly: there will never be fewer
+        return record(connection, collection, Release(refusal=str(error)))
+    return record(connection, collection, Release.of(collection.agreement, totals))
 
 
 def record(connection: Connection, collection: Collection, release: Release) -> Release:
@@ -96,6 +104,7 @@ def record(connection: Connection, collection: Collection, release: Release) -> 
             model=release.model,
             moments=release.moments,
             refusal=release.refusal,
+            closes=closing.CLOSES_IF_PAST,
         )
     )
     return release
@@ -133,7 +142,8 @@ def hand_over(connection: Connection, collection: Collection, place: str) -> Rel
             "they differ in. Learn from that file, or export to the same place again."
         )
     here = collections.c.key == collection.key
-    connection.execute(sa.update(collections).where(here).values(handed_over=place))
+    values = {"handed_over": place, "state": "closed"}  # for good, also where a date closed it
+    connection.execute(sa.update(collections).where(here).values(values))
     return None
 
 
@@ -171,7 +181,9 @@ def _published(connection: Connection, collection: Collection, column: sa.Column
 def held(connection: Connection, collection: Collection) -> Any:
     """The collection's row, for which everyone else who would change it waits."""
     here = collections.c.key == collection.key
-    return connection.execute(sa.select(collections).where(here).with_for_update()).one()
+    columns = [one for one in collections.c if one is not collections.c.state]
+    query = sa.select(*columns, closing.STATE.label("state")).where(here)
+    return connection.execute(query.with_for_update()).one()
 
 
 def is_planned(connection: Connection, collection: Collection) -> bool:

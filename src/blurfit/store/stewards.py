@@ -96,7 +96,7 @@ def write_down(
 
 
 def newest(connection: Connection, most: int = 1000) -> list[Deed]:
-    """The newest deeds, the last one first."""
+    """So many deeds, newest first."""
     d = deeds.c
     query = sa.select(d.second, d.steward, d.what, d.fingerprint, d.outcome)
     return [Deed(*row) for row in connection.execute(query.order_by(d.key.desc()).limit(most))]

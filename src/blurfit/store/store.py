@@ -23,7 +23,15 @@ from blurfit.messages.shares import Role
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.store import blocks, collections, commitment, credentials, publication, tables
+from blurfit.store import (
+    blocks,
+    closing,
+    collections,
+    commitment,
+    credentials,
+    publication,
+    tables,
+)
 from blurfit.store.arrivals import (
     Arrival,
     Group,
@@ -31,10 +39,10 @@ from blurfit.store.arrivals import (
     SomeAreKnownError,
     receive_new,
     receive_one_by_one,
-    settle,
 )
 from blurfit.store.backup import refuse_backup
 from blurfit.store.collections import Collection, State
+from blurfit.store.taken import settle
 from blurfit.store.transactions import Transactions
 
 Receiver = Callable[[Connection, Collection, Group], tuple[list[Outcome], int]]
@@ -51,6 +59,7 @@ class Status:
     quorum: int
     invited: bool
     opened: int | None = None  # the hour since 1970
+    closes: int | None = None  # the second since 1970 from which nothing is taken, if one was set
 
 
 class Store(Transactions):
@@ -59,10 +68,13 @@ class Store(Transactions):
     Args:
         place: a file for SQLite, a URL (sqlite:///collection.db, postgresql://user@host/name), or
             ":memory:" for one that lasts as long as this object.
+        connections: how many there may be at once to PostgreSQL.
     """
 
-    def __init__(self, place: str | Path = ":memory:") -> None:
-        super().__init__(place)
+    def __init__(
+        self, place: str | Path = ":memory:", *, connections: int = tables.CONNECTIONS
+    ) -> None:
+        super().__init__(place, connections)
         self._collections: dict[str, Collection] = {}
         # How much has come since it was last put in order; what came before this process waits.
         self._small: dict[int, int] = {}
@@ -89,12 +101,14 @@ class Store(Transactions):
         *,
         role: Role = "whole",
         allow_unproved: bool = False,
+        closes: int | None = None,
     ) -> bool:
         """Start collecting under an agreement, which is verified; whether it is new is returned.
 
         To open it again changes nothing. Whether each submission needs an invitation is in the
         agreement. `role` says which of the two databases this is, where trust is shared;
-        `allow_unproved` is as in `Agreement.verify`.
+        `allow_unproved` is as in `Agreement.verify`. From the second `closes` since 1970 on nothing
+        is taken any more (`blurfit.store.closing`).
         """
         agreement.verify(allow_unproved=allow_unproved)
         commitment.refuse_unless_fitting(agreement, role)
@@ -102,7 +116,14 @@ class Store(Transactions):
             key, new = collections.begin(connection, agreement)
             if role != "whole":
                 commitment.take_role(connection, key, role)
+            closing.begin(connection, key, closes, new=new)
         return new
+
+    def move_closing(self, fingerprint: str, closes: int | None) -> Status:
+        """Let an open collection close at another moment, or at none."""
+        collection = self.collection(fingerprint)
+        self.write(publication.move_closing, collection, closes)
+        return self.read(_status, collection)
 
     def collection(self, fingerprint: str) -> Collection:
         """What never changes about a collection, read once."""
@@ -209,11 +230,14 @@ class Store(Transactions):
     def publish(self, agreement: Agreement | str) -> PublishedModel:
         """Learn the model, once: it closes the collection, and is the same for ever."""
         fingerprint = agreement if isinstance(agreement, str) else agreement.fingerprint
-        return PublishedModel.from_json(self.publish_text(fingerprint))
+        release = self.write(publication.publish, self.collection(fingerprint))
+        return PublishedModel.from_json(release.text())
 
     def publish_text(self, fingerprint: str) -> str:
-        """Learn the model, once, as a text that is always the same bytes."""
-        return self.write(publication.publish, self.collection(fingerprint)).text()
+        """Learn the model, once, as a text that is always the same bytes; or publish sums, where
+        they have no model of their own.
+        """
+        return self.write(publication.publish, self.collection(fingerprint)).shown()
 
     def release(self, agreement: Agreement | str) -> PublishedMoments:
         """Publish the sums of a `moment` collection, once, with its model if it has one of its own:
@@ -260,4 +284,5 @@ def _status(connection: Connection, collection: Collection) -> Status:
     opened = collections.opened(connection, collection)
     count = blocks.count(connection, collection)
     quorum, invited = collection.agreement.quorum, collection.invited
-    return Status(collection.fingerprint, state, count, quorum, invited, opened)
+    closes = closing.moment(connection, collection.key)
+    return Status(collection.fingerprint, state, count, quorum, invited, opened, closes)

@@ -11,6 +11,8 @@ durable.
 | `invitations` | hashes of those that nobody has used; using one removes it |
 | `sharing` | which of two databases this is for a collection, and the set that both sum over |
 | `verdicts` | whose proofs, where there are proofs, have been looked at, and what was found |
+| `withdrawn` | identifiers that are taken and whose submissions were withdrawn |
+| `signatures` | of what was published, by whichever key |
 | `stewards`, `deeds` | further tokens with what each is good for, and what was done with any |
 | `plans`, `waves` | plans of waves, how far they are, and which collection is which wave |
 | `joint_plans` | of a plan between two databases: what the second knows of how the first stands |
@@ -65,6 +67,7 @@ collections = sa.Table(
     sa.Column("refusal", sa.Text),  # why there will never be a model
     sa.Column("handed_over", sa.Text),  # the file that its release was left to
     sa.Column("opened", sa.Integer),  # since 1970: when, to the hour
+    sa.Column("closes", sa.BigInteger),  # the second since 1970 from which nothing is taken
     sa.CheckConstraint(
         "state IN ('collecting', 'paused', 'closed', 'published')", name="known_state"
     ),
@@ -82,7 +85,7 @@ def _taken(table: str) -> sa.Table:
     )
 
 
-identifiers, recent = _taken("identifiers"), _taken("recent")
+identifiers, recent, withdrawn = map(_taken, ("identifiers", "recent", "withdrawn"))
 blocks = sa.Table(
     "blocks",
     metadata,
@@ -147,6 +150,14 @@ joint_plans = sa.Table(
     sa.Column("told", sa.Text, nullable=False),  # the first's state, as the second knows it
     sa.CheckConstraint("told IN ('collecting', 'held', 'ended')", name="known_told_state"),
 )
+signatures = sa.Table(
+    "signatures",
+    metadata,
+    sa.Column("collection", _Key, primary_key=True, autoincrement=False),
+    sa.Column("document", sa.Text, primary_key=True),  # "model" or "moments"
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("signature", sa.Text, nullable=False),
+)
 stewards = sa.Table(
     "stewards",
     metadata,
@@ -174,8 +185,24 @@ def _create_tables(connection: Connection) -> None:
             connection.exec_driver_sql(f'ALTER TABLE blocks ALTER "{column}" SET STORAGE EXTERNAL')
 
 
+def add_column(connection: Connection, column: sa.Column[Any]) -> None:
+    """Give a table of an older store a column that new ones are created with; it may be empty."""
+    table = column.table
+    if column.name not in {one["name"] for one in sa.inspect(connection).get_columns(table.name)}:
+        kind = column.type.compile(connection.dialect)
+        connection.exec_driver_sql(f'ALTER TABLE "{table.name}" ADD COLUMN "{column.name}" {kind}')
+
+
 def _create_stewards(connection: Connection) -> None:
     metadata.create_all(connection, [stewards, deeds])
+
+
+def _create_signatures(connection: Connection) -> None:
+    metadata.create_all(connection, [withdrawn, signatures])
+
+
+def _add_closing(connection: Connection) -> None:
+    add_column(connection, collections.c.closes)
 
 
 def _create_joint_plans(connection: Connection) -> None:
@@ -185,9 +212,12 @@ def _create_joint_plans(connection: Connection) -> None:
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
     ("create the tables", _create_tables),
     ("keep who administers besides, and what was done", _create_stewards),
+    ("keep who withdrew, and signatures", _create_signatures),
+    ("let collections close at a date", _add_closing),
     ("keep what two databases of a plan have told each other", _create_joint_plans),
 )
 _SECONDS_TO_CONNECT, _SECONDS_FOR_A_LOCK, _SECONDS_FOR_A_STATEMENT = 5, 5, 60
+CONNECTIONS = 32
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
 
 
@@ -208,10 +238,11 @@ def migrate(connection: Connection) -> None:
             connection.execute(sa.insert(migrations).values(number=number, name=name))
 
 
-def connect(place: str | Path) -> Engine:
+def connect(place: str | Path, connections: int = CONNECTIONS) -> Engine:
     """An engine whose commits are on disk when they return.
 
-    `place` is a path, a URL (sqlite:///collection.db, postgresql://user@host/name), or ":memory:".
+    `place` is a path, a URL (sqlite:///collection.db, postgresql://user@host/name), or ":memory:";
+    `connections` is how many there may be at once to PostgreSQL, which has a hundred by default.
     """
     url = url_of(place)
     try:
@@ -221,7 +252,7 @@ def connect(place: str | Path) -> Engine:
             url,
             pool_pre_ping=True,
             pool_size=4,
-            max_overflow=28,
+            max_overflow=connections - 4,
             pool_timeout=_SECONDS_TO_CONNECT,
             connect_args=_patience(url),
         )

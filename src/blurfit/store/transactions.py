@@ -21,14 +21,16 @@ from blurfit.store import tables
 _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
 LEAST_FREE = 64 * 2**20  # bytes of the store's disk, below which it is not well
-_AWAY = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
+# What a database says when it is away, full or damaged; the other errors are mistakes of ours.
+_AWAY = (exc.DatabaseError, exc.InterfaceError, exc.TimeoutError)
+_OURS = (exc.DataError, exc.IntegrityError, exc.NotSupportedError, exc.ProgrammingError)
 
 
 class Transactions:
     """A database at a place, as `blurfit.store.tables.connect` takes it."""
 
-    def __init__(self, place: str | Path) -> None:
-        self._engine = tables.connect(place)
+    def __init__(self, place: str | Path, connections: int = tables.CONNECTIONS) -> None:
+        self._engine = tables.connect(place, connections)
         self._lock = RLock() if str(place) in (":memory:", "sqlite://") else None
         self._file = tables.file_of(place)
         self._identity: tuple[int, int] | None = None
@@ -86,6 +88,11 @@ class Transactions:
                 "again, on the right file."
             )
 
+    @property
+    def takes_several_writers(self) -> bool:
+        """Whether transactions that write need not wait for each other."""
+        return self._engine.dialect.name == "postgresql"
+
     def tidy(self) -> None:
         """Move what SQLite has logged to its place, beside whoever writes; else nothing to do.
 
@@ -128,6 +135,8 @@ class Transactions:
         try:
             with engine.begin() as connection:
                 yield connection
+        except _OURS:
+            raise
         except _AWAY as error:
             original = getattr(error, "orig", None) or error
             raise StorageError(f"The store cannot be used now: {original}".strip() + ".") from error

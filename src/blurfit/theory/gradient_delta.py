@@ -47,12 +47,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import erfcx
 
+from blurfit.arrays import FloatArray
 from blurfit.theory.roots import root_of_increasing
-
-FloatArray = npt.NDArray[np.float64]
 
 _ROOT_3 = math.sqrt(3)
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)

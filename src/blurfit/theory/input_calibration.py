@@ -15,6 +15,7 @@ from blurfit.theory.certified import CurvatureLoss, DeltaShares, Scales
 from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.paper import LocalClaim
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Rule, Setting
+from blurfit.theory.stated import require_close, require_equal
 from blurfit.validate import inside_unit_interval, nonnegative, positive, whole
 
 
@@ -79,7 +80,7 @@ class InputCalibration:
         """
         if epsilon is None and delta is None:
             delta = self.model.delta
-        return kept_by_input(self.setting, self.scales, count, epsilon, delta)
+        return kept_by_input(self.setting, self.scales, count, epsilon, delta, self.shares)
 
     def verify(self, *, penalised: bool = False) -> None:
         """Evaluate the promise again from the scales, by the theorem at the stated shares of δ, and
@@ -89,22 +90,22 @@ class InputCalibration:
         what follows from the others.
         """
         positive(sigma_u=self.sigma_u, sigma_b=self.sigma_b)
-        _require("neighbours", self.model.neighbours, self.setting.neighbours)
+        require_equal("neighbours", self.model.neighbours, self.setting.neighbours)
         local_mu = search.local_mu(self.setting, self.scales)
-        _agree("local.mu", self.local.mu, local_mu)
+        require_close("local.mu", self.local.mu, local_mu)
         kept = gaussian.epsilon_of(local_mu, self.local.delta)
-        _agree("local.epsilon", self.local.epsilon, kept)
+        require_close("local.epsilon", self.local.epsilon, kept)
         risk = None if penalised else excess_risk.input_excess_risk(self.setting, self.scales)
         if risk is None or self.excess_risk is None:
-            _require("excess_risk", self.excess_risk, risk)
+            require_equal("excess_risk", self.excess_risk, risk)
         else:
-            _agree("excess_risk", self.excess_risk, risk)
-        _require("mechanism", (self.mechanism, self.model.releases), ("input", 1))
-        _require("proved", self.model.proved, self.rule == "certified")
+            require_close("excess_risk", self.excess_risk, risk)
+        require_equal("mechanism", (self.mechanism, self.model.releases), ("input", 1))
+        require_equal("proved", self.model.proved, self.rule == "certified")
         if self.rule == "published":
             self._verify_published()
             return
-        _require("kept and local_claim", (self.kept, self.local_claim), (self.model, None))
+        require_equal("kept and local_claim", (self.kept, self.local_claim), (self.model, None))
         if self.shares is None or self.loss is None or self.split is None:
             raise NotCertifiedError(
                 "Expected shares, loss and split: without them nothing is proved."
@@ -113,7 +114,7 @@ class InputCalibration:
         inside_unit_interval(gradient=self.shares.gradient)
         loss = certified.curvature_loss(self.setting, self.sigma_u, self.ridge, self.shares)
         for name, value in asdict(loss).items():
-            _agree(name, getattr(self.loss, name), value)
+            require_close(name, getattr(self.loss, name), value)
         spent = log_gradient_delta(
             self.model.epsilon - loss.determinant_loss,
             *search.standardised(self.setting, self.sigma_b, loss),
@@ -124,17 +125,17 @@ class InputCalibration:
 
     def _verify_published(self) -> None:
         unused = (self.split, self.shares, self.loss)
-        _require("split, shares and loss", unused, (None, None, None))
+        require_equal("split, shares and loss", unused, (None, None, None))
         scales = paper.scales(self.setting, self.model.epsilon, self.model.delta)
         for name, value in asdict(scales).items():
-            _agree(name, getattr(self, name), value)
+            require_close(name, getattr(self, name), value)
         claim = paper.local_claim(self.setting, scales, self.model.delta)
-        _require("local_claim", self.local_claim is None, False)
+        require_equal("local_claim", self.local_claim is None, False)
         for name, value in asdict(claim).items():
-            _agree(f"local_claim.{name}", getattr(self.local_claim, name), value)
+            require_close(f"local_claim.{name}", getattr(self.local_claim, name), value)
         kept = self.guarantee(delta=self.kept.delta)
         stated = (self.kept.neighbours, self.kept.releases, self.kept.proved)
-        _require("kept", stated, (self.setting.neighbours, 1, True))
+        require_equal("kept", stated, (self.setting.neighbours, 1, True))
         _promise(kept.epsilon <= self.kept.epsilon * (1 + 1e-6), self.kept, "the paper's noise")
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,14 +174,17 @@ def kept_by_input(
     count: int | None,
     epsilon: float | None,
     delta: float | None,
+    shares: DeltaShares | None = None,
 ) -> ModelGuarantee:
-    """ε at δ, or δ at ε, of the model from `count` records: by the theorem, at its best shares."""
+    """ε at δ, or δ at ε, of the model from `count` records: by the theorem, at its best shares of
+    δ, which are no worse than `shares`.
+    """
     _check_question(count, epsilon, delta)
     if epsilon is None:
         assert delta is not None
-        epsilon, _ = search.least_kept_epsilon(setting, scales, delta, count)
+        epsilon, _ = search.least_kept_epsilon(setting, scales, delta, count, shares)
     else:
-        delta, _ = search.least_kept_delta(setting, scales, epsilon, count)
+        delta, _ = search.least_kept_delta(setting, scales, epsilon, count, shares)
     return ModelGuarantee(epsilon, min(1.0, delta), setting.neighbours, releases=1)
 
 
@@ -196,19 +200,6 @@ def _check_question(count: int | None, epsilon: float | None, delta: float | Non
         inside_unit_interval(delta=delta)
     if count is not None:
         whole(count=count)
-
-
-def _agree(name: str, stated: float, follows: float) -> None:
-    if not math.isclose(stated, follows, rel_tol=1e-9, abs_tol=1e-300):
-        _require(name, stated, follows)
-
-
-def _require(name: str, stated: object, follows: object) -> None:
-    if stated != follows:
-        raise NotCertifiedError(
-            f"Expected {name} to be {follows!r}, which follows from the scales, but {stated!r} is "
-            "stated. Do not rely on this calibration; make a new one with blurfit.calibrate."
-        )
 
 
 def _promise(holds: bool, promised: ModelGuarantee, culprit: str) -> None:

@@ -23,7 +23,7 @@ models.
 import math
 
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
-from blurfit.validate import nonnegative, one_of, positive, whole
+from blurfit.validate import one_of, positive
 
 _NUDGE = 1 + 1e-12
 
@@ -66,35 +66,6 @@ def submission_sensitivity(constant: float, radius: float) -> float:
     another record, never none.
     """
     return sensitivity(constant, radius, "replace")
-
-
-def sums_mu(reach: float, sigma: float, quorum: int, count: int | None = None) -> float:
-    """μ = Δ/σ·√(n/N): the exact Gaussian privacy of the sums of N honest records (n by default).
-
-    Each of the N records carries noise of variance σ²/n, so that their sum has σ²N/n.
-    """
-    nonnegative(reach=reach)
-    positive(sigma=sigma)
-    records = quorum if count is None else count
-    whole(quorum=quorum, count=records)
-    return reach / sigma * math.sqrt(quorum / records)
-
-
-def submission_mu(reach: float, sigma: float, quorum: int) -> float:
-    """μ = √n·Δ₁/σ: the exact Gaussian privacy of one submission, whose noise is σ/√n."""
-    nonnegative(reach=reach)
-    positive(sigma=sigma)
-    whole(quorum=quorum)
-    return math.sqrt(quorum) * reach / sigma
-
-
-def entry_noise(sigma: float, first: float, second: float, *, diagonal: bool = False) -> float:
-    """The noise on Σvⱼvₖ, back in units of the columns: σ/(√2ωⱼωₖ), and σ/ωⱼ² on the diagonal.
-
-    `first` and `second` are the public weights ωⱼ and ωₖ; the weight of the constant column 1 is c.
-    """
-    positive(sigma=sigma, first=first, second=second)
-    return sigma / (first * second) * (1 if diagonal else math.sqrt(0.5))
 
 
 def sensitivity_of_multiples(q_bound: float, p_bound: float, balance: float) -> float:

@@ -24,13 +24,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.theory.joint import sensitivity, submission_sensitivity
 from blurfit.theory.moment_calibration import Reach
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import one_of, positive
 
-FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
 ColumnKind = Literal["numeric", "sign", "level"]
 KINDS: tuple[ColumnKind, ...] = ("numeric", "sign", "level")

@@ -44,109 +44,11 @@ from blurfit.errors import InvalidValueError
 from blurfit.theory import joint
 from blurfit.theory.newton import LogisticNewton, PoissonNewton
 from blurfit.theory.setting import Neighbours
-from blurfit.validate import finite, one_of, positive
+from blurfit.theory.whitening import LARGEST_NUMBER, Whitening, into_ball, norms, within
+from blurfit.validate import one_of
 
-LARGEST_NUMBER = 1e6  # of means, coefficients and scales: records lie in [−1, 1]
-LARGEST_WHITENING = 1e12
-LARGEST_SCORE = 500.0  # of a model that is announced; its exponential is still a number
 SMALLEST_RADIUS, LARGEST_RADIUS = 0.01, 1000.0
 KINDS = ("residual", "logistic", "poisson")
-
-
-@dataclass(frozen=True, eq=False)
-class Whitening:
-    """f = W(v − m) and t = β·v + β₀, for every v.
-
-    Lists of numbers are taken for arrays.
-
-    >>> white = Whitening([0.5], [[2.0]], [1.0], 0.25)
-    >>> white.features([[1.0], [float("nan")]]).tolist()
-    [[1.0], [0.0]]
-    """
-
-    mean: FloatArray
-    matrix: FloatArray
-    coefficients: FloatArray
-    intercept: float = 0.0
-
-    def __post_init__(self) -> None:
-        mean = _numbers(LARGEST_NUMBER, mean=self.mean)
-        matrix = _numbers(LARGEST_WHITENING, matrix=self.matrix)
-        beta = _numbers(LARGEST_NUMBER, coefficients=self.coefficients)
-        p = mean.size
-        if mean.ndim != 1 or not p or matrix.shape != (p, p) or beta.shape != (p,):
-            raise InvalidValueError(
-                f"Expected mean and coefficients of one length p and matrix of shape (p, p), got "
-                f"{mean.shape}, {beta.shape} and {matrix.shape}."
-            )
-        if np.triu(matrix, 1).any() or not np.diagonal(matrix).all():
-            raise InvalidValueError(
-                "Expected matrix to be lower triangular with a nonzero diagonal: only such a "
-                "whitening can be undone."
-            )
-        finite(intercept=self.intercept)
-        if abs(self.intercept) > LARGEST_NUMBER:
-            raise InvalidValueError(
-                f"Expected intercept={self.intercept!r} to be at most {LARGEST_NUMBER:g} in size."
-            )
-        for name, value in (("mean", mean), ("matrix", matrix), ("coefficients", beta)):
-            value.flags.writeable = False
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "intercept", float(self.intercept))
-
-    @property
-    def dimension(self) -> int:
-        """p, the number of encoded features."""
-        return self.mean.size
-
-    def features(self, v: ArrayLike) -> FloatArray:
-        """W(v − m); a record for which that is not a finite vector becomes 0."""
-        rows = np.asarray(v, dtype=np.float64)
-        with np.errstate(all="ignore"):
-            f = (rows - self.mean) @ self.matrix.T
-        return np.where(np.isfinite(f).all(axis=-1, keepdims=True), f, 0.0)
-
-    def score(self, v: ArrayLike) -> FloatArray:
-        """β·v + β₀, clipped to ±500; 0 where it is not a number."""
-        with np.errstate(all="ignore"):
-            t = np.asarray(v, dtype=np.float64) @ self.coefficients + self.intercept
-        return np.asarray(np.clip(np.nan_to_num(t), -LARGEST_SCORE, LARGEST_SCORE))
-
-    def moved(self, of_features: FloatArray, constant: float) -> tuple[FloatArray, float]:
-        """(β, β₀) of the model t + of_features·f + constant: f = Wv − Wm."""
-        step = self.matrix.T @ of_features
-        beta = self.coefficients + step
-        return beta, self.intercept + constant - float(step @ self.mean)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As part of an agreement: W row by row, up to its diagonal."""
-        matrix = self.matrix
-        return {
-            "mean": self.mean.tolist(),
-            "whitening": [matrix[i, : i + 1].tolist() for i in range(self.dimension)],
-            "coefficients": self.coefficients.tolist(),
-            "intercept": self.intercept,
-        }
-
-    @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> "Whitening":
-        """What `to_dict` wrote; anything else is refused."""
-        try:
-            rows = entry["whitening"]
-            matrix = np.zeros((len(rows), len(rows)))
-            for i, row in enumerate(rows):
-                if len(row) != i + 1:
-                    raise InvalidValueError(
-                        f"Expected {i + 1} numbers in row {i} of whitening, got {len(row)}."
-                    )
-                matrix[i, : i + 1] = row
-            return cls(entry["mean"], matrix, entry["coefficients"], entry["intercept"])
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            if isinstance(error, InvalidValueError):
-                raise
-            raise InvalidValueError(
-                f"Expected a map's mean, whitening, coefficients and intercept: {error!r}."
-            ) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,10 +74,10 @@ class ResidualMap:
     target_weight: float = 0.6
 
     def __post_init__(self) -> None:
-        _within(SMALLEST_RADIUS, LARGEST_RADIUS, radius=self.radius, bound=self.bound)
-        _within(1 / LARGEST_NUMBER, LARGEST_NUMBER, scale=self.scale)
-        _within(0.01, 1.0, constant=self.constant, feature_weight=self.feature_weight)
-        _within(0.01, 1.0, target_weight=self.target_weight)
+        within(SMALLEST_RADIUS, LARGEST_RADIUS, radius=self.radius, bound=self.bound)
+        within(1 / LARGEST_NUMBER, LARGEST_NUMBER, scale=self.scale)
+        within(0.01, 1.0, constant=self.constant, feature_weight=self.feature_weight)
+        within(0.01, 1.0, target_weight=self.target_weight)
         if self.feature_weight**2 + self.target_weight**2 > 1:
             raise InvalidValueError(
                 f"Expected feature_weight={self.feature_weight!r} and "
@@ -237,7 +139,7 @@ class NewtonMap:
     constant: float = 0.3
 
     def __post_init__(self) -> None:
-        _within(0.01, 100.0, constant=self.constant)
+        within(0.01, 100.0, constant=self.constant)
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -326,43 +228,3 @@ def map_from_dict(entry: Mapping[str, Any]) -> WaveMap:
     else:
         loss = PoissonNewton(entry["count_bound"], entry["score_bound"], entry["balance"])
     return NewtonMap(whitening, loss, entry["constant"])
-
-
-def norms(x: FloatArray) -> FloatArray:
-    """‖x‖ of each row, scaled by its largest entry: no square overflows or vanishes."""
-    largest = np.abs(x).max(axis=-1, keepdims=True, initial=0.0)
-    w = x / np.where(largest > 0, largest, 1.0)
-    with np.errstate(over="ignore"):  # an infinite norm of finite numbers is a norm above any bound
-        found = largest[..., 0] * np.sqrt(np.einsum("...i,...i->...", w, w))
-    return np.asarray(found)
-
-
-def into_ball(x: FloatArray, reach: float) -> FloatArray:
-    """x/max(‖x‖, reach) for finite rows: x/reach, cut to the unit ball."""
-    largest = np.abs(x).max(axis=-1, keepdims=True, initial=0.0)
-    w = x / np.where(largest > 0, largest, 1.0)
-    length = np.sqrt(np.einsum("...i,...i->...", w, w))[..., None]
-    with np.errstate(over="ignore"):  # then the other term is the smaller one
-        return np.asarray(w * np.minimum(largest / reach, 1 / np.maximum(length, 1.0)))
-
-
-def _numbers(most: float, **named: ArrayLike) -> FloatArray:
-    """The one named array as finite floats of bounded size, in a copy of its own."""
-    ((name, value),) = named.items()
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidValueError(f"Expected {name} to be an array of numbers: {error}.") from error
-    if not (np.isfinite(array).all() and (np.abs(array) <= most).all()):
-        raise InvalidValueError(
-            f"Expected {name} to be finite numbers of at most {most:g} in size; no release that "
-            "teaches anything gives others."
-        )
-    return array
-
-
-def _within(low: float, high: float, **values: float) -> None:
-    positive(**values)
-    for name, value in values.items():
-        if not low <= value <= high:
-            raise InvalidValueError(f"Expected {name}={value!r} between {low:g} and {high:g}.")

@@ -20,6 +20,7 @@ from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.theory import gaussian
 from blurfit.theory.database_noise import total_deviation
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Neighbours
+from blurfit.theory.stated import require_close, require_equal
 from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive, whole
 
 # Noise is rounded up by this much, far more than the error of any function here.
@@ -88,14 +89,14 @@ class MomentCalibration:
         """
         positive(sigma=self.sigma)
         whole(quorum=self.quorum)
-        _require("mechanism", self.mechanism, "moment")
-        _require("releases", (self.model.releases, self.model.proved), ("any", True))
-        _agree("reach of the sums", self.reach.sums, reach.sums)
-        _agree("reach of a submission", self.reach.submission, reach.submission)
-        _agree("mu", self.mu, reach.sums / self.sigma)
+        require_equal("mechanism", self.mechanism, "moment")
+        require_equal("releases", (self.model.releases, self.model.proved), ("any", True))
+        require_close("reach of the sums", self.reach.sums, reach.sums)
+        require_close("reach of a submission", self.reach.submission, reach.submission)
+        require_close("mu", self.mu, reach.sums / self.sigma)
         local = _local(reach, self.sigma, self.quorum, self.local.delta)
-        _agree("local.mu", self.local.mu, local.mu)
-        _agree("local.epsilon", self.local.epsilon, local.epsilon)
+        require_close("local.mu", self.local.mu, local.mu)
+        require_close("local.epsilon", self.local.epsilon, local.epsilon)
         if gaussian.delta_of(reach.sums / self.sigma, self.model.epsilon) > self.model.delta:
             raise NotCertifiedError(
                 f"The noise does not keep epsilon={self.model.epsilon:g}, "
@@ -175,16 +176,3 @@ def calibrate_moment(
 def _local(reach: Reach, sigma: float, quorum: int, delta: float) -> LocalGuarantee:
     mu = math.sqrt(quorum) * reach.submission / sigma
     return LocalGuarantee(mu, gaussian.epsilon_of(mu, delta), delta)
-
-
-def _agree(name: str, stated: float, follows: float) -> None:
-    if not math.isclose(stated, follows, rel_tol=1e-9, abs_tol=1e-300):
-        _require(name, stated, follows)
-
-
-def _require(name: str, stated: object, follows: object) -> None:
-    if stated != follows:
-        raise NotCertifiedError(
-            f"Expected {name} to be {follows!r}, which follows from the form and the noise, but "
-            f"{stated!r} is stated. Do not rely on this calibration; make a new one."
-        )

@@ -6,8 +6,10 @@ its place.
 """
 
 import math
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
+import numpy as np
 from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, ndtri
 
 _NUDGE = 1e-12
@@ -72,14 +74,31 @@ def shifted_energy_ceiling(probability: float, dimension: int, shift: float, sca
 
 @lru_cache(maxsize=1024)  # a search asks for the same quantile twice for each candidate
 def _noncentral_ceiling(probability: float, dimension: int, noncentrality: float) -> float:
-    from scipy.stats import ncx2  # half a second to import, and moment perturbation never needs it
-
     if noncentrality == 0:
         return chi_square_ceiling(probability, dimension)
-    quantile = float(ncx2.isf(probability, dimension, noncentrality)) * (1 + _NUDGE)
-    if ncx2.sf(quantile, dimension, noncentrality) <= probability * _SLACK:
-        return quantile
+    upper_quantile, upper_tail = _noncentral_chi_square()
+    with np.errstate(over="ignore"):
+        quantile = float(upper_quantile(probability, dimension, noncentrality)) * (1 + _NUDGE)
+        if upper_tail(quantile, dimension, noncentrality) <= probability * _SLACK:
+            return quantile
     return _birge_ceiling(probability, dimension, noncentrality)
+
+
+@cache
+def _noncentral_chi_square() -> tuple[Any, Any]:
+    """`scipy.stats.ncx2.isf` and `.sf`.
+
+    Those check and broadcast what they are given, which takes twenty times as long as the functions
+    beneath them (and `scipy.stats` half a second to import), and a search calls them hundreds of
+    times. So the functions beneath are called where this SciPy has them by their usual names.
+    """
+    try:
+        from scipy.special._ufuncs import _ncx2_isf, _ncx2_sf
+    except ImportError:  # pragma: no cover
+        from scipy.stats import ncx2
+
+        return ncx2.isf, ncx2.sf
+    return _ncx2_isf, _ncx2_sf
 
 
 def _birge_ceiling(probability: float, freedom: float, noncentrality: float) -> float:

@@ -11,19 +11,25 @@ _TOLERANCE = 4 * np.finfo(float).eps
 
 
 def root_of_increasing(
-    function: Callable[[float], float], guess: float, tolerance: float = 0.0
+    function: Callable[[float], float],
+    guess: float,
+    tolerance: float = 0.0,
+    step: float = 0.25,
 ) -> float:
     """The x > 0 at which an increasing function changes its sign, to `tolerance` of itself.
 
-    The search runs over ln x: it brackets the root by doubling steps around the guess and finishes
-    with Brent's method.
+    The search runs over ln x: it brackets the root by doubling steps around the guess, the first of
+    which is `step`, and finishes with Brent's method.
     """
+    known: dict[float, float] = {}  # Brent's method asks for both ends of its bracket once more
 
     def of_logarithm(logarithm: float) -> float:
-        return function(math.exp(logarithm))
+        if logarithm not in known:
+            known[logarithm] = function(math.exp(logarithm))
+        return known[logarithm]
 
     low = high = math.log(guess)
-    step, at_guess = 0.25, of_logarithm(low)
+    at_guess = of_logarithm(low)
     if at_guess > 0:
         while at_guess > 0:
             high, low, step = low, low - step, 2 * step

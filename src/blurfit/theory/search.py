@@ -9,6 +9,7 @@ minimises that number itself.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from scipy.special import expit
@@ -86,9 +87,16 @@ def choose(
 
 
 def least_kept_epsilon(
-    setting: Setting, scales: Scales, delta: float, count: int | None = None
+    setting: Setting,
+    scales: Scales,
+    delta: float,
+    count: int | None = None,
+    known: DeltaShares | None = None,
 ) -> tuple[float, DeltaShares]:
-    """The least ε that the theorem gives to these scales at δ, over all shares of δ."""
+    """The least ε that the theorem gives to these scales at δ, over all shares of δ.
+
+    A search may miss the best shares, but never tells more than `known` ones do.
+    """
 
     def evaluate(point: Point, sharp: bool) -> tuple[float, DeltaShares]:
         gram, record, spectrum = _tails(scales, delta, point)
@@ -100,13 +108,20 @@ def least_kept_epsilon(
         )
         return epsilon, shares
 
-    return _tightest(evaluate, scales)
+    return _tightest(evaluate, scales, None if known is None else _point(known, known.total))
 
 
 def least_kept_delta(
-    setting: Setting, scales: Scales, epsilon: float, count: int | None = None
+    setting: Setting,
+    scales: Scales,
+    epsilon: float,
+    count: int | None = None,
+    known: DeltaShares | None = None,
 ) -> tuple[float, DeltaShares]:
-    """The least δ that the theorem gives to these scales at ε, over all γ₁, γ₂ and γ₃."""
+    """The least δ that the theorem gives to these scales at ε, over all γ₁, γ₂ and γ₃.
+
+    A search may miss the best ones, but never tells more than `known` ones do.
+    """
 
     def evaluate(point: Point, sharp: bool) -> tuple[float, DeltaShares]:
         tails = _tails(scales, 1.0, point)
@@ -119,7 +134,7 @@ def least_kept_delta(
         shares = DeltaShares(*tails, math.exp(spent))
         return shares.total, shares
 
-    return _tightest(evaluate, scales)
+    return _tightest(evaluate, scales, None if known is None else _point(known, 1.0))
 
 
 def standardised(
@@ -186,7 +201,9 @@ def _candidate(
 
 
 def _tightest(
-    evaluate: Callable[[Point, bool], tuple[float, DeltaShares]], scales: Scales
+    evaluate: Callable[[Point, bool], tuple[float, DeltaShares]],
+    scales: Scales,
+    known: Point | None,
 ) -> tuple[float, DeltaShares]:
     """Minimise over the logarithms of the shares, starting from small to ever smaller ones."""
     if scales.sigma_u == 0:
@@ -202,7 +219,10 @@ def _tightest(
     best = min(starts, key=value)
     if value(best) == math.inf:
         return evaluate(best, True)  # which says why it is infeasible
-    return evaluate(descend(value, best, steps=200), True)
+    found = evaluate(descend(value, best, steps=200), True)
+    if known is not None and value(known) < math.inf:
+        return min(found, evaluate(known, True), key=itemgetter(0))
+    return found
 
 
 def _tails(scales: Scales, whole: float, point: Point) -> tuple[float, float, float]:
@@ -211,6 +231,12 @@ def _tails(scales: Scales, whole: float, point: Point) -> tuple[float, float, fl
         return 0.0, 0.0, 0.0
     gram, record, spectrum = (_probability(whole * _fraction(value)) for value in point)
     return gram, record / 2, spectrum if scales.ridge < 0 else 0.0
+
+
+def _point(shares: DeltaShares, whole: float) -> Point:
+    """Where `_tails` finds these shares; 0 for events that they do not know."""
+    parts = (shares.gram, 2 * shares.record, shares.spectrum)
+    return np.array([math.log(part / whole / DEFAULT_FRACTION) if part else 0.0 for part in parts])
 
 
 def _share(log_odds: float) -> float:

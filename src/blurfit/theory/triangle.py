@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit import validate
-from blurfit.arrays import BoolArray, FloatArray
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 
 Places = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
@@ -27,12 +27,6 @@ def places(dimension: int) -> Places:
     rows.setflags(write=False)
     columns.setflags(write=False)
     return rows, columns
-
-
-def on_diagonal(dimension: int) -> BoolArray:
-    """Which numbers of a triangle stand on the diagonal; the others count for two."""
-    rows, columns = places(dimension)
-    return np.asarray(rows == columns)
 
 
 def pack(symmetric: npt.ArrayLike) -> FloatArray:

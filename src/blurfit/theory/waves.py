@@ -5,9 +5,8 @@ sums R_k are published, and the public map from record to numbers of wave k + 1 
 …, R_k.
 
 **Theorem (parallel, adaptive).** If for *every fixed* past r_{<k} the release R_k is (ε, δ)-DP for
- the
-records of wave k, then everything that is published, (R_1, …, R_K), is (ε, δ)-DP for every person.
-If R_k is μ_k-GDP for every fixed past, a person of wave k has μ_k-GDP in all.
+the records of wave k, then everything that is published, (R_1, …, R_K), is (ε, δ)-DP for every
+person. If R_k is μ_k-GDP for every fixed past, a person of wave k has μ_k-GDP in all.
 
 Proof. Neighbouring collections differ in one record of one wave k; who is in which wave, and how
 many, is public and equal. R_{<k} is computed from other waves' records, so it has the same law
@@ -29,7 +28,7 @@ No privacy is composed: nobody is in two waves. What it needs, and what breaks i
 | a map that saw its own wave's submissions | no | a map follows from published releases alone |
 | a wave below its honest quorum n_k | no | never released |
 | a late submission, released again | no | refused: a wave is released once |
-| one person in two waves | composes | `person_mu`: √(μ₁² + μ₂²) |
+| one person in two waves | composes | √(μ₁² + μ₂²) |
 | `input` waves | (ε, δ), no GDP | only w_k and N_k may feed the next map |
 
 **Which waves.** ψ = nμ/p^1.5 (`theory.public_weights.information`) says how far signal stands above
@@ -62,13 +61,12 @@ stands there; 0.3 and 2.2 are choices.
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from blurfit.errors import InvalidValueError
 from blurfit.theory.public_weights import information
-from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive, whole
+from blurfit.validate import inside_unit_interval, one_of, positive, whole
 
 Task = Literal["number", "label", "count"]
 TASKS: tuple[Task, ...] = ("number", "label", "count")
@@ -187,34 +185,6 @@ def choose_plan(
     return Stages(task, tuple(Stage(k, s / total) for k, s in zip(kinds, sizes, strict=True)))
 
 
-def revise_plan(
-    plan: Stages, released: int, *, coefficients: int, remaining: int, mu: float
-) -> Stages:
-    """The rest of the plan once `released` waves are out and `remaining` people are still to come.
-
-    A function of published numbers. What was released stays; the rest is planned again for the
-    people who are really left: an agreement may be met by more or fewer than it was made for. Where
-    they are too few for Newton's curve the residual wave takes its place, and the other way round.
-    """
-    whole(released=released, remaining=remaining)
-    if released >= len(plan.stages):
-        raise InvalidValueError(
-            f"Expected released={released} to be below the {len(plan.stages)} waves of the plan."
-        )
-    psi = information(remaining, mu, coefficients)
-    done, kinds = plan.stages[:released], plan.kinds[released:]
-    used = math.fsum(stage.fraction for stage in done)
-    if plan.task != "number":
-        least = ENOUGH_FOR_COUNTS if plan.task == "count" else ENOUGH_FOR_NEWTON
-        curve = psi >= least / 2 and remaining * mu >= ENOUGH_FOR_CURVE / 2  # half may be used
-        last: StageKind = "newton" if curve or "newton" in plan.kinds[:released] else "residual"
-        kinds = (*(kinds[:-1] if last == "newton" else ["residual"] * (len(kinds) - 1)), last)
-    rest = [stage.fraction for stage in plan.stages[released:]]
-    scale = (1 - used) / math.fsum(rest)
-    stages = tuple(Stage(k, f * scale) for k, f in zip(kinds, rest, strict=True))
-    return Stages(plan.task, done + stages)
-
-
 def radius_of(count: int, mu: float, coefficients: int) -> float:
     """r = 0.3ψ^{1/3}, between 0.6 and 3: small where noise rules, larger with people.
 
@@ -227,14 +197,3 @@ def residual_bound_of(radius: float) -> float:
     """R = 2.2r standard deviations of the residual, between 1.5 and 5."""
     positive(radius=radius)
     return min(max(2.2 * radius, 1.5), 5.0)
-
-
-def person_mu(mus: Sequence[float]) -> float:
-    """μ of somebody who took part in waves of these μ: the one, or √Σμ² for several.
-
-    >>> person_mu([0.3]), round(person_mu([0.3, 0.4]), 12)
-    (0.3, 0.5)
-    """
-    for mu in mus:
-        nonnegative(mu=mu)
-    return float(math.hypot(*mus))

@@ -15,7 +15,7 @@ from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads
 from blurfit.files.learn import Work, totals
 from blurfit.messages import submission_files
-from blurfit.messages.submission_files import Writer
+from blurfit.messages.submission_writer import Writer
 
 SCHEMA = Schema(
     features=[Numeric(f"x{i}", 0, 1) for i in range(13)], target=Numeric("income", 0, 1)

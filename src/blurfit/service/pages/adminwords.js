@@ -157,6 +157,9 @@ export const END = {
   sure: "I know that this cannot be undone",
   button: "End with the best model so far",
 };
+export const SUMS =
+  "Only products with the target were sent. A model follows beside the public rows that the agreement names: " +
+  "“blurfit fit moments.json --public FILE”.";
 export const PAUSED =
   "Paused: what is sent now waits on the sender’s device, and is taken when you resume.";
 export const HAND_OVER =

@@ -2,6 +2,7 @@
 // what they say, also at the second of two databases.
 
 import * as words from "./adminwords.js";
+import { closesInWords, moveDate } from "./dating.js";
 import { attempt, confirmOnce, tell } from "./dialogs.js";
 import { invite } from "./inviting.js";
 import { roleHere } from "./opening.js";
@@ -89,7 +90,7 @@ function headingOf(schema) {
   return targetInWords(schema);
 }
 
-function subtitle({ schema, databases, fingerprint }, { opened, invited }) {
+function subtitle({ schema, databases, fingerprint }, { opened, invited, state, closes }) {
   const when = opened
     ? `opened ${new Date(opened * HOUR).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}`
     : "";
@@ -97,7 +98,7 @@ function subtitle({ schema, databases, fingerprint }, { opened, invited }) {
   const both = databases.length ? `shared between ${databases.map(({ name }) => name).join(" and ")}` : "";
   const about = schema.title ? targetInWords(schema) : "";
   const from = `from ${schema.features.map(({ name }) => name).join(", ")}`;
-  return [about, from, when, who, both, fingerprint.slice(0, 8)].filter(Boolean).join(" · ");
+  return [about, from, when, closesInWords({ state, closes }), who, both, fingerprint.slice(0, 8)].filter(Boolean).join(" · ");
 }
 
 const link = (path, label) => h("a", { class: "button", href: path }, label);
@@ -120,6 +121,7 @@ function buttons(status, agreement) {
       : null,
     state === "collecting" ? button("Pause", post("pause")) : null,
     state === "paused" ? button("Resume", post("resume")) : null,
+    isOpen ? dateButton(button, `/collections/${fingerprint}`, status.closes) : null,
     isOpen ? button("Close…", () => confirmOnce(closing(), post("close"))) : null,
     state === "published" ? null : publishing(status, agreement, button),
     isOpen && count < quorum ? h("p", { class: "hint" }, "It can be published once the quorum is reached.") : null,
@@ -127,6 +129,9 @@ function buttons(status, agreement) {
 }
 
 const closing = () => words.CLOSE;
+
+const dateButton = (button, path, closes) =>
+  button("Date…", () => moveDate({ path, closes, token, moved: refresh }));
 
 /** The first database publishes; the second one lets it. */
 function publishing({ fingerprint, count, quorum }, agreement, button) {
@@ -148,15 +153,20 @@ function publishing({ fingerprint, count, quorum }, agreement, button) {
 }
 
 async function publish(fingerprint) {
-  await ask(`/collections/${fingerprint}/publish`, { method: "POST", token });
-  tell("Published. ", h("a", { href: `/m/${fingerprint}` }, "See the model"));
+  published(fingerprint, await ask(`/collections/${fingerprint}/publish`, { method: "POST", token }));
   await refresh();
+}
+
+/** A model, or sums that have none of their own. */
+function published(fingerprint, { format }) {
+  if (format !== "blurfit-moments") return tell("Published. ", h("a", { href: `/m/${fingerprint}` }, "See the model"));
+  const file = { href: `/collections/${fingerprint}/moments`, download: "moments.json" };
+  tell("The sums are published. ", h("a", file, "Download them"), h("p", {}, words.SUMS));
 }
 
 async function consent(fingerprint, first) {
   try {
-    await ask(`/collections/${fingerprint}/publish`, { method: "POST", token });
-    tell("Published. ", h("a", { href: `/m/${fingerprint}` }, "See the model"));
+    published(fingerprint, await ask(`/collections/${fingerprint}/publish`, { method: "POST", token }));
   } catch (error) {
     if (!error.type?.endsWith("not-published")) throw error;
     tell("This side is closed.", h("p", {}, `Now ${first.name} publishes, and the model will be shown here too.`));
@@ -198,7 +208,7 @@ function planCard(plan, opened) {
     });
   const button = (label, click) => h("button", { type: "button", click }, label);
   const isOver = state === "ended";
-  const about = { opened: opened.get(waves[0].fingerprint), invited };
+  const about = { opened: opened.get(waves[0].fingerprint), invited, state, closes: plan.closes };
   return h(
     "article",
     { class: "entry", "data-fingerprint": fingerprint },
@@ -223,6 +233,7 @@ function planCard(plan, opened) {
         : null,
       state === "collecting" ? button("Hold", post("hold")) : null,
       state === "held" ? button("Go on", post("resume")) : null,
+      isOver ? null : dateButton(button, `/plans/${fingerprint}`, plan.closes),
       isOver ? null : button("End early…", () => confirmOnce(words.END, post("publish"))),
     ),
     h(

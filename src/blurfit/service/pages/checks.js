@@ -46,7 +46,10 @@ export function isDigest(text) {
   return typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
 }
 
-/** A word that UTF-8 can write down. */
+/** What hides or reorders what is read, breaks a line, or cannot be written down in UTF-8. */
+export const HARMFUL = /[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\p{Surrogate}]/u;
+
+/** A word without any of that. */
 export function isWord(text) {
-  return typeof text === "string" && text !== "" && !/\p{Surrogate}/u.test(text);
+  return typeof text === "string" && text !== "" && !HARMFUL.test(text);
 }

@@ -1,5 +1,6 @@
 // /collections/{fingerprint}: how far it is, what was agreed, what may be expected.
 
+import { moment } from "./language.js";
 import {
   agreementAt,
   alarm,
@@ -94,7 +95,7 @@ async function update(agreement, course) {
     const list = waves.waveList(agreement, { ...course, status: plan });
     show("waves", h("h2", {}, "Waves"), list, planAction(agreement, plan));
   }
-  const { count, quorum, state, invited } = status;
+  const { count, quorum, state, invited, closes } = status;
   const left = quorum - count;
   const words =
     left > 0
@@ -103,6 +104,7 @@ async function update(agreement, course) {
   show(
     "status",
     h("p", { class: `state ${state}` }, STATES[state]),
+    closes === null ? null : h("p", {}, `${state === "collecting" || state === "paused" ? "Closes" : "Closed"} ${moment(closes * 1000)}.`),
     progress(count, quorum, words),
     isOpenToAnyone(agreement)
       ? h("div", { class: "note some" }, h("strong", {}, "Open to anyone. "), premiseInWords(agreement))

@@ -1,7 +1,7 @@
 // /c/{fingerprint}: answer, see what would leave, send it once, keep the receipt.
 
 import * as drafts from "./drafts.js";
-import { t } from "./language.js";
+import { moment, t } from "./language.js";
 import * as ledger from "./ledger.js";
 import { number } from "./numerals.js";
 import * as outbox from "./outbox.js";
@@ -127,8 +127,11 @@ function say(title, text = "", ...further) {
   show("message", h("div", { class: "note" }, h("strong", {}, title), h("p", {}, text), further));
 }
 
-function closedWords({ state }) {
-  if (state !== "published") return [t("closed.nothing")];
+const closesInWords = (name, { closes }) => t(name, { moment: moment(closes * 1000) });
+
+function closedWords(status) {
+  const { state, closes } = status;
+  if (state !== "published") return [closes === null ? t("closed.nothing") : closesInWords("closed.since", status)];
   const model = h("a", { href: `/m/${fingerprint}` }, t("closed.see"));
   return [t("closed.model"), model];
 }
@@ -146,6 +149,7 @@ function checks(status) {
       ? h("p", { class: "note some" }, h("strong", {}, t("openToAnyone")))
       : null,
     course ? waves.waveList(agreement, course) : null,
+    status.closes !== null && status.state === "collecting" ? h("p", {}, closesInWords("closes", status)) : null,
     progress(status.count, status.quorum, countInWords(status)),
   ];
 }

@@ -96,6 +96,12 @@ export function databases(changed) {
       box("Its address", { name: "url0", value: location.origin }),
       box("Second database", { name: "name1" }, "who runs it"),
       box("The second’s address", { name: "url1" }, "as browsers write it, without a path"),
+      list(
+        "Contributors prove",
+        { name: "proofs" },
+        { usual: "as is usual", true: "that they send no more than others", false: "nothing" },
+        "usual where anyone may take part: without proofs one liar can end the collection",
+      ),
     ),
   );
 }

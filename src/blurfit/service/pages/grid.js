@@ -3,19 +3,25 @@
 import { noiseOf } from "./moment.js";
 
 export const ROUNDING = 2 ** -11; // bounds are enlarged by this share, which pays for rounding
+const PROVED_ROUNDING = 2 ** -7; // where submissions are proved to be short
 export const DISCRETE_SHARE = 1e-3; // of δ, kept back for noise that is discrete
 export const LATTICE_SHARE = { moment: 0, input: 2 ** -10 };
-const RESOLUTION = { moment: 2 ** -10, input: 2 ** -13, shared: 2 ** -11 };
+const RESOLUTION = { moment: 2 ** -10, input: 2 ** -13, shared: 2 ** -11, proved: 2 ** -5 };
 const WEIGHT_RESOLUTION = 2 ** -20;
 const ERRORS_IN_A_SCALE = 2 ** 12;
 const MOST_STEPS = 2 ** 52;
 
-/** The one grid that follows from the noise; finer where there are two databases. `size` is d for
- * `input`, and how many rows zzᵀ has for `moment`. */
-export function gridOf(calibration, size, isShared = false) {
+/** The share by which bounds are enlarged. */
+export const roundingOf = ({ proofs }) => (proofs ? PROVED_ROUNDING : ROUNDING);
+
+/** The one grid that follows from the noise; finer where there are two databases, and coarser again
+ * with proofs. `size` is d for `input`, and how many rows zzᵀ has for `moment`. */
+export function gridOf(calibration, size, isShared = false, proofs = false) {
   if (calibration.mechanism === "moment") {
-    const slack = (ROUNDING * calibration.reach.sums) / (1 + ROUNDING) / 2;
-    const coarse = isShared ? RESOLUTION.shared : RESOLUTION.moment;
+    const rounding = roundingOf({ proofs });
+    const slack = (rounding * calibration.reach.sums) / (1 + rounding) / 2;
+    let coarse = isShared ? RESOLUTION.shared : RESOLUTION.moment;
+    if (proofs) coarse = Math.min(RESOLUTION.proved, coarse * Math.sqrt(calibration.quorum));
     const step = powerOfTwoBelow(Math.min(slack / size, noiseOf(calibration) * coarse));
     return { quadratic: step, linear: step, dither: step };
   }
@@ -32,13 +38,15 @@ export function gridOf(calibration, size, isShared = false) {
   };
 }
 
-/** Each value as a whole number of steps: towards zero, or to the nearest (even ones for ties). */
-export function inSteps(values, step, towardZero) {
+/** Each value as a whole number of steps: towards zero, or to the nearest (even ones for ties); or,
+ * where `drawn` gives numbers u from 0 to 1, ⌊steps + u⌋, without bias. */
+export function inSteps(values, step, towardZero, drawn = null) {
   return values.map((value) => {
     const steps = value / step;
     if (!(Math.abs(steps) < MOST_STEPS)) {
       throw new RangeError(`Expected ${value} to be below 2^52 steps of ${step}.`);
     }
+    if (drawn) return Math.floor(steps + drawn()) + 0;
     return towardZero ? Math.trunc(steps) + 0 : roundHalfEven(steps) + 0;
   });
 }

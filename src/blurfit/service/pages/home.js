@@ -1,5 +1,6 @@
 // /: all collections of this service.
 
+import { moment } from "./language.js";
 import { alarm, ask, h, place, progress, show } from "./page.js";
 import { inWords, titleOf } from "./texts.js";
 import { countInWords, number, targetInWords } from "./words.js";
@@ -41,7 +42,7 @@ async function cards(statuses) {
 }
 
 function card(status, { schema, wave }) {
-  const { fingerprint, state, count, quorum } = status;
+  const { fingerprint, state, count, quorum, closes } = status;
   if (wave !== null && plans.has(wave.plan)) return null;
   if (wave !== null) plans.add(wave.plan);
   const title = schema.title === undefined ? targetInWords(schema) : inWords(schema.title);
@@ -52,6 +53,7 @@ function card(status, { schema, wave }) {
     h("h2", {}, h("a", { href: `/collections/${fingerprint}` }, title)),
     schema.organiser === undefined ? null : h("p", { dir: "auto" }, inWords(schema.organiser)),
     h("p", { class: "hint" }, `from ${schema.features.map(titleOf).join(", ")}`),
+    closes !== null && state === "collecting" ? h("p", { class: "hint" }, `until ${moment(closes * 1000)}`) : null,
     progress(count, quorum, countInWords(status)),
   );
 }

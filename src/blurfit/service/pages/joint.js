@@ -1,5 +1,5 @@
 // The one vector z = (c, ω·v) that a record becomes under `moment`, which of its products are sent,
-// and how far they reach: mirrors `blurfit.schema.joint`, `blurfit.theory.joint_form` and
+// and how far they reach: mirrors `blurfit.schema.vectors`, `blurfit.theory.joint_form` and
 // `blurfit.theory.joint`, whose proofs it rests upon. Products are made operation by operation as
 // in Python, so that both round alike.
 

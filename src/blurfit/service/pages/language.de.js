@@ -49,6 +49,8 @@ export default {
   refuses: "Diese Seite macht hier nicht weiter",
   closed: "Diese Sammlung ist geschlossen.",
   "closed.nothing": "Es wird nichts mehr angenommen.",
+  "closed.since": "Antworten wurden bis {moment} angenommen, seitdem nicht mehr.",
+  closes: "Offen bis {moment}.",
   "closed.model": "Ihr Modell ist veröffentlicht:",
   "closed.see": "zum Modell",
   paused: "Diese Erhebung pausiert.",
@@ -90,11 +92,14 @@ export default {
     "Wo in den Wolken oben Ihre Antworten liegen, könnte sie nicht erkennen. Wenn Ihnen das zu wenig ist, senden Sie nur, falls Sie darauf vertrauen, dass niemand, der diese Datenbank betreibt, in einzelne Einsendungen schaut. In der Summe über alle verbirgt Sie das Rauschen viel besser:",
   "preview.model": "Das veröffentlichte Modell könnte {little} über Sie verraten.",
   "preview.numbers": "Die Zahlen selbst: {count}, in {bytes} Bytes",
+  "preview.numbers.proof": "Die Zahlen selbst: {count}, aus denen Nachweis und Anteile gemacht sind",
   "preview.squares":
     "Jedes Quadrat ist eine Zahl, blau unter und orange über null. Das linke Bild verlässt das Gerät nie.",
   "preview.leaving": "Die Zahlen, die das Gerät verlassen",
   "preview.besides":
     "Mit ihnen gehen eine zufällige Kennung, damit sie einmal zählen, und der Fingerabdruck der Vereinbarung. Sonst nichts.",
+  "preview.besides.proof":
+    "Mit ihnen gehen eine zufällige Kennung, damit sie einmal zählen, der Fingerabdruck der Vereinbarung und der Nachweis. Sonst nichts.",
   "belief.yours": "Ihre Antwort: ",
   "belief.anything": "Aus den verwischten Zahlen: Es könnte fast alles sein.",
   "belief.range": "Aus den verwischten Zahlen: am ehesten {low} bis {high}.",
@@ -215,6 +220,9 @@ export default {
   "against.one": "Eine Einsendung, von der Datenbank gesehen",
   "against.either": "Versprechen gegenüber jedem von beiden",
   "against.either.words": "ε = {epsilon}, δ = {delta}, wie für das Modell. {condition}",
+  proof: "Nachweis",
+  "proof.words":
+    "Ein Nachweis geht mit, dass Ihre Zahlen nicht länger sind als eine ehrliche Einsendung. {first} und {second} prüfen ihn gemeinsam und erfahren sonst nichts daraus. Wer ihn nicht erbringt, wird nicht gezählt.",
   "against.both": "Eine Einsendung, wenn beide ihre Anteile zusammenlegen",
   "column.yesno": "{title} ({yes} oder {no})",
   "column.unsaid": ", oder nicht gesagt",
@@ -265,6 +273,7 @@ export default {
   // refusals of the service
   "problem.not-invited": "Sie brauchen eine Einladung",
   "problem.closed": "Die Sammlung ist geschlossen",
+  "problem.date-closed": "Die Sammlung hat zu ihrem Termin geschlossen",
   "problem.conflict": "Das widerspricht dem, was schon da ist",
   "problem.invalid": "Das kann nicht angenommen werden",
   "problem.unknown-collection": "Unter diesem Fingerabdruck wird nichts gesammelt",

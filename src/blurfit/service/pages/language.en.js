@@ -48,6 +48,8 @@ export default {
   refuses: "This page refuses to go on",
   closed: "This collection is closed.",
   "closed.nothing": "Nothing more is accepted.",
+  "closed.since": "It took answers until {moment}. Nothing more is accepted.",
+  closes: "Open until {moment}.",
   "closed.model": "Its model has been published:",
   "closed.see": "see the model",
   paused: "This collection is paused.",
@@ -89,11 +91,14 @@ export default {
     "It could not tell where in the clouds above your answers lie. If that is too little for you, send them only if you trust whoever runs this database not to look into single submissions. In the sum over everyone the blur hides you much better:",
   "preview.model": "The published model could tell {little} about you.",
   "preview.numbers": "The very numbers: {count}, in {bytes} bytes",
+  "preview.numbers.proof": "The very numbers: {count}, of which proof and shares are made",
   "preview.squares":
     "Each square is one number, blue below and orange above zero. The left picture never leaves.",
   "preview.leaving": "The numbers that leave",
   "preview.besides":
     "With them go a random identifier, so that they are counted once, and the fingerprint of the agreement. Nothing else.",
+  "preview.besides.proof":
+    "With them go a random identifier, so that they are counted once, the fingerprint of the agreement, and the proof. Nothing else.",
   "belief.yours": "Your answer: ",
   "belief.anything": "From the blurred numbers: it could be almost anything.",
   "belief.range": "From the blurred numbers: most likely {low} to {high}.",
@@ -212,6 +217,9 @@ export default {
   "against.one": "One submission, seen by the database",
   "against.either": "Promise against either of them",
   "against.either.words": "ε = {epsilon}, δ = {delta}, as for the model. {condition}",
+  proof: "Proof",
+  "proof.words":
+    "A proof goes along that your numbers are no longer than an honest submission. {first} and {second} check it together and learn nothing else from it. Whoever does not prove it is not counted.",
   "against.both": "One submission, if both put their shares together",
   "column.yesno": "{title} ({yes} or {no})",
   "column.unsaid": ", or not said",
@@ -262,6 +270,7 @@ export default {
   // refusals of the service
   "problem.not-invited": "An invitation is needed",
   "problem.closed": "The collection is closed",
+  "problem.date-closed": "The collection closed at its date",
   "problem.conflict": "This contradicts what is there already",
   "problem.invalid": "This cannot be accepted",
   "problem.unknown-collection": "Nothing is collected under this fingerprint",

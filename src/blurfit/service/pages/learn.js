@@ -1,4 +1,4 @@
-// What the first wave has taught, and the map of the next: mirrors `blurfit.learning.waves` and
+// What the first wave has taught, and the map of the next: mirrors `blurfit.learning.belief` and
 // `linear_bayes`, so that this page can compute again the map that it is asked to use. Nothing
 // private rests on it: it shows that nobody could hide a choice in the map.
 

@@ -2,6 +2,7 @@
 // achieve, look at it as contributors will, and open it.
 
 import { ASSUMED, MISSING, expectedInWords, planInWords, warningsOf } from "./adminwords.js";
+import { chosen, dateBox, opening } from "./dating.js";
 import { attempt, dialog, tell } from "./dialogs.js";
 import { ABOUT, about, databases, terms } from "./fieldsets.js";
 import { widthOf } from "./forms.js";
@@ -55,6 +56,7 @@ export function form(token, opened) {
     targetQuestion(EXAMPLE.target),
     terms(),
     databases(soon),
+    dateBox(),
     h("div", { id: "brief", "aria-hidden": "true", hidden: true }),
     h(
       "div",
@@ -91,11 +93,13 @@ function fromFile() {
       const shown = dialog(
         "Open an agreement from a file",
         promise({ agreement, mu, plan: null }),
+        dateBox(null, "file-until"),
         h("div", { class: "buttons" }, confirm, h("button", { type: "button", click: () => shown.close() }, "Not now")),
       );
       confirm.addEventListener("click", async () => {
+        const until = chosen("file-until");
         shown.close();
-        await attempt(() => openAgreement(agreement));
+        await attempt(() => openAgreement(agreement, until));
       });
     }),
   );
@@ -179,6 +183,7 @@ function proposal() {
       ...optional,
       ...(field("database_noise").value === "true" ? { database_noise: true } : {}),
       ...(both.length ? { databases: both } : {}),
+      ...(both.length && field("proofs").value !== "usual" ? { proofs: field("proofs").value === "true" } : {}),
       mechanism,
       neighbours: field("neighbours").value,
       admission: place("anyone").checked ? "anyone" : "invited",
@@ -339,18 +344,18 @@ async function open() {
   await (plan ? openPlan(plan) : openAgreement(agreement));
 }
 
-async function openPlan(plan) {
+async function openPlan(plan, until = chosen()) {
   const role = roleHere(plan);
   const body = JSON.stringify(plan);
-  const status = await ask(`/plans?role=${role}`, { method: "POST", body, token: given.token });
+  const status = await ask(opening("/plans", until, { role }), { method: "POST", body, token: given.token });
   await given.opened();
   opened(status.fingerprint, status.invited, "The plan’s first wave is open.", role === "whole" ? null : plan);
 }
 
 /** Open at this database; which of two it is follows from its address. */
-async function openAgreement(agreement) {
+async function openAgreement(agreement, until = chosen()) {
   const role = roleHere(agreement);
-  const status = await ask(`/collections?role=${role}`, {
+  const status = await ask(opening("/collections", until, { role }), {
     method: "POST",
     body: JSON.stringify(agreement),
     token: given.token,

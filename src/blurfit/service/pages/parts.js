@@ -30,5 +30,6 @@ export function partsOf(agreement) {
   const deviations = form.counts.map((count) => diagonal / Math.sqrt(count));
   const [step, bound] = [grid.quadratic, form.reach("zero-out")];
   const [start, end] = [0, deviations.length];
-  return [{ start, end, step, fine: step, towardZero: false, deviations, bound }];
+  const atRandom = agreement.proofs === true; // how numbers are rounded to the grid
+  return [{ start, end, step, fine: step, towardZero: false, atRandom, deviations, bound }];
 }

@@ -29,8 +29,8 @@ export function exactly(agreement) {
 /** What will be blurred, in whole steps of the grid. */
 export function onGrid(agreement, record) {
   const exact = exactly(agreement)(record);
-  return partsOf(agreement).flatMap(({ start, end, step, towardZero }) =>
-    inSteps(exact.slice(start, end), step, towardZero),
+  return partsOf(agreement).flatMap(({ start, end, step, towardZero, atRandom }) =>
+    inSteps(exact.slice(start, end), step, towardZero, atRandom ? uniform : null),
   );
 }
 
@@ -46,6 +46,9 @@ export function perturb(agreement, record) {
   );
   return { identifier: newIdentifier(), numbers, exact };
 }
+
+/** A multiple of 2⁻⁵³ from 0 to 1, each as likely as the others. */
+const uniform = () => Number(uniformBits(53)) * 2 ** -53;
 
 function blurred(steps, deviations, step) {
   const fractions = new Map();

@@ -1,5 +1,5 @@
 // That a wave follows from its plan and from what was published before it: mirrors
-// `blurfit.model.waves.follows`. The plan and each release are read from the very bytes whose
+// `blurfit.model.course.follows`. The plan and each release are read from the very bytes whose
 // SHA-256 the agreement names; the promise, the quorum and the databases must be the plan's; and
 // the map is computed again from the releases. Its numbers must agree to one unit of their 24 bits,
 // as machines may round differently; that the noise suffices does not depend on them.

@@ -12,6 +12,7 @@ import {
   localInWords,
   modelInShort,
   modelInWords,
+  proofInWords,
 } from "./words.js";
 
 /** Into #preview; `send` gets the buttons, `change` goes back to the answers. */
@@ -48,6 +49,7 @@ function risk(agreement, mu) {
     { class: `note ${strength}` },
     h("strong", {}, shared ? eitherInWords(agreement) : local.words),
     h("p", {}, detail),
+    agreement.proofs ? h("p", {}, proofInWords(agreement)) : null,
     h(
       "p",
       {},
@@ -59,10 +61,11 @@ function risk(agreement, mu) {
 
 function veryNumbers(agreement, sent, bytes) {
   const counts = { count: sent.numbers.length, bytes: number(bytes.length) };
+  const proof = agreement.proofs ? ".proof" : "";
   return h(
     "details",
     {},
-    h("summary", {}, t("preview.numbers", counts)),
+    h("summary", {}, t(`preview.numbers${proof}`, counts)),
     numbersPicture(agreement, sent),
     h("p", { class: "hint" }, t("preview.squares")),
     h(
@@ -70,6 +73,6 @@ function veryNumbers(agreement, sent, bytes) {
       { tabindex: "0", "aria-label": t("preview.leaving") },
       sent.numbers.map((one) => one.toPrecision(6)).join("  "),
     ),
-    h("p", { class: "hint" }, t("preview.besides")),
+    h("p", { class: "hint" }, t(`preview.besides${proof}`)),
   );
 }

@@ -4,6 +4,7 @@
 //   first database:  v + mask mod 2⁶⁴     second database:  the mask's 32-byte seed
 //
 // v are the blurred numbers in whole steps; the mask is the key stream of AES-256 in counter mode.
+// Where the agreement asks for proofs, shares are longer, and made by `proving.js`.
 
 import { newSeed } from "./noise.js";
 import { seal } from "./seal.js";
@@ -27,12 +28,28 @@ export async function maskOf(seed, width) {
 
 /** The two messages for what `perturb` gave, in the order of the agreement's databases. */
 export async function share(agreement, fingerprint, sent) {
-  const messages = await shareWith(agreement.grid.quadratic, fingerprint, sent, newSeed());
+  const step = agreement.grid.quadratic;
+  const messages = agreement.proofs
+    ? await proved(agreement, fingerprint, sent)
+    : await shareWith(step, fingerprint, sent, newSeed());
   const sealed = messages.map((message, i) => {
     const { key } = agreement.databases[i];
     return key === undefined ? message : seal(message, key, fingerprint, i + 1);
   });
   return Promise.all(sealed);
+}
+
+/** Shares with a proof; `random` is there for tests alone. */
+export async function proved(agreement, fingerprint, { identifier, numbers }, random = null) {
+  const { newRandomness, provedShares } = await import("./proving.js");
+  const steps = numbers.map((number) => whole(number / agreement.grid.quadratic));
+  const drawn = random ?? newRandomness();
+  const both = provedShares(agreement, fingerprint, { identifier, steps }, drawn);
+  return ["masked", "seed"].map((part, i) => {
+    const bytes = head(CODES[part], identifier, fingerprint, both[i].length / 8);
+    bytes.set(both[i], HEAD);
+    return bytes;
+  });
 }
 
 export async function shareWith(step, fingerprint, { identifier, numbers }, seed) {

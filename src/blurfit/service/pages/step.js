@@ -1,4 +1,4 @@
-// What a later wave teaches, as a step from the last model: mirrors `blurfit.learning.waves` and
+// What a later wave teaches, as a step from the last model: mirrors `blurfit.learning.wave_step` and
 // `blurfit.learning.step`.
 
 import * as m from "./algebra.js";

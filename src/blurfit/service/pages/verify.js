@@ -16,11 +16,12 @@ import {
   isWord,
   positive,
 } from "./checks.js";
+import { verifyDatabases } from "./databases.js";
 import { formOf, isLater, ready } from "./forms.js";
 import { logDelta } from "./gaussian.js";
-import { ROUNDING, gridOf } from "./grid.js";
+import { ROUNDING, gridOf, roundingOf } from "./grid.js";
 import { lossOf } from "./loss.js";
-import { noiseOf, submissionMu as momentMu, verifyMoment } from "./moment.js";
+import { submissionMu as momentMu, verifyMoment } from "./moment.js";
 import { LEAST_RATIO, MOST_RATIO, partsOf } from "./parts.js";
 import { INTERCEPT, NOT_SAID, columnsFor, columnsOf, isLabel, questionsOf } from "./schema.js";
 import { verifyAbout, verifyWording } from "./wording.js";
@@ -28,7 +29,7 @@ import { verifyAbout, verifyWording } from "./wording.js";
 export { NotCertified };
 
 /** Fields that came later: left out where they have their default, and never written out then. */
-const LEFT_OUT = { admission: ["anyone"], database_noise: [true] };
+const LEFT_OUT = { admission: ["anyone"], database_noise: [true], proofs: [true] };
 const FIELDS = {
   agreement: [
     "format",
@@ -75,17 +76,10 @@ const FIELDS = {
   ],
 };
 const [LEAST_WEIGHT, LARGEST_WEIGHT] = [1e-3, 1e3];
-const LARGEST_NAME = 100;
 
 /** Refuse (throw NotCertified) unless this is the agreement meant, and its noise keeps what it
  * promises. Returns the submission's μ, as computed here. */
 export async function verify(agreement, expectedFingerprint) {
-  if (agreement?.proofs !== undefined) {
-    throw new NotCertified(
-      "This agreement asks for a proof that what you send is no longer than an honest submission, and " +
-        "this page cannot make one. Take part with `blurfit contribute`. Nothing has left this device.",
-    );
-  }
   if (agreement?.sends !== undefined) {
     throw new NotCertified(
       "This agreement asks for products with the target alone, which this page cannot make. Take part " +
@@ -124,8 +118,8 @@ export async function verify(agreement, expectedFingerprint) {
   }
   const isNoisy = agreement.database_noise === true;
   demand(!isNoisy || mechanism === "moment", "database_noise", isNoisy, "left out with input");
-  verifyDatabases(agreement);
   verifyGrid(agreement, size);
+  await verifyDatabases(agreement);
   verifyNoise(agreement);
   verifyLocal(calibration, mu);
   return mu;
@@ -142,9 +136,10 @@ function momentOf(agreement) {
   positive(calibration, "sigma");
   whole("quorum", calibration.quorum);
   const form = formOf(agreement);
+  const rounding = roundingOf(agreement);
   const reach = {
-    sums: (1 + ROUNDING) * form.reach(calibration.model.neighbours),
-    submission: (1 + ROUNDING) * form.reach("replace"),
+    sums: (1 + rounding) * form.reach(calibration.model.neighbours),
+    submission: (1 + rounding) * form.reach("replace"),
   };
   return {
     keeps: verifyMoment(calibration, reach, { agree, demand }),
@@ -326,9 +321,9 @@ function verifyLocal({ local }, mu) {
   demand(epsilon === 0 || spent(1 - 1e-9) >= -1e-9, "local.epsilon", epsilon, "smaller");
 }
 
-function verifyGrid({ grid, calibration, databases }, size) {
+function verifyGrid({ grid, calibration, databases, proofs }, size) {
   exactly(grid, ["quadratic", "linear", "dither"], "grid");
-  const expected = gridOf(calibration, size, databases.length > 0);
+  const expected = gridOf(calibration, size, databases?.length > 0, proofs);
   for (const name of Object.keys(expected)) {
     demand(grid[name] === expected[name], `grid.${name}`, grid[name], expected[name]);
   }
@@ -341,60 +336,6 @@ function verifyNoise(agreement) {
     demand(bound < 2 ** 51 * step, "numbers in steps", bound / step, "below 2^51");
     const isFine = deviations.every((one) => one >= LEAST_RATIO * step && one <= MOST_RATIO * step);
     demand(isFine, "noise in steps", `${deviations[0] / step}, …`, "between 2^-10 and 2^45");
-  }
-}
-
-// ---- two databases
-
-/** None, or two different databases, at addresses that nobody can listen to, and numbers that can
- * be shared: mirrors `blurfit.agreement.databases`. */
-function verifyDatabases(agreement) {
-  const { databases, calibration, grid } = agreement;
-  demand(Array.isArray(databases), "databases", databases, "a list");
-  if (databases.length === 0) return;
-  const { mechanism } = calibration;
-  demand(mechanism === "moment", "mechanism", mechanism, "moment");
-  demand(databases.length === 2, "databases", databases.length, "two");
-  for (const one of databases) {
-    exactly(one, ["name", "url"], "a database", ["key"]);
-    const isKey = !("key" in one) || /^[0-9a-f]{64}$/.test(one.key);
-    demand(isKey, "key", one.key, "64 hexadecimal digits");
-    demand(isName(one.name), "name", one.name, "who runs a database, on one line");
-    demand(isOrigin(one.url), "url", one.url, "a protected address without a path");
-  }
-  const [first, second] = databases;
-  const different = first.name !== second.name && first.url !== second.url;
-  demand(different, "databases", `${first.name}, ${second.name}`, "different");
-  const keys = "key" in first || "key" in second;
-  const bothSealed = "key" in first && "key" in second && first.key !== second.key;
-  demand(!keys || bothSealed, "keys", `${first.key}, ${second.key}`, "two, or none");
-  const [noise, step] = [noiseOf(calibration), grid?.quadratic];
-  const least = noise / Math.SQRT2 / step;
-  demand(least >= 2 ** 10, "noise in steps", least, "at least 1024");
-  const scale = Math.max(1, ...formOf(agreement).counts.map((count) => count ** -0.5));
-  const largest = (scale * (calibration.reach.submission + 40 * noise)) / step + 1;
-  demand(largest * 2 ** 32 < 2 ** 63, "largest number in steps", largest, "below 2^31");
-}
-
-/** Printable, in one line, and no longer than people read. */
-function isName(name) {
-  return (
-    isWord(name) &&
-    name === name.trim() &&
-    !/[\p{C}\p{Zl}\p{Zp}]/u.test(name) &&
-    !/\p{Zs}/u.test(name.replaceAll(" ", "")) &&
-    [...name].length <= LARGEST_NAME
-  );
-}
-
-function isOrigin(url) {
-  try {
-    const { origin, protocol, host, hostname } = new URL(url);
-    if (!/^([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?$/.test(host)) return false;
-    const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
-    return origin === url && (protocol === "https:" || (protocol === "http:" && isHere));
-  } catch {
-    return false;
   }
 }
 

@@ -1,13 +1,12 @@
 // What people read of a survey is one line of text, plain or by language, and cannot hide or reorder
 // what is read: mirrors `blurfit.schema.content`. Each function returns the fields that it found.
 
-import { demand } from "./checks.js";
+import { HARMFUL, demand } from "./checks.js";
 import { isLabel } from "./schema.js";
 
 const ABOUT = ["title", "purpose", "organiser", "contact"];
 const WORDS = ["title", "question", "hint", "unit", "section"];
 const LONGEST = 2000;
-const HARMFUL = /[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\p{Surrogate}]/u;
 
 export function verifyAbout(schema) {
   return texts(schema ?? {}, ABOUT, "the survey");

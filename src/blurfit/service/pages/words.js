@@ -49,6 +49,12 @@ export function eitherInWords(agreement) {
   return t("either", { first, second, little: modelInShort(agreement) });
 }
 
+/** That a proof goes along, and what either learns from it. */
+export function proofInWords({ databases }) {
+  const [first, second] = databases.map(({ name }) => name);
+  return t("proof.words", { first, second });
+}
+
 /** What that depends on: mirrors `blurfit.agreement.promises.condition_in_words`. */
 export function conditionInWords(agreement) {
   if (agreement.database_noise) return t("condition.noise");
@@ -185,6 +191,7 @@ function againstDatabases(agreement, mu) {
   return [
     [t("fact.collected"), databases.map(({ name, url }) => `${name} (${url})`).join(t("and"))],
     [t("against.either"), t("against.either.words", promise)],
+    ...(agreement.proofs ? [[t("proof"), proofInWords(agreement)]] : []),
     [t("against.both"), `${alone} ${localInWords(mu, "together").words}`],
   ];
 }

@@ -1,7 +1,7 @@
 """A record as a quadratic: ½wᵀqqᵀw − pᵀw + s, which is all that the database ever needs of it.
 
 Paper: section "Loss Function for Input Perturbation". A loss turns (x, y) into (q, p, s);
-contributors blur q and p, and from the sums of what they send a model is learnt. Five losses are
+contributors blur q and p, and from the sums of what they send a model is learned. Five losses are
 ready; the two named `…Around` start from a model w₀ that is public already, with z₀ = x·w₀:
 
 | loss | of | q | p | parallel |

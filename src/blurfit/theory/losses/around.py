@@ -21,12 +21,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, gammaln
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.theory.losses.logistic import even_part
 from blurfit.theory.losses.parabola import Parabola, reach_of, rounded_up, worst
 from blurfit.theory.losses.poisson import counts, refuse_exponent
 from blurfit.theory.losses.quadratic import Quadratic
-from blurfit.theory.losses.records import FloatArray, numbers, read, signs
+from blurfit.theory.losses.records import numbers, read, signs
 from blurfit.validate import finite, positive
 
 PriorWeights = Sequence[float] | FloatArray

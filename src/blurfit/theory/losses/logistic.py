@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.theory.losses.parabola import (
     Parabola,
@@ -16,7 +17,7 @@ from blurfit.theory.losses.parabola import (
     worst,
 )
 from blurfit.theory.losses.quadratic import Quadratic
-from blurfit.theory.losses.records import FloatArray, read, signs
+from blurfit.theory.losses.records import read, signs
 from blurfit.theory.setting import APPROXIMATIONS, Approximation
 from blurfit.validate import one_of, positive
 

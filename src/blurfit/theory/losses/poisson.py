@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, hyp0f1, hyp1f1
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.theory.losses.parabola import (
     Parabola,
@@ -15,7 +16,7 @@ from blurfit.theory.losses.parabola import (
     worst,
 )
 from blurfit.theory.losses.quadratic import Quadratic
-from blurfit.theory.losses.records import FloatArray, read, within
+from blurfit.theory.losses.records import read, within
 from blurfit.theory.roots import brent
 from blurfit.theory.setting import APPROXIMATIONS, Approximation
 from blurfit.validate import one_of, positive

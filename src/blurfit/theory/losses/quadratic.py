@@ -5,10 +5,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.theory.losses.records import (
     TOLERANCE,
-    FloatArray,
     numbers,
     paired,
     refuse_first,

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
-
-FloatArray = NDArray[np.float64]
 
 TOLERANCE = 1e-9  # by how much, relatively, rounding may carry an honest record beyond a bound
 

@@ -1,0 +1,106 @@
+"""Write submissions to a Parquet or Arrow file, as `messages.submission_files` reads them."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from blurfit.arrays import ByteArray, FloatArray
+from blurfit.errors import InvalidValueError
+from blurfit.messages.layout import Layout
+from blurfit.messages.submission_files import SUFFIXES, arrow_schema, rows_at_once
+from blurfit.messages.submissions import Submissions
+from blurfit.optional import optional
+
+
+@dataclass
+class Writer:
+    """Writes submissions to a new file, and gives it its name at the end.
+
+    Left by an error, nothing remains. `path` ends in .parquet or .arrow.
+    """
+
+    path: Path
+    layout: Layout
+    released: str | None = None
+    rows: int = 0
+    _waiting: list[tuple[ByteArray, FloatArray]] = field(default_factory=list)
+    _held: int = 0
+
+    def __enter__(self) -> Self:
+        if self.path.suffix.lower() not in SUFFIXES:
+            raise InvalidValueError(
+                f"Expected {str(self.path)!r} to end in one of {', '.join(SUFFIXES)}."
+            )
+        pa = optional("pyarrow")
+        self._schema = arrow_schema(self.layout, self.released)
+        self._unfinished = self.path.with_name(self.path.name + ".part")
+        self._stream = pa.OSFile(str(self._unfinished), "wb")
+        if self.path.suffix.lower() == ".parquet":
+            self._file = optional("pyarrow.parquet").ParquetWriter(
+                self._stream,
+                self._schema,
+                compression="none",
+                use_dictionary=False,
+                write_statistics=False,
+                write_page_checksum=True,
+            )
+        else:
+            self._file = pa.ipc.new_file(self._stream, self._schema)
+        return self
+
+    def append(self, identifiers: ByteArray, numbers: FloatArray) -> None:
+        """Some more rows; they are written when there are enough for a row group."""
+        most = rows_at_once(self.layout)
+        start = 0
+        while start < len(identifiers):
+            part = slice(start, start + most - self._held)
+            self._waiting.append((identifiers[part], numbers[part]))
+            self._held += len(identifiers[part])
+            start += len(identifiers[part])
+            if self._held == most:
+                self._write()
+        self.rows += len(identifiers)
+
+    def add(self, table: Submissions) -> None:
+        """Some more submissions."""
+        self.append(table.identifiers, table.numbers)
+
+    def _write(self) -> None:
+        identifiers, numbers = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
+        self._waiting, self._held = [], 0
+        batch = _batch(self._schema, identifiers, numbers)
+        if self.path.suffix.lower() == ".parquet":
+            self._file.write_batch(batch, row_group_size=len(identifiers))
+        else:
+            self._file.write_batch(batch)
+
+    def __exit__(self, kind: object, *_error: object) -> None:
+        try:
+            if kind is None and self._waiting:
+                self._write()
+            self._file.close()
+            self._stream.close()
+            if kind is None:
+                with self._unfinished.open("rb") as written:
+                    os.fsync(written.fileno())
+                self._unfinished.replace(self.path)
+        finally:
+            self._stream.close()
+            self._unfinished.unlink(missing_ok=True)
+
+
+def _batch(schema: Any, identifiers: ByteArray, numbers: FloatArray) -> Any:
+    pa = optional("pyarrow")
+    rows = len(identifiers)
+    numbers = np.ascontiguousarray(numbers, dtype=np.float64)
+    identifier = pa.FixedSizeBinaryArray.from_buffers(
+        schema.field(0).type, rows, [None, pa.py_buffer(np.ascontiguousarray(identifiers))]
+    )
+    items = pa.Array.from_buffers(
+        pa.float64(), numbers.size, [None, pa.py_buffer(numbers)], null_count=0
+    )
+    listed = pa.FixedSizeListArray.from_arrays(items, type=schema.field(1).type)
+    return pa.record_batch([identifier, listed], schema=schema)

@@ -1,0 +1,233 @@
+"""From releases to the next wave's agreement, and to the model: the rest of a plan.
+
+Everything here is a function of a plan and of published releases, so anybody can do it again:
+`next_agreement` is what the database announces, `follows` is a contributor's check of it, and
+`learn_plan` is the model's user's part.
+
+**What `follows` compares, and how exactly.** The plan's fingerprint, the marks (SHA-256) of the
+releases, the promise, the quorum, the noise and the grid: to the last bit, because the agreement is
+put together anew with the announced map, and must have the announced fingerprint. The map itself is
+computed again from the releases, and must be equal to the last bit as well: its numbers are rounded
+to 24 bits (`blurfit.learning.belief.next_map`), so that machines whose linear algebra rounds
+differently agree, but for one plan in some thousands; then a contributor's program refuses, which
+is safe. *Privacy does not rest on the map*: `Agreement.verify` finds the noise sufficient for any
+map whatever (`blurfit.theory.wave_form`), and every submission carries the fingerprint of the map,
+so none of a wave's submissions is older than its map. What the check adds is that nobody could hide
+a choice in the map: it is what the published releases say.
+"""
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
+from blurfit.agreement.wave import kept_columns
+from blurfit.arrays import FloatArray
+from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit.learning.belief import Belief, first_belief, next_map, on_curve
+from blurfit.learning.inference import Inference
+from blurfit.learning.linear_bayes import linear_bayes
+from blurfit.learning.wave_inference import wave_estimates
+from blurfit.learning.wave_step import WaveSums, learn_wave
+from blurfit.model.fitting import in_units
+from blurfit.model.moments import PublishedMoments
+from blurfit.model.prediction import Link
+from blurfit.model.published import PublishedModel
+from blurfit.model.wave_share import WaveShare
+from blurfit.schema.vectors import columns_of, units
+from blurfit.theory.maps import WaveMap
+from blurfit.theory.wave_form import WaveForm
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """The waves so far: each release was checked to be of the plan's next wave."""
+
+    plan: Plan
+    releases: tuple[PublishedMoments, ...]
+    beliefs: tuple[Belief, ...]  # after each of them
+
+    @classmethod
+    def of(cls, plan: Plan, releases: Sequence[PublishedMoments]) -> "Course":
+        """Follow the plan through its releases; one that does not follow is refused."""
+        course = cls(plan, (), ())
+        for release in releases:
+            course = course.then(release)
+        return course
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The SHA-256 of each release."""
+        return tuple(release.mark for release in self.releases)
+
+    def next_agreement(self) -> Agreement:
+        """The agreement of the wave that comes now."""
+        return self.plan.agreement(self.marks, self._chart())
+
+    def require(self, agreement: Agreement) -> None:
+        """Refuse an agreement that is not the next one: see the module's docstring."""
+        wave = agreement.wave
+        if wave is None or not hmac.compare_digest(_text(wave.plan), _text(self.plan.fingerprint)):
+            raise NotCertifiedError(
+                f"Expected an agreement of the plan {self.plan.fingerprint}, and this one belongs "
+                f"to {None if wave is None else wave.plan}. Send nothing under it."
+            )
+        if wave.follows != self.marks:
+            raise NotCertifiedError(
+                f"Expected wave {len(self.releases) + 1}, which follows the releases "
+                f"{[mark[:12] for mark in self.marks]}, and got wave {wave.number} after "
+                f"{[mark[:12] for mark in wave.follows]}. Ask for the releases that it follows."
+            )
+        expected = self.plan.agreement(self.marks, wave.chart)
+        if expected.fingerprint != agreement.fingerprint:
+            raise NotCertifiedError(
+                f"Expected the agreement {expected.fingerprint}, which follows from the plan, and "
+                f"got {agreement.fingerprint}: its promise, quorum or noise is another."
+            )
+        if wave.chart is not None:
+            _require_alike(self._chart(), wave.chart)
+
+    def then(self, release: PublishedMoments) -> "Course":
+        """The course with one more release."""
+        self.require(release.agreement)
+        if not self.releases:
+            belief = _first(self.plan, release)
+        else:
+            belief = learn_wave(self.beliefs[-1], _chart_of(release), wave_sums(release))
+        return Course(self.plan, (*self.releases, release), (*self.beliefs, belief))
+
+    def _chart(self) -> WaveMap | None:
+        if not self.releases:
+            return None
+        place = len(self.releases)
+        if place >= len(self.plan):
+            raise InvalidValueError(
+                f"Expected fewer than {len(self.plan)} releases: the plan has no wave after them."
+            )
+        kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
+        return next_map(self.beliefs[-1], kind, quorum, self.plan.mu)
+
+
+def next_agreement(plan: Plan, releases: Sequence[PublishedMoments]) -> Agreement:
+    """The agreement of the wave after these releases: the first one's, if there are none."""
+    return Course.of(plan, releases).next_agreement()
+
+
+def follows(plan: Plan, releases: Sequence[PublishedMoments], agreement: Agreement) -> None:
+    """Refuse an agreement that does not follow from the plan and the releases, or whose noise does
+    not keep its promise. A contributor calls it before she answers anything.
+    """
+    agreement.verify()
+    Course.of(plan, releases).require(agreement)
+
+
+def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedModel:
+    """The model after the waves so far: all of the plan's, or fewer if it ended early.
+
+    A number has a line. A label has log-odds (link="logistic"), whose curve gives calibrated
+    probabilities. A count has a log rate (link="log") after a Newton wave, and a line before.
+    Standard errors are those of the last wave, or there is a reason why not.
+    """
+    if not releases:
+        raise InvalidValueError("Expected at least the first wave's release.")
+    course = Course.of(plan, releases)
+    if len(plan) == 1:
+        return releases[0].fit()
+    belief = course.beliefs[-1]
+    if belief.task == "label":
+        belief = on_curve(belief)
+    link: Link = "linear" if belief.line else "logistic" if belief.task == "label" else "log"
+    inference, refusal = _inference(course)
+    schema = plan.schema
+    return PublishedModel(
+        agreement=releases[-1].agreement,
+        target=schema.target.name,
+        features=tuple(one.name for one in schema.features),
+        weights=_spread(plan, belief.coefficients)[None],
+        count=sum(release.count for release in releases),
+        method=f"waves: {', '.join(plan.kinds[: len(releases)])}",
+        link=link,
+        inference=inference,
+        refusal=refusal,
+        software=releases[-1].software,
+        waves=tuple(
+            WaveShare(
+                release.count,
+                release.agreement.quorum,
+                release.agreement.calibration.local.mu,
+                release.agreement.calibration.local.epsilon,
+            )
+            for release in releases
+        ),
+    )
+
+
+def wave_sums(release: PublishedMoments) -> WaveSums:
+    """A later wave's release as `blurfit.learning.belief` reads it."""
+    form = release.agreement.form
+    if not isinstance(form, WaveForm):
+        raise InvalidValueError("Expected the release of a later wave, and got a first one's.")
+    return WaveSums(
+        release.count,
+        form.matrix(release.sums, release.count),
+        form.linear(release.sums),
+        release.deviation,
+    )
+
+
+def _first(plan: Plan, release: PublishedMoments) -> Belief:
+    """Linear Bayes of the joint sums: quick, and good enough for a start."""
+    names = [name for one in plan.schema.features for name in columns_of(one)]
+    kept = [names[place] for place in kept_columns(plan.schema)]
+    sums = release.joint.submodel(plan.schema.target.name, kept)
+    return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound)
+
+
+def _chart_of(release: PublishedMoments) -> WaveMap:
+    wave = release.agreement.wave
+    assert wave is not None and wave.chart is not None  # noqa: PT018 - `require` has seen to it
+    return wave.chart
+
+
+def _inference(course: Course) -> tuple[tuple[Inference, ...], str | None]:
+    """The last wave's errors in the user's units, or why there are none."""
+    plan, release = course.plan, course.releases[-1]
+    if len(course.releases) == 1:
+        return (), "The plan ended after its first wave; fit its release for standard errors."
+    try:
+        found = wave_estimates(course.beliefs[-2], _chart_of(release), wave_sums(release))
+    except InfeasibleError as error:
+        return (), str(error)
+    names = [one.name for one in plan.schema.features]
+    curve = not course.beliefs[-1].line
+    told = units(plan.schema, plan.schema.target.name, names, log_odds=curve)
+    return (in_units(found, told, kept_columns(plan.schema)),), None
+
+
+def _spread(plan: Plan, coefficients: FloatArray) -> FloatArray:
+    """Coefficients for (1, v) with all columns of v: 0 for last levels."""
+    names = [name for one in plan.schema.features for name in columns_of(one)]
+    found = np.zeros(1 + len(names))
+    found[[0, *(1 + place for place in kept_columns(plan.schema))]] = coefficients
+    return found
+
+
+def _require_alike(expected: WaveMap | None, announced: WaveMap) -> None:
+    """Refuse a map that is not what the releases say, number by number."""
+    ours = {} if expected is None else expected.to_dict()
+    theirs: dict[str, Any] = announced.to_dict()
+    wrong = sorted(name for name in theirs if ours.get(name) != theirs[name])
+    if wrong:
+        raise NotCertifiedError(
+            f"Expected the map that follows from the published releases, and its {wrong[0]!r} is "
+            "another. Whoever announced it chose it by something else; send nothing under this "
+            "agreement."
+        )
+
+
+def _text(word: Any) -> bytes:
+    return str(word).encode(errors="surrogatepass")

@@ -1,0 +1,72 @@
+"""Let in whoever has a token that is good for what is asked, and write down what they did."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from blurfit.errors import BlurfitError, StorageError
+from blurfit.protocol import problems, tokens
+from blurfit.protocol.problems import RequestError
+from blurfit.store import stewards
+from blurfit.store.stewards import Right
+from blurfit.store.store import Store
+
+_log = logging.getLogger("blurfit.deeds")
+
+Endpoint = Callable[[Any, Request], Awaitable[Response]]
+
+
+async def admit(store: Store, request: Request, right: Right) -> str:
+    """Whose token was sent; refuses one that is not good for this."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    who = None
+    if scheme.lower() == "bearer" and token:
+        who = await run_in_threadpool(store.read, stewards.admitted, tokens.hashed(token), right)
+    if who is None:
+        raise RequestError(
+            problems.UNAUTHORISED,
+            "Send the token that `blurfit serve` printed at its first start, or one that "
+            f"`blurfit token --right {right}` made: Authorization: Bearer …",
+        )
+    return who
+
+
+def steward(what: str, right: Right) -> Callable[[Endpoint], Endpoint]:
+    """An endpoint of an object with a `store`, for those who have the right; each use is written
+    down with its outcome.
+    """
+
+    def guarded(endpoint: Endpoint) -> Endpoint:
+        @wraps(endpoint)
+        async def answer(self: Any, request: Request) -> Response:
+            who = await admit(self.store, request, right)
+            try:
+                response = await endpoint(self, request)
+            except (BlurfitError, RequestError) as error:
+                kind, _ = problems.of_error(error)
+                await _write_down(self.store, request, who, what, kind.status)
+                raise
+            except Exception:  # `blurfit.service.unexpected` has the rest
+                await _write_down(self.store, request, who, what, problems.UNEXPECTED.status)
+                raise
+            await _write_down(self.store, request, who, what, response.status_code)
+            return response
+
+        return answer
+
+    return guarded
+
+
+async def _write_down(store: Store, request: Request, who: str, what: str, outcome: int) -> None:
+    """In the store and in the log; where the store is away, in the log alone."""
+    fingerprint = request.path_params.get("fingerprint")
+    _log.info("%s: %s %s: %s", who, what, fingerprint or "", outcome)
+    try:
+        await run_in_threadpool(store.write, stewards.write_down, who, what, fingerprint, outcome)
+    except StorageError as error:
+        _log.error("what %s did could not be written down: %s", who, error)

@@ -1,0 +1,243 @@
+"""Take submissions, one or many, as JSON or as bytes, and answer once they are on disk.
+
+They are what there is most of, so they take a short way past the router. How long a body may be
+follows from the agreement, and how much may come from an address, or to a collection, counts
+submissions. Long JSON is read beside the thread that writes, one body at a time, and there a batch
+that is known already is found out: whoever sends such things waits for others who do, and keeps
+nobody else waiting.
+"""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
+
+from blurfit.agreement.plan import Plan
+from blurfit.errors import BlurfitError, InfeasibleError, UnknownCollectionError
+from blurfit.messages.sealing import OVERHEAD, public_key, unseal
+from blurfit.messages.shares import ShareLayout
+from blurfit.messages.submissions import Submission, Submissions, rows_of
+from blurfit.protocol import problems, tokens
+from blurfit.protocol.problems import RequestError
+from blurfit.protocol.wire import (
+    BINARY,
+    COLLECTIONS,
+    INVITATION,
+    JSON,
+    MOST_SUBMISSIONS,
+    SUBMISSIONS,
+    media_type,
+)
+from blurfit.service import cors
+from blurfit.service.answers import Refusals, send_answer
+from blurfit.service.bodies import Allowance, Reserve, read_body
+from blurfit.service.collector import Collector
+from blurfit.service.limits import Limiter
+from blurfit.service.metrics import Metrics
+from blurfit.store import plans
+from blurfit.store.arrivals import Arrival, all_known
+from blurfit.store.collections import Collection
+from blurfit.store.store import Store
+
+JSON_BYTES = 4 * 2**20  # of a body; numbers take thirty times as much while they are read
+_READ_AT_ONCE = 2**14  # a body in JSON up to here is read before others get their turn
+_BATCH_HEAD_BYTES = 16
+_PROVED_BYTES = 64 * 2**20  # of a batch with proofs, each of some 20 kB
+_A_BATCH = 64  # from here on it is worth a look whether all of it is known
+_BEFORE, _AFTER = len(COLLECTIONS) + 1, len(SUBMISSIONS)
+
+
+def is_for_submissions(path: str) -> bool:
+    """Whether a request goes where submissions are sent."""
+    return path.endswith(SUBMISSIONS) and path.startswith(f"{COLLECTIONS}/")
+
+
+@dataclass(frozen=True, eq=False)
+class SubmissionPath:
+    """What is behind …/submissions."""
+
+    store: Store
+    collector: Collector
+    metrics: Metrics
+    refusals: Refusals
+    limiter: Limiter
+    crowds: Limiter
+    body_bytes: int
+    share_key: str | None = field(default=None, repr=False)
+    allowance: Allowance = field(default_factory=Allowance)
+    # One at a time, so that not everyone's numbers are in memory, or looked up, at once.
+    _reader: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="blurfit-reader"),
+        repr=False,
+    )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        fingerprint = scope["path"][_BEFORE:-_AFTER]
+        origin = cors.origin_in(scope["headers"])
+        crosses = origin is not None and origin in await self.origins(fingerprint)
+        if origin is not None and crosses:
+            send = cors.admitting(send, origin)
+        if scope["method"] == "POST":
+            address = client[0] if (client := scope.get("client")) else ""
+            with self.allowance.reserve(address, fingerprint) as held:
+                await self._take(fingerprint, dict(scope["headers"]), receive, send, held, address)
+        elif scope["method"] == "OPTIONS" and crosses:
+            await cors.answer_preflight(send)
+        else:
+            refusal = RequestError(problems.NOT_ALLOWED, "Submissions are sent by POST.")
+            await self.refusals.send(send, refusal)
+
+    async def origins(self, fingerprint: str) -> tuple[str, ...]:
+        """Whose pages may send shares to a collection, and where its own page may send them."""
+        try:
+            collection = await self._collection(fingerprint)
+        except UnknownCollectionError:
+            return await run_in_threadpool(self._origins_of_plan, fingerprint)
+        except BlurfitError:  # the store is away: others will say so
+            return ()
+        return cors.origins_of(collection.agreement)
+
+    def _origins_of_plan(self, fingerprint: str) -> tuple[str, ...]:
+        try:
+            return cors.origins_of(Plan.from_json(self.store.read(plans.document, fingerprint)))
+        except BlurfitError:
+            return ()
+
+    async def _collection(self, fingerprint: str) -> Collection:
+        if (known := self.store.known(fingerprint)) is not None:
+            return known
+        return await run_in_threadpool(self.store.collection, fingerprint)
+
+    async def _take(
+        self,
+        fingerprint: str,
+        headers: dict[bytes, bytes],
+        receive: Receive,
+        send: Send,
+        held: Reserve,
+        address: str,
+    ) -> None:
+        try:
+            collection = await self._collection(fingerprint)
+            self._refuse_if_crowded(fingerprint, 1)  # before anything of it is read
+            limit = min(self.body_bytes, largest_body(collection, headers))
+            body = await read_body(headers, receive, limit, held)
+            if (key := own_key(collection)) is not None:
+                body = unsealed(collection, body, self.share_key, key)
+            if _kind(headers) == JSON and not self.limiter.allows_json(address, len(body)):
+                raise _too_many(f"{len(body)} bytes of JSON")
+            rows = await self._rows(collection, headers, body)
+            arrival = Arrival(rows, _invitations(headers))
+            count = arrival.size // collection.layout.size
+            if not self.limiter.allows_rows(address, count):
+                raise _too_many(f"{count}")
+            self._refuse_if_crowded(fingerprint, count - 1)
+            if count >= _A_BATCH and await self._is_known(collection, arrival):
+                new = 0
+            else:
+                new = await self.collector.submit(collection, arrival)
+        except (BlurfitError, RequestError) as error:
+            await self.refusals.send(send, error)
+            return
+        self.metrics.accepted(count, new)
+        await send_answer(send, 200, JSON, b'{"accepted":%d,"new":%d}' % (count, new))
+
+    def _refuse_if_crowded(self, fingerprint: str, more: int) -> None:
+        if more and not self.crowds.allows(fingerprint, more):
+            raise RequestError(
+                problems.CROWDED,
+                "So many send to this collection now that the others would have to wait. Send the "
+                "same again after some seconds; it will be counted once.",
+            )
+
+    async def _rows(
+        self, collection: Collection, headers: dict[bytes, bytes], body: bytes
+    ) -> bytes | memoryview:
+        """The messages that a body holds; JSON that takes long is read beside the others."""
+        if len(body) <= _READ_AT_ONCE or _kind(headers) != JSON:
+            return _rows(collection, headers, body)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._reader, _rows, collection, headers, body)
+
+    async def _is_known(self, collection: Collection, arrival: Arrival) -> bool:
+        """Whether every row of a batch came before: then there is nothing to write."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._reader, self.store.read, all_known, collection, arrival
+        )
+
+
+def largest_body(collection: Collection, headers: dict[bytes, bytes]) -> int:
+    """How many bytes an honest body may have: as many rows as may come at once, and no more."""
+    one = collection.layout.size
+    if _kind(headers) == JSON:  # at most 25 characters for the 8 bytes of a number
+        return max(JSON_BYTES, 4 * one)
+    most = MOST_SUBMISSIONS + 1  # one too many is told in better words
+    if collection.agreement.proofs:
+        most = max(1, _PROVED_BYTES // one)
+    return OVERHEAD + _BATCH_HEAD_BYTES + most * one
+
+
+def own_key(collection: Collection) -> str | None:
+    """The public key to which the shares of a collection here are sealed, if they are."""
+    if collection.role == "whole":
+        return None
+    return collection.agreement.databases[collection.role == "second"].key
+
+
+def unsealed(collection: Collection, body: bytes, private: str | None, key: str) -> bytes:
+    """What a sealed body holds, for the service that has the key of the agreement."""
+    if private is None or public_key(private) != key:
+        raise InfeasibleError(
+            f"Expected this service to have the private key of {key}, to which the agreement seals "
+            "shares: start it with `blurfit serve --share-key-file`, and the file of that key."
+        )
+    return unseal(body, private, collection.fingerprint, collection.role)
+
+
+def _too_many(what: str) -> RequestError:
+    words = f"Wait some seconds and send the same {what} again; they will be counted once."
+    return RequestError(problems.TOO_MANY, words)
+
+
+def _kind(headers: dict[bytes, bytes]) -> str:
+    return media_type(headers.get(b"content-type", b"").decode("latin-1"))
+
+
+def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> bytes | memoryview:
+    """The messages that a body holds, one behind the other."""
+    layout = collection.layout
+    kind = _kind(headers)
+    if kind == BINARY:
+        if layout.fits(body):  # by far the most frequent
+            return body
+        rows = layout.rows(body) if isinstance(layout, ShareLayout) else rows_of(layout, body)
+    elif kind == JSON and not isinstance(layout, ShareLayout):
+        rows = _from_json(body).rows(layout)
+    else:
+        raise RequestError(
+            problems.WRONG_TYPE, f"Expected content-type {kind!r} to be {BINARY} or {JSON}."
+        )
+    if len(rows) > MOST_SUBMISSIONS:
+        raise RequestError(
+            problems.TOO_LARGE,
+            f"Expected at most {MOST_SUBMISSIONS} submissions in a request, and got "
+            f"{len(rows)}; send them in parts.",
+        )
+    return rows.data
+
+
+def _from_json(body: bytes) -> Submissions:
+    if body.lstrip()[:1] == b"[":
+        return Submissions.from_json(body)
+    return Submissions.gather([Submission.from_json(body)])
+
+
+def _invitations(headers: dict[bytes, bytes]) -> tuple[bytes, ...]:
+    given = headers.get(INVITATION.encode())
+    if given is None:
+        return ()
+    return tuple(tokens.hashed(one.strip()) for one in given.decode("latin-1").split(","))

@@ -1,0 +1,48 @@
+"""Signatures of what was published, kept beside it: made once, and served for ever.
+
+A file is signed when it is first asked for (`blurfit.service.signing`), by an answer to whoever
+publishes at the latest. The same key signs the same bytes alike, so it does not matter who is
+first, nor who was killed before. A signature stays when the key is lost; the text that it is of
+never changes.
+"""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blurfit.messages.signing import Signature
+from blurfit.store.collections import Collection
+from blurfit.store.tables import insert_if_absent, signatures
+
+Document = Literal["model", "moments"]
+
+
+def kept(
+    connection: Connection, collection: Collection, document: Document
+) -> tuple[Signature, ...]:
+    """The signatures of a document, in the order in which the agreement has their keys."""
+    s = signatures.c
+    here = (s.collection == collection.key) & (s.document == document)
+    rows = connection.execute(sa.select(s.key, s.signature).where(here)).all()
+    found = {row.key: row.signature for row in rows}
+    keys = collection.agreement.signing_keys
+    return tuple(Signature(key, found[key]) for key in keys if key in found)
+
+
+def keep(
+    connection: Connection, collection: Collection, document: Document, some: Iterable[Signature]
+) -> None:
+    """Keep signatures, which the caller has checked; those that are kept already stay."""
+    rows = [
+        {
+            "collection": collection.key,
+            "document": document,
+            "key": one.key,
+            "signature": one.signature,
+        }
+        for one in some
+    ]
+    if rows:
+        connection.execute(insert_if_absent(connection, signatures), rows)

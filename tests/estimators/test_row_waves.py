@@ -1,0 +1,323 @@
+"""Waves in one process: who is in which, what is spent and released, and what it is good for."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.linear_model import PoissonRegressor
+
+from blurfit import Budget, BudgetExceededError, InvalidValueError
+from blurfit.errors import InfeasibleError
+from blurfit.estimators import (
+    MomentPerturbationClassifier,
+    MomentPerturbationRegressor,
+    by_moment,
+    row_waves,
+)
+from blurfit.model.course import follows, learn_plan
+from blurfit.simulation.entropy import operating_system_generator
+from blurfit.simulation.sampler import exact_totals
+from support.plans import FEATURES, people, plan
+
+seeded = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
+SLOPES = np.array([3.0, -3.0, 6.0, 1.5, 0.0, 0.0])
+
+
+def voters(rows: int = 4000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Six columns that are far from their bounds, and labels by a logistic law."""
+    generator = np.random.default_rng(seed)
+    X = np.clip(0.3 * generator.normal(size=(rows, 6)), -1, 1)
+    return X, (generator.random(rows) < expit(X @ SLOPES)).astype(int)
+
+
+def classifier(**parameters) -> MomentPerturbationClassifier:
+    return MomentPerturbationClassifier(bounds=(-1, 1), classes=[0, 1], **parameters)
+
+
+# ---- who is in which wave
+
+
+def test_everybody_is_in_one_wave_and_each_wave_has_its_quorum() -> None:
+    chosen = plan("label", quorum=1000, waves=3)
+    waves = row_waves.divide(chosen, operating_system_generator())
+    assert tuple(map(len, waves)) == chosen.quorums
+    assert sorted(np.concatenate(waves)) == list(range(1000))
+
+
+@pytest.mark.statistical
+def test_every_row_is_as_likely_as_its_neighbour_to_be_in_a_wave() -> None:
+    chosen = plan("number", quorum=50, waves=2)
+    draws, generator = 4000, np.random.default_rng(0)
+    seen, together = np.zeros(50), 0
+    for _ in range(draws):
+        first = row_waves.divide(chosen, generator)[0]
+        seen[first] += 1
+        together += {0, 1} <= set(first.tolist())
+    share = chosen.quorums[0] / 50
+    spread = np.sqrt(draws * share * (1 - share))
+    assert np.abs(seen - draws * share).max() < 5 * spread
+    pair = share * (chosen.quorums[0] - 1) / 49  # drawn without replacement
+    assert abs(together - draws * pair) < 5 * np.sqrt(draws * pair * (1 - pair))
+
+
+@pytest.fixture
+def divisions(monkeypatch: pytest.MonkeyPatch) -> list:
+    """Who was in which wave of each fit."""
+    found: list = []
+
+    def divide(*arguments):
+        found.append(original(*arguments))
+        return found[-1]
+
+    original = row_waves.divide
+    monkeypatch.setattr(row_waves, "divide", divide)
+    return found
+
+
+@seeded
+def test_no_answer_decides_anybodys_wave(divisions) -> None:
+    X, y = voters()
+    for rows, labels in ((X, y), (-X[::-1], 1 - y), (np.zeros_like(X), np.zeros_like(y))):
+        classifier(waves=2, random_state=3).fit(rows, labels)
+    for other in divisions[1:]:
+        assert all(map(np.array_equal, divisions[0], other))
+
+
+def test_without_a_seed_the_operating_system_casts_the_lot(divisions) -> None:
+    for _ in range(2):
+        classifier(waves=2).fit(*voters())
+    assert not np.array_equal(divisions[0][0], divisions[1][0])
+
+
+@seeded
+def test_a_row_changes_its_own_wave_and_nothing_before_it(divisions) -> None:
+    X, y = voters()
+    one = classifier(waves=2, random_state=5).fit(X, y)
+    last, other = divisions[0][-1][7], X.copy()
+    other[last] = -X[last]
+    two = classifier(waves=2, random_state=5).fit(other, y)
+    assert one.releases_[0].to_json() == two.releases_[0].to_json()
+    assert one.agreement_.fingerprint == two.agreement_.fingerprint
+    moved = one.releases_[1].sums - two.releases_[1].sums
+    form = one.agreement_.form
+    assert 0 < np.sqrt(moved**2 @ form.counts) <= form.reach("replace").sums
+
+
+# ---- what is spent and released
+
+
+def test_a_fit_in_waves_spends_once() -> None:
+    model = classifier(waves=3)
+    with Budget(epsilon=1.0, delta=1e-6) as budget:
+        model.fit(*voters())
+        assert 0.99 < budget.spent().epsilon <= 1.0
+        with pytest.raises(BudgetExceededError, match="of 4,000 rows would bring"):
+            classifier(waves=2).fit(*voters())
+    (expense,) = budget.expenses
+    assert expense.mu == model.plan_.mu
+    assert len(model.releases_) == 3
+    assert all(one.agreement.calibration.mu <= expense.mu * (1 + 1e-12) for one in model.releases_)
+
+
+def test_a_local_target_spends_no_more_than_it_says() -> None:
+    model = classifier(waves=2, local_epsilon=300.0, local_delta=1e-6)
+    with Budget(epsilon=1.0, delta=1e-6) as budget:
+        model.fit(*voters(200))
+    (expense,) = budget.expenses
+    assert all(one.agreement.calibration.mu <= expense.mu for one in model.releases_)
+    assert all(one.local.epsilon <= 300.0 for one in model.releases_)
+
+
+def test_nothing_is_drawn_before_it_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_):
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr(by_moment, "blurred", never)
+    with Budget(epsilon=0.5, delta=1e-6), pytest.raises(BudgetExceededError):
+        classifier(waves=2).fit(*voters())
+
+
+@pytest.mark.parametrize("way", [{}, {"per_record": True}])
+def test_anybody_can_follow_the_releases(way) -> None:
+    model = classifier(waves=2, **way).fit(*voters(600))
+    for place, release in enumerate(model.releases_):
+        follows(model.plan_, model.releases_[:place], release.agreement)
+        assert release.count == model.plan_.quorums[place]
+        assert release.guarantee.proved
+    again = learn_plan(model.plan_, model.releases_)
+    assert again.to_json() == model.model_.to_json()
+    assert model.moments_ is model.releases_[0]
+    assert model.moments_.fit(target="x0").count == model.plan_.quorums[0]
+
+
+def test_the_promise_is_told_once_and_is_that_of_one_wave() -> None:
+    X, y = voters()
+    one, three = (classifier(waves=waves).fit(X, y) for waves in (1, 3))
+    assert (one.plan_, one.releases_) == (None, (one.moments_,))
+    for name in ("epsilon", "delta", "neighbours", "private"):
+        assert getattr(one.guarantee_, name) == getattr(three.guarantee_, name)
+    promise = "privacy:     ε = 1, δ = 1e-06\n"
+    assert promise in str(one.summary())
+    assert promise in str(three.summary())
+    assert "each person in one" in str(three.summary())
+    told = three.guarantee_.statement
+    assert one.guarantee_.statement.split(" Further")[0] in told
+    assert "3 waves of 571, 1143 and 2286" in told
+    assert "all of `releases_` together, once" in told
+    assert "waves" not in one.guarantee_.statement
+
+
+@seeded
+def test_a_seed_voids_every_release_and_the_model() -> None:
+    model = classifier(waves=2, random_state=0).fit(*voters())
+    assert not model.guarantee_.private
+    assert not model.model_.guarantee.proved
+    assert all("NOT PRIVATE" in release.caveat for release in model.releases_)
+    other = classifier(waves=2, random_state=0).fit(*voters())
+    assert np.array_equal(model.coef_, other.coef_)
+
+
+@seeded
+@pytest.mark.parametrize("task", ["number", "label", "count"])
+def test_sums_are_those_that_contributors_would_send(task) -> None:
+    """One pass over the table against the records of all contributors, in every kind of wave."""
+    table = people(20_000, 3)
+    regions = ["north", "south", "west"]
+    bounds = {"age": (18, 90), "education": (0, 20), "region": regions, "married": (0, 1)}
+    X = pd.DataFrame({one.name: table[one.name] for one in FEATURES})
+    y = pd.Series(table["visits"] if task == "count" else table["income"], name="target")
+    known = {"target_bounds": (0, 12) if task == "count" else (0, 100_000)}
+    kind = MomentPerturbationRegressor
+    if task == "label":
+        kind, known, y = MomentPerturbationClassifier, {"classes": [False, True]}, y > 45_000
+    else:
+        known["family"] = "poisson" if task == "count" else "linear"
+    waves = 2 if task == "number" else 3
+    model = kind(epsilon=10.0, bounds=bounds, waves=waves, random_state=0, **known).fit(X, y)
+    for release in model.releases_:
+        agreement = release.agreement
+        part = {name: np.asarray(column)[:5000] for name, column in X.items()}
+        part[agreement.schema.target.name] = np.asarray(y)[:5000]
+        values = X[:5000].assign(region=X["region"][:5000].map(regions.index)).to_numpy()
+        signal = by_moment.Signal(agreement.schema.target, np.asarray(y)[:5000])
+        got = by_moment.clean_totals(agreement, values, signal)
+        expected = exact_totals(agreement, part)
+        np.testing.assert_allclose(got.sums, expected.sums, rtol=1e-9, atol=1e-8)
+        assert got.fingerprint == expected.fingerprint
+
+
+# ---- what it is good for
+
+
+@seeded
+def test_waves_find_the_curve_that_one_wave_cannot() -> None:
+    """Newton's wave against a line, on rows of a logistic law: paired over seeds."""
+    fresh, _ = voters(20_000, seed=99)
+    truth = expit(fresh @ SLOPES)
+    gains = []
+    for seed in range(6):
+        X, y = voters(20_000, seed)
+        line, curve = (
+            np.mean((model.fit(X, y).predict_proba(fresh)[:, 1] - truth) ** 2)
+            for model in (classifier(waves=waves, random_state=seed) for waves in (1, "auto"))
+        )
+        gains.append(line - curve)
+    assert np.mean(gains) > 8 * np.std(gains) / np.sqrt(6)
+    assert np.mean(gains) > 0
+
+
+@seeded
+def test_probabilities_of_waves_are_the_logistic_curve() -> None:
+    X, y = voters(20_000)
+    model = classifier(random_state=0).fit(X, y)
+    assert model.plan_.kinds == ("joint", "residual", "newton")
+    np.testing.assert_allclose(
+        model.predict_proba(X[:50])[:, 1], expit(model.decision_function(X[:50]))
+    )
+    records = {f"x{place}": X[:50, place] for place in range(6)}
+    np.testing.assert_allclose(model.predict_proba(X[:50]), model.model_.predict_proba(records))
+    for one, slope in zip(model.estimates(0.9999)[1:], SLOPES, strict=True):
+        assert one.lower < slope < one.upper, one.name
+
+
+@seeded
+def test_numbers_in_waves_come_closer_than_in_one() -> None:
+    generator = np.random.default_rng(0)
+    slopes = np.array([0.5, -0.5, 0.25, 0.0, 0.0, 0.0])
+    gains = []
+    for seed in range(8):
+        X = np.clip(0.15 * generator.normal(size=(4000, 6)), -1, 1)
+        y = X @ slopes + 0.05 * generator.normal(size=4000)
+        errors = [
+            MomentPerturbationRegressor(
+                bounds=(-1, 1), target_bounds=(-1, 1), waves=waves, random_state=seed
+            )
+            .fit(X, y)
+            .coef_
+            - slopes
+            for waves in (1, "auto")
+        ]
+        gains.append(np.sum(errors[0] ** 2) - np.sum(errors[1] ** 2))
+    assert np.mean(gains) > 3 * np.std(gains) / np.sqrt(8)
+
+
+@seeded
+@pytest.mark.parametrize("columns", [1, 5])
+def test_counts_are_learned_by_poissons_law(columns) -> None:
+    generator = np.random.default_rng(0)
+    X = generator.uniform(0, 40, (40_000, columns))
+    slopes = np.array([0.03, -0.01, 0.0, 0.02, 0.01])[:columns]
+    visits = generator.poisson(np.exp(0.2 + X @ slopes)).clip(0, 20)
+    model = MomentPerturbationRegressor(
+        epsilon=100.0, bounds=(0, 40), target_bounds=(0, 20), family="poisson", random_state=0
+    ).fit(X, visits)
+    plain = PoissonRegressor(alpha=0).fit(X, visits)
+    assert model.plan_.kinds[-1] == "newton"
+    assert model.model_.link == "log"
+    assert model.coef_ == pytest.approx(slopes, abs=0.003)
+    assert model.predict(X[:100]) == pytest.approx(plain.predict(X[:100]), rel=0.06)
+    records = {f"x{place}": X[:9, place] for place in range(columns)}
+    assert model.predict(X[:9]) == pytest.approx(model.model_.predict(records))
+
+
+# ---- what is refused, and when one wave is taken
+
+
+def test_counts_need_newtons_wave() -> None:
+    X, y = np.zeros((500, 1)), np.zeros(500)
+    common = {"bounds": (0, 1), "target_bounds": (0, 9), "family": "poisson"}
+    with Budget(epsilon=1.0, delta=1e-6) as budget:
+        with pytest.raises(InfeasibleError, match="500 rows with epsilon=1"):
+            MomentPerturbationRegressor(**common).fit(X, y)
+        with pytest.raises(InfeasibleError, match="waves=1 have only"):
+            MomentPerturbationRegressor(waves=1, **common).fit(X, y)
+    assert not budget.expenses
+    with pytest.raises(InvalidValueError, match="lower=0"):
+        MomentPerturbationRegressor(
+            epsilon=100.0, bounds=(0, 1), target_bounds=(-1, 9), family="poisson"
+        ).fit(np.zeros((40_000, 1)), np.zeros(40_000))
+
+
+@pytest.mark.parametrize("waves", [0, -1, 1.5, "many", True, None])
+def test_other_words_and_numbers_are_refused(waves) -> None:
+    with pytest.raises(InvalidValueError, match=f"waves={waves!r}"):
+        classifier(waves=waves).fit(*voters(200))
+
+
+def test_several_classes_and_public_rows_take_one_wave() -> None:
+    X, _ = voters()
+    classes = np.arange(4000) % 3
+    model = MomentPerturbationClassifier(bounds=(-1, 1), classes=[0, 1, 2]).fit(X, classes)
+    assert model.plan_ is None
+    with pytest.raises(InvalidValueError, match=r"waves=2 .*3 classes"):
+        model.set_params(waves=2).fit(X, classes)
+    with pytest.raises(InvalidValueError, match=r"waves=2 .*public_X"):
+        classifier(waves=2, public_X=X).fit(*voters())
+    assert classifier(public_X=X).fit(*voters()).plan_ is None
+
+
+def test_too_few_rows_to_divide_are_one_wave_whatever_the_promise() -> None:
+    X, y = voters(8)
+    assert classifier(epsilon=1e4).fit(X, y).plan_ is None
+    with pytest.raises(InvalidValueError, match="plan fewer waves"):
+        classifier(epsilon=1e4, waves=4).fit(X, y)

@@ -1,0 +1,87 @@
+"""Steps that reach the optimum, and coordinates that agree with the map."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from blurfit.errors import InvalidValueError
+from blurfit.learning.belief import next_map, on_curve
+from blurfit.learning.wave_step import WaveSums, coordinates, learn_wave, step_sums
+from blurfit.theory.maps import ResidualMap
+from blurfit.theory.newton import LogisticNewton
+from support.beliefs import QUIET, belief_of, features, labels
+
+
+def quiet_sums(chart, v: np.ndarray, y: np.ndarray) -> WaveSums:
+    if isinstance(chart, ResidualMap):
+        z = chart.vectors(v, y)
+        return WaveSums(len(v), z.T @ z, None, QUIET)
+    matrix, linear = chart.sums(v, y)
+    return WaveSums(len(v), matrix, linear, QUIET)
+
+
+def optimum(v: np.ndarray, y: np.ndarray) -> np.ndarray:
+    rows, w = np.column_stack([np.ones(len(v)), v]), np.zeros(v.shape[1] + 1)
+    for _ in range(30):
+        g, h = LogisticNewton().slopes(rows @ w, y)
+        w = w - np.linalg.solve((rows * h[:, None]).T @ rows, rows.T @ g)
+    return w
+
+
+def test_newton_waves_reach_the_optimum_of_the_exact_loss() -> None:
+    generator = np.random.default_rng(3)
+    v = features(generator, 20_000)
+    y = labels(generator, v, np.array([0.3, 4.0, -3.0, 1.0]))
+    belief = belief_of(v, y, "label")
+    for _ in range(3):
+        chart = next_map(belief, "newton", len(v), 1.0)
+        belief = learn_wave(belief, chart, quiet_sums(chart, v, y))
+    # far-out records count less than in maximum likelihood: both estimate the same curve
+    assert np.allclose(belief.coefficients, optimum(v, y), atol=0.15)
+    expected = expit(0.3 + v @ [4.0, -3.0, 1.0])
+    assert np.abs(belief.predict_proba(v) - expected).max() < 0.05
+    assert ((belief.predict(v) > 0) == (belief.score(v) > 0)).all()
+
+
+def test_residual_waves_reach_least_squares_of_white_people() -> None:
+    """With noise that is negligible and hardly any record cut, the step ends at least squares."""
+    generator = np.random.default_rng(4)
+    v = features(generator, 20_000)
+    y = np.clip(0.1 + v @ [0.5, -0.4, 0.3] + generator.normal(size=len(v)) * 0.1, -1, 1)
+    belief = belief_of(v, y, "number", noise=200.0)
+    chart = next_map(belief, "residual", 10**7, 1.0)
+    after = learn_wave(belief, chart, quiet_sums(chart, v, y))
+    rows = np.column_stack([np.ones(len(v)), v])
+    best = np.linalg.lstsq(rows, y)[0]
+    assert np.abs(belief.coefficients - best).max() > 0.02
+    assert np.allclose(after.coefficients, best, atol=0.01)
+    assert after.scale == pytest.approx(0.1, rel=0.1)
+    again = next_map(after, "residual", 10**7, 1.0)
+    whitened = np.cov(again.whitening.features(v).T)
+    assert np.allclose(whitened / whitened.trace() * 3, np.eye(3), atol=0.1)
+
+
+@pytest.mark.parametrize("task", ["number", "label", "count"])
+def test_coordinates_agree_with_the_map(task) -> None:
+    generator = np.random.default_rng(5)
+    v = features(generator, 500)
+    y = {"number": v[:, 0], "label": np.sign(v[:, 0]), "count": v[:, 0]}[task]
+    belief = belief_of(v, y, task, 9.0 if task == "count" else None, noise=5.0)
+    for kind in ("residual",) if task == "number" else ("residual", "newton"):
+        chart = next_map(belief, kind, 500, 1.0)
+        at = belief if kind == "residual" else on_curve(belief)
+        change = generator.normal(size=4)
+        step = coordinates(chart) @ change
+        order = step if isinstance(chart, ResidualMap) else np.array([*step[1:], step[0]])
+        beta, intercept = chart.model(order)
+        assert np.allclose([intercept, *beta], at.coefficients + change)
+
+
+def test_refuses_the_sums_of_another_wave() -> None:
+    v = features(np.random.default_rng(8), 300)
+    label = belief_of(v, np.sign(v[:, 0]), "label")
+    chart = next_map(label, "newton", 300, 1.0)
+    with pytest.raises(InvalidValueError, match="another wave"):
+        step_sums(chart, WaveSums(300, np.eye(5), None, 1.0))
+    with pytest.raises(InvalidValueError, match="linear"):
+        step_sums(chart, WaveSums(300, np.eye(4), np.ones(3), 1.0))

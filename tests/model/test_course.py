@@ -1,0 +1,282 @@
+"""From releases to agreements and models; and what breaks waves is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.errors import (
+    BelowQuorumError,
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+)
+from blurfit.learning.belief import next_map
+from blurfit.learning.sums import Totals
+from blurfit.learning.wave_step import learn_wave
+from blurfit.model.course import Course, follows, learn_plan, next_agreement, wave_sums
+from blurfit.model.learner import moments_of
+from blurfit.model.moments import PublishedMoments
+from blurfit.model.published import PublishedModel
+from blurfit.model.release import Release
+from blurfit.model.statement import as_markdown
+from blurfit.theory.whitening import Whitening
+from support.plans import people, plan, release, releases
+
+TEST = people(20_000, seed=77)
+TASKS = ("number", "label", "count")
+
+
+def made(task: str) -> tuple:
+    """A plan with three waves (two for numbers), and its releases."""
+    chosen = plan(task, waves="auto" if task == "number" else 3, quorum=60_000)
+    return chosen, releases(chosen)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_next_agreement_is_a_function_of_plan_and_releases(task: str) -> None:
+    chosen, found = made(task)
+    for place in range(len(chosen)):
+        read = [PublishedMoments.from_json(one.to_json()) for one in found[:place]]
+        again = next_agreement(chosen, read)
+        assert again.fingerprint == found[place].agreement.fingerprint
+        assert again.wave.number == place + 1
+        assert again.wave.follows == tuple(one.mark for one in found[:place])
+        follows(chosen, read, Agreement.from_json(again.to_json()))
+    with pytest.raises(InvalidValueError, match="no wave after"):
+        next_agreement(chosen, found)
+
+
+def test_a_number_is_learnt_as_well_as_the_noise_allows() -> None:
+    chosen, found = made("number")
+    model = learn_plan(chosen, found)
+    error = np.sqrt(np.mean((model.predict(TEST) - TEST["income"]) ** 2))
+    assert error < 1.01 * 8000
+    assert model.link == "linear"
+    assert model.count == sum(one.count for one in model.waves) == 60_000
+    told = {one.name: one for one in model.estimates(0.999)}
+    truth = {"age": 300, "education": 1500, "married": 3000, "region=west": 5000, "region=south": 0}
+    assert all(told[name].lower < value < told[name].upper for name, value in truth.items())
+    assert told["age"].standard_error < 5
+    assert "the last wave's cut" in str(model.summary())
+    low, high = model.prediction_intervals(TEST).T
+    assert np.mean((low < TEST["income"]) & (TEST["income"] < high)) == pytest.approx(
+        0.95, abs=0.01
+    )
+
+
+def test_a_label_has_the_curve_and_calibrated_probabilities() -> None:
+    chosen, found = made("label")
+    model = learn_plan(chosen, found)
+    assert model.link == "logistic"
+    truth = TEST["income"] > 45_000
+    assert np.mean(model.predict(TEST) == truth) > 0.81
+    likely = model.predict_proba(TEST)[:, 1]
+    bins = np.digitize(likely, np.linspace(0.1, 0.9, 9))
+    gaps = [
+        abs(likely[bins == one].mean() - truth[bins == one].mean()) * np.mean(bins == one)
+        for one in np.unique(bins)
+    ]
+    assert sum(gaps) < 0.02  # the expected calibration error
+    estimates = {one.name: one for one in model.estimates()}
+    assert estimates["age"].privacy_error > 0
+    assert estimates["age"].lower < model.coefficients.effects["age"] < estimates["age"].upper
+    assert "log-odds" in str(model.summary())
+    assert "3 waves" in str(model.summary())
+
+
+def test_a_count_has_a_log_rate() -> None:
+    chosen, found = made("count")
+    model = learn_plan(chosen, found)
+    assert chosen.kinds == ("joint", "residual", "newton")
+    assert model.link == "log"
+    effects = model.coefficients.effects
+    assert effects["age"] == pytest.approx(0.02, abs=0.004)
+    assert effects["married"] == pytest.approx(0.4, abs=0.1)
+    predicted = model.predict(TEST)
+    assert (predicted > 0).all()
+    assert predicted.mean() == pytest.approx(TEST["visits"].mean(), rel=0.1)
+    with pytest.raises(InfeasibleError):
+        model.predict_proba(TEST)
+    with pytest.raises(InfeasibleError):
+        model.prediction_intervals(TEST)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_model_of_waves_survives_its_file(task: str) -> None:
+    model = learn_plan(*made(task))
+    read = PublishedModel.from_json(model.to_json())
+    assert read.to_json() == model.to_json()
+    assert read.waves == model.waves
+    assert np.array_equal(read.predict(TEST), model.predict(TEST))
+    assert model.guarantee.proved
+    assert (model.guarantee.epsilon, model.guarantee.releases) == (1.0, "any")
+
+
+@pytest.mark.statistical
+def test_intervals_of_the_last_newton_wave_cover() -> None:
+    """Four waves, so that the last step is short; against the curve of very many people."""
+    chosen = plan("label", waves=4, quorum=60_000)
+    many = people(400_000, seed=5)
+    design = np.column_stack(
+        [
+            np.ones(400_000),
+            many["age"],
+            many["education"],
+            many["region"] == "south",
+            many["region"] == "west",
+            many["married"],
+        ]
+    ).astype(float)
+    truth = _logistic(design, many["income"] > 45_000)
+    hits = []
+    for seed in range(12):
+        model = learn_plan(chosen, releases(chosen, seed + 10))
+        hits += [one.lower < t < one.upper for one, t in zip(model.estimates(), truth, strict=True)]
+    assert np.mean(hits) >= 0.85
+
+
+def _logistic(design: np.ndarray, label: np.ndarray) -> np.ndarray:
+    scale = np.abs(design).max(axis=0)
+    x, w = design / scale, np.zeros(design.shape[1])
+    for _ in range(25):
+        chance = 1 / (1 + np.exp(-x @ w))
+        hessian = (x * (chance * (1 - chance))[:, None]).T @ x
+        w += np.linalg.solve(hessian, x.T @ (label - chance))
+    return w / scale
+
+
+def test_ending_early_gives_the_best_model_so_far() -> None:
+    chosen, found = made("label")
+    errors = []
+    for waves in (1, 2, 3):
+        model = learn_plan(chosen, found[:waves])
+        assert model.link == "logistic"
+        assert [one.count for one in model.waves] == [one.count for one in found[:waves]]
+        errors.append(1 - np.mean(model.predict(TEST) == (TEST["income"] > 45_000)))
+    assert errors[2] <= errors[0] + 0.005
+    with pytest.raises(InvalidValueError, match="at least the first"):
+        learn_plan(chosen, [])
+
+
+def test_one_wave_is_the_model_without_a_plan() -> None:
+    chosen = plan("number", waves=1)
+    (only,) = releases(chosen)
+    assert learn_plan(chosen, [only]).to_json() == only.fit().to_json()
+
+
+def test_a_later_wave_has_no_model_of_its_own() -> None:
+    _, found = made("label")
+    with pytest.raises(InfeasibleError, match="later wave"):
+        found[1].fit()
+    with pytest.raises(InfeasibleError, match="later wave"):
+        found[2].correlations()
+    agreement = found[1].agreement
+    shown = Release.of(agreement, Totals(found[1].count, found[1].sums, agreement.fingerprint))
+    assert shown.model is None
+    assert shown.mark() == found[1].mark
+    with pytest.raises(InfeasibleError, match="learn_plan"):
+        shown.text()
+
+
+# ---- what breaks it, as in docs/waves.md
+
+
+def test_a_map_that_is_not_a_function_of_the_releases_is_detected() -> None:
+    """A map that saw the wave's own records: a thousandth beside the announced one is enough."""
+    chosen, found = made("number")
+    honest = next_agreement(chosen, found[:1])
+    chart = honest.wave.chart
+    white = chart.whitening
+    for changed in (
+        Whitening(white.mean * 1.001, white.matrix, white.coefficients, white.intercept),
+        Whitening(white.mean, white.matrix * 1.001, white.coefficients, white.intercept),
+        Whitening(white.mean, white.matrix, white.coefficients + 1e-3, white.intercept),
+    ):
+        other = chosen.agreement(honest.wave.follows, replace(chart, whitening=changed))
+        other.verify()  # her privacy does not rest on the map
+        with pytest.raises(NotCertifiedError, match="published releases"):
+            follows(chosen, found[:1], other)
+    wider = chosen.agreement(honest.wave.follows, replace(chart, radius=chart.radius * 1.01))
+    with pytest.raises(NotCertifiedError, match="'radius'"):
+        follows(chosen, found[:1], wider)
+
+
+def test_a_map_has_no_bits_to_spare() -> None:
+    """Its numbers have 24 bits, so that machines agree on them, and must be equal to the last."""
+    chosen, found = made("number")
+    honest = next_agreement(chosen, found[:1])
+    chart, white = honest.wave.chart, honest.wave.chart.whitening
+    assert (np.ldexp(np.frexp(white.matrix)[0], 24) % 1 == 0).all()
+    moved = Whitening(white.mean * (1 + 1e-9), white.matrix, white.coefficients, white.intercept)
+    elsewhere = chosen.agreement(honest.wave.follows, replace(chart, whitening=moved))
+    with pytest.raises(NotCertifiedError, match="'mean' is another"):
+        follows(chosen, found[:1], elsewhere)
+
+
+def test_another_promise_quorum_plan_or_past_is_detected() -> None:
+    chosen, found = made("number")
+    honest = next_agreement(chosen, found[:1])
+    other_past = releases(chosen, seed=2)[:1]
+    with pytest.raises(NotCertifiedError, match="follows the releases"):
+        follows(chosen, other_past, honest)
+    with pytest.raises(NotCertifiedError, match="follows the releases"):
+        follows(chosen, [], honest)
+    with pytest.raises(NotCertifiedError, match="of the plan"):
+        follows(plan("number"), [], honest)
+    with pytest.raises(NotCertifiedError, match="of the plan"):
+        follows(chosen, [], Agreement.propose(chosen.schema, epsilon=1, delta=1e-6, quorum=9))
+    fewer = plan("number", quorum=50_000)
+    small = replace(
+        fewer.agreement(honest.wave.follows, honest.wave.chart),
+        wave=replace(honest.wave),
+    )
+    small.verify()  # it keeps its own promise, with another quorum
+    with pytest.raises(NotCertifiedError, match="quorum"):
+        follows(chosen, found[:1], small)
+
+
+def test_a_wave_below_its_quorum_is_never_released() -> None:
+    _, found = made("number")
+    agreement = found[1].agreement
+    few = Totals(agreement.quorum - 1, found[1].sums, agreement.fingerprint)
+    with pytest.raises(BelowQuorumError):
+        moments_of(agreement, few)
+    with pytest.raises(BelowQuorumError):
+        Release.of(agreement, few)
+    with pytest.raises(InvalidValueError, match="quorum"):
+        PublishedMoments(agreement, agreement.quorum - 1, found[1].sums)
+
+
+def test_waves_out_of_order_are_refused() -> None:
+    chosen, found = made("label")
+    for wrong in (found[1:], (found[0], found[2]), (found[0], found[0]), found[::-1]):
+        with pytest.raises(NotCertifiedError):
+            learn_plan(chosen, wrong)
+
+
+def test_sums_are_read_as_they_were_sent() -> None:
+    """The course is the one of `blurfit.learning.belief`, from the files alone."""
+    chosen, found = made("label")
+    course = Course.of(chosen, found)
+    belief = course.beliefs[0]
+    for place, one in enumerate(found[1:], start=1):
+        chart = next_map(belief, chosen.kinds[place], chosen.quorums[place], chosen.mu)
+        assert chart.to_dict() == one.agreement.wave.chart.to_dict()
+        belief = learn_wave(belief, chart, wave_sums(one))
+    assert np.array_equal(belief.coefficients, course.beliefs[-1].coefficients)
+    with pytest.raises(InvalidValueError, match="later wave"):
+        wave_sums(found[0])
+
+
+def test_the_statement_tells_of_waves_and_their_condition() -> None:
+    chosen, found = made("label")
+    text = as_markdown(learn_plan(chosen, found))
+    assert "12,000 in wave 1 and 18,000 in wave 2 and 30,000 in wave 3" in text
+    assert chosen.fingerprint in text
+    assert "one group" in text
+    assert "√2" in text
+    alone = Agreement.propose(chosen.schema, epsilon=1.0, delta=1e-6, quorum=500)
+    single = release(alone, people(500), np.random.default_rng(1))
+    assert "Waves" not in as_markdown(single)

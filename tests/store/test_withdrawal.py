@@ -1,0 +1,203 @@
+"""Who withdraws is out of the sums, exactly, once, and for good; and nobody after the end."""
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blurfit import Store, perturb
+from blurfit.agreement.plan import Plan
+from blurfit.contributor.perturb import blur
+from blurfit.errors import BelowQuorumError, ClosedError, ConflictError, WaveClosedError
+from blurfit.messages.submissions import Submissions
+from blurfit.service.peer import publish
+from blurfit.store import blocks, withdrawal
+from blurfit.store.advance import advance
+from blurfit.store.plans import begin
+from blurfit.store.withdrawal import Withdrawn, withdraw
+from support import sharing
+from support.sharing import counted, marked, opened, send
+from support.stores import PEOPLE, SCHEMA, arrival, propose, totals_of
+
+
+def people(agreement, count: int) -> Submissions:
+    ages = np.linspace(0, 100, count)
+    return blur(agreement, agreement.exact({"age": ages, "income": ages[::-1]}))
+
+
+def some(table: Submissions, which) -> Submissions:
+    return Submissions(table.identifiers[which], table.fingerprint, table.numbers[which])
+
+
+@pytest.mark.parametrize("mechanism", ["moment", "input"])
+def test_the_sums_are_those_of_the_others_and_so_is_the_model(place, mechanism) -> None:
+    agreement = propose(mechanism=mechanism)
+    sent = people(agreement, 420)
+    leaving = np.zeros(420, dtype=np.bool_)
+    leaving[[0, 7, 150, 299, 310, 419]] = True
+    leaving[120:130] = True
+    with Store(place) as store, Store() as without:
+        store.open(agreement)
+        collection = store.collection(agreement.fingerprint)
+        store.receive(collection, [arrival(some(sent, slice(0, 120)))])  # a block of its own
+        store.receive(collection, [arrival(some(sent, slice(120, 130)))])  # of which nobody stays
+        for start in range(130, 420, 29):
+            store.receive(collection, [arrival(some(sent, slice(start, start + 29)))])
+        before = store.read(blocks.count, collection)
+        store.write(blocks.put_together, collection)
+        found = withdraw(store, collection, sent.identifiers[leaving][:9])
+        assert found == Withdrawn(9, 9)
+        found = withdraw(store, collection, sent.identifiers[leaving])
+        assert found == Withdrawn(16, 7), "to withdraw again is safe"
+        assert before - store.status(agreement.fingerprint).count == 16
+        totals = store.read(blocks.totals, collection)
+        expected = totals_of(agreement, some(sent, ~leaving))
+        assert totals.count == expected.count == 404
+        assert np.array_equal(totals.sums, expected.sums)
+        assert sum(come for _, come in store.history(agreement.fingerprint)) == 404
+        without.add(agreement, some(sent, ~leaving))
+        assert store.publish(agreement).to_json() == without.publish(agreement).to_json()
+
+
+def test_nobody_comes_back_and_nobody_leaves_late(place) -> None:
+    agreement = propose(quorum=38)
+    sent = perturb(agreement, PEOPLE)
+    with Store(place) as store:
+        store.add(agreement, sent)
+        collection = store.collection(agreement.fingerprint)
+        stranger = np.full((1, 16), 7, dtype=np.uint8)
+        both = np.concatenate([sent.identifiers[:1], stranger])
+        assert withdraw(store, collection, both) == Withdrawn(1, 1, (stranger.tobytes(),))
+        for again in (some(sent, slice(0, 1)), sent):  # the same numbers, and a batch with them
+            (refused,) = store.receive(collection, [arrival(again)])
+            assert isinstance(refused, ConflictError)
+        (known,) = store.receive(collection, [arrival(some(sent, slice(1, None)))])
+        assert known == 0, "the others are acknowledged as ever"
+        other_blur = Submissions(sent.identifiers[:1], sent.fingerprint, sent.numbers[1:2])
+        (refused,) = store.receive(collection, [arrival(other_blur)])
+        assert isinstance(refused, ConflictError)
+        assert withdraw(store, collection, sent.identifiers[1:3]).new == 2
+        with pytest.raises(BelowQuorumError):  # 37: the quorum counts who is there
+            store.publish(agreement)
+        store.close_collection(agreement.fingerprint)
+        with pytest.raises(ClosedError, match="is fixed"):
+            withdraw(store, collection, sent.identifiers[3:5])
+        assert withdraw(store, collection, sent.identifiers[:3]) == Withdrawn(3, 0)
+        assert store.status(agreement.fingerprint).count == 37
+
+
+def test_one_of_withdrawal_and_publication_comes_first(place) -> None:
+    agreement = propose(quorum=20)
+    sent = perturb(agreement, PEOPLE)
+    with Store(place) as one, Store(place) as other:
+        one.add(agreement, sent)
+        collection = other.collection(agreement.fingerprint)
+        found: list[object] = []
+
+        def leave() -> None:
+            for row in range(4):
+                try:
+                    found.append(withdraw(other, collection, sent.identifiers[row : row + 1]).new)
+                except ClosedError as error:
+                    found.append(error)
+
+        leaving = threading.Thread(target=leave)
+        leaving.start()
+        model = one.publish(agreement)
+        leaving.join()
+        assert len(found) == 4
+        left = sum(isinstance(new, int) for new in found)
+        assert found[:left] == [1] * left, "none after the first that was refused"
+        assert model.count == 40 - left
+        assert one.read(blocks.totals, collection).count == 40 - left
+
+
+def test_killed_in_the_middle_nothing_has_happened(monkeypatch) -> None:
+    agreement = propose()
+    sent = perturb(agreement, PEOPLE)
+    with Store() as store:
+        store.add(agreement, sent)
+        collection = store.collection(agreement.fingerprint)
+        before = store.read(blocks.totals, collection)
+        with monkeypatch.context() as patch:
+            patch.setattr(withdrawal.taken, "withdraw", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                withdraw(store, collection, sent.identifiers[:5])
+        after = store.read(blocks.totals, collection)
+        assert after.count == before.count
+        assert np.array_equal(after.sums, before.sums)
+        assert withdraw(store, collection, sent.identifiers[:5]).new == 5
+
+
+def test_blocks_that_were_put_together_meanwhile_are_looked_at_again() -> None:
+    agreement = propose()
+    sent = perturb(agreement, PEOPLE)
+    with Store() as store:
+        store.open(agreement)
+        collection = store.collection(agreement.fingerprint)
+        for row in range(40):
+            store.receive(collection, [arrival(some(sent, slice(row, row + 1)))])
+        names = sent.identifiers[:3]
+        found = store.read(blocks.holding, collection, names)
+        assert len(found) == 3
+        store.write(blocks.put_together, collection)
+        assert store.write(withdrawal._remove, collection, names, found).new == 3
+        assert store.read(blocks.totals, collection).count == 37
+
+
+def test_the_row_is_overwritten(in_memory: Path) -> None:
+    agreement = propose()
+    sent = people(agreement, 600)
+    path = in_memory / "collection.db"
+    with Store(path) as store:
+        store.add(agreement, sent)
+        collection = store.collection(agreement.fingerprint)
+        withdraw(store, collection, sent.identifiers[100:101])
+    held = path.read_bytes()
+    assert sent.numbers[99].tobytes() in held
+    assert sent.numbers[100].tobytes() not in held
+
+
+@pytest.mark.parametrize("where", ["first", "second", "both"])
+def test_of_two_databases_one_is_enough(where) -> None:
+    agreement = sharing.new_agreement()
+    with Store() as first, Store() as second:
+        peer = opened(agreement, first, second)
+        send(agreement, first, second, *range(6))
+        names = marked(agreement, 2, 4).first.identifiers
+        for role, store in (("first", first), ("second", second)):
+            collection = store.collection(agreement.fingerprint)
+            if where in (role, "both"):
+                assert withdraw(store, collection, names) == Withdrawn(2, 2)
+        second.close_collection(agreement.fingerprint)
+        if where == "first":  # the second has told whom it holds: it cannot forget any more
+            with pytest.raises(ClosedError):
+                withdraw(second, second.collection(agreement.fingerprint), names)
+        publish(first, agreement.fingerprint, peer)
+        assert counted(first, agreement) == counted(second, agreement) == {0, 1, 3, 5}
+        with pytest.raises(ClosedError):
+            withdraw(
+                first,
+                first.collection(agreement.fingerprint),
+                marked(agreement, 0).first.identifiers,
+            )
+
+
+def test_a_wave_that_was_released_keeps_its_people() -> None:
+    promise = {"epsilon": 100, "delta": 1e-6, "quorum": 40, "admission": "anyone"}
+    plan = Plan.propose(SCHEMA, waves=2, **promise)
+    wave = plan.first()
+    sent = people(wave, wave.quorum + 1)
+    with Store() as store:
+        store.write(begin, plan)
+        collection = store.collection(wave.fingerprint)
+        store.receive(collection, [arrival(some(sent, slice(0, wave.quorum)))])
+        assert withdraw(store, collection, sent.identifiers[:1]).new == 1
+        with pytest.raises(BelowQuorumError):
+            store.write(advance, plan.fingerprint)
+        store.receive(collection, [arrival(some(sent, slice(wave.quorum, None)))])
+        store.write(advance, plan.fingerprint)
+        with pytest.raises(WaveClosedError, match="published"):
+            withdraw(store, collection, sent.identifiers[1:2])
+        assert store.moments(wave).count == wave.quorum

@@ -1,0 +1,84 @@
+"""One reader: a text that says something twice, or no number, is refused wherever it comes from."""
+
+import json
+
+import pytest
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
+from blurfit.contributor.perturb import perturb
+from blurfit.errors import InvalidValueError, ServiceError
+from blurfit.json_reader import read_json
+from blurfit.messages.submissions import Submission, Submissions
+from blurfit.model.moments import PublishedMoments
+from blurfit.model.published import PublishedModel
+from blurfit.protocol.http import acknowledged, decoded
+from blurfit.protocol.wire import Acknowledgement
+from blurfit.service.administration import hashes_in
+from blurfit.service.closing import closes_in
+from blurfit.service.proposal import agreement_from
+from support.stores import propose
+
+AGREEMENT = propose()
+
+
+def twice(text: str | bytes) -> bytes:
+    """With the first name of the outermost object again, and its first value last."""
+    text = text.decode() if isinstance(text, bytes) else text
+    name, value = next(iter(json.loads(text).items()))
+    body = text.strip().removesuffix("}")
+    return f"{body}, {json.dumps(name)}: {json.dumps(value)}}}".encode()
+
+
+def test_what_is_said_once_is_read() -> None:
+    assert read_json(b'{"a": [1, {"b": null}], "c": {"b": 2.5}}') == {
+        "a": [1, {"b": None}],
+        "c": {"b": 2.5},
+    }
+    assert read_json(b'{"accepted": 3, "new": 2}', Acknowledgement) == Acknowledgement(3, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b'{"a": 1, "a": 1}', "'a' is there twice"),
+        (b'[{"deep": {"a": 1, "b": 2, "a": 3}}]', "'a' is there twice"),
+        (b'{"a": 1, "\\u0061": 2}', "'a' is there twice"),
+        (b"[NaN]", "finite numbers"),
+        (b"[-Infinity]", "finite numbers"),
+        (b"[" * 100_000, "recursion"),
+        (b"\xff", "decode"),
+        (b"{", "Expecting"),
+    ],
+)
+def test_what_is_not_clear_is_refused(text, why) -> None:
+    with pytest.raises(ValueError, match=why):
+        read_json(text)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (Agreement.from_json, AGREEMENT.to_json()),
+        (Submission.from_json, perturb(AGREEMENT, {"age": 1, "income": 2}).to_json()),
+        (PublishedModel.from_json, '{"format": 1}'),
+        (PublishedMoments.from_json, '{"format": 1}'),
+        (Plan.from_json, '{"format": 1}'),
+        (hashes_in, json.dumps({"hashes": ["0" * 64]})),
+        (closes_in, '{"until": null}'),
+        (agreement_from, '{"epsilon": 1}'),
+    ],
+)
+def test_every_reader_of_a_document_refuses_a_name_that_is_there_twice(read, text) -> None:
+    with pytest.raises(InvalidValueError, match="is there twice"):
+        read(twice(text))
+
+
+def test_so_do_lists_and_answers() -> None:
+    one = perturb(AGREEMENT, {"age": 1, "income": 2}).to_json()
+    with pytest.raises(InvalidValueError, match="is there twice"):
+        Submissions.from_json(b"[" + twice(one) + b"]")
+    with pytest.raises(ServiceError, match="is there twice"):
+        acknowledged(b'{"accepted": 0, "new": 1, "accepted": 1}', 1)
+    with pytest.raises(ServiceError, match="is there twice"):
+        decoded(b'{"state": "closed", "state": "collecting"}')
