@@ -136,6 +136,7 @@ def test_what_fails_is_tried_again_later_and_sooner_when_more_have_come() -> Non
         assert leading.due() == [two.name]
         leading.forward(two.name)  # nobody is there, at the address that the plan names
         assert leading.due() == []
+        assert leading.seconds_to_wait(5.0) == 1.0
         now[0] += 1.0
         assert leading.due() == [two.name]
         leading._follower = lambda _name: _Here(two)
@@ -146,6 +147,7 @@ def test_what_fails_is_tried_again_later_and_sooner_when_more_have_come() -> Non
         leading.forward(two.name)
         two.check()
         assert leading.due() == []
+        assert leading.seconds_to_wait(5.0) == 5.0
 
 
 class _Here:

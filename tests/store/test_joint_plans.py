@@ -62,6 +62,20 @@ def test_both_go_from_wave_to_wave_and_publish_the_same(two) -> None:
     two.check()
 
 
+def test_whichever_store_either_has(place, in_memory) -> None:
+    """One store may be the first for one plan and the second for another."""
+    places = place, in_memory / "other.db"
+    for plan, order in ((PLAN, places), (joint_plan(quorum=61), places[::-1])):
+        with both(plan, *order) as two:
+            two.send(plan.quorums[0])
+            two.lead()
+            two.check()
+            two.send(2)
+            leading.end(two.first, two.name, two.follower)
+            two.check()
+            assert two.states() == [["released", "dropped"]] * 2
+
+
 @pytest.mark.parametrize("noise", [False, True], ids=["alone", "with noise of the databases"])
 def test_to_the_logistic_model_itself(noise) -> None:
     """Newton's wave, whose gradient has the largest numbers, and noise of both databases."""

@@ -116,7 +116,8 @@ class Advancing:
             except Exception:
                 _log.exception("Plans could not be looked after; they will be looked at again.")
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self.look_every)
+                wait = self.leading.seconds_to_wait(self.look_every)
+                await asyncio.wait_for(self._wake.wait(), wait)
 
     def _lead(self, plan: str) -> None:
         """Take a plan of two databases forward, unless somebody is at it."""

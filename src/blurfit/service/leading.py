@@ -41,6 +41,7 @@ _log = logging.getLogger(__name__)
 
 SECONDS_TO_ANSWER = 5.0  # for which the second database is tried, each time
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before it is tried again
+_SHORTEST_PAUSE = 0.1
 _MOST_BYTES = 2**22  # of an answer to news
 
 
@@ -234,6 +235,12 @@ class Leading:
             for one in self.store.read(joint_plans.leading)
             if self._not_before.get(one, 0.0) <= now or self._is_worth_asking(one)
         ]
+
+    def seconds_to_wait(self, at_most: float) -> float:
+        """How long nothing is to be tried again."""
+        now = self.clock()
+        soonest = min(self._not_before.values(), default=now + at_most)
+        return min(at_most, max(soonest - now, _SHORTEST_PAUSE))
 
     def forward(self, fingerprint: str) -> None:
         """Take a plan forward, or note when to try again."""
