@@ -81,6 +81,14 @@ class Finding:
         return statistics.median(self.during) / quiet if quiet else float("nan")
 
 
+def new_tally() -> Tally:
+    """Counts in memory that processes share."""
+    attack, acknowledged, failures, unanswered = (
+        _spawn.Value("q", 0, lock=False) for _ in range(4)
+    )
+    return Tally(attack, acknowledged, failures, unanswered, _spawn.Event())
+
+
 @dataclass(eq=False)
 class Scene:
     """A service with people who send, and one attack after the other."""
@@ -90,11 +98,7 @@ class Scene:
     seconds: float  # of a window
     rounds: int
     findings: list[Finding]
-    tally: Tally = field(
-        default_factory=lambda: Tally(
-            *(_spawn.Value("q", 0, lock=False) for _ in range(4)), stop=_spawn.Event()
-        )
-    )
+    tally: Tally = field(default_factory=lambda: new_tally())
 
     @contextmanager
     def with_people(self) -> Iterator[None]:
@@ -244,7 +248,7 @@ def hostile_peers(service: Served) -> Iterator[Attack]:
     for kind in strangers.PEERS:
         port = free_port()
         databases = [("First", service.url), ("Second", f"http://127.0.0.1:{port}")]
-        agreement = Agreement.propose(SCHEMA, **PROMISE, databases=databases)
+        agreement = Agreement.propose(SCHEMA, **PROMISE, proofs=False, databases=databases)
         opened(service, agreement, role="first")
         path = f"/collections/{agreement.fingerprint}/publish"
         target = Target(service.port, path, token=service.token, peer=port)
@@ -318,7 +322,7 @@ def a_postgresql(url: str | None) -> Iterator[str]:
         yield url
         return
     sys.path.append(str(Path(__file__).parent.parent / "tests"))
-    from support import postgres
+    from support import postgres  # type: ignore[import-not-found]
 
     with postgres.server() as server:
         yield postgres.fresh_database(server)

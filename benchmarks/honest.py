@@ -90,7 +90,7 @@ class Crowd:
 def identifier_of(agreement: Agreement, body: bytes) -> bytes:
     """Under which a submission is counted once."""
     rows = np.frombuffer(body, dtype=np.uint8).reshape(1, -1)
-    return agreement.layout.identifiers(rows)[0].tobytes()
+    return bytes(agreement.layout.identifiers(rows)[0])
 
 
 async def _answer(reader: asyncio.StreamReader) -> tuple[int, int]:

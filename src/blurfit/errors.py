@@ -12,7 +12,7 @@ class BlurfitError(Exception):
 
 
 class InvalidValueError(BlurfitError, ValueError):
-    """A value is outside of what its parameter may be, whatever the others are."""
+    """A value is outside what its parameter may be, whatever the others are."""
 
 
 class InfeasibleError(BlurfitError, ValueError):

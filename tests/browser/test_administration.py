@@ -15,7 +15,7 @@ from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.service.serving import in_a_thread
 from blurfit.store import plans
-from support.looks import look_at
+from support.looks import NARROW, WIDE, look_at
 
 
 def enter(page: Page, token: str) -> None:
@@ -232,6 +232,10 @@ def test_two_databases_from_the_form_to_consent(new_browser, tmp_path) -> None:
         expect(here.get_by_text("Its whole address, as browsers write it")).to_be_visible()
         here.get_by_label("The second’s address").fill(second_url)
         expect(here.locator("#promise")).to_contain_text("Against either database")
+        here.get_by_label("Open to anyone, without invitations").check()
+        expect(here.locator("#promise")).to_contain_text("Contributors prove to both databases")
+        here.get_by_label("Open to anyone, without invitations").uncheck()
+        expect(here.locator("#promise")).not_to_contain_text("Contributors prove")
         here.get_by_role("button", name="Open this collection").click()
         expect(here.get_by_text("Now University opens the same agreement")).to_be_visible()
         with here.expect_download() as download:
@@ -270,6 +274,10 @@ def test_two_databases_from_the_form_to_consent(new_browser, tmp_path) -> None:
         expect(entry.get_by_role("button", name="Let Office publish…")).to_be_disabled()
         expect(entry.get_by_role("button", name="Publish…", exact=True)).to_have_count(0)
         expect(own.get_by_role("button", name="Publish…", exact=True)).to_be_disabled()
+        # who closes is told how many each of them has
+        entry.get_by_role("button", name="Close…").click()
+        sure = there.get_by_role("dialog", name="Close this collection")
+        expect(sure).to_contain_text("Office has 0 shares, University has 0 shares. Nobody can")
 
 
 def test_looks(visit, service, survey) -> None:
@@ -284,16 +292,12 @@ def test_looks(visit, service, survey) -> None:
     page.get_by_label("Quorum").fill("8")
     page.get_by_label("ε of the model").fill("0")
     expect(page.get_by_text("Enter a number above 0, such as 1.")).to_be_visible()
-    look_at(page, "administration-5-problems", 320, "light")
+    look_at(page, "administration-5-problems", NARROW)
     page.get_by_label("ε of the model").fill("5")
     expect(page.locator(".warning").first).to_be_visible()
     page.get_by_text("More choices").click()
     page.get_by_text("Share every submission").click()
-    page.emulate_media(color_scheme="dark")
-    for width in (375, 1280):
-        page.set_viewport_size({"width": width, "height": 800})
-        look_at(page, "administration-6-choices", width, "dark")
+    look_at(page, "administration-6-choices", (375, "dark"), WIDE)
     entry = page.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
     entry.get_by_role("button", name="Invite…").click()
-    page.set_viewport_size({"width": 375, "height": 800})
-    look_at(page, "administration-7-invite", 375, "dark")
+    look_at(page, "administration-7-invite", (375, "dark"))

@@ -13,6 +13,8 @@ import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
 
 from blurfit import Agreement
+from blurfit.contributor.perturb import blur
+from blurfit.contributor.share import PROOF_BYTES, proved_with
 from support.firefox import Tab, firefox, firefox_path
 from support.looks import PICTURES, SCREENSHOTS
 from support.surveys import survey_schema
@@ -121,3 +123,33 @@ def test_by_mouse_in_english(tab: Tab, service, agreements) -> None:
     tab.click("Send the blurred numbers")
     tab.wait_for("have arrived")
     assert service.count(agreement) == 1
+
+
+def test_a_proof_has_the_bytes_of_python_here_too(tab: Tab, service) -> None:
+    two = [("First", "https://first.example"), ("Second", "https://second.example")]
+    agreement = Agreement.propose(
+        survey_schema("Proof", "Proof"), **PROMISE, epsilon=1, databases=two
+    )
+    record = {"age": 42.5, "married": True, "town": "Jena", "field": "a", "income": 50_000.5}
+    table = blur(agreement, agreement.exact(record))
+    random = np.random.default_rng(1).bytes(PROOF_BYTES)
+    right = proved_with(agreement, table, [random])
+    named, numbers = listed(table.identifiers[0]), listed(table.numbers[0])
+    sent = f"{{ identifier: Uint8Array.of({named}), numbers: [{numbers}] }}"
+    tab.go(f"{service.address}/")
+    found = tab.evaluate(
+        f"""import("/pages/shares.js").then(async ({{ proved }}) => {{
+          const agreement = {agreement.to_json()};
+          const random = Uint8Array.of({listed(np.frombuffer(random, np.uint8))});
+          const both = await proved(agreement, agreement.fingerprint, {sent}, random);
+          return both.map((one) => one.join(" "));
+        }})"""
+    )
+    assert [bytes(map(int, one.split())) for one in found] == [
+        right.first.to_bytes(),
+        right.second.to_bytes(),
+    ]
+
+
+def listed(numbers: np.ndarray) -> str:
+    return ", ".join(map(repr, numbers.tolist()))

@@ -247,6 +247,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "moment": {},
     "input": {"mechanism": "input", "weight_bound": 1},
     "two databases": {"databases": DATABASES},
+    "proofs": {"databases": DATABASES, "proofs": True},
 }
 
 

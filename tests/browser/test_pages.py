@@ -68,8 +68,14 @@ def test_a_collection_is_json_for_programs(visit, service, collect) -> None:
 ANSWERS = ((42, "yes", "south"), (18.5, "no", "east"), (79, "yes", "north"))
 
 
-@pytest.mark.parametrize("options", [{}, {"mechanism": "input", "weight_bound": 2.0}], ids=str)
-@pytest.mark.parametrize("above", [None, 47_000], ids=["number", "label"])
+BY_INPUT = {"mechanism": "input", "weight_bound": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("above", "options"),
+    [(None, {}), (47_000, {}), (None, BY_INPUT)],
+    ids=["number", "label", "input"],
+)
 def test_try_it_predicts_what_python_predicts(visit, collect, above, options) -> None:
     name = f"predicted income {above} {len(options)}"
     agreement, model = collect(name, 5000, publish=True, above=above, **options)

@@ -11,7 +11,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.perturb import perturb_table
 from blurfit.store import plans
 from blurfit.store.advance import advance, learn_model
-from support.looks import look_at
+from support.looks import NARROW, WIDE, look_at
 
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
 ARRIVED = "Your blurred numbers have arrived"
@@ -53,10 +53,10 @@ def test_each_wave_is_checked_shown_and_sent_once(visit, service, begin, fill_in
     expect(page.get_by_text("that was computed again on this device")).to_be_visible()
     expect(page.get_by_text(re.compile("Wave 1, done: .* say yes"))).to_be_visible()
     expect(page.get_by_text("Wave 3, collecting now: 0 of")).to_be_visible()
-    look_at(page, "wave-1-answers", 320, "light")
+    look_at(page, "wave-1-answers", NARROW)
     blur(page, fill_in, plan)
     page.get_by_text("The very numbers").click()
-    look_at(page, "wave-2-preview", 320, "light")
+    look_at(page, "wave-2-preview", NARROW)
     page.get_by_role("button", name=SEND).click()
     expect(page.get_by_text(ARRIVED)).to_be_visible()
     (body,) = visitor.watch.bodies
@@ -143,7 +143,7 @@ def test_the_collection_and_the_model_tell_of_the_waves(visit, service, begin) -
     page = visitor.go(f"/collections/{plan.fingerprint}")
     expect(page.get_by_text("Wave 2, collecting now")).to_be_visible()
     expect(page.locator("#agreement dl")).to_be_visible()
-    look_at(page, "wave-collection", 1280, "dark")
+    look_at(page, "wave-collection", WIDE)
     come()
     page = visitor.go(f"/collections/{plan.first().fingerprint}")
     page.get_by_role("link", name="The wave that collects now").click()
@@ -157,7 +157,7 @@ def test_the_collection_and_the_model_tell_of_the_waves(visit, service, begin) -
     words = f"They were asked in 3 waves, of {first}, {second} and {third} people."
     expect(page.get_by_text(words)).to_be_visible()
     expect(page.locator("#statement table")).to_be_visible()
-    look_at(page, "wave-model", 1280, "dark")
+    look_at(page, "wave-model", WIDE)
     expect(page.get_by_role("link", name="Blurred sums of all waves")).to_be_visible()
     page = visitor.go("/")
     cards = page.get_by_role("article").filter(has_text=plan.schema.target.name)

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from blurfit import Agreement
+from blurfit.agreement.proof_costs import ProofCosts
 from blurfit.cli import main
 from blurfit.commands.proposals import read_proposal
 
@@ -59,9 +60,15 @@ def test_advice(tmp_path: Path) -> None:
 def test_an_agreement_fixes_its_terms(tmp_path: Path) -> None:
     file = tmp_path / "agreement.json"
     schema = read_proposal(SURVEY).schema
-    Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=500).save(file)
+    two = [("First", "https://first.example"), ("Second", "https://second.example")]
+    terms = {"epsilon": 1, "delta": 1e-6, "quorum": 500, "databases": two, "admission": "anyone"}
+    agreement = Agreement.propose(schema, **terms)
+    agreement.save(file)
     result = run(str(file), "--contributors", "500,5000", "--draws", "8", "--json")
-    assert [one["contributors"] for one in json.loads(result.stdout)["cases"]] == [500, 5000]
+    document = json.loads(result.stdout)
+    assert [one["contributors"] for one in document["cases"]] == [500, 5000]
+    assert document["proofs"] == ProofCosts.of(agreement, 5000).to_dict()
+    assert None not in document["liars"].values()
     result = run(str(file), "--epsilon", "1")
     assert result.exit_code == 2
     assert "--epsilon" in result.output

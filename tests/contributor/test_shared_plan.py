@@ -113,7 +113,7 @@ def test_one_record_goes_to_both_once(client, two, lines) -> None:
     receipt = client.contribute(RECORD)
     first = PLAN.first()
     assert receipt.fingerprint == first.fingerprint
-    assert receipt.complete
+    assert receipt.services == tuple(one.url for one in PLAN.databases)
     for side in (0, 1):
         assert bytes.fromhex(receipt.identifier) in two.holders(side, first.fingerprint)
     assert [(one.once, one.rows) for one in Ledger().entries()] == [(PLAN.fingerprint, 1)]
@@ -173,7 +173,7 @@ def test_a_share_that_may_have_arrived_is_never_blurred_again(client, two, lines
     else:
         with pytest.raises(WaveClosedError, match="left out"):
             client.contribute(RECORD)
-    assert len(lines[1].sent) == 1, "one seed"
+    assert len(set(lines[1].sent)) == 1, "one seed"
     with pytest.raises(ConflictError, match="took part"):
         client.contribute(RECORD)
     assert two.second.count(two.current()) == 0

@@ -3,6 +3,7 @@
 import itertools
 import json
 import socket
+import ssl
 
 import httpx2 as httpx
 import pytest
@@ -310,7 +311,7 @@ def test_an_answer_is_json_or_an_error() -> None:
 
 
 def test_only_an_acknowledgement_of_all_rows_counts() -> None:
-    assert acknowledged(b'{"accepted":30,"new":12}', 30) == 12
+    assert acknowledged(b'{"accepted":30,"new":12}', 30).new == 12
     for answer in (b"<html>Welcome</html>", b"", b"{}", b"[30]", b'{"accepted":"30","new":0}'):
         with pytest.raises(ServiceError, match="acknowledgement of 30 submissions"):
             acknowledged(answer, 30)
@@ -332,3 +333,37 @@ def test_a_token_is_not_sent_in_the_open(url) -> None:
 )
 def test_a_token_is_sent_within_a_machine_or_over_tls(url) -> None:
     Exchange(url, token="x" * 43).close()
+
+
+# ---- certificates
+
+
+@pytest.mark.parametrize(
+    ("url", "proxies", "checked"),
+    [
+        ("http://127.0.0.1:8000", {}, False),
+        ("http://[::1]:8000", {}, False),
+        ("http://localhost", {}, False),
+        ("https://127.0.0.1:8000", {}, True),
+        ("https://localhost", {}, True),
+        ("http://example.org", {}, True),  # which may lead through a proxy that speaks TLS
+        ("https://example.org", {}, True),
+        ("http://127.0.0.1:8000", {"http": "https://proxy.example"}, True),
+    ],
+)
+def test_certificates_are_checked_wherever_tls_may_be_spoken(
+    monkeypatch, url: str, proxies: dict[str, str], checked: bool
+) -> None:
+    given: list[object] = []
+    client = httpx.Client
+    monkeypatch.setattr(http, "getproxies", lambda: proxies)
+    monkeypatch.setattr(
+        http.httpx, "Client", lambda **options: given.append(options["verify"]) or client(**options)
+    )
+    Exchange(url, transport=httpx.MockTransport(lambda _: OK)).close()
+    (context,) = given
+    if checked:
+        assert isinstance(context, ssl.SSLContext)
+        assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+    else:
+        assert context is False

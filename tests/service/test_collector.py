@@ -4,13 +4,16 @@ import asyncio
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from blurfit import InvalidValueError, StorageError
 from blurfit.contributor.perturb import perturb_table
 from blurfit.service import collector as module
 from blurfit.service.collector import Collector
+from blurfit.store import tables
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
+from support import postgres
 from support.stores import propose
 
 
@@ -152,6 +155,35 @@ def test_the_store_is_tidied_now_and_then_and_a_failure_is_no_matter(
     assert collect(store, agreement, rows(agreement, 3)) == [1] * 3
     assert tidied == [True]
     assert "could not be tidied" in caplog.text
+
+
+def test_a_locked_collection_keeps_no_other_waiting_on_postgresql(postgresql, monkeypatch) -> None:
+    monkeypatch.setattr(tables, "_SECONDS_FOR_A_LOCK", 60)
+    locked, free = propose(), propose(epsilon=101)
+    with Store(postgres.fresh_database(postgresql)) as store:
+        store.open(locked)
+        store.open(free)
+
+        async def run(holder: sa.Connection) -> None:
+            collector = Collector(store)
+
+            def sent(agreement) -> asyncio.Task[int]:
+                (body,) = rows(agreement, 1)
+                collection = store.collection(agreement.fingerprint)
+                return asyncio.create_task(collector.submit(collection, Arrival(body)))
+
+            waits = sent(locked)
+            await asyncio.sleep(0.01)  # first in line
+            assert await sent(free) == 1
+            assert not waits.done()
+            holder.rollback()
+            assert await waits == 1
+            await collector.close()
+
+        held = sa.text("SELECT 1 FROM collections WHERE fingerprint = :name FOR UPDATE")
+        with store._engine.connect() as holder:
+            holder.execute(held, {"name": locked.fingerprint})
+            asyncio.run(run(holder))
 
 
 def test_collections_take_turns(store, agreement, monkeypatch) -> None:

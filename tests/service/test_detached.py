@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from blurfit.service.detached import detached
+from blurfit.service.detached import Underway, detached
 
 
 def test_the_answer_and_the_error_come_back() -> None:
@@ -59,3 +59,33 @@ async def main():
 asyncio.run(main())
 """
     assert subprocess.run([sys.executable, "-c", script], check=False, timeout=600).returncode == 0
+
+
+def test_whoever_asks_again_waits_for_what_is_under_way() -> None:
+    begun: list[str] = []
+    gate = threading.Event()
+
+    def work(name: str) -> str:
+        begun.append(name)
+        gate.wait(30)
+        if name == "wrong":
+            raise LookupError(name)
+        return name
+
+    async def run() -> None:
+        underway: Underway[str] = Underway()
+
+        def ask(name: str) -> asyncio.Task[str]:
+            return asyncio.create_task(underway.join(name, lambda: work(name)))
+
+        gone, *asking = [ask(name) for name in ("one", "one", "one", "other", "wrong")]
+        await asyncio.sleep(0)
+        gone.cancel()  # the others go on
+        gate.set()
+        found = await asyncio.gather(*asking, return_exceptions=True)
+        assert found[:3] == ["one", "one", "other"]
+        assert isinstance(found[3], LookupError)
+        assert sorted(begun) == ["one", "other", "wrong"]
+        assert await underway.join("one", lambda: "again") == "again"
+
+    asyncio.run(run())

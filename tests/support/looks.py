@@ -8,20 +8,28 @@ from playwright.sync_api import Page
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 PICTURES = bool(os.environ.get("BLURFIT_PICTURES"))  # which take as long as all the rest
+NARROW, WIDE = (320, "light"), (1280, "dark")  # both widths and both colours
 SERIOUS = {"serious", "critical"}
 
 
-def look_at(page: Page, name: str, width: int, scheme: str) -> None:
-    """Refuse serious accessibility problems and sideways scrolling; keep a picture, if wanted."""
+def look_at(page: Page, name: str, *looks: tuple[int, str]) -> None:
+    """As it is, narrow in light colours and wide in dark ones, or as told.
+
+    Refuses serious accessibility problems and sideways scrolling; keeps a picture, if wanted. The
+    page is left narrow and light.
+    """
     page.evaluate("scrollTo(0, 0)")
-    if PICTURES:
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=SCREENSHOTS / f"{name}-{width}-{scheme}.png", full_page=True)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    found = Axe().run(page).response["violations"]
-    problems = [
-        (one["id"], [node["html"][:200] for node in one["nodes"]])
-        for one in found
-        if one["impact"] in SERIOUS
-    ]
-    assert problems == []
+    for width, scheme in looks or (WIDE, NARROW):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        if PICTURES:
+            SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=SCREENSHOTS / f"{name}-{width}-{scheme}.png", full_page=True)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        found = Axe().run(page).response["violations"]
+        problems = [
+            (one["id"], [node["html"][:200] for node in one["nodes"]])
+            for one in found
+            if one["impact"] in SERIOUS
+        ]
+        assert problems == [], (width, scheme)

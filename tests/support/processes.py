@@ -18,7 +18,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
-# What most commands come to import. What cannot be imported is left to the process.
+# What most commands come to import. What cannot be imported is left to the process itself.
 PRELOADED = [
     "blurfit.audit.findings",
     "blurfit.cli",

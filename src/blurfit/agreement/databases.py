@@ -61,7 +61,7 @@ class Database:
             )
         if not isinstance(self.url, str) or not _is_origin(self.url):
             raise InvalidValueError(
-                f"Expected url={self.url!r} to be https, a host in small letters and perhaps a "
+                f"Expected url={self.url!r} to be https, a host in lower case and perhaps a "
                 "port, and nothing else, like https://first.example (http on the machine itself "
                 "alone): whoever listens on the way could otherwise put the shares together."
             )

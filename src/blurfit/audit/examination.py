@@ -1,7 +1,7 @@
 """One examination: train attackers, choose the best, count; and what it found.
 
-The trials are split in three, because an attacker that is chosen on the trials it is counted on
-finds something in any noise.
+The trials are divided into three parts, because an attacker that is chosen on the trials it is
+counted on finds something in any noise.
 """
 
 from collections.abc import Callable, Mapping

@@ -107,7 +107,7 @@ def false_encodings(circuit: ShortVector) -> dict[str, WordArray]:
     true = sum(w * int(v) ** 2 for w, v in zip(circuit.weights, longest[0], strict=True))
     fitting = _with(np.hstack([digits, 0 * said]), length, true)
     found["the longest vector, its norm in one element"] = fitting
-    # 1/2 in the place of a digit: numbers that wrap around, and a norm that fits in the field
+    # 1/2 in place of a digit: numbers that wrap around, and a norm that fits in the field
     halved = _with(short, 0, field.inverse(2))
     number = int(circuit.truncate(halved)[0, 0]) - half
     halved[0, length:] = 0

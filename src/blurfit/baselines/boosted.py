@@ -14,7 +14,7 @@ the least noise is
     σ = √(T + 2)/μ(ε, δ).
 
 **Where the public code does not keep its promise.** It computes μ(ε, δ) and then takes σ = μ
-itself, in the place of √(T + 2)/μ: at (1, 1e-6) and T = 100 that is σ = 0.237 instead of 42.7, 180
+itself, in place of √(T + 2)/μ: at (1, 1e-6) and T = 100 that is σ = 0.237 instead of 42.7, 180
 times too little, and the release has ε = 1,112 at δ = 1e-6 (`epsilon_kept`). More privacy asked for
 is less noise. `calibration="code"` does so, for audits; `calibration="exact"` keeps the promise and
 is the rival that we compare with.

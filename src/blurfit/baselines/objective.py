@@ -15,7 +15,7 @@ as they write it, Λ is nΛ', and change = 2 where a gradient is at most 1 long.
 factor of the determinant is enough: ε' = ε − ln(1 + λ/Λ), and λ/(e^{ε/2} − 1).
 
 **gaussian**: Kifer, Smith and Thakurta 2012, Algorithm 1, printed with the gradient's own bound ζ
-in the place of `change`, which covers adding or removing one record; for "replace" we put what one
+in place of `change`, which covers adding or removing one record; for "replace" we put what one
 person can change then. Its proof takes the noise along the gradient's change for one Gaussian, but
 that direction depends on w, hence on b (docs/errata.md), so the promise is claimed and not proved.
 

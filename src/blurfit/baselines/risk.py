@@ -240,7 +240,7 @@ class LogisticRisk:
 
 
 def _sigmoid(z: FloatArray) -> FloatArray:
-    """σ(z) in the place of z: 1/(1 + e^{−z}), several times as fast as `scipy.special.expit`.
+    """σ(z) in place of z: 1/(1 + e^{−z}), several times as fast as `scipy.special.expit`.
 
     Where e^{−z} overflows, σ is 0 to all digits.
     """

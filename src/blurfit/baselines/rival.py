@@ -33,6 +33,7 @@ from blurfit.estimators.bounds import bounded_columns
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.learning.statistics import Statistics
 from blurfit.schema.schema import Binary, Numeric, Schema
+from blurfit.schema.user_units import coefficients
 from blurfit.simulation.entropy import generator_for
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
 from blurfit.validate import inside_unit_interval, one_of, positive
@@ -89,7 +90,7 @@ class Rival(BaseEstimator):  # type: ignore[misc]
         generator = generator_for(self.random_state)
         self.weights_ = self._weights(x, y, generator)
         self.guarantee_ = promise
-        found = schema.coefficients(self.weights_)
+        found = coefficients(schema, self.weights_)
         return np.array(list(found.effects.values())), found.intercept
 
 
@@ -109,7 +110,7 @@ class RivalRegressor(RegressorMixin, Rival):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from rows X and their targets y; what lies outside of the bounds is clipped."""
+        """Learn from rows X and their targets y; what lies outside the bounds is clipped."""
         values, target = validate_data(self, X, y, dtype="numeric", y_numeric=True)
         columns = self._columns()
         name = free_name(getattr(y, "name", None), [column.name for column in columns])
@@ -148,7 +149,7 @@ class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from rows X and their labels y; features outside of the bounds are clipped."""
+        """Learn from rows X and their labels y; features outside the bounds are clipped."""
         values, labels = validate_data(self, X, y, dtype="numeric")
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)

@@ -3,7 +3,7 @@
 Amin, Joseph, Ribero and Vassilvitskii 2023 (arXiv 2208.07353). The rows are dealt at random to m
 groups, each gives a least-squares model; the depth of a point is the least number of models on
 either side of it in any coordinate; a point is drawn with density ∝ e^{ε'·depth/2} among those of
-depth ≥ t = m/4, after a private test that the result does not hang on a few models. No bounds are
+depth ≥ t = m/4, after a private test that the result does not depend on a few models. No bounds are
 needed for the privacy.
 
 **Privacy, proved anew.** One person's row is in one group, so she changes one model, whether her

@@ -120,7 +120,7 @@ def close(
 ) -> None:
     """Stop collecting, without publishing anything yet. This cannot be undone."""
     from blurfit.agreement.plan import Plan
-    from blurfit.commands.uneven import counts_at, refuse_if_uneven
+    from blurfit.service.sides import counts_at, refuse_if_uneven
 
     agreed = load_agreed(agreement)
     if isinstance(agreed, Plan):

@@ -22,7 +22,7 @@ def report(
 
 
 def _table(findings: Sequence[Finding]) -> Table:
-    """What was found in one view: it fits into 80 columns, because the view is the title."""
+    """What was found in one view, which is the title, so that the table fits into 80 columns."""
     view, promised = findings[0].view, findings[0].promised
     table = Table(title=f"{view}: ε = {promised:.4g} is promised", title_justify="left")
     for name in ("neighbours", "attack"):

@@ -123,7 +123,7 @@ def _moment(found: dict[str, Any]) -> "MomentCalibration":
 
 
 def _kept_by_moment(found: dict[str, Any]) -> "ModelGuarantee":
-    """What noise keeps that nobody calibrated: the promise is computed from σ alone."""
+    """What uncalibrated noise keeps: the promise is computed from σ alone."""
     from blurfit.errors import InvalidValueError
     from blurfit.validate import positive
 

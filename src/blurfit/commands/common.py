@@ -125,7 +125,7 @@ def _service(*, required: bool) -> Callable[[Any], Any]:
             type=click.FloatRange(0, 1e9),
             default=60.0,
             show_default=True,
-            help="Seconds to go on trying where nobody answers.",
+            help="Seconds to keep trying while nobody answers.",
         ),
     )
 

@@ -1,8 +1,9 @@
 """`blurfit invite`: one-time invitations, bare or as links, a table for mail merge, or QR codes.
 
 With two databases a person needs an invitation of each. `--both` asks both services, whose
-administrators' tokens one then has to hold, and joins two and two in one link. Where nobody holds
-both, each side makes its own, and the page for administrators joins them from their files.
+administrators' tokens one must then hold, and joins the invitations in pairs, each in one link.
+Where nobody holds both, each side makes its own, and the page for administrators joins them from
+their files.
 """
 
 import csv
@@ -84,7 +85,7 @@ def invite(
     """Make one-time invitations for a collection or a plan, one for each person.
 
     One to a plan is good for whichever wave collects when it is used. In a link the invitation
-    stands behind #, which browsers never send.
+    stands after #, which browsers never send.
     """
     agreed = load_agreed(agreement)
     if out.exists():

@@ -33,8 +33,9 @@ from blurfit.commands.waves import after_wave, course_options, read_course
 def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
     """Write the submissions of a closed collection to a file, for `blurfit learn`.
 
-    If no model is published yet, it is then learned from this file, with others or alone: the store
-    publishes none, and exports to no second place. A copy is enough to break this: keep one.
+    If no model is published yet, it is learned from this file from now on, with others or alone:
+    the store publishes none, and exports to no second place. A copy is enough to break this: keep
+    one.
     """
     from blurfit.files.handover import export as write
     from blurfit.store.store import Store

@@ -13,7 +13,7 @@ from blurfit.commands.common import answer, as_json
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=1e-6,
     show_default=True,
-    help="The δ at which everything together is told.",
+    help="The δ at which the total is told.",
 )
 @click.option("--erase", is_flag=True, help="Forget all entries. What was sent stays sent.")
 @as_json

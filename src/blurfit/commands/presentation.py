@@ -20,6 +20,7 @@ from blurfit.agreement.promises import (
     releases_in_words,
     together_in_words,
 )
+from blurfit.agreement.proof_costs import ProofCosts
 from blurfit.agreement.proving import PROVED_IN_WORDS
 from blurfit.agreement.radius import records_worth
 from blurfit.schema.content import About
@@ -80,12 +81,15 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
         parts.append(Text(either_in_words(names, *promise, **how)))
         parts.append(Text(together_in_words(calibration.local)))
         if agreement.proofs:
-            parts.append(Text(PROVED_IN_WORDS))
+            parts.append(Text(f"{PROVED_IN_WORDS} {ProofCosts.of(agreement).in_words()}"))
     else:
         alone = guesses_from_submission(calibration.local)
         parts.append(Text(f"{_submission(calibration)} {alone}"))
     if agreement.public_rows is not None:
         parts.append(Text(f"Public rows: SHA-256 {agreement.public_rows}. {PUBLIC_ROWS_ASSUMED}"))
+    if agreement.signing_keys:
+        keys = " and ".join(agreement.signing_keys)
+        parts.append(Text(f"Receipts and what is published are signed with {keys}."))
     return Group(*parts)
 
 

@@ -21,7 +21,7 @@ _RIGHTS = ("open", "invite", "publish", "read")  # of `blurfit.store.stewards`, 
 @click.option("--name", help="Whose token it is, or is to be.")
 @click.option("--right", type=click.Choice(_RIGHTS), help="What a new token is good for.")
 @out_file("Where a new token is written; it is nowhere else.")
-@click.option("--revoke", is_flag=True, help="The token of that name is good for nothing any more.")
+@click.option("--revoke", is_flag=True, help="Make the token of that name good for nothing.")
 @as_json
 def token(
     place: str,
@@ -33,7 +33,7 @@ def token(
 ) -> None:
     """Grant or revoke a token that is good for one thing; without options, list them.
 
-    It counts at once, without starting a service again. To rotate one, make another under a new
+    It counts at once, and no service has to be restarted. To rotate one, make another under a new
     name, and revoke the first when nobody uses it any more.
     """
     from blurfit.protocol import tokens

@@ -176,7 +176,7 @@ def _lines(
 
 
 def _digits(model: "PublishedModel") -> int:
-    """Decimals, such that the target's whole range has `DIGITS` digits."""
+    """As many decimals as give the target's whole range `DIGITS` digits."""
     width = model.aim.upper - model.aim.lower  # type: ignore[union-attr]
     return DIGITS - math.floor(math.log10(width))
 

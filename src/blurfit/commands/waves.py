@@ -33,14 +33,17 @@ def course_options(plan_help: str) -> Callable[[Any], Any]:
 def read_course(
     agreement: "Agreement", plan_file: Path | None, releases: tuple[Path, ...]
 ) -> "Course | None":
-    """The plan's waves so far, once the agreement is found to be the next one; None without a plan.
+    """The plan's waves so far, after checking that the agreement is the next one; None without a
+    plan.
 
     Raises:
         NotCertifiedError: the agreement does not follow from the plan and the releases.
     """
     if plan_file is None:
         if releases:
-            raise WrongError("Expected --plan PLAN with --release: releases alone say no rule.")
+            raise WrongError(
+                "Expected --plan PLAN with --release: releases alone say no rule by themselves."
+            )
         return None
     from blurfit.agreement.plan import Plan
 

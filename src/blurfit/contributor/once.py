@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 from blurfit.contributor.journal import Journal, Portion
 from blurfit.contributor.memory import Memory
+from blurfit.contributor.receipt import Receipt, Signatures
 from blurfit.errors import ClosedError, ConflictError, WaveClosedError
 
 TOOK_PART = (
@@ -36,18 +37,21 @@ LEFT_OUT = (
 def take_part(
     once: str,
     person: str,
-    blur: Callable[[], Portion],
-    send: Callable[[Portion], object],
+    blur: Callable[[str], Portion],
+    send: Callable[[Portion], Signatures],
+    services: tuple[str, ...],
     announce: Callable[[Portion], object] | None = None,
-) -> Portion:
-    """See to it that a person's record is sent, once; what was sent is returned.
+) -> Receipt:
+    """See to it that a person's record is sent, once; her receipt is returned.
 
     Args:
         once: the plan's fingerprint (`Agreement.once`).
         person: whose record it is.
-        blur: asks for the current wave, and blurs the record for it. It is called only if nothing
-            that depends on this person's record has ever left for the plan.
-        send: hands over; an error if it was not received.
+        blur: asks for the current wave, and blurs the record for it, under an identifier that
+            follows from this secret. It is called only if nothing that depends on this person's
+            record has ever left for the plan.
+        send: hands over, and tells what those signed who have it; an error if it was not received.
+        services: where it goes.
         announce: sends what says nothing of the record, and comes first: the seed.
 
     Raises:
@@ -61,19 +65,25 @@ def take_part(
         if kept.blurred() and not pending:
             raise ConflictError(TOOK_PART.format(who=repr(person) if person else "You"))
         while True:
-            part = pending.pop() if pending else blur()
-            if not kept.blurred():
+            if pending:
+                part = pending.pop()
+            else:
+                kept.keep_secret()
+                part = blur(str(kept.secret))
                 kept.record(part, has_left=announce is None)
             try:
                 if announce is not None and not kept.has_left(part):
                     announce(part)
                     kept.leave(part)
-                send(part)
+                signatures = send(part)
             except ClosedError as error:
                 if not kept.has_left(part):
                     kept.take_back(part)
                     continue
                 kept.acknowledge(part)  # for good: never blurred again
+                kept.forget_secret()
                 raise WaveClosedError(LEFT_OUT) from error
-            kept.acknowledge(part)
-            return part
+            kept.acknowledge(part, signatures)
+            found = kept.receipt(services)
+            kept.forget_secret()
+            return found

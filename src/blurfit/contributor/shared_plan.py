@@ -23,15 +23,16 @@ import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.arrays import FloatArray
+from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.ledger import Entry, Ledger
 from blurfit.contributor.once import take_part
+from blurfit.contributor.receipt import Receipt, Signatures
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.contributor.share import SharedRecords, share, share_exact
-from blurfit.contributor.shared_client import SharedClient, SharedReceipt
+from blurfit.contributor.shared_client import SharedClient
 from blurfit.errors import BetweenWavesError, InvalidValueError, NotCertifiedError
-from blurfit.messages.shares import Role, ShareLayout
+from blurfit.messages.shares import Role
 from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
 from blurfit.protocol.http import PATIENCE, decoded, texts_in
@@ -103,7 +104,7 @@ class SharedPlanClient:
 
     def contribute(
         self, record: Any, *, invitations: Sequence[str] = (), person: str = ""
-    ) -> SharedReceipt:
+    ) -> Receipt:
         """Blur one record for the wave that collects, share it, and send both shares, once.
 
         If a connection breaks for good an error is raised: call it again, and the same bytes are
@@ -115,27 +116,25 @@ class SharedPlanClient:
                 f"Expected two invitations, one from each database, and got {len(invitations)}."
             )
         tokens = [[one] for one in invitations] or [[], []]
+        signing = _BothSigned(self)
 
-        def blur_for_the_current_wave() -> Portion:
+        def blur_for_the_current_wave(secret: str) -> Portion:
             wave = self.current()
-            one = share(wave, record)
+            one = share(wave, record, secret=secret)
             if len(one) != 1:
                 raise InvalidValueError("Expected one record; send a table with contribute_table.")
             where = " and ".join(database.url for database in self.plan.databases)
             Ledger().note(Entry.of(wave, 1, where), one.identifier)
             return Portion(0, 1, (one.first.to_bytes(), one.second.to_bytes()), wave.fingerprint)
 
-        sent = take_part(
+        return take_part(
             self.plan.fingerprint,
             person,
             blur_for_the_current_wave,
-            lambda part: self.send("first", part, tokens[0]),
-            lambda part: self.send("second", part, tokens[1]),
+            lambda part: signing.send(part, *tokens),
+            self._both.services,
+            lambda part: signing.announce(part, tokens[1]),
         )
-        names = tuple(one.name for one in self.plan.databases)
-        layout = ShareLayout(sent.under, 1, "seed")
-        (identifier,) = layout.identifiers(layout.rows(sent.messages[1]))
-        return SharedReceipt(sent.under, identifier.tobytes().hex(), names)
 
     def contribute_table(
         self,
@@ -163,10 +162,10 @@ class SharedPlanClient:
         for role in ("second", "first"):
             self.send(role, part, ())
 
-    def send(self, role: Role, part: Portion, invitations: Sequence[str]) -> None:
-        """Give one database its shares of a part."""
+    def send(self, role: Role, part: Portion, invitations: Sequence[str]) -> str | None:
+        """Give one database its shares of a part; what it signed, if that was agreed."""
         message = part.messages[role == "second"]
-        self._both.post_one(role, part.under, message, part.rows, invitations)
+        return self._both.post_one(role, part.under, message, part.rows, invitations)
 
     def come(self, wave: Agreement) -> int:
         """How many have contributed to a wave at least: a service rounds it for strangers."""
@@ -200,6 +199,26 @@ class SharedPlanClient:
         self.close()
 
 
+class _BothSigned:
+    """Sends the two messages of a part one after the other, and keeps what is signed of each."""
+
+    def __init__(self, client: SharedPlanClient) -> None:
+        self._client = client
+        self._of_seeds: dict[Messages, str | None] = {}  # of the part that is being sent
+
+    def announce(self, part: Portion, invitations: Sequence[str]) -> None:
+        self._of_seeds = {part.messages: self._client.send("second", part, invitations)}
+
+    def send(
+        self, part: Portion, first: Sequence[str], second: Sequence[str]
+    ) -> tuple[str | None, str | None]:
+        """The share; and the seeds again, if the run that sent them has not kept the signature."""
+        signature = self._client.send("first", part, first)
+        if part.messages not in self._of_seeds:
+            self.announce(part, second)
+        return signature, self._of_seeds[part.messages]
+
+
 class _CurrentWave:
     """Two services that get shares for whichever wave of a plan collects."""
 
@@ -211,7 +230,9 @@ class _CurrentWave:
         self._wave = client.plan.first()
         self._most = rows_in_a_request(self._wave, invited=any(invitations))
         self.rows_at_once = self._most
-        self.where = " and ".join(one.url for one in client.plan.databases)
+        self.services = tuple(one.url for one in client.plan.databases)
+        self.where = " and ".join(self.services)
+        self._signing = _BothSigned(client)
         self._sent: dict[str, int] = {}  # rows, by wave
         self._waited: set[str] = set()  # for the end of these waves, in vain
 
@@ -245,17 +266,18 @@ class _CurrentWave:
             invitations_for(rows, some, f"of {database.name} ") for database, some in given
         ]
 
-    def blur(self, exact: FloatArray) -> Messages:
-        shared = share_exact(self._wave, exact)
+    def blur(self, exact: FloatArray, identifiers: ByteArray | None) -> Messages:
+        shared = share_exact(self._wave, exact, identifiers)
         return shared.first.to_bytes(), shared.second.to_bytes()
 
     def announce(self, part: Portion) -> None:
-        self._client.send("second", part, self._invitations[1][part.start : part.stop])
+        self._signing.announce(part, self._invitations[1][part.start : part.stop])
 
-    def send(self, part: Portion) -> bool:
-        self._client.send("first", part, self._invitations[0][part.start : part.stop])
+    def send(self, part: Portion) -> Signatures | None:
+        first, second = (some[part.start : part.stop] for some in self._invitations)
+        signed = self._signing.send(part, first, second)
         self._sent[part.under] = self._sent.get(part.under, 0) + part.rows
-        return True
+        return signed
 
     def finish(self, journal: Journal, rows: int) -> None:
         """Nothing remains: both have everything."""

@@ -12,7 +12,7 @@ def make_census(n: int, seed: int) -> Census:
     """n made-up people with the paper's attributes: a synthetic census, of nobody.
 
     Incomes rise with schooling, hours and, until about 50, age; are higher for men and the married;
-    are zero for about a tenth; and are above 200,000 for a few in a hundred: `simulation.census`
+    are zero for about a tenth; and are above 200,000 for a few in a hundred: `simulation.people`
     has the whole model. A linear model of the clipped income explains a little less than half of
     its variance, and about 47 in 100 earn more than 37,000. The same n and seed give the same
     people.

@@ -59,11 +59,13 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
         first, second = (
             running.enter_context(running_service(Path(folder), name, token)) for name in NAMES
         )
-        # Everyone is played here, so nobody is invited; in earnest, keep the default.
+        # Everyone is played here, so nobody is invited and nobody lies; in earnest, keep the
+        # defaults.
         shared = Agreement.propose(
             people.schema,
             databases=[(one.name, one.url) for one in (first, second)],
             admission="anyone",
+            proofs=False,
             **promise,
         )
         console.print(

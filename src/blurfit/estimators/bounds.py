@@ -62,7 +62,7 @@ def feature_columns(
 def bounded_columns(parameter: str, bounds: Any, names: Sequence[str]) -> tuple[Numeric, ...]:
     """A number for each name; `bounds` is (lower, upper), each one number or one for each column.
 
-    Values outside are put onto the nearer bound. `parameter` is what messages call the bounds. Of
+    Values outside are moved to the nearer bound. `parameter` is what messages call the bounds. Of
     two columns, ([18, 90], [92, 180]) could also be meant as a pair for each: that is refused.
 
     >>> bounded_columns("bounds", (0, [100, 1]), ["age", "married"])[1].upper

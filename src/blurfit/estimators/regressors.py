@@ -26,7 +26,7 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
     target_bounds: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from rows X and their targets y; what lies outside of the bounds is clipped."""
+        """Learn from rows X and their targets y; what lies outside the bounds is clipped."""
         values, target, columns = read_rows(
             self, X, y, reset=True, y_numeric=True, ensure_min_samples=self.least_rows
         )
@@ -125,7 +125,7 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         return self.family
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from rows X and their targets y; what lies outside of the bounds is clipped."""
+        """Learn from rows X and their targets y; what lies outside the bounds is clipped."""
         one_of(("linear", "poisson"), family=self.family)
         return super().fit(X, y)
 

@@ -45,5 +45,5 @@ class Provenance:
 
     @property
     def title(self) -> str:
-        """For plots: nobody shall take made-up people for real ones."""
+        """For plots: so that nobody takes made-up people for real ones."""
         return f"{self.population}{' · SYNTHETIC people' if self.synthetic else ''}"

@@ -92,7 +92,7 @@ def agreement(found: Mapping[str, Means]) -> str:
 - *Output perturbation is worse than both*: {worse}, {value("fig1a", OUTPUT, small):.4f} there.
 - *Logistic input and objective perturbation meet as n grows*: {meet}. At {at} and ε = 1 input
   stays {100 * gap:.2f} points below no privacy, and {100 * objective_gap:.2f} below objective
-  perturbation. The reason is the parabola in the place of the logistic loss, which does not go
+  perturbation. The reason is the parabola in place of the logistic loss, which does not go
   away with n: any even parabola has the least-squares direction, whatever its curvature. The paper
   names it for small n only.
 - *Moment perturbation*, which the paper does not have: {value("fig1a", MOMENT, small):.4f} at

@@ -8,7 +8,7 @@ There is a receipt in every folder that holds one of the files, because a later 
 the folders only; and one more where the caller wants it, which is needed if all files are on other
 machines. What any of them holds is the release: for a folder that has no receipt yet, or has lost
 its own, it is copied, and never learned again, since noise of the database would be drawn again.
-Where there is none, the first folder, by the alphabet, decides. In this order, each step atomic:
+Where there is none, the alphabetically first folder decides. In this order, each step atomic:
 
 1. every other place gets a claim: "a model of these files is recorded in that folder";
 2. the first folder gets the receipt, if there is none: then the model is released;

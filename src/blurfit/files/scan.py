@@ -95,7 +95,7 @@ def merge(text: str, several: list[Parts]) -> Parts:
 
 
 def apart(rows: npt.NDArray[Any], words: WordArray, partitions: int) -> list[npt.NDArray[Any]]:
-    """Rows in so many partitions, such that those with equal words stay together."""
+    """Rows in so many partitions, so that those with equal words stay together."""
     if partitions == 1:
         return [rows]
     # An odd factor spreads identifiers that somebody counted up; random ones stay random.

@@ -8,7 +8,7 @@ coefficient mᵢ·w, a small change dM of the sums changes it by
     d(mᵢ·w) = aᵀ(dc − dA·w) = aᵀ·dM·u,        at most ‖dM‖·√((‖a‖²‖u‖² + (a·u)²)/2),
 
 which is the Frobenius norm of the symmetric part of auᵀ, attained by a dM along it. It is of first
-order in L/N, and says what liars who know everything could do at worst; noise and shrinkage do not
+order in L/N, and says the worst that liars who know everything could do; noise and shrinkage do not
 stand in their way.
 """
 

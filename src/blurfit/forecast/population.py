@@ -1,8 +1,8 @@
 """What is publicly known of the people who would take part: rows to draw collections from.
 
 A forecast needs no secret. Public microdata, a generated table or an assumed spectrum say well
-enough how features and target hang together; whoever really takes part is then a random sample. For
-n people of a population with second moments M = E[zzᵀ], z = (1, v), the sums are
+enough how features and target are related; whoever really takes part is then a random sample. For n
+people of a population with second moments M = E[zzᵀ], z = (1, v), the sums are
 
     n ≤ 2¹⁴:  Σ zzᵀ of n rows drawn with replacement, itself;
     beyond:   n·M + √n·D,  D = m^{−½} Σ g_i(z_i z_iᵀ − M) over m public rows, g_i standard normal.
@@ -187,9 +187,11 @@ class Population:
         """The errors of the models from the unblurred sums: of the shortest minimisers, so that a
         direction which nobody shows gets no weight.
         """
-        split = len(self.products) - self.outputs
-        inverse = np.linalg.pinv(sums.products[:, :split, :split], rcond=1e-10, hermitian=True)
-        weights = np.einsum("kij,kjo->koi", inverse, sums.products[:, :split, split:])
+        features = len(self.products) - self.outputs
+        inverse = np.linalg.pinv(
+            sums.products[:, :features, :features], rcond=1e-10, hermitian=True
+        )
+        weights = np.einsum("kij,kjo->koi", inverse, sums.products[:, :features, features:])
         return self.error(weights)
 
 

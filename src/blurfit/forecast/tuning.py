@@ -100,8 +100,8 @@ def advise(
     before, after = tried({}, fresh=True), tried(found, fresh=True)
     if math.isnan(before.error) and math.isnan(after.error):
         raise InfeasibleError(
-            f"Expected contributors={contributors} to give a model: {before.reason}. More "
-            "contributors, or mechanism='moment', do."
+            f"Expected contributors={contributors} to give a model: {before.reason}. Take "
+            "more contributors, or mechanism='moment'."
         )
     if not getattr(after, goal) < getattr(before, goal):
         return Advice({}, before, before)

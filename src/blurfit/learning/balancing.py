@@ -175,7 +175,9 @@ def _moments(sums: Submodel, weights: FloatArray, keep: IntArray) -> tuple[Float
 
 
 def _sampling(sums: Submodel) -> float:
-    """What who took part adds to the variance of a moment, about: that of an even spread."""
+    """What the choice of people adds to the variance of a moment, roughly: that of an even
+    spread.
+    """
     return 0.5 / sums.count
 
 

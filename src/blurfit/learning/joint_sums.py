@@ -169,7 +169,7 @@ class JointSums:
         """The sums for a linear model of one column by others (by default: all other questions).
 
         The levels of a categorical sum to one, as the constant does: leave a reference level out
-        where coefficients are to be told apart (`blurfit.learning.inference` refuses else).
+        where coefficients are to be told apart (`blurfit.learning.inference` refuses otherwise).
         """
         goal = self.columns[self.index(target) - 1]
         if features is None:
@@ -217,7 +217,9 @@ def clean_sums(columns: Sequence[JointColumn], constant: float, values: FloatArr
 
 
 def _with_what_is_known(sums: JointSums) -> tuple[FloatArray, Noise]:
-    """S with its public entries, and the variances that are left; twice does no more than once."""
+    """S with its public entries, and the variances that are left; doing it twice changes
+    nothing.
+    """
     matrix = np.array(sums.matrix, dtype=np.float64)
     size, c, s2 = len(matrix), sums.constant, sums.deviation**2
     variance = np.full((size, size), s2 / 2)

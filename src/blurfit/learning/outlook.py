@@ -14,8 +14,9 @@ what shrinkage takes off. `without_privacy` is the same without noise.
 
 **Assumed of people**, as `blurfit.learning.denoise` expects of columns that nobody has seen: a
 number spreads by 0.59 of half its range (variance 0.35), a yes is as likely as a no, and so are all
-levels; answers do not go together; and the features explain 0.3 of the target's variance in equal
-parts. Where people differ less than that, noise weighs more: it is an estimate, not a promise.
+levels; answers are independent of each other; and the features explain 0.3 of the target's variance
+in equal parts. Where people differ less than that, noise weighs more: it is an estimate, not a
+promise.
 """
 
 import math
@@ -155,7 +156,7 @@ def _typical(columns: tuple[JointColumn, ...], target: str) -> FloatArray:
 
 
 def _share(level: JointColumn, columns: tuple[JointColumn, ...]) -> float:
-    """All levels alike; but few do not say a number."""
+    """All levels alike; but few people leave a number unsaid."""
     group = [one for one in columns if one.group == level.group]
     return UNSAID if any(one.kind == "numeric" for one in group) else 1 / len(group)
 

@@ -11,8 +11,8 @@ it and 0 else, A' = 2/(1 + e^−η) and 2E[yx] stands for t: the label's model, 
 part of the joint release: no mechanism of its own is needed, and none is used. "Exact" means that
 no parabola stands in for A.
 
-**Noise.** t is blurred, and may lie outside of what any w gives. So w is estimated as linear Bayes
-does (`blurfit.learning.linear_bayes`), with the curve in the place of the matrix: under a prior
+**Noise.** t is blurred, and may lie outside what any w gives. So w is estimated as linear Bayes
+does (`blurfit.learning.linear_bayes`), with the curve in place of the matrix: under a prior
 w ~ N(w₀, P) and t = ∇Â(w) + error of covariance V, Gauss–Newton's fixed point of
 
     w ← w₀ + PH(HPH + V)⁻¹(t − ∇Â(w) + H(w − w₀)),     H = ∇²Â(w),

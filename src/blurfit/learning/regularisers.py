@@ -50,7 +50,7 @@ class Regulariser(Protocol):
     """A convex Ω: its value, and its proximal map."""
 
     def value(self, weights: FloatArray, /) -> float:
-        """Ω(w); infinite outside of its domain."""
+        """Ω(w); infinite outside its domain."""
 
     def prox(self, point: FloatArray, step: float, /) -> FloatArray:
         """argmin_w step·Ω(w) + ½‖w − point‖²."""

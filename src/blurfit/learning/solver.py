@@ -87,7 +87,7 @@ class Spectrum:
 class Minimiser:
     """The certified weights, and what they were certified by.
 
-    `multiplier` is ν of the ball (0 inside of it), the eigenvalues are those of A + ridge·I, and
+    `multiplier` is ν of the ball (0 inside it), the eigenvalues are those of A + ridge·I, and
     `residual` is as `certify` defines it. Only the weights are covered by the theorem of the
     `input` mechanism: publish nothing else of this there.
     """

@@ -26,7 +26,7 @@ ASYMMETRY_ALLOWED = 1e-10
 class Statistics:
     """(N, A, c) + (N', A', c') = (N + N', A + A', c + c'), with `Statistics.empty(d)` as zero.
 
-    A commutative monoid and on purpose not a group: there is no subtraction, because the
+    A commutative monoid and, on purpose, not a group: there is no subtraction, because the
     difference of two sums is one person's submission. Equal when all three parts are. The arrays
     are copied on the way in and cannot be written to; A is symmetric to the last bit.
 

@@ -75,7 +75,7 @@ def _cut(agreement: Agreement) -> float:
 
 
 def rows_that_add_exactly(agreement: Agreement, largest_steps: tuple[float, ...]) -> int:
-    """How many rows may be added such that their sums are exact; at least 1."""
+    """How many rows may be added so that their sums stay exact; at least 1."""
     most = max(largest_steps)
     if agreement.mechanism == "input":
         quadratic, linear = largest_steps

@@ -45,7 +45,7 @@ def sum_of_masks(seeds: WordArray, width: int) -> WordArray:
 
 
 def _streams(seeds: WordArray, size: int) -> bytes:
-    """The first bytes of each key stream, one behind the other."""
+    """The first bytes of each key stream, one after the other."""
     keys, nothing, mode = seeds.astype("<u8").tobytes(), bytes(size), modes.CTR(bytes(16))
     return b"".join(
         [

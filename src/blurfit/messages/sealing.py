@@ -61,7 +61,7 @@ def require_key(key: str) -> None:
     """Refuse what is no public key in hexadecimal digits, and keys that agree with everybody's."""
     if not (isinstance(key, str) and re.fullmatch("[0-9a-f]{64}", key)):
         raise InvalidValueError(
-            f"Expected key={key!r} to be 64 hexadecimal digits in small letters, as `blurfit serve "
+            f"Expected key={key!r} to be 64 hexadecimal digits in lower case, as `blurfit serve "
             "--share-key-file` prints them."
         )
     try:

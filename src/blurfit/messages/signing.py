@@ -112,7 +112,7 @@ def require_public_key(key: object) -> None:
     """Refuse what is no public key in hexadecimal digits, and keys under which anybody can sign."""
     if not (isinstance(key, str) and re.fullmatch("[0-9a-f]{64}", key)):
         raise InvalidValueError(
-            f"Expected a signing key of 64 hexadecimal digits in small letters, as `blurfit serve` "
+            f"Expected a signing key of 64 hexadecimal digits in lower case, as `blurfit serve` "
             f"prints it, and got {key!r}."
         )
     last = int(key[62:], 16) & 0x7F

@@ -19,7 +19,7 @@ from blurfit.optional import optional
 class Writer:
     """Writes submissions to a new file, and gives it its name at the end.
 
-    Left by an error, nothing remains. `path` ends in .parquet or .arrow.
+    If an error leaves it, nothing remains. `path` ends in .parquet or .arrow.
     """
 
     path: Path

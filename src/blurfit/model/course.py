@@ -2,18 +2,18 @@
 
 Everything here is a function of a plan and of published releases, so anybody can do it again:
 `next_agreement` is what the database announces, `follows` is a contributor's check of it, and
-`learn_plan` is the model's user's part.
+`learn_plan` is the part of the model's user.
 
 **What `follows` compares, and how exactly.** The plan's fingerprint, the marks (SHA-256) of the
 releases, the promise, the quorum, the noise and the grid: to the last bit, because the agreement is
 put together anew with the announced map, and must have the announced fingerprint. The map itself is
 computed again from the releases, and must be equal to the last bit as well: its numbers are rounded
 to 24 bits (`blurfit.learning.belief.next_map`), so that machines whose linear algebra rounds
-differently agree, but for one plan in some thousands; then a contributor's program refuses, which
-is safe. *Privacy does not rest on the map*: `Agreement.verify` finds the noise sufficient for any
-map whatever (`blurfit.theory.wave_form`), and every submission carries the fingerprint of the map,
-so none of a wave's submissions is older than its map. What the check adds is that nobody could hide
-a choice in the map: it is what the published releases say.
+differently agree, except for one plan in some thousands; then a contributor's program refuses,
+which is safe. *Privacy does not rest on the map*: `Agreement.verify` finds the noise sufficient for
+any map whatever (`blurfit.theory.wave_form`), and every submission carries the fingerprint of the
+map, so none of a wave's submissions is older than its map. What the check adds is that nobody could
+hide a choice in the map: it is what the published releases say.
 """
 
 import hmac
@@ -86,7 +86,7 @@ class Course:
         if expected.fingerprint != agreement.fingerprint:
             raise NotCertifiedError(
                 f"Expected the agreement {expected.fingerprint}, which follows from the plan, and "
-                f"got {agreement.fingerprint}: its promise, quorum or noise is another."
+                f"got {agreement.fingerprint}: its promise, quorum or noise differs."
             )
         if wave.chart is not None:
             _require_alike(self._chart(), wave.chart)
@@ -223,8 +223,8 @@ def _require_alike(expected: WaveMap | None, announced: WaveMap) -> None:
     wrong = sorted(name for name in theirs if ours.get(name) != theirs[name])
     if wrong:
         raise NotCertifiedError(
-            f"Expected the map that follows from the published releases, and its {wrong[0]!r} is "
-            "another. Whoever announced it chose it by something else; send nothing under this "
+            f"Expected the map that follows from the published releases, and its {wrong[0]!r} "
+            "differs. Whoever announced it chose it by other means; send nothing under this "
             "agreement."
         )
 

@@ -1,9 +1,10 @@
 """From a release to a model: shrunk weights for prediction, unbiased ones for honest errors.
 
-Two readings of the same sums. For *prediction* the weights of least expected error are wanted, so
+Two readings of the same sums. For *prediction* one wants the weights of least expected error, so
 what the noise leaves uncertain is shrunk (`blurfit.learning.shrinkage`), unless a penalty is asked
-for. For *inference* unbiased coefficients with their standard errors are (`learning.inference`), or
-a reason why there are none. Levels of a categorical are all shrunk alike, and told as contrasts.
+for. For *inference* one wants unbiased coefficients with their standard errors
+(`learning.inference`), or the reason why there are none. Levels of a categorical are all shrunk
+alike, and told as contrasts.
 """
 
 from collections.abc import Mapping, Sequence

@@ -134,9 +134,9 @@ def _standard_laplace(agreement: Agreement, statistics: Statistics) -> FloatArra
     """Laplace noise of scale 1, drawn from the sums themselves by SHAKE-256.
 
     Whoever learns from the same sums publishes the same model, to the last bit; fresh noise would
-    average out over repeated learning. Only who holds the sums knows them: they contain the noise
-    of all contributors, some seventy bits of it even for d = 1 and many hundreds as a rule, so that
-    their hash serves as fresh randomness (SHAKE-256 taken as a random oracle).
+    average out over repeated learning. Only whoever holds the sums knows them: they contain the
+    noise of all contributors, some seventy bits of it even for d = 1 and many hundreds as a rule,
+    so that their hash serves as fresh randomness (SHAKE-256 taken as a random oracle).
     """
     sums = np.concatenate([statistics.gram.ravel(), statistics.moment]) + 0.0  # no −0.0
     secret = hashlib.shake_256(b"blurfit weights\0" + agreement.fingerprint.encode())

@@ -5,8 +5,8 @@
 
 The sums are private themselves, so whatever is computed from them afterwards costs nothing: any
 column as the target of any others, any penalty, correlations, principal components, as often as one
-likes, by anyone who has the file. That is post-processing (`blurfit.theory.joint`). What it must
-not be combined with is other sums over almost the same people: one agreement has one set.
+likes, by anyone who has the file. That is post-processing (`blurfit.theory.joint`). It must not be
+combined with other sums over almost the same people: one agreement has one set.
 """
 
 import hashlib
@@ -23,12 +23,13 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.correlations import Components, Correlations, components, correlations
 from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.public_features import Family
+from blurfit.messages.signing import Signature
 from blurfit.model.fitting import Path as CoefficientPath
 from blurfit.model.fitting import fit, path
 from blurfit.model.formula import Formula, parsed
 from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel
-from blurfit.model.published_file import PublishedFile
+from blurfit.model.published_file import PublishedFile, signatures_in, with_signatures
 from blurfit.schema.vectors import questions
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
@@ -59,6 +60,7 @@ class PublishedMoments(PublishedFile):
     sums: FloatArray
     software: str = field(default_factory=software)
     caveat: str | None = None
+    signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
         if self.agreement.mechanism != "moment":
@@ -94,8 +96,10 @@ class PublishedMoments(PublishedFile):
 
     @property
     def mark(self) -> str:
-        """SHA-256 of the release's own text: what a later wave says that it follows."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        """SHA-256 of the release's own text, whoever signed it: what a later wave says that it
+        follows.
+        """
+        return hashlib.sha256(with_signatures(self.to_json(), ()).encode()).hexdigest()
 
     @property
     def local(self) -> LocalGuarantee:
@@ -112,7 +116,7 @@ class PublishedMoments(PublishedFile):
 
     @property
     def deviation(self) -> float:
-        """s, the standard deviation of the noise in the sums: on the diagonal, s/√2 off it."""
+        """s, the standard deviation of the noise in the sums on the diagonal; off it, s/√2."""
         calibration = self.agreement.calibration
         assert isinstance(calibration, MomentCalibration)
         return calibration.total_noise(self.count, self.agreement.database_draws)
@@ -137,8 +141,8 @@ class PublishedMoments(PublishedFile):
         )
 
     def beside(self, names: Sequence[str], rows: FloatArray) -> JointSums:
-        """The sums to read beside public rows of some features, (rows, k): those that were sent,
-        and where only products with the target were, the rows' own in the place of the features'.
+        """The sums to read beside public rows of some features, (rows, k): those that were sent;
+        where only products with the target were, the rows' own stand in for the features'.
         """
         form = self.agreement.form
         if not isinstance(form, TargetForm):
@@ -250,4 +254,5 @@ class PublishedMoments(PublishedFile):
             sums=np.array(document["sums"], dtype=np.float64),
             software=str(document["software"]),
             caveat=document["caveat"],
+            signatures=signatures_in(document),
         )

@@ -21,8 +21,8 @@ def plot_model(
 ) -> Any:
     """Each coefficient with its interval, over its feature's whole range so that they compare.
 
-    Of the interval, what privacy alone would leave is drawn thick. Without standard errors the
-    coefficients that predictions are made with are drawn alone. The axes are returned.
+    The part of the interval that is due to privacy alone is drawn thick. Without standard errors
+    the coefficients that predictions are made with are drawn alone. The axes are returned.
     """
     output = model.outputs[0] if output is None else output
     found = model.coefficients_of(output)
@@ -42,7 +42,7 @@ def plot_model(
         ax.hlines(places, middle - reach, middle + reach, linewidth=1.5)
         ax.hlines(places, middle - reach * of_it, middle + reach * of_it, linewidth=4, alpha=0.5)
         ax.plot(middle, places, "o")
-        note = f"{confidence:.0%} intervals; thick: of it the noise of privacy"
+        note = f"{confidence:.0%} intervals; thick: the part due to privacy noise"
     else:
         ax.plot(ranges * list(found.effects.values()), places, "o")
         note = "no standard errors"

@@ -2,7 +2,7 @@
 
 Σyx is part of the joint release, and all that a canonical generalised linear model needs of the
 contributors: public rows stand for their features (`blurfit.learning.public_features`). Nothing is
-released that was not before: this is post-processing, as long as the public rows are public indeed,
+released that was not before: this is post-processing, as long as the public rows really are public,
 and not the contributors' own.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LINK: dict[Family, Link] = {"logistic": "logistic", "poisson": "log", "linear": "linear"}
 NOT_FOUND = (
-    "the blurred sums lie outside of what any model gives, or leave a direction without curvature, "
+    "the blurred sums lie outside what any model gives, or leave a direction without curvature, "
     "so there is no unshrunk estimate. Use fewer features, or more records. Predictions by "
     "shrinkage are still possible."
 )

@@ -17,8 +17,9 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
+from blurfit.messages.signing import Signature
 from blurfit.model.prediction import LINKS, Link, in_own_units, predicted, probabilities
-from blurfit.model.published_file import PublishedFile
+from blurfit.model.published_file import PublishedFile, signatures_in
 from blurfit.model.wave_share import WaveShare
 from blurfit.schema.schema import Categorical, Coefficients, Numeric
 from blurfit.schema.vectors import Question, Units, columns_of, question, units, values
@@ -49,6 +50,7 @@ class PublishedModel(PublishedFile):
         software: by what it was learned.
         caveat: why the promise does not hold for this model, where it does not.
         waves: who contributed in each wave of a plan; each of them in one wave alone.
+        signatures: of the service that published it (`blurfit.model.signed`).
     """
 
     CALLED = "a model"
@@ -67,6 +69,7 @@ class PublishedModel(PublishedFile):
     software: str = field(default_factory=software)
     caveat: str | None = None
     waves: tuple[WaveShare, ...] = ()
+    signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
         self._require_quorum()
@@ -74,7 +77,7 @@ class PublishedModel(PublishedFile):
         number = isinstance(self.aim, Numeric)
         if {"logistic": number, "log": not number}.get(self.link):
             raise InvalidValueError(
-                f"Expected another link than {self.link!r} for {self.target!r}."
+                f"Expected a link that suits {self.target!r}, and got {self.link!r}."
             )
         if self.waves and sum(one.count for one in self.waves) != self.count:
             raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
@@ -183,8 +186,8 @@ class PublishedModel(PublishedFile):
     # ---- errors
 
     def estimates(self, confidence: float = 0.95, output: str | None = None) -> list[Estimate]:
-        """Each coefficient in the user's units: unbiased, with its standard error, of which the
-        privacy noise is told apart, an interval, and a p-value.
+        """Each coefficient in the user's units: unbiased, with its standard error and the part of
+        it that is due to privacy, an interval, and a p-value.
 
         Predictions use coefficients that are shrunk by what the noise leaves uncertain, so these
         may differ from `coefficients` by some standard errors.
@@ -302,6 +305,7 @@ class PublishedModel(PublishedFile):
             software=str(document["software"]),
             caveat=document["caveat"],
             waves=tuple(WaveShare(**one) for one in document["waves"]),
+            signatures=signatures_in(document),
         )
 
 

@@ -18,9 +18,9 @@ The right to the first release is in one place at a time, and is used once:
 | what happens | who may release then |
 | --- | --- |
 | a store collects, or is closed | the store |
-| it publishes | nobody but with the same mark, which every file carries that it exports |
-| it exports, unpublished | who has the file; the store never publishes, or exports elsewhere |
-| a model is learned from files | nobody but from the same files: receipts beside them hold it |
+| it publishes | nobody, unless with the same mark, which every file that it exports carries |
+| it exports, unpublished | whoever has the file; the store never publishes, nor exports elsewhere |
+| a model is learned from files | nobody, unless from the same files: receipts beside them hold it |
 
 By induction over these steps there is at most one set for each store and everything exported from
 it, as long as files move in no other way. **A copy is enough to break this**: nothing tells two

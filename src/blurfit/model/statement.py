@@ -20,7 +20,7 @@ from blurfit.agreement.promises import (
     relation_in_words,
     together_in_words,
 )
-from blurfit.agreement.proving import lies_in_words
+from blurfit.agreement.proving import lies_in_words, proved_row
 from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
@@ -38,7 +38,7 @@ Published = PublishedModel | PublishedMoments
 def as_markdown(model: Published) -> str:
     """The statement for people."""
     agreement, promise = model.agreement, model.guarantee
-    local = model.local
+    local, unproved = model.local, "" if promise.proved else " (not proved)"
     return f"""\
 # Privacy statement
 
@@ -74,12 +74,12 @@ def as_markdown(model: Published) -> str:
 | --- | --- |
 | mechanism | {_mechanism(model)} |
 | sent by each person | {agreement.width:,} blurred numbers |
-{_columns(model)}| what is published{_if_unproved(promise)} | {_numbers(promise)} |
+{_columns(model)}| what is published{unproved} | ε = {promise.epsilon:g}, δ = {promise.delta:g} |
 | neighbours | {promise.neighbours} |
 | {_submission(model)} | {_kept_alone(local)} |
 | quorum, count | {model.quorum_in_words}, {model.count:,} |
 | admission | {model.admission} |
-{_own_noise(model)}| agreement | `{model.fingerprint}` |
+{_own_noise(model)}{proved_row(agreement)}| agreement | `{model.fingerprint}` |
 | software | {model.software} |
 """
 
@@ -205,10 +205,6 @@ drawn): ε = {at_most(local.epsilon)} at δ = {local.delta:.3g}, for any two rec
 **{local_in_words(local)}**"""
 
 
-def _numbers(promise: ModelGuarantee) -> str:
-    return f"ε = {promise.epsilon:g}, δ = {promise.delta:g}"
-
-
 def _kept_alone(local: LocalGuarantee) -> str:
     return f"μ = {at_most(local.mu)}, ε = {at_most(local.epsilon)} at δ = {local.delta:.3g}"
 
@@ -234,10 +230,6 @@ def _assumed_of_two(model: Published) -> str:
         "  together, follow the protocol (each sums over one set of contributors, once), and\n"
         f"  {word}.\n"
     )
-
-
-def _if_unproved(promise: ModelGuarantee) -> str:
-    return "" if promise.proved else " (not proved)"
 
 
 def proved(model: Published) -> ModelGuarantee:
@@ -266,7 +258,7 @@ def _meaning(promise: ModelGuarantee, model: Published) -> str:
 
 
 def _waves(model: Published) -> str:
-    """Who promises what in waves, and under which condition."""
+    """What is promised in waves, and on which condition."""
     wave = model.agreement.wave
     if wave is None:
         return ""
@@ -284,8 +276,8 @@ def _releases(promise: ModelGuarantee) -> str:
     if promise.releases == 1:
         return "One model may be published, once."
     return (
-        "From the one final collection may be published: the blurred sums (the moments), and any "
-        "number of models that are made from them, by anyone."
+        "What may be published from the one final collection: the blurred sums (the moments), and "
+        "any number of models that are made from them, by anyone."
     )
 
 

@@ -167,7 +167,7 @@ def _cells(one: Estimate, name: str) -> tuple[str, ...]:
 
 
 def number(value: float, error: float | None = None) -> str:
-    """A number for people: three significant digits, or as many as its standard error has two of.
+    """A number for people: three significant digits, or enough for two of its standard error.
 
     >>> number(1086.34, 52.1), number(0.00012345), number(-101234.0)
     ('1,086', '0.000123', '-101,000')

@@ -1,4 +1,4 @@
-"""What each wave of a plan has to do with the model that was learned from all of them."""
+"""What each wave of a plan contributed to the model that was learned from all of them."""
 
 from dataclasses import dataclass
 

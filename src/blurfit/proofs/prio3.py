@@ -95,7 +95,7 @@ class Prio3:
     ) -> tuple[Halves, WordArray]:
         """The shares of encoded vectors: the leader's, and the helper's as words (section 7.2.1).
 
-        `random` are four seeds for each vector, one behind the other: the helper's, its blind, the
+        `random` are four seeds for each vector, one after the other: the helper's, its blind, the
         leader's blind, and the prover's. (Two for a circuit without joint randomness: the helper's
         and the prover's.)
         """

@@ -9,10 +9,13 @@ seconds, and a compressed one, which may stand for far more, is refused.
 
 import ipaddress
 import secrets
+import ssl
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import TracebackType
 from typing import Any, Self
+from urllib.request import getproxies
 
 import httpx2 as httpx
 import msgspec
@@ -61,7 +64,9 @@ class Exchange:
             refuse_in_the_open(url)
         if token:
             headers["authorization"] = f"Bearer {token}"
-        self._http = httpx.Client(headers=headers, timeout=30.0, transport=transport)
+        no_tls = _is_plain_and_here(url) and not getproxies()
+        verify = False if no_tls else _certificates()
+        self._http = httpx.Client(headers=headers, timeout=30.0, transport=transport, verify=verify)
 
     def get(self, path: str) -> bytes:
         """What is at a path."""
@@ -165,8 +170,8 @@ def texts_in(answer: bytes) -> list[bytes]:
         raise ServiceError(f"Expected a list in JSON from the service: {error}.") from error
 
 
-def acknowledged(answer: bytes, rows: int) -> int:
-    """How many of so many rows were new, if the answer says that all of them are on disk.
+def acknowledged(answer: bytes, rows: int) -> Acknowledgement:
+    """An answer that says that all of so many rows are on disk.
 
     Anything else with a status of success (a proxy's page, say) is no acknowledgement.
     """
@@ -182,7 +187,7 @@ def acknowledged(answer: bytes, rows: int) -> int:
             f"Expected {rows} submissions to be acknowledged, and got accepted={found.accepted}: "
             "send the same again."
         )
-    return found.new
+    return found
 
 
 def refuse_in_the_open(url: str) -> None:
@@ -190,17 +195,28 @@ def refuse_in_the_open(url: str) -> None:
 
     >>> refuse_in_the_open("http://127.0.0.1:8000")
     """
+    if httpx.URL(url).scheme == "http" and not _is_plain_and_here(url):
+        raise InvalidValueError(
+            f"Expected https:// for {url!r}: a token is not sent to another machine without TLS, "
+            "where whoever is in between could use it."
+        )
+
+
+def _is_plain_and_here(url: str) -> bool:
+    """Whether it is an address on this machine without TLS."""
     parsed = httpx.URL(url)
     host = parsed.host.strip("[]")
     try:
         here = ipaddress.ip_address(host).is_loopback
     except ValueError:
         here = host == "localhost"
-    if parsed.scheme == "http" and not here:
-        raise InvalidValueError(
-            f"Expected https:// for {url!r}: a token is not sent to another machine without TLS, "
-            "where whoever is in between could use it."
-        )
+    return parsed.scheme == "http" and here
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Whose certificates are believed, read once: it takes longer than a request."""
+    return httpx.create_ssl_context()
 
 
 def _is_address(url: str) -> bool:

@@ -1,7 +1,7 @@
 """Secrets that let somebody in: the administrator's token, and invitations.
 
-A token is 256 random bits. Whoever checks one keeps its SHA-256 alone, from which it cannot be had
-back: there are no short or human tokens to guess, so no slow hash is needed.
+A token is 256 random bits. Whoever checks one keeps its SHA-256 alone, from which it cannot be
+recovered: there are no short or human tokens to guess, so no slow hash is needed.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Where all randomness of a contributor comes from: the operating system, and AES-256 keyed by it.
 
 Noise is drawn from these two functions and nothing else. Neither takes a seed, on purpose; tests
-that replay bits put their own functions in the place of these.
+that replay bits put their own functions in place of these.
 """
 
 import os

@@ -217,7 +217,7 @@ def _is_single(value: Any) -> bool:
 
 
 def _unmasked(values: Any) -> Any:
-    """None in the place of each masked value, because what lies under a mask is no one's."""
+    """None in place of each masked value, because what lies under a mask is no one's."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     objects = np.array(values.data, dtype=object)

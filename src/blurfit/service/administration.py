@@ -18,11 +18,12 @@ from blurfit.service.authorisation import admit, steward
 from blurfit.service.bodies import body_of
 from blurfit.service.closing import closes_at_opening
 from blurfit.service.collector import Collector
-from blurfit.service.detached import detached
+from blurfit.service.detached import Underway, detached
 from blurfit.service.documents import Hashes
 from blurfit.service.peer import publish_remotely
 from blurfit.service.proposal import agreement_from
 from blurfit.service.reading import fingerprint_in
+from blurfit.service.signing import Signing
 from blurfit.store import joint_publication, publication
 from blurfit.store.store import Status, Store
 
@@ -33,10 +34,12 @@ class Administration:
 
     store: Store
     collector: Collector
+    signing: Signing
     peer_token: str | None = field(repr=False)
     peer_options: dict[str, Any] = field(repr=False)
     share_key: str | None = field(default=None, repr=False)
     body_bytes: int = 2**25
+    _publishing: Underway[str] = field(default_factory=Underway, repr=False)
 
     async def propose(self, request: Request) -> Response:
         """The agreement that a schema and a promise would give; nothing is kept."""
@@ -59,6 +62,7 @@ class Administration:
             )
 
         refuse_another_key(agreement, role, self.share_key)
+        self.signing.refuse_another_key(agreement, role)
         refuse_if_too_wide(agreement, role, self.body_bytes)
 
         def open_collection() -> tuple[bool, Status]:
@@ -110,10 +114,11 @@ class Administration:
         if collection.role == "whole":
             text = await self.collector.between_commits(self.store.publish_text, fingerprint)
         elif collection.role == "first":  # the wire is slow: others write meanwhile
-            text = await detached(
+            text = await self._publishing.join(
+                fingerprint,
                 lambda: publish_remotely(
                     self.store, fingerprint, self.peer_token, **self.peer_options
-                )
+                ),
             )
         else:
             text = await self.collector.between_commits(
@@ -125,6 +130,11 @@ class Administration:
                     f"The collection is closed here, and its shares may be summed. Now {name} "
                     "publishes, and the model will be here too."
                 )
+        if collection.role == "first":
+            await detached(
+                lambda: self.signing.exchange(fingerprint, self.peer_token, **self.peer_options)
+            )
+        text = await run_in_threadpool(self.signing.signed, fingerprint, "model", text)
         return Response(text, media_type=JSON)
 
 

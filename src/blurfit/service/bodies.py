@@ -37,13 +37,12 @@ class Reserve:
     def take(self, more: int) -> None:
         """Hold more, or refuse; from whoever holds more than that, and still sends, if need be."""
         of = self.allowance
-        if (
-            of.shares[self.network] + more > of.total // 2
-            or of.shares[self.collection] + more > of.total // 4 * 3
-        ):
+        if of.shares[self.network] + more > of.total // 2:
             raise _busy()
         while of.taken + more > of.total:
             of.make_room_for(self.network, more)
+        while of.shares[self.collection] + more > of.total // 4 * 3:
+            of.make_room_for(self.network, more, self.collection)
         self._hold(more)
 
     def give_up(self) -> None:
@@ -71,7 +70,7 @@ class Allowance:
     One address gets half of it at most, and what comes to one collection three quarters: something
     is left for the others.
 
-    When all of it is taken, room is made by those who have not sent all of theirs: of some of the
+    When all of that is taken, room is made by those who have not sent all of theirs: of some of the
     oldest unfinished bodies, that of the address with the largest share is given up for one with a
     smaller share. So unfinished bodies, from however many addresses, keep nobody out who sends less
     than they do.
@@ -92,9 +91,10 @@ class Allowance:
             self.unfinished.pop(held, None)
             held._hold(-held.size)
 
-    def make_room_for(self, network: str, more: int) -> None:
+    def make_room_for(self, network: str, more: int, collection: str | None = None) -> None:
         """Give up a body of whoever holds more than this one would, or refuse.
 
+        For a collection which has its share it must be one that comes to that.
         Those that are looked at go to the end, so that the next who needs room looks at others.
         """
         holds = self.shares[network] + more
@@ -102,7 +102,8 @@ class Allowance:
         for one in seen:
             del self.unfinished[one]
             self.unfinished[one] = None
-        most = max(seen, key=lambda one: (self.shares[one.network], one.size), default=None)
+        fitting = [one for one in seen if collection in (None, one.collection)]
+        most = max(fitting, key=lambda one: (self.shares[one.network], one.size), default=None)
         if most is None or self.shares[most.network] <= holds:
             raise _busy()
         del self.unfinished[most]

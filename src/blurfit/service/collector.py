@@ -121,7 +121,7 @@ class Collector:
             del self._lanes[collection]
 
     def _tidy(self, written: int) -> None:
-        """Let the store put things in their place, when there are enough of them, and meanwhile."""
+        """Let the store tidy up beside the writer, once there is enough to tidy."""
         self._since_tidied += written
         busy = self._tidying is not None and not self._tidying.done()
         if self._since_tidied >= TIDY_BYTES and not busy:

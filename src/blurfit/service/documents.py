@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field, json
 
 from blurfit.agreement.terms import Admission, Mechanism, Sends
+from blurfit.messages.signing import Signature
 from blurfit.protocol.problems import Problem
-from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement
+from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement, Withdrawal
 from blurfit.service.proposal import PlanProposal, Proposal, Wish
 from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Status
@@ -33,6 +34,20 @@ class Hashes(Struct, forbid_unknown_fields=True):
     hashes: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
 
 
+class Side(Struct):
+    """One of two databases, and how many shares it says that it has; null if it does not say."""
+
+    name: str
+    count: Count | None
+
+
+class Sides(Struct):
+    """Both, and why closing now would be in vain; null if it would not."""
+
+    databases: list[Side]
+    warning: str | None
+
+
 class Until(Struct, forbid_unknown_fields=True):
     """A date, which lasts until its end in UTC, or a time with its zone; null for no date."""
 
@@ -48,8 +63,8 @@ class Invitation(Struct):
 class Expected(Struct):
     """How far off predictions may be, for typical people: `blurfit.learning.outlook`.
 
-    `people` is how many it takes, and `epsilon` what it takes at as many, to be off by as much as
-    was wished; null if nothing was, or nothing suffices.
+    `people` is how many people would bring predictions as close as was wished, and `epsilon` which
+    ε would with the people agreed on; null where nothing was wished, or nothing suffices.
     """
 
     count: Count
@@ -92,6 +107,19 @@ class ToldPlan(Struct, forbid_unknown_fields=True):
     state: Literal["collecting", "held", "ended"]
     reason: Annotated[str, Meta(max_length=2000)] | None = None
     model: str | None = None
+
+
+class Signatures(Struct):
+    """Of what two databases have published, by either of them."""
+
+    model: list[Signature] = field(default_factory=list)
+    moments: list[Signature] = field(default_factory=list)
+
+
+class Secrets(Struct, forbid_unknown_fields=True):
+    """Of submissions that are to be withdrawn: `blurfit.messages.receipts`."""
+
+    secrets: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
 
 
 class SubmissionDocument(Struct, forbid_unknown_fields=True):
@@ -160,8 +188,8 @@ class Moments(Struct):
 
 _ALL = (
     *(Acknowledgement, AgreementDocument, Expected, Hashes, Hour, Invitation, Moments),
-    *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, ReleasedWave, Status),
-    *(SubmissionDocument, Sums, ToldPlan, Until, Wish),
+    *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, ReleasedWave, Secrets),
+    *(Signatures, Status, SubmissionDocument, Sides, Sums, ToldPlan, Until, Wish, Withdrawal),
 )
 
 

@@ -251,7 +251,8 @@ class Guarded(HttpToolsProtocol):
 
 
 def raise_descriptor_limit() -> int:
-    """As many descriptors as this process may have, 65,536 at most; how many connections they do.
+    """Allow as many descriptors as this process may have, 65,536 at most; how many connections they
+    serve is returned.
 
     Each connection takes one; the limit that a shell gives is often 1,024.
     """

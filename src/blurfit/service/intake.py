@@ -1,9 +1,9 @@
 """Take submissions, one or many, as JSON or as bytes, and answer once they are on disk.
 
-They are what there is most of, so they take a short way past the router. How long a body may be
-follows from the agreement, and how much may come from an address, or to a collection, counts
-submissions. Long JSON is read beside the thread that writes, one body at a time, and there a batch
-that is known already is found out: whoever sends such things waits for others who do, and keeps
+Most requests are these, so they take a short way past the router. How long a body may be follows
+from the agreement, and how much may come from an address, or to a collection, counts submissions.
+Long JSON is read beside the thread that writes, one body at a time, and there it is found out, too,
+whether a batch is known already: whoever sends such things waits for others who do, and keeps
 nobody else waiting.
 """
 
@@ -36,6 +36,7 @@ from blurfit.service.bodies import Allowance, Reserve, read_body
 from blurfit.service.collector import Collector
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
+from blurfit.service.signing import Signing
 from blurfit.store import plans
 from blurfit.store.arrivals import Arrival, all_known
 from blurfit.store.collections import Collection
@@ -65,6 +66,7 @@ class SubmissionPath:
     limiter: Limiter
     crowds: Limiter
     body_bytes: int
+    signing: Signing
     share_key: str | None = field(default=None, repr=False)
     allowance: Allowance = field(default_factory=Allowance)
     # One at a time, so that not everyone's numbers are in memory, or looked up, at once.
@@ -123,6 +125,7 @@ class SubmissionPath:
         try:
             collection = await self._collection(fingerprint)
             self._refuse_if_crowded(fingerprint, 1)  # before anything of it is read
+            self.signing.refuse_another_key(collection.agreement, collection.role)
             limit = min(self.body_bytes, largest_body(collection, headers))
             body = await read_body(headers, receive, limit, held)
             if (key := own_key(collection)) is not None:
@@ -143,7 +146,11 @@ class SubmissionPath:
             await self.refusals.send(send, error)
             return
         self.metrics.accepted(count, new)
-        await send_answer(send, 200, JSON, b'{"accepted":%d,"new":%d}' % (count, new))
+        signature = self.signing.receipt(collection, arrival.rows)
+        answer = b'{"accepted":%d,"new":%d' % (count, new)
+        if signature is not None:
+            answer += b',"signature":"%s"' % signature.encode()
+        await send_answer(send, 200, JSON, answer + b"}")
 
     def _refuse_if_crowded(self, fingerprint: str, more: int) -> None:
         if more and not self.crowds.allows(fingerprint, more):
@@ -208,7 +215,7 @@ def _kind(headers: dict[bytes, bytes]) -> str:
 
 
 def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> bytes | memoryview:
-    """The messages that a body holds, one behind the other."""
+    """The messages that a body holds, one after the other."""
     layout = collection.layout
     kind = _kind(headers)
     if kind == BINARY:

@@ -68,7 +68,7 @@ def of_one(**operations: Any) -> dict[str, Any]:
 
 
 def query(name: str, schema: dict[str, Any], description: str = "") -> dict[str, Any]:
-    """A parameter behind the question mark."""
+    """A parameter after the question mark."""
     found = {"name": name, "in": "query", "schema": {**TEXT, **schema}}
     return found | ({"description": description} if description else {})
 

@@ -1,6 +1,6 @@
 """What a collection may achieve, beside the form in which its terms are chosen.
 
-An estimate for typical people (`blurfit.learning.outlook`), which the page says; `blurfit forecast`
+An estimate for typical people (`blurfit.learning.outlook`), as the page says; `blurfit forecast`
 simulates collections of people who are publicly known.
 """
 

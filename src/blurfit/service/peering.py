@@ -6,6 +6,7 @@
 | POST …/shares/proofs | answers to the first's half of some verifiers, where there are proofs |
 | POST …/shares/sum?digest=&count= | Σ mask over a set, whose bits are the body; one set, ever |
 | POST …/shares/result | the model and the moments, to be stored and served |
+| POST …/shares/signatures | the first's signatures of them, for its own |
 
 What is sent is no secret but what follows from it for one agreement
 (`blurfit.protocol.tokens.for_agreement`); it is compared in constant time.
@@ -27,9 +28,11 @@ from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import JSON, OCTETS
 from blurfit.service.answers import as_json
 from blurfit.service.bodies import body_of
-from blurfit.service.documents import Published, Sums
+from blurfit.service.detached import detached
+from blurfit.service.documents import Published, Signatures, Sums
 from blurfit.service.peer import IDENTIFIERS_AT_ONCE
 from blurfit.service.reading import fingerprint_in
+from blurfit.service.signing import Signing, signatures_from
 from blurfit.service.verifying import BATCH, judge
 from blurfit.store import commitment, joint_plans, joint_publication
 from blurfit.store.collections import Collection
@@ -45,6 +48,7 @@ class Peering:
 
     store: Store
     secret: str | None = field(repr=False)
+    signing: Signing
     # What was summed, by set: whoever gave up waiting, and asks again, finds it done.
     _summed: dict[tuple[str, bytes], Sums] = field(default_factory=dict, repr=False)
     _summing: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -99,15 +103,18 @@ class Peering:
                     found = self._summed[fingerprint, digest] = summed(collection)
             return found
 
-        def summed(collection: Collection) -> Sums:
+        def fix(collection: Collection) -> None:
             self.store.read(joint_publication.require_consent, collection)
             held = self.store.read(commitment.identifiers_of, collection)
             left_out = commitment.left_out_by(held, bits)
             self.store.write(joint_plans.accept, collection, digest, int(count), left_out, held)
+
+        def summed(collection: Collection) -> Sums:
+            fix(collection)  # what it takes of memory is given back before anything is summed
             chosen, words = self.store.read(joint_publication.sums_over, collection)
             return Sums(chosen.digest.hex(), chosen.count, [str(int(word)) for word in words])
 
-        return as_json(await run_in_threadpool(commit_and_sum))
+        return as_json(await detached(commit_and_sum))
 
     async def result(self, request: Request) -> Response:
         """Check the result against the set, store it, and serve it from now on."""
@@ -127,6 +134,19 @@ class Peering:
 
         await run_in_threadpool(take)
         return as_json(await run_in_threadpool(self.store.status, fingerprint))
+
+    async def signatures(self, request: Request) -> Response:
+        """Keep the other database's signatures of what was published, and tell all there are."""
+        fingerprint = self.admit(request)
+        given = signatures_from(await body_of(request, JSON))
+
+        def take() -> Signatures:
+            collection = self.store.collection(fingerprint)
+            commitment.require_role(collection, "second")
+            self.signing.take(collection, given)
+            return self.signing.all_of(collection)
+
+        return as_json(await run_in_threadpool(take))
 
     def admit(self, request: Request) -> str:
         """What a request is about, if it comes from the other database."""

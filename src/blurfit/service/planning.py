@@ -49,6 +49,7 @@ from blurfit.service.detached import detached
 from blurfit.service.proposal import plan_from
 from blurfit.service.reading import fingerprint_in, statement_of
 from blurfit.service.shown_counts import plan_for_strangers
+from blurfit.service.signing import Signing
 from blurfit.store import commitment, plans
 from blurfit.store.advance import advance
 from blurfit.store.plans import PlanStatus
@@ -64,6 +65,7 @@ class Planning:
     store: Store
     collector: Collector
     advancing: Advancing
+    signing: Signing
     share_key: str | None = field(default=None, repr=False)
     body_bytes: int = 2**25
 
@@ -89,6 +91,7 @@ class Planning:
             commitment.refuse_unless_fitting(first, role)
             refuse_if_too_wide(first, role, self.body_bytes)
             refuse_another_key(first, role, self.share_key)
+            self.signing.refuse_another_key(first, role)
             try:
                 before = self.store.read(plans.status, plan.fingerprint)
             except UnknownCollectionError:
@@ -127,6 +130,7 @@ class Planning:
     async def model(self, request: Request) -> Response:
         """The plan's model."""
         text = await self._read(plans.model, request)
+        text = await run_in_threadpool(self.signing.signed_model, text)
         return Response(text, media_type=JSON, headers=FOREVER)
 
     async def statement(self, request: Request) -> Response:
@@ -167,6 +171,7 @@ class Planning:
         if text is None:
             status = await run_in_threadpool(self.store.read, plans.status, fingerprint)
             raise NotPublishedError(status.reason or "The plan has no model.")
+        text = await run_in_threadpool(self.signing.signed_model, text)
         return Response(text, media_type=JSON)
 
     async def _led_by_the_first(self, fingerprint: str) -> str | None:

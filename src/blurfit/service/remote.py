@@ -68,7 +68,7 @@ class RemoteDatabase:
         return self._state(self._exchange.post(f"{path_of(agreement.fingerprint)}/close"))
 
     def publish(self, agreement: Agreement | Plan) -> PublishedModel:
-        """Close the collection, and publish its model, once; again, the same is returned.
+        """Close the collection, and publish its model, once; asked again, the same is returned.
 
         A plan publishes by itself; this ends it early, with the best model so far.
         """

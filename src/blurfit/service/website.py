@@ -3,7 +3,7 @@
 | page | address |
 | --- | --- |
 | all collections | / |
-| contribute | /c/{fingerprint}, an invitation behind # |
+| contribute | /c/{fingerprint}, an invitation after # |
 | a collection | /collections/{fingerprint}, where a browser asks for a page |
 | a model | /m/{fingerprint} |
 | administration | /admin |

@@ -1,4 +1,4 @@
-"""A whole collection in waves, in one process: who is in which wave, the blurred sums, the models.
+"""A whole collection in waves without an agreement: who is in which, blurred sums, models.
 
 Rows are divided by a random order that is drawn before anything is read, so no answer decides
 anybody's wave. Each wave's sums get the noise of its own Δ at the full μ: a person is in one wave
@@ -84,7 +84,7 @@ def collect_in_waves(
         mu: μ; every person whose columns lie in [−1, 1] keeps μ-GDP in all.
         generator: Where noise and assignment are drawn from.
         neighbours: What one person may change.
-        count_bound: The largest count; larger ones are put onto it.
+        count_bound: The largest count; larger ones are cut to it.
     """
     positive(mu=mu)
     task, encoded = plan.task, target

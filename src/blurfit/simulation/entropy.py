@@ -1,7 +1,7 @@
 """Where a draw's randomness comes from: the operating system, or for experiments a seed.
 
 A collection that is drawn by `blurfit.simulation.sampler` protects people if nobody can repeat the
-draw. So privacy needs `operating_system_generator`, and a seed makes an experiment of it.
+draw. So privacy needs `operating_system_generator`; with a seed, it is an experiment.
 """
 
 import secrets

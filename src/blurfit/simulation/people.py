@@ -9,7 +9,8 @@ given those before it, so that the correlations have causes which can be read be
 The rates were set by hand, as round numbers near the averages of the American Community Survey's
 public file of 2024; no record of it is used, and effects on income are only plausible. So a model
 learned here looks like one of a census, and is no evidence about a real population. For
-demonstrations, tests and experiments: a seed tells everything, which is no harm where nobody is in.
+demonstrations, tests and experiments: a seed reveals everything, which does no harm where nobody is
+real.
 """
 
 from collections.abc import Sequence

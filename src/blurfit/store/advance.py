@@ -10,7 +10,7 @@ wave still takes submissions. Whoever advances holds the plan's row, and then th
 arrivals wait, and so does a second one who advances, who then finds the new wave below its quorum.
 Below the quorum nothing happens.
 
-The model of a plan is a function of published releases, so it is learned outside of any
+The model of a plan is a function of published releases, so it is learned outside any
 transaction, and written down once, with the last wave that it is from. Killed in between, the plan
 has ended and its model is learned at the next start.
 

@@ -13,11 +13,12 @@ others write, without anything that was deleted: a used invitation is not in it.
 one set of people (`blurfit.model.release`). After the backup the original may have taken more
 people and published. If the restored store published too, there would be two releases, of sets that
 differ in whoever came in between. So every collection and every plan that had released nothing when
-the backup was made is closed, and says why. Only where the original is known to be lost before it
-published, which nobody but its operator can say (`original_lost`), a collection of `moment` with
-one database goes on. `input`, whose promise is for a single model, never does; nor do shares, of
-which the other database may have seen a fixed set; nor do waves, which are published as soon as
-they are full, whether or not anybody looks, so that not even the operator can say that one was not.
+the backup was made is closed, and says why. Only where the original is known to have been lost
+before it published, which nobody but its operator can say (`original_lost`), does a collection of
+`moment` with one database go on. `input`, whose promise is for a single model, never does; nor do
+shares, of which the other database may have seen a fixed set; nor do waves, which are published as
+soon as they are full, whether or not anybody looks, so that not even the operator can say that one
+was not.
 
 What was published before stays published, to the last byte.
 """
@@ -124,25 +125,15 @@ def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
             .values(state="closed", closes=CLOSES_IF_PAST)
         )
         found.append(fingerprint)
-    ended = [one for one in found if _is_wave(connection, one)]
-    if ended:
-        plans = sa.select(tables.waves.c.plan).join(
-            tables.collections, tables.waves.c.collection == c.key
-        )
-        connection.execute(
-            sa.update(tables.plans)
-            .where(p.fingerprint.in_(plans.where(c.fingerprint.in_(ended))) & (p.state != "ended"))
-            .values(state="ended", reason="The store was restored from a backup.")
-        )
-    return tuple(found)
-
-
-def _is_wave(connection: Connection, fingerprint: str) -> bool:
-    c = tables.collections.c
-    query = sa.select(tables.waves.c.plan).join(
+    plans = sa.select(tables.waves.c.plan).join(
         tables.collections, tables.waves.c.collection == c.key
     )
-    return connection.scalar(query.where(c.fingerprint == fingerprint)) is not None
+    connection.execute(
+        sa.update(tables.plans)
+        .where(p.fingerprint.in_(plans.where(c.fingerprint.in_(found))) & (p.state != "ended"))
+        .values(state="ended", reason="The store was restored from a backup.")
+    )
+    return tuple(found)
 
 
 def _checked(part: Path) -> Copied:

@@ -137,9 +137,9 @@ def submissions(connection: Connection, collection: Collection) -> Iterator[Subm
 
 
 def rows(connection: Connection, collection: Collection) -> Iterator[tuple[ByteArray, Numbers]]:
-    """Identifiers with numbers, or with shares, block by block; each compared with its sums.
+    """Identifiers with numbers, or with shares, block by block; each is compared with its sums.
 
-    But for seeds, whose masks would take long to add up.
+    Seeds are not, since their masks would take long to add up.
     """
     for key, sums, block in _stored(connection, collection):
         yield _compared(collection, key, sums, block)

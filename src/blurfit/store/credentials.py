@@ -51,7 +51,7 @@ def administrator(connection: Connection) -> bytes | None:
 
 
 def appoint(connection: Connection, token_hash: bytes, *, replace: bool) -> bool:
-    """Keep the hash of the administrator's token, if there is none or it shall be replaced."""
+    """Keep the hash of the administrator's token, if there is none or it is to be replaced."""
     if connection.dialect.name == "postgresql":  # two services may start at the same moment
         connection.exec_driver_sql("LOCK TABLE settings IN EXCLUSIVE MODE")
     if administrator(connection) is not None and not replace:

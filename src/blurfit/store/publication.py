@@ -57,7 +57,7 @@ def move_closing(connection: Connection, collection: Collection, closes: int | N
 def pause(connection: Connection, collection: Collection, *, resume: bool = False) -> None:
     """Take nothing for a while, or go on; a collection that is closed stays so.
 
-    Who was refused meanwhile may send the same again. Whether a collection is paused depends on
+    Whoever was refused meanwhile may send the same again. Whether a collection is paused depends on
     nobody's answers, and nothing is published of what it holds, so no promise changes.
     """
     refuse_if_planned(connection, collection)

@@ -8,8 +8,8 @@ with a name, are good for what they were made for:
     publish   publish, which also closes
     read      the list of deeds
 
-A token counts from the moment it is granted to the moment it is revoked; no service is started
-again for it. Of a token the store keeps the SHA-256 (`blurfit.protocol.tokens`).
+A token counts from the moment it is granted to the moment it is revoked; no service has to be
+restarted. Of a token the store keeps the SHA-256 (`blurfit.protocol.tokens`).
 
 What was asked for with a token is written down with its outcome: when, by whom, what, and under
 which fingerprint. Nothing that contributors do is there.
@@ -74,8 +74,8 @@ def granted(connection: Connection) -> dict[str, str]:
 def admitted(connection: Connection, token_hash: bytes, right: Right) -> str | None:
     """Whose token it is, if it is good for this; else None.
 
-    Hashes are looked up by an index, and what the time of that could tell is of SHA-256, from which
-    no token follows.
+    Hashes are looked up by an index; the time that takes could tell about the SHA-256 alone, from
+    which no token follows.
     """
     if token_hash == credentials.administrator(connection):
         return ADMINISTRATOR

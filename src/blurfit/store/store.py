@@ -153,7 +153,7 @@ class Store(Transactions):
     # ---- submissions
 
     def receive(self, collection: Collection, arrivals: Sequence[Arrival]) -> list[Outcome]:
-        """Take a group of arrivals in one transaction; each succeeds or fails for itself.
+        """Take a group of arrivals in one transaction; each succeeds or fails on its own.
 
         Raises StorageError if the transaction as a whole failed: then nothing was kept, or, if the
         connection broke at the very end, the same arrivals may be given again and count once.
@@ -275,7 +275,7 @@ class Store(Transactions):
         return self.read(credentials.administrator)
 
     def appoint(self, token_hash: bytes, *, replace: bool = False) -> bool:
-        """Keep the hash of the administrator's token, if there is none or it shall be replaced."""
+        """Keep the hash of the administrator's token, if there is none or it is to be replaced."""
         return self.write(credentials.appoint, token_hash, replace=replace)
 
 

@@ -112,7 +112,8 @@ sharing = sa.Table(
     sa.Column("role", sa.Text, nullable=False),
     sa.Column("digest", sa.LargeBinary),  # of the common set; written once, never changed
     sa.Column("count", sa.BigInteger),  # how many are in it
-    sa.Column("left_out", sa.LargeBinary),  # the identifiers that are here and not in it, in order
+    # The identifiers that are here and not in it, in order; or "+", and those that are in it.
+    sa.Column("left_out", sa.LargeBinary),
     sa.Column("noise", sa.LargeBinary),  # of this database itself, drawn with the set; words
     sa.Column("delivered", sa.Boolean, nullable=False),  # to the other database: the result
     sa.Column("verification", sa.LargeBinary),  # the key for proofs; written once, never changed
@@ -311,7 +312,7 @@ def url_of(place: str | Path) -> URL:
 
 
 def file_of(place: str | Path) -> Path | None:
-    """The file of an SQLite store; None of one in memory, and of PostgreSQL."""
+    """The file of an SQLite store; None for one in memory, and for PostgreSQL."""
     url = url_of(place)
     named = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
     return Path(str(url.database)).absolute() if named else None

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from blurfit.arrays import ByteArray
 from blurfit.store.collections import Collection
 
-# SQLite and PostgreSQL understand these. Identifiers are 16 bytes each, one behind the other.
+# SQLite and PostgreSQL understand these. Identifiers are 16 bytes each, one after the other.
 _PLACES = """
 WITH RECURSIVE place(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n + 1 < :count)
 """

@@ -94,7 +94,8 @@ class Transactions:
         return self._engine.dialect.name == "postgresql"
 
     def tidy(self) -> None:
-        """Move what SQLite has logged to its place, beside whoever writes; else nothing to do.
+        """Move what SQLite has logged to its place, beside whoever writes; elsewhere there is
+        nothing to do.
 
         Left to the writer, a commit now and then would take half a second.
         """

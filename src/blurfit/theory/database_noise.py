@@ -5,20 +5,20 @@ sums hold σ² in all. Whether they are honest nobody can check. If the database
 its own to the sums, in the same geometry and on the same grid, once, this is no longer needed.
 
 **Theorem.** Let a database publish R = x + a + e + D, where x are the exact numbers of one honest
-person (moved by at most Δ if she is another), e her own noise, a whatever all others sent, and D
-is drawn independently of all that, by an honest database, which publishes nothing else of them.
-Then R, and whatever is computed from it, is μ-GDP with μ = Δ/σ, whatever the others sent and
-whatever noise they know.
+person (another record of hers moves them by at most Δ), e her own noise, a whatever all others
+sent, and D is drawn independently of all that, by an honest database, which publishes nothing else
+of them. Then R, and whatever is computed from it, is μ-GDP with μ = Δ/σ, whatever the others sent
+and whatever noise they know.
 
-*Proof.* Fix a and e, on which nobody's record has an influence but hers on nothing of them: a is
-chosen by others, who have not seen x, and e is drawn apart from it. Given both, R is x + D shifted
-by a known vector: a Gaussian mechanism of deviation σ and sensitivity Δ, which is Δ/σ-GDP (Dong,
-Roth and Su 2022, Theorem 1). That holds for each value of (a, e), so it holds for their mixture,
-even if an attacker is told both: GDP is closed under mixing with what does not depend on the
-record. ∎ On the grid D is a discrete Gaussian of s = σ/g steps, √n times as many as one
-contributor's: the thousandth of δ that is kept back for discrete noise
-(`blurfit.agreement.grid`) pays for it n times over. The screen, by which a submission may be
-refused, looks at x + e alone and is paid for there as well.
+*Proof.* Fix a and e, on neither of which her record has any influence: a is chosen by others, who
+have not seen x, and e is drawn independently of it. Given both, R is x + D shifted by a known
+vector: a Gaussian mechanism of deviation σ and sensitivity Δ, which is Δ/σ-GDP (Dong, Roth and Su
+2022, Theorem 1). That holds for each value of (a, e), so it holds for their mixture, even if an
+attacker is told both: GDP is closed under mixing with what does not depend on the record. ∎ On the
+grid D is a discrete Gaussian of s = σ/g steps, √n times as many as one contributor's: the
+thousandth of δ that is kept back for discrete noise (`blurfit.agreement.grid`) pays for it n times
+over. The screen, by which a submission may be refused, looks at x + e alone and is paid for there
+as well.
 
 So (ε, δ) against readers holds **if the database is honest, or if n contributors are**: two
 premises of which one suffices. Their noise is not counted together in the promise, which would need

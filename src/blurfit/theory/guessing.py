@@ -1,9 +1,9 @@
 """How often somebody guesses right who tells two answers apart: a privacy loss in plain numbers.
 
-Somebody knows everything about a person but which of two records is hers, and holds both for
+Somebody knows everything about a person but which of two records is hers, and considers both
 equally likely: a coin is right with probability ½. Whoever sees the release says "the first" on
-some event S, and is right with probability ½(P(S) + 1 − Q(S)) ≤ ½(1 + TV), TV the largest
-P(S) − Q(S).
+some event S, and is right with probability ½(P(S) + 1 − Q(S)) ≤ ½(1 + TV), TV the largest P(S) −
+Q(S).
 
 * (ε, δ): **TV ≤ (e^ε − 1 + 2δ)/(e^ε + 1)** (Kairouz, Oh and Viswanath 2015). From P(S) ≤ e^ε·Q(S) +
   δ and 1 − Q(S) ≤ e^ε(1 − P(S)) + δ, added: (1 + e^ε)(P(S) − Q(S)) ≤ e^ε − 1 + 2δ. ∎ It is

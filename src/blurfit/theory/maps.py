@@ -152,7 +152,7 @@ class NewtonMap:
         return self.loss.sensitivity(neighbours)
 
     def vectors(self, v: ArrayLike) -> FloatArray:
-        """x of each record, divided by max(1, ‖x‖): inside of the unit ball."""
+        """x of each record, divided by max(1, ‖x‖): inside the unit ball."""
         f = self.whitening.features(v)
         of_features, constant = self.scale
         x = np.empty((*f.shape[:-1], f.shape[-1] + 1))

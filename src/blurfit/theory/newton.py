@@ -9,7 +9,7 @@ order, the quadratic ½wᵀMw − p·w of the step w, with
 So a wave of contributors who blur (M, p) around the last wave's model gives one Newton step of the
 *exact* loss. M̃ = M + E, E symmetric with diagonal N(0, σ²/n), off-diagonal N(0, σ²/(2n)), and p̃ =
 p + N(0, τ²σ²/n·I), is isotropic in ‖M‖_F² + ‖p‖²/τ², and the sums are μ-GDP with μ = Δ(τ)/σ
-(`theory.moment`). A record is weighted by 1/max(1, ‖x‖²), which needs no bound on x:
+(`theory.moment_calibration`). A record is weighted by 1/max(1, ‖x‖²), which needs no bound on x:
 
     ‖M‖_F = m ≤ h·min(1, s²),   ‖p‖ = A = |g|·min(s, 1/s),   s = ‖x‖ ≥ 0.
 
@@ -114,7 +114,7 @@ class PoissonNewton:
     """e^t − yt for a count y in [0, Y]: g = e^t − y, h = e^t, with t clipped to [−B, B].
 
     Args:
-        count_bound: Y, public; larger counts are put onto it.
+        count_bound: Y, public; larger counts are cut to it.
         score_bound: B; None for max(1, ln Y): no rate is above the largest count.
         balance_of_noise: τ; None for G/H: the noise of p is then within 12 % of its least, 2G/μ.
     """

@@ -125,7 +125,8 @@ def weights_beside_public_rows(
     target = math.sqrt((1 + constant**2) / 2)
     if not features or target >= 1:
         raise InvalidValueError(
-            f"Expected features, and constant={constant!r} below 1: nothing is left for them else."
+            f"Expected features, and constant={constant!r} below 1: otherwise nothing is left for "
+            "them."
         )
     shares = np.array([_share(kind) for kind in features])
     weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))

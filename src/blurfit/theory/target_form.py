@@ -23,7 +23,7 @@ counts twice.
   x't'ᵀ‖ ≤ 2bR, and the squares differ by at most 2b⁴ in all: Δ² = 8b²R² + 2b⁴, an upper bound. ∎
 
 What is sent is a part of zzᵀ, so Δ of the whole bounds it too, and the smaller of both is taken.
-For one column that is Δ = 2√2·bR against √2(R² + b²): the same noise at b = R, and less else.
+For one column that is Δ = 2√2·bR against √2(R² + b²): the same noise at b = R, and less otherwise.
 """
 
 import math

@@ -147,7 +147,7 @@ def _killed() -> Iterator[None]:
         yield
     except (distributed.KilledWorker, distributed.client.FutureCancelledError) as error:
         raise ServiceError(
-            f"The cluster gave up: {error} Nothing was published. Scanned into the workers' logs, "
+            f"The cluster gave up: {error} Nothing was published. Look into the workers' logs, "
             "give them more memory, and run the same again."
         ) from error
 

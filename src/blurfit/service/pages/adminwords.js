@@ -135,6 +135,11 @@ export const PUBLISH = {
   sure: "I know that this cannot be undone",
   button: "Publish for good",
 };
+/** How many each of two databases has, and why closing would be in vain. */
+export function sides({ databases, warning }) {
+  const each = databases.map(({ name, count }) => `${name} ${count === null ? "does not say how many shares it has" : `has ${number(count)} shares`}`);
+  return `${each.join(", ")}. ${warning === null ? "" : `${warning} `}`;
+}
 export const CONSENT = {
   title: "Close this side for good",
   text: (first) =>

@@ -122,13 +122,21 @@ function buttons(status, agreement) {
     state === "collecting" ? button("Pause", post("pause")) : null,
     state === "paused" ? button("Resume", post("resume")) : null,
     isOpen ? dateButton(button, `/collections/${fingerprint}`, status.closes) : null,
-    isOpen ? button("Close…", () => confirmOnce(closing(), post("close"))) : null,
+    isOpen ? button("Close…", () => attempt(() => close(fingerprint, agreement, post("close")))) : null,
     state === "published" ? null : publishing(status, agreement, button),
     isOpen && count < quorum ? h("p", { class: "hint" }, "It can be published once the quorum is reached.") : null,
   ].filter(Boolean);
 }
 
-const closing = () => words.CLOSE;
+/** Ask once more; where there are two databases, with how many each of them has. */
+async function close(fingerprint, { databases }, act) {
+  const sides = databases.length ? await sidesInWords(fingerprint) : "";
+  confirmOnce({ ...words.CLOSE, text: `${sides}${words.CLOSE.text}` }, act);
+}
+
+async function sidesInWords(fingerprint) {
+  return words.sides(await ask(`/collections/${fingerprint}/sides`, { token }));
+}
 
 const dateButton = (button, path, closes) =>
   button("Date…", () => moveDate({ path, closes, token, moved: refresh }));
@@ -145,8 +153,11 @@ function publishing({ fingerprint, count, quorum }, agreement, button) {
   const disabled = count < quorum;
   const primary = { class: "primary", disabled };
   if (role === "second") {
-    const dialog = { ...words.CONSENT, text: words.CONSENT.text(first.name) };
-    return button(`Let ${first.name} publish…`, () => confirmOnce(dialog, () => consent(fingerprint, first)), primary);
+    const sure = async () => {
+      const text = `${await sidesInWords(fingerprint)}${words.CONSENT.text(first.name)}`;
+      confirmOnce({ ...words.CONSENT, text }, () => consent(fingerprint, first));
+    };
+    return button(`Let ${first.name} publish…`, () => attempt(sure), primary);
   }
   const text = role === "first" ? words.PUBLISH.first(count, second.name) : words.PUBLISH.whole(count);
   return button("Publish…", () => confirmOnce({ ...words.PUBLISH, text }, () => publish(fingerprint)), primary);

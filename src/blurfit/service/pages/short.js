@@ -52,7 +52,7 @@ export function errorOf({ inputs, calls }) {
 export function encode({ weights, digits, ceiling, length, half, normDigits, inputs }, vector) {
   const norm = vector.reduce((sum, v, j) => sum + weights[j] * v * v, 0n);
   if (vector.length !== length || vector.some((v) => v < -half || v >= half) || norm > ceiling) {
-    throw new RangeError("The noise is longer than honest noise should ever be. Reload the page.");
+    throw new RangeError("The noise is longer than honest noise ever is. Clear the form and answer again.");
   }
   const found = elements(inputs);
   vector.forEach((v, j) => {

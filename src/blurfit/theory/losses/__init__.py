@@ -18,7 +18,7 @@ ready; the two named `…Around` start from a model w₀ that is public already,
 | `p_bound` | ≤ ζ | R_p ≥ ‖p‖ for every record that may occur |
 | `parallel` | – | p = κq and ‖p‖ ≤ (R_p/R_q)·‖q‖ for every record |
 
-Privacy rests on the bounds, so `terms` refuses a record outside of them. `parallel` lets the moment
+Privacy rests on the bounds, so `terms` refuses a record outside them. `parallel` lets the moment
 mechanism add less noise, and needs the ratio as well as the direction: where a short q may come
 with a long p, say False.
 

@@ -1,4 +1,4 @@
-"""Logistic regression by a parabola in the place of ln(2cosh(z/2))."""
+"""Logistic regression by a parabola in place of ln(2cosh(z/2))."""
 
 import math
 from collections.abc import Callable
@@ -69,7 +69,7 @@ class LogisticLoss:
 
     @cached_property
     def parabola(self) -> Parabola:
-        """The a + ½cz² in the place of g."""
+        """The a + ½cz² in place of g."""
         if self.approximation == "taylor":
             return Parabola(math.log(2), 0.0, 0.25)
         reach = reach_of(self.feature_bound, self.weight_bound)

@@ -1,4 +1,4 @@
-"""A parabola a + bz + ½cz² in the place of a curve over |z| ≤ Z, and how far the two part.
+"""A parabola a + bz + ½cz² in place of a curve over |z| ≤ Z, and how far the two part.
 
 A generalised linear model sees a record only through z = w·x, and |z| ≤ Z = ηR. Three parabolas are
 offered for a curve f:
@@ -9,7 +9,7 @@ offered for a curve f:
 | chebyshev | has the least largest error over [−Z, Z] | 2∫₀¹(1 − t)f''(Zt)dt for an even f |
 | least-squares | has the least mean squared error there | 15/16·∫₋₁¹(1 − t²)²f''(Zt)dt |
 
-Each c is a mean of f'' over the interval, or (chebyshev, f not even) a value of f'' inside of it.
+Each c is a mean of f'' over the interval, or (chebyshev, f not even) a value of f'' inside it.
 So c > 0 where f is convex, and √c exists, which q = √c·x needs.
 """
 

@@ -1,4 +1,4 @@
-"""Poisson regression of counts by a parabola in the place of e^z."""
+"""Poisson regression of counts by a parabola in place of e^z."""
 
 import math
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class PoissonLoss:
 
     @cached_property
     def parabola(self) -> Parabola:
-        """The a + bz + ½cz² in the place of e^z."""
+        """The a + bz + ½cz² in place of e^z."""
         reach = self.weight_bound * self.feature_bound
         if self.approximation == "taylor":
             return Parabola(1.0, 1.0, 1.0)

@@ -14,7 +14,7 @@ TOLERANCE = 1e-9  # by how much, relatively, rounding may carry an honest record
 
 @dataclass(frozen=True)
 class Records:
-    """Records inside of the ball ‖x‖ ≤ R: the rows of `features`, each times its `shrink`.
+    """Records inside the ball ‖x‖ ≤ R: the rows of `features`, each times its `shrink`.
 
     A row that rounding has carried over the sphere is put back onto it by shrink = R/max(R, ‖x‖),
     so R holds for what is sent and not only up to a tolerance. The product is never formed: each q
@@ -42,7 +42,7 @@ class Records:
 
 
 def read(features: ArrayLike, target: ArrayLike, feature_bound: float) -> Records:
-    """The records, or an error that names the first row outside of the ball (or not a number)."""
+    """The records, or an error that names the first row outside the ball (or not a number)."""
     x, y = paired(features, target)
     norm = row_norms(x)
     refuse_first(

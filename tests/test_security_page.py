@@ -1,0 +1,56 @@
+"""docs/security.md: each claim names tests that exist and show it, or is said to be none."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+# What is no claim that something holds, or follows from a number that a command prints.
+NOT_SHOWN = ("not prevented", "prints how little")
+ATTACKERS = ("a stranger", "a contributor", "the administrator", "one of two databases", "a proxy")
+
+
+def rows() -> list[list[str]]:
+    """The cells of the table by attacker, without its head."""
+    table = PAGE.split("\n## ")[0]
+    lines = [line for line in table.splitlines() if line.startswith("|")][2:]
+    return [
+        [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
+        for line in lines
+    ]
+
+
+@pytest.mark.parametrize("cells", rows(), ids=lambda cells: cells[1][:60])
+def test_each_claim_is_shown_or_said_to_be_none(cells) -> None:
+    assert len(cells) == 4, cells
+    shown = re.findall(r"`(tests/[^`]+)`", cells[3])
+    assert shown or any(words in cells[3] for words in NOT_SHOWN), cells[3]
+    bare = re.findall(r"`(test_\w+\.py)`", cells[3])
+    assert not bare, f"{bare}: where are they?"
+    for name in shown:
+        place = ROOT / name
+        files = place.rglob("test_*.py") if place.is_dir() else [place]
+        found = sum(one.read_text(encoding="utf-8").count("def test_") for one in files)
+        assert found, f"{name} has no tests"
+
+
+def test_every_kind_of_attacker_is_there() -> None:
+    named = [cells[0] for cells in rows() if cells[0]]
+    for kind in (*ATTACKERS, "a reader"):
+        assert any(name.startswith(kind) for name in named), kind
+
+
+def test_problems_of_the_page_are_problems_of_the_service() -> None:
+    from blurfit.protocol import problems
+
+    kinds = {one.name for one in vars(problems).values() if isinstance(one, problems.Kind)}
+    page = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+    table = page.split("| status | `type`")[1].split("\n\n")[0]
+    named = {
+        name for line in table.splitlines()[2:] for name in re.split(", ", line.split(" | ")[1])
+    }
+    assert named <= kinds
+    unsaid = kinds - named
+    assert unsaid == {"method-not-allowed", "other-database"}
