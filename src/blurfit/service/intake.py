@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
-from blurfit.errors import BlurfitError, InfeasibleError
+from blurfit.agreement.plan import Plan
+from blurfit.errors import BlurfitError, InfeasibleError, UnknownCollectionError
 from blurfit.messages.sealing import OVERHEAD, public_key, unseal
 from blurfit.messages.shares import ShareLayout
 from blurfit.messages.submissions import Submission, Submissions, rows_of
@@ -36,6 +37,7 @@ from blurfit.service.collector import Collector
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
 from blurfit.service.signing import Signing
+from blurfit.store import plans
 from blurfit.store.arrivals import Arrival, all_known
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
@@ -94,9 +96,17 @@ class SubmissionPath:
         """Whose pages may send shares to a collection, and where its own page may send them."""
         try:
             collection = await self._collection(fingerprint)
-        except BlurfitError:  # unknown, or the store is away: others will say so
+        except UnknownCollectionError:
+            return await run_in_threadpool(self._origins_of_plan, fingerprint)
+        except BlurfitError:  # the store is away: others will say so
             return ()
         return cors.origins_of(collection.agreement)
+
+    def _origins_of_plan(self, fingerprint: str) -> tuple[str, ...]:
+        try:
+            return cors.origins_of(Plan.from_json(self.store.read(plans.document, fingerprint)))
+        except BlurfitError:
+            return ()
 
     async def _collection(self, fingerprint: str) -> Collection:
         if (known := self.store.known(fingerprint)) is not None:
