@@ -21,11 +21,11 @@ too many pass.
 
 import hashlib
 import mmap
-import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from blurfit.protocol.tokens import hashed, new_token
 from blurfit.service.networks import network_of
 from blurfit.validate import nonnegative
 
@@ -52,7 +52,7 @@ class Limiter:
     burst: float
     clock: Callable[[], float] = time.monotonic
     _full: "memoryview[float]" = field(default_factory=_table, repr=False)
-    _key: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
+    _key: bytes = field(default_factory=lambda: hashed(new_token())[:16], repr=False)
     counted_as: Callable[[str], str] = network_of  # what is limited by anything but address: `str`
 
     def __post_init__(self) -> None:
