@@ -68,7 +68,13 @@ def publish(folder: Path, orphans: int) -> Publication:
     ports = free_port(), free_port()
     databases = [(f"Database {p}", f"http://127.0.0.1:{p}") for p in ports]
     agreement = Agreement.propose(
-        SCHEMA, epsilon=300, delta=1e-6, quorum=3, admission="anyone", databases=databases
+        SCHEMA,
+        epsilon=300,
+        delta=1e-6,
+        quorum=3,
+        admission="anyone",
+        proofs=False,
+        databases=databases,
     )
     generator = np.random.default_rng(2)
     shared = share(agreement, {c: generator.uniform(0, 100, PEOPLE) for c in ("age", "income")})

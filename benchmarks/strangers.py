@@ -217,7 +217,7 @@ def main(
     end: Event,
 ) -> None:
     """Attack whenever `go` is set, until the end."""
-    os.nice(19)
+    os.nice(5)
     parent = os.getppid()
 
     async def run() -> None:

@@ -94,7 +94,29 @@ def test_one_set_for_ever(place) -> None:
                 second.write(commitment.record, second.collection(mark), other)
         kept = second.read(commitment.recorded, second.collection(mark))
         assert (kept.digest, kept.count) == (chosen.digest, 4)
-        assert np.array_equal(kept.left_out, commitment.in_order(few[:2]))
+        assert not kept.inside
+        assert np.array_equal(kept.listed, commitment.in_order(few[:2]))
+
+
+@pytest.mark.parametrize("gone", [0, 3, 4, 6])
+def test_the_fewer_are_written_down_of_those_in_a_set_and_those_left_out(place, gone) -> None:
+    agreement = propose()
+    with Store(place) as store:
+        store.open(agreement, role="second")
+        send(agreement, None, store, *range(9))
+        store.close_collection(agreement.fingerprint)
+        collection = store.collection(agreement.fingerprint)
+        here = store.read(commitment.identifiers_of, collection)
+        store.write(commitment.record, collection, here[:gone])
+        kept = store.read(commitment.recorded, collection)
+        assert kept is not None
+        assert (kept.count, kept.inside, len(kept.listed)) == (
+            9 - gone,
+            gone > 4,
+            min(gone, 9 - gone),
+        )
+        assert kept.has(here).tolist() == [False] * gone + [True] * (9 - gone)
+        assert kept.has(here[::-1]).tolist() == [True] * (9 - gone) + [False] * gone
 
 
 def test_digests_tell_sets_and_agreements_apart() -> None:

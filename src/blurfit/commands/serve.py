@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blurfit.commands.common import WrongError
+from blurfit.commands.common import WrongError, store_option
 from blurfit.commands.keys import beside, share_key_in, signing_key_in
 from blurfit.errors import InvalidValueError
 from blurfit.protocol import tokens
@@ -23,13 +23,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     epilog="Example: blurfit serve --store sqlite:///collection.db --port 8000 "
     "--admin-token-file token.txt"
 )
-@click.option(
-    "--store",
-    "place",
-    default="sqlite:///blurfit.db",
-    show_default=True,
-    help="sqlite:///file, or postgresql://user@host/name for several processes or hosts.",
-)
+@store_option("sqlite:///file, or postgresql://user@host/name for several processes or hosts.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",

@@ -60,6 +60,18 @@ class Client:
         self._keys[agreement.fingerprint] = agreement.signing_keys
         return agreement
 
+    def _keys_of(self, fingerprint: str) -> tuple[str, ...]:
+        """The keys that an agreement names; its fingerprint says that it is the right one."""
+        if fingerprint not in self._keys:
+            found = Agreement.from_json(self._exchange.get(f"{path_of(fingerprint)}/agreement"))
+            if found.fingerprint != fingerprint:
+                raise InvalidValueError(
+                    f"Expected the agreement {fingerprint}, and the service sent "
+                    f"{found.fingerprint}."
+                )
+            self._known(found)
+        return self._keys[fingerprint]
+
     def plan(self, fingerprint: str) -> Plan:
         """The plan that one was invited to; another is refused."""
         plan = Plan.from_json(self._exchange.get(f"{plan_path(fingerprint)}/plan"))
@@ -162,8 +174,7 @@ class Client:
         self, fingerprint: str, message: bytes, rows: int, invitations: Sequence[str]
     ) -> tuple[int, str | None]:
         """How many were new, and the signature, which is checked where the agreement has a key."""
-        if fingerprint not in self._keys:
-            self.agreement(fingerprint)
+        keys = self._keys_of(fingerprint)
         headers = {INVITATION: ",".join(invitations)} if invitations else {}
         answer = self._exchange.post(
             f"{path_of(fingerprint)}/submissions",
@@ -172,7 +183,7 @@ class Client:
             headers=headers,
         )
         found = acknowledged(answer, rows)
-        return found.new, checked(found, self._keys[fingerprint], fingerprint, "whole", message)
+        return found.new, checked(found, keys, fingerprint, "whole", message)
 
     def contribute_table(
         self,

@@ -103,13 +103,16 @@ class Peering:
                     found = self._summed[fingerprint, digest] = summed(collection)
             return found
 
-        def summed(collection: Collection) -> Sums:
+        def fix(collection: Collection) -> None:
             self.store.read(joint_publication.require_consent, collection)
             held = self.store.read(commitment.identifiers_of, collection)
             left_out = commitment.left_out_by(held, bits)
             self.store.write(
                 joint_publication.accept, collection, digest, int(count), left_out, held
             )
+
+        def summed(collection: Collection) -> Sums:
+            fix(collection)  # what it takes of memory is given back before anything is summed
             chosen, words = self.store.read(joint_publication.sums_over, collection)
             return Sums(chosen.digest.hex(), chosen.count, [str(int(word)) for word in words])
 

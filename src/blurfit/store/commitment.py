@@ -4,7 +4,8 @@ Two sums over sets that differ in one person differ by that person's blurred rec
 two databases commits to one set of contributors for each collection: it writes the set's digest
 down, durably, before it gives away anything that depends on the set, and from then on answers for
 this set alone. Written down are the digest, how many are in it, and which of the identifiers that
-are here are *not* in it: nobody can be added once a collection is closed, so that says who is.
+are here are in it or, if those are fewer, which are *not*: nobody can be added once a collection is
+closed, so that says who is.
 
     digest = SHA-256("blurfit common set\n" ‖ fingerprint ‖ the identifiers in order, 16 bytes each)
 
@@ -82,11 +83,13 @@ AT_ONCE = 2**16  # identifiers that are read together
 # if so many times the quorum remain.
 FAILED_ONE_IN, ENOUGH = 10, 4
 _WIDTH = 16
+_INSIDE = b"+"  # before a list of those who are in a set
 
 
 @dataclass(frozen=True, eq=False)
 class Commitment:
-    """A set by its digest, its size, and the identifiers in this database that are not in it.
+    """A set by its digest, its size, and some of the identifiers in this database: those that are
+    in it (`inside`), or those that are not, whichever are fewer.
 
     `noise` is what this database adds to its sum, mod 2⁶⁴: drawn when the set is fixed, in the same
     transaction, so that whoever asks again gets the same sum.
@@ -94,8 +97,14 @@ class Commitment:
 
     digest: bytes
     count: int
-    left_out: ByteArray
+    listed: ByteArray  # in order
     noise: WordArray
+    inside: bool = False
+
+    def has(self, names: ByteArray) -> npt.NDArray[np.bool_]:
+        """Which of some identifiers in this database are in the set."""
+        found = among(names, self.listed)
+        return found if self.inside else ~found
 
 
 def refuse_unless_fitting(agreement: Agreement, role: Role) -> None:
@@ -126,10 +135,12 @@ def take_role(connection: Connection, key: int, role: Role) -> None:
 
 def identifiers_of(connection: Connection, collection: Collection) -> ByteArray:
     """Everyone whose share is here, in order; read in parts, as each takes more on its way."""
-    parts = [page(connection, collection, b"", AT_ONCE)]
-    while len(parts[-1]) == _WIDTH * AT_ONCE:
-        parts.append(page(connection, collection, parts[-1][-_WIDTH:], AT_ONCE))
-    return as_identifiers(b"".join(parts))
+    part = page(connection, collection, b"", AT_ONCE)
+    whole = bytearray(part)
+    while len(part) == _WIDTH * AT_ONCE:
+        part = page(connection, collection, part[-_WIDTH:], AT_ONCE)
+        whole += part
+    return as_identifiers(whole)
 
 
 def page(connection: Connection, collection: Collection, after: bytes, most: int) -> bytes:
@@ -155,7 +166,9 @@ def recorded(connection: Connection, collection: Collection) -> Commitment | Non
     if digest is None:
         return None
     drawn = np.frombuffer(noise, dtype="<u8").astype(np.uint64)
-    return Commitment(bytes(digest), count, as_identifiers(left_out), drawn)
+    inside = left_out[:1] == _INSIDE and len(left_out) % _WIDTH == len(_INSIDE)
+    listed = memoryview(left_out)[len(_INSIDE) :] if inside else left_out
+    return Commitment(bytes(digest), count, as_identifiers(listed), drawn, inside)
 
 
 def record(
@@ -195,7 +208,9 @@ def record(
             "are missing send again, or collect again."
         )
     digest, noise = digest_of(collection, common), words(collection.agreement)
-    chosen = Commitment(digest, len(common), in_order(left_out), noise)
+    inside = len(common) < len(left_out)
+    listed = common if inside else in_order(left_out)
+    chosen = Commitment(digest, len(common), listed, noise, inside)
     before = recorded(connection, collection)
     if before is not None:
         if before.digest != chosen.digest:
@@ -211,7 +226,7 @@ def record(
         .values(
             digest=chosen.digest,
             count=chosen.count,
-            left_out=chosen.left_out.tobytes(),
+            left_out=(_INSIDE if inside else b"") + chosen.listed.tobytes(),
             noise=noise.astype("<u8").tobytes(),
         )
     )
@@ -292,7 +307,7 @@ def digest_of(collection: Collection, common: ByteArray) -> bytes:
     return whole.digest()
 
 
-def as_identifiers(data: bytes) -> ByteArray:
+def as_identifiers(data: bytes | bytearray | memoryview) -> ByteArray:
     """Identifiers, one after the other, as rows of 16 bytes."""
     if len(data) % _WIDTH:
         raise InvalidValueError(
@@ -318,11 +333,15 @@ def minus(some: ByteArray, others: ByteArray) -> ByteArray:
 
 def among(some: ByteArray, others: ByteArray) -> npt.NDArray[np.bool_]:
     """Which of the first are among the second, which are in order."""
+    found = np.zeros(len(some), dtype=np.bool_)
     if not len(others):
-        return np.zeros(len(some), dtype=np.bool_)
+        return found
     wanted, known = _keys(some), _keys(others)
-    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return np.asarray(known[places] == wanted)
+    for start in range(0, len(some), AT_ONCE):  # so that it takes little memory besides
+        part = wanted[start : start + AT_ONCE]
+        places = np.minimum(np.searchsorted(known, part), len(known) - 1)
+        found[start : start + AT_ONCE] = known[places] == part
+    return found
 
 
 def _keys(some: ByteArray) -> npt.NDArray[np.bytes_]:

@@ -108,7 +108,7 @@ def fix(
         if collection.agreement.proofs:
             both = both[commitment.among(both, commitment.in_order(valid(connection, collection)))]
         chosen = commitment.record(connection, collection, commitment.minus(here, both), here)
-    common = commitment.minus(here, chosen.left_out)
+    common = here[chosen.has(here)]
     if not commitment.among(common, theirs).all():
         raise ConflictError(
             f"Expected the other database to hold all of the {chosen.count} contributors that were "
@@ -298,13 +298,13 @@ def sums_over(connection: Connection, collection: Collection) -> tuple[Commitmen
 def _sums_of_blocks(
     connection: Connection, collection: Collection, chosen: Commitment
 ) -> tuple[int, WordArray]:
-    if len(chosen.left_out) > chosen.count:  # a mask costs more than a look at its name
+    if chosen.inside:  # a mask costs more than a look at its name
         return _sums_of_rows(connection, collection, chosen, inside=True)
     count, total = 0, np.zeros(1, dtype=np.uint64)
     for rows, sums in blocks.parts(connection, collection):
         count += rows
         total = total + np.frombuffer(sums, dtype="<u8")
-    if len(chosen.left_out):
+    if len(chosen.listed):
         fewer, excluded = _sums_of_rows(connection, collection, chosen, inside=False)
         return count - fewer, total - excluded
     return count, total
@@ -316,7 +316,7 @@ def _sums_of_rows(
     """How many rows are in the set, or left out of it, and their sums."""
     count, total = 0, np.zeros(1, dtype=np.uint64)
     for identifiers, words in blocks.rows(connection, collection):
-        wanted = commitment.among(identifiers, chosen.left_out) != inside
+        wanted = chosen.has(identifiers) == inside
         if wanted.any():
             count += int(wanted.sum())
             total = total + collection.sums(words[wanted])

@@ -13,7 +13,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import WordArray
 from blurfit.errors import NotCertifiedError
 from blurfit.proofs import field
-from blurfit.store import blocks, commitment
+from blurfit.store import blocks
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import Commitment
 
@@ -28,7 +28,7 @@ def over(
     circuit, prio3 = proving.circuit, proving.prio3
     count, digits = 0, np.zeros(circuit.inputs, dtype=np.uint64)
     for names, words in blocks.rows(connection, collection):
-        counted = words[~commitment.among(names, chosen.left_out)]
+        counted = words[chosen.has(names)]
         count += len(counted)
         for start in range(0, len(counted), _AT_ONCE):
             some = counted[start : start + _AT_ONCE].astype(np.uint64, copy=False)

@@ -111,7 +111,8 @@ sharing = sa.Table(
     sa.Column("role", sa.Text, nullable=False),
     sa.Column("digest", sa.LargeBinary),  # of the common set; written once, never changed
     sa.Column("count", sa.BigInteger),  # how many are in it
-    sa.Column("left_out", sa.LargeBinary),  # the identifiers that are here and not in it, in order
+    # The identifiers that are here and not in it, in order; or "+", and those that are in it.
+    sa.Column("left_out", sa.LargeBinary),
     sa.Column("noise", sa.LargeBinary),  # of this database itself, drawn with the set; words
     sa.Column("delivered", sa.Boolean, nullable=False),  # to the other database: the result
     sa.Column("verification", sa.LargeBinary),  # the key for proofs; written once, never changed

@@ -59,7 +59,7 @@ export default {
     "Each link works once, for one person. If it was not you who used it, ask whoever sent it for another. (A link that is incomplete, or meant for another collection, looks the same.)",
   invitationNeeded: "An invitation is needed.",
   "invitationNeeded.how":
-    "Open the link that you were sent: it carries your invitation behind a # sign.",
+    "Open the link that you were sent: it carries your invitation after a # sign.",
   // the form
   yourAnswers: "Your answers",
   nothingYet: "Nothing is sent yet: you will see what would leave first.",
@@ -194,9 +194,9 @@ export default {
   "premise.anyone":
     "Anyone may take part, as often as they like, so nobody can tell how many of the submissions are honest people’s. For one honest person this needs others who are honest too, {quorum} with her, and nobody can check that: one sender with enough submissions of known noise voids it.",
   "premise.database":
-    "This holds even if every other contributor lies, as long as the database is honest: noise of its own was added, once. Should it not be:",
+    "This holds even if every other contributor lies, as long as the database is honest: noise of its own was added, once. If it is not:",
   "premise.databases":
-    "This holds even if every other contributor lies, as long as one of the two databases is honest: noise of its own was added, once. Should it not be:",
+    "This holds even if every other contributor lies, as long as one of the two databases is honest: noise of its own was added, once. If it is not:",
   "condition.noise":
     "This holds only if the two do not put their shares together, and if the other one follows the protocol and adds its own noise: then it holds even if one of them invents contributors.",
   openToAnyone: "This collection is open to anyone.",

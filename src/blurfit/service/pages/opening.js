@@ -274,6 +274,9 @@ function promise({ agreement, mu, plan }) {
     isShared(agreement)
       ? ["Against either database", ["The same. ", conditionInWords(agreement)]]
       : null,
+    agreement.proofs
+      ? ["Proofs", "Contributors prove to both databases that they send no more than an honest submission."]
+      : null,
     [
       isShared(agreement) ? "If both put their shares together" : "To a contributor, against this database",
       [
