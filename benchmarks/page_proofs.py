@@ -54,7 +54,7 @@ def main(quorum: int, pages: int, times: int) -> None:
     table = blur(agreement, agreement.exact(record))
     blurred = [table.identifiers[0].tolist(), table.numbers[0].tolist()]
     firsts: list[tuple[float, Any]] = []
-    others: list[float] = []
+    others: list[tuple[float, Any]] = []
     with Store() as store, in_a_thread(Service(store)) as url, sync_playwright() as playwright:
         path = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])

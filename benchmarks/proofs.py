@@ -18,6 +18,7 @@ from rich.table import Table
 from blurfit import Agreement, Numeric, Schema
 from blurfit.contributor.share import share
 from blurfit.messages.masks import sum_of_masks
+from blurfit.proofs import field
 from blurfit.proofs.prio3 import HELPER, LEADER
 
 SCHEMA = Schema(
@@ -67,6 +68,9 @@ def main(quorum: int, rows: int) -> None:
     valid, answers = prio3.decide(helper, leader.words())
     assert valid.all()
     assert prio3.confirm(leader, answers).all()
+    inputs, circuit = prio3.leader_halves(shared.first.words).inputs, proved.proving.circuit
+    adding = timed(lambda: field.total(inputs, axis=0)) / rows
+    expanding = timed(lambda: prio3.helper_inputs(shared.second.words)) / rows
     seeds = share(plain, many).second.words
     masks = timed(lambda: sum_of_masks(seeds, plain.width)) / rows
 
@@ -90,6 +94,10 @@ def main(quorum: int, rows: int) -> None:
             "a mask",
             f"{each / masks:.1f}",
         )
+    for name, each in (("first", adding), ("second", adding + expanding)):
+        show(
+            f"{name} database adds up", f"{1 / each:,.0f} a second", "a mask", f"{each / masks:.1f}"
+        )
     show(
         "upload to the first",
         f"{sizes[0]:,} bytes",
@@ -98,7 +106,6 @@ def main(quorum: int, rows: int) -> None:
     )
     exchanged = 16 + sizes[1] + 32
     show("between the databases", f"{exchanged:,} bytes", "2 kB", f"{exchanged / 2000:.2f}")
-    circuit = proved.proving.circuit
     show("digits of a number, to the base 4", str(circuit.digits), "", "")
     show("a lie is believed", f"2^{proved.proving.soundness:.1f}", "", "")
     noises = [each.parts[0].deviations[0] for each in (proved, plain)]

@@ -9,8 +9,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from blurfit import Agreement, Numeric, Schema
 from blurfit.optional import EXTRAS
 
@@ -22,7 +20,23 @@ class Hidden:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Hidden())
 """
-MAIN = HIDE + "from blurfit.cli import main\nmain(prog_name='blurfit')"
+# Each of the lines typed, one after the other: [exit code, what was said, what went wrong].
+MAIN = (
+    HIDE
+    + """
+import contextlib, io, json
+from blurfit.cli import main
+found = []
+for line in sys.argv[1:]:
+    said, wrong = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong):
+        try:
+            main(line.split(), prog_name="blurfit")
+        except SystemExit as end:
+            found.append([end.code or 0, said.getvalue(), wrong.getvalue()])
+print(json.dumps(found))
+"""
+)
 SCHEMA = """
 [[features]]
 name = "age"
@@ -70,44 +84,53 @@ else:
     assert result.returncode == 0, result.stderr
 
 
+def typed(*lines: str, folder: Path) -> list[tuple[int, str, str]]:
+    result = run(MAIN, *lines, folder=folder)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert len(found) == len(lines)
+    return [tuple(one) for one in found]
+
+
 def test_what_contributors_and_users_type(tmp_path: Path) -> None:
     (tmp_path / "schema.toml").write_text(SCHEMA)
     rows = [f"{row % 101},{row}" for row in range(300)]
     (tmp_path / "people.csv").write_text("\n".join(["age,income", *rows]))
-    for line in (
+    *done, sent = typed(
         "calibrate --mechanism input --epsilon 1 --delta 1e-6 --dimension 2 --quorum 300 "
         "--q-bound 1 --p-bound 1 --weight-bound 2",
         "agree schema.toml --epsilon 1 --delta 1e-6 --quorum 300 --out agreement.json",
         "forecast agreement.json --contributors 300 --draws 4",
-    ):
-        result = run(MAIN, *line.split(), folder=tmp_path)
-        assert result.returncode == 0, f"{line}: {result.stderr}"
-        assert result.stdout
-    # nobody listens, which is found out after all that needs a package
-    sending = "contribute agreement.json people.csv --to http://127.0.0.1:9 --patience 0"
-    result = run(MAIN, *sending.split(), folder=tmp_path)
-    assert result.returncode == 3, result.stderr
+        # nobody listens, which is found out after all that needs a package
+        "contribute agreement.json people.csv --to http://127.0.0.1:9 --patience 0",
+        folder=tmp_path,
+    )
+    for code, said, wrong in done:
+        assert code == 0, wrong
+        assert said
+    assert sent[0] == 3, sent[2]
 
 
-@pytest.mark.parametrize(
-    ("line", "extra"),
-    [
-        ("serve", "service"),
-        ("demo", "service"),
-        ("forecast agreement.json --public-data people.parquet", "tables"),
-        ("forecast agreement.json --contributors 300 --draws 4 --plot x.png", "experiments"),
-        ("reproduce noise --trials 1 --rows 5000", "experiments"),
-    ],
-)
-def test_what_needs_more_names_its_extra(tmp_path: Path, line: str, extra: str) -> None:
+NEEDS = {
+    "serve": "service",
+    "demo": "service",
+    "forecast agreement.json --public-data people.parquet": "tables",
+    "forecast agreement.json --contributors 300 --draws 4 --plot x.png": "experiments",
+    "reproduce noise --trials 1 --rows 5000": "experiments",
+}
+
+
+def test_what_needs_more_names_its_extra(tmp_path: Path) -> None:
     schema = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 1000))
     agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=300)
     agreement.save(tmp_path / "agreement.json")
     (tmp_path / "people.parquet").write_bytes(b"PAR1")
-    result = run(MAIN, *line.split(), folder=tmp_path)
-    assert result.returncode == 2, result.stderr
-    assert f"pip install 'blurfit[{extra}]'" in result.stderr, result.stderr
-    assert "Traceback" not in result.stderr
+    for (line, extra), (code, _, wrong) in zip(
+        NEEDS.items(), typed(*NEEDS, folder=tmp_path), strict=True
+    ):
+        assert code == 2, (line, wrong)
+        assert f"pip install 'blurfit[{extra}]'" in wrong, wrong
+        assert "Traceback" not in wrong
 
 
 def test_all_has_every_extra() -> None:

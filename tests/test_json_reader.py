@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from msgspec import Struct
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
@@ -16,6 +17,7 @@ from blurfit.protocol.http import acknowledged, decoded
 from blurfit.protocol.wire import Acknowledgement
 from blurfit.service.administration import hashes_in
 from blurfit.service.closing import closes_in
+from blurfit.service.documents import Until
 from blurfit.service.proposal import agreement_from
 from support.stores import propose
 
@@ -66,7 +68,7 @@ def test_what_is_not_clear_is_refused(text, why) -> None:
         (Plan.from_json, '{"format": 1}'),
         (hashes_in, json.dumps({"hashes": ["0" * 64]})),
         (closes_in, '{"until": null}'),
-        (agreement_from, '{"epsilon": 1}'),
+        (agreement_from, '{"epsilon": 1, "delta": 1e-6, "quorum": 100, "schema": {}}'),
     ],
 )
 def test_every_reader_of_a_document_refuses_a_name_that_is_there_twice(read, text) -> None:
@@ -82,3 +84,35 @@ def test_so_do_lists_and_answers() -> None:
         acknowledged(b'{"accepted": 0, "new": 1, "accepted": 1}', 1)
     with pytest.raises(ServiceError, match="is there twice"):
         decoded(b'{"state": "closed", "state": "collecting"}')
+
+
+class Required(Struct):
+    a: int
+    b: list[int]
+
+
+class Optional(Struct):
+    a: int
+    b: int = 0
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"a": 1, "b": [], "a": 1}', Required),
+        ('[{"a": 1, "b": []}, {"a": 1, "b": [], "b": [2]}]', list[Required]),
+        ('{"a": 1, "a": 2}', Optional),  # as many names as fields
+        ('{"a": 1, "c": 2, "c": 3}', Optional),  # one that nobody reads
+        ('{"x": {"a": 1, "b": [2]}, "x": {"a": 1, "b": [2]}}', dict[str, Required]),
+    ],
+)
+def test_what_is_read_as_a_type_is_looked_at_as_well(text, kind) -> None:
+    for given in (text, text.encode()):
+        with pytest.raises(ValueError, match="is there twice"):
+            read_json(given, kind)
+
+
+def test_colons_in_words_are_no_names() -> None:
+    assert read_json('{"until": "2027-01-31T18:00+01:00"}', Until).until == "2027-01-31T18:00+01:00"
+    assert read_json('{"a": 1}', Optional) == Optional(1, 0)
+    assert read_json('{"a": 1, "b": [3, 4]}', Required) == Required(1, [3, 4])

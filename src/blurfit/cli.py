@@ -48,6 +48,10 @@ COMMANDS = {
         "Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file "
         "(--out).",
     ),
+    "withdraw": (
+        "withdraw:withdraw",
+        "Withdraw what a RECEIPT is for, until its collection closes.",
+    ),
     "ledger": (
         "ledger:ledger",
         "Tell what was sent from this account, to whom, when, and what all of it adds up to.",
@@ -56,7 +60,7 @@ COMMANDS = {
         "administer:status",
         "Tell how many have contributed under an AGREEMENT, or to each wave of a plan.",
     ),
-    "until": ("until:until", "Move the date at which a collection or a plan closes by itself."),
+    "until": ("until:until", "Move the DATE at which a collection or a plan closes by itself."),
     "close": ("administer:close", "Stop collecting, without publishing anything yet."),
     "publish": ("administer:publish", "Close the collection, learn its model and publish it."),
     "hold": (
@@ -107,6 +111,10 @@ COMMANDS = {
     "statement": (
         "use:statement",
         "Print the privacy statement of a published model or of moments in FILE.",
+    ),
+    "verify": (
+        "verify:verify",
+        "Check who signed a model, moments or a receipt (FILE, .json), and say what that shows.",
     ),
     "audit": (
         "audit:audit_command",

@@ -3,18 +3,30 @@
 RFC 8259 leaves it open what an object with a name twice means, and readers differ: a proxy, a page
 and a service could each take another value of it for the agreed one. Here such a text is refused,
 as are numbers that are none (NaN, Infinity) and texts too deep to be honest.
+
+**Fast where there is much.** A text has at least as many colons as names, one behind each. What was
+read has so many names, each once: if the text has no more colons than that, nothing is there twice,
+and nothing needs a second look. Submissions pass so, whose texts hold no colon otherwise.
 """
 
 import json
+import math
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 _Kind = TypeVar("_Kind")
 
 
-def read_json(text: str | bytes, kind: type[_Kind] | Any = Any) -> Any:
+def read_json(
+    text: str | bytes, kind: type[_Kind] | Any = Any, *, colons_in_values: bool = True
+) -> Any:
     """The values in a text, as a type that msgspec knows; raises ValueError.
+
+    Where honest values hold no colon, a text with one is refused without the second look, which
+    takes ten times as long as the first.
 
     >>> read_json(b'{"count": 1}')
     {'count': 1}
@@ -23,10 +35,51 @@ def read_json(text: str | bytes, kind: type[_Kind] | Any = Any) -> Any:
     ValueError: 'count' is there twice
     """
     try:
-        found = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
-        return found if kind is Any else msgspec.convert(found, kind)
+        if kind is Any:
+            return _read_slowly(text)
+        found = msgspec.json.decode(text, type=kind)
+        colons = text.count(":") if isinstance(text, str) else text.count(b":")
+        if colons != _names(found):
+            if not colons_in_values:
+                raise ValueError("a name is there twice, or a value holds a colon")
+            _read_slowly(text)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(str(error)) from error
+    return found
+
+
+def _read_slowly(text: str | bytes) -> Any:
+    return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+
+
+def _names(found: Any) -> float:
+    """How many names the text had at least; more than any has where that cannot be told."""
+    if isinstance(found, list | tuple):
+        return sum(map(_names, found))
+    if isinstance(found, dict):
+        return len(found) + sum(map(_names, found.values()))
+    if isinstance(found, msgspec.Struct):
+        own, inside = _names_of(type(found))
+        return own + sum(_names(getattr(found, name)) for name in inside)
+    return 0
+
+
+@cache
+def _names_of(kind: type[msgspec.Struct]) -> tuple[float, tuple[str, ...]]:
+    """How many fields a type has, and in which of them there may be further names.
+
+    One that may be left out would make up for another one that is there twice: then nobody knows.
+    """
+    fields = inspect.type_info(kind).fields  # type: ignore[attr-defined]
+    count = len(fields) if all(one.required for one in fields) else math.inf
+    return count, tuple(one.name for one in fields if not _is_plain(one.type))
+
+
+def _is_plain(kind: inspect.Type) -> bool:
+    """Whether values of a type hold no names: numbers, words, and lists of them."""
+    if isinstance(kind, inspect.ListType):
+        return _is_plain(kind.item_type)
+    return isinstance(kind, inspect.FloatType | inspect.IntType | inspect.StrType)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pytest
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema, calibrate
 from blurfit.agreement.terms import TERMS, Terms
+from blurfit.messages.signing import Signer, new_key
 from blurfit.theory.moment_calibration import calibrate_moment
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
@@ -83,3 +84,30 @@ def test_what_calibrate_takes_beside_the_setting_is_a_term() -> None:
     assert taken <= set(TERMS)
     follows = {"reach"}  # from the form
     assert set(inspect.signature(calibrate_moment).parameters) - follows <= set(TERMS)
+
+
+def test_there_is_a_signing_key_for_each_database_or_none() -> None:
+    one, other = (Signer(new_key()).key for _ in range(2))
+    two = (("Office", "https://a.example"), ("University", "https://b.example"))
+    signed = Agreement.propose(SCHEMA, **PROMISE, signing_keys=[one])
+    plain = Agreement.propose(SCHEMA, **PROMISE)
+    assert signed.to_dict() == plain.to_dict() | {"signing_keys": [one]}
+    assert Agreement.from_json(signed.to_json()) == signed
+    assert Terms.of(**PROMISE, databases=two, signing_keys=(one, other)).signing_keys == (
+        one,
+        other,
+    )
+    by_input = {"mechanism": "input", "weight_bound": 2.0}
+    assert Agreement.propose(SCHEMA, **PROMISE, **by_input, signing_keys=[one]).signing_keys
+    for databases, keys in (
+        ((), (one, other)),
+        (two, (one,)),
+        (two, (one, one)),
+        ((), ("00" * 32,)),
+        ((), ("key",)),
+    ):
+        with pytest.raises(InvalidValueError, match="signing"):
+            Terms.of(**PROMISE, databases=databases, signing_keys=keys)
+    for wrong in ([], [one, other], ["00" * 32], one):
+        with pytest.raises(InvalidValueError):
+            Agreement.from_dict(plain.to_dict() | {"signing_keys": wrong}).verify()

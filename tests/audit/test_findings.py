@@ -106,7 +106,7 @@ def test_random_certified_agreements_are_never_broken(seed: int) -> None:
     if generator.random() < 0.3:
         terms |= {"local_epsilon": 8.0, "local_delta": 1e-5}
     agreement = propose(columns, **terms)
-    findings = audit_agreement(agreement, trials=400, confidence=0.9999, seed=seed)
+    findings = audit_agreement(agreement, trials=200, confidence=0.9999, seed=seed)
     assert len(findings) == number_of_attacks(agreement)
     for one in findings:
         assert one.audited <= one.promised, one
@@ -124,7 +124,7 @@ def test_d_near_n_and_the_quorum_met_exactly() -> None:
             continue
         break
     assert agreement.quorum < 50
-    for one in audit_agreement(agreement, trials=400, confidence=0.9999):
+    for one in audit_agreement(agreement, trials=200, confidence=0.9999):
         assert not one.broken, one
 
 
@@ -133,7 +133,7 @@ def test_d_near_n_and_the_quorum_met_exactly() -> None:
 
 @pytest.mark.statistical
 def test_noise_over_four_is_caught_in_submissions_sums_and_models() -> None:
-    found = audit_agreement(louder(propose(), 0.25), trials=800)
+    found = audit_agreement(louder(propose(quorum=4), 0.25), trials=800)
     caught = {one.view for one in found if one.broken}
     assert caught == {"submission", "sums", "model"}
 

@@ -12,7 +12,7 @@ from blurfit import baselines
 from blurfit.audit.findings import audit
 from blurfit.baselines.rival import PureRival
 
-EPSILON, DELTA, ROWS = 1.0, 1e-3, 60
+EPSILON, DELTA, ROWS = 1.0, 1e-3, 30
 STEPS = 16  # of gradient descent: T Gaussian steps are one, and a noise for one alone would be 4μ
 LABELS, NUMBERS = (
     sorted(

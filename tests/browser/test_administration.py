@@ -232,6 +232,10 @@ def test_two_databases_from_the_form_to_consent(new_browser, tmp_path) -> None:
         expect(here.get_by_text("Its whole address, as browsers write it")).to_be_visible()
         here.get_by_label("The second’s address").fill(second_url)
         expect(here.locator("#promise")).to_contain_text("Against either database")
+        here.get_by_label("Open to anyone, without invitations").check()
+        expect(here.locator("#promise")).to_contain_text("Contributors prove to both databases")
+        here.get_by_label("Open to anyone, without invitations").uncheck()
+        expect(here.locator("#promise")).not_to_contain_text("Contributors prove")
         here.get_by_role("button", name="Open this collection").click()
         expect(here.get_by_text("Now University opens the same agreement")).to_be_visible()
         with here.expect_download() as download:

@@ -56,7 +56,7 @@ def two(tmp_path_factory, survey) -> Iterator[tuple]:
         yield agreement, stores, urls, keys
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def run(chromium: Browser, two):
     context = chromium.new_context()
     page = context.new_page()

@@ -295,7 +295,9 @@ def test_back_and_reload_keep_answers_and_noise(visit, agreement) -> None:
     expect(page.get_by_text("Part 1 of 2")).to_be_visible()
     expect(page.get_by_label("Jena")).to_be_checked()
     page.go_forward()
+    expect(page.get_by_text("Part 2 of 2")).to_be_visible()
     page.go_forward()
+    expect(heading).to_be_visible()
     assert page.locator("pre").text_content() == before
     page.get_by_role("button", name="Change my answers").click()
     page.get_by_role("button", name="Clear my answers").click()

@@ -1,13 +1,17 @@
 """`blurfit contribute`: each row of a table once, however often it is run or killed."""
 
+import itertools
 import json
+import signal
 import time
 
 import pytest
 
 from blurfit.contributor.sending import default_journal
-from blurfit.protocol import tokens
+from blurfit.protocol import http, tokens
 from blurfit.service.remote import RemoteDatabase
+from commands.conftest import environment
+from support import processes
 
 ROWS = 25
 
@@ -99,18 +103,41 @@ def test_those_who_are_invited(blurfit, collection, database, asked, service) ->
     assert database.status(collection)["count"] == ROWS
 
 
+def half_of_it(*arguments: str) -> None:
+    """The command, which stops for ever before its sixth request that sends something."""
+    ask, sent = http.Exchange.post, itertools.count(1)
+
+    def post(self: http.Exchange, *given: object, **named: object) -> bytes:
+        if next(sent) > 5:
+            signal.pause()
+        return ask(self, *given, **named)  # type: ignore[arg-type]
+
+    http.Exchange.post = post  # type: ignore[method-assign,assignment]
+    processes.blurfit(*arguments)
+
+
 def test_a_run_that_is_killed_goes_on_where_it_was(blurfit, collection, database, asked) -> None:
-    rows = 40_000
+    """At any moment after its first thousand rows, and before it has sent all."""
+    rows = 10_000
     database.open(collection)
     (blurfit.folder / "people.csv").write_text("age,income\n" + "31,420\n" * rows)
     sending = ["contribute", "agreement.json", "people.csv", *asked, "--json"]
-    process = blurfit.start(*sending)
+    process = processes.start(
+        half_of_it,
+        *sending,
+        folder=blurfit.folder,
+        environment=environment(),
+        out=blurfit.folder / "said",
+    )
     try:
         deadline = time.monotonic() + 300
-        while not database.status(collection)["count"] and time.monotonic() < deadline:
+        while not database.status(collection)["count"]:
+            assert process.poll() is None, (blurfit.folder / "said").read_text()
+            assert time.monotonic() < deadline
             time.sleep(0.01)
     finally:
         process.kill()
+        process.wait()
     assert 0 < database.status(collection)["count"] < rows
     result = blurfit(*sending)
     assert result.returncode == 0, result.stderr

@@ -19,6 +19,7 @@ def test_an_agreement() -> None:
     assert facts["bytes"] == agreement.layout.size
     assert (facts["epsilon"], facts["delta"], facts["quorum"]) == (1.0, 1e-6, 20_000)
     assert facts["trust"] == "one"
+    assert facts["signing_keys"] == []
 
 
 def test_moments() -> None:

@@ -38,7 +38,7 @@ def test_hospitals_blur_and_somebody_learns(blurfit, agreed) -> None:
     assert (said["model"], said["count"]) == ("model.json", 30)
     assert said["fingerprint"] == agreed.fingerprint
     again = blurfit(
-        *("learn", "agreement.json", "lake", "--engine", "dask", "--workers", "1"),
+        *("learn", "agreement.json", "lake", "--workers", "1"),
         *("--out", "again.json", "--moments", "moments.json"),
     )
     assert again.returncode == 0, again.stderr

@@ -376,7 +376,7 @@ def test_a_run_that_ends_between_writing_down_and_sending_goes_on(
 def test_a_run_that_ends_before_it_writes_down_the_receipt_goes_on(
     client, store, network, people, monkeypatch
 ) -> None:
-    def die(_journal, _start) -> None:
+    def die(_journal, _part, _signatures) -> None:
         raise PowerCut
 
     with monkeypatch.context() as patch:

@@ -9,6 +9,7 @@ import pytest
 
 from blurfit import Agreement, ConflictError, InvalidValueError, Numeric, Schema, Submissions
 from blurfit.contributor.perturb import blur
+from blurfit.contributor.receipt import Receipt
 from blurfit.contributor.sending import default_journal, invitations_for, send_table
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
@@ -24,6 +25,7 @@ class Place:
     where = "a place"
     rows_at_once = 4
     moves_on = False
+    services = ("http://a.place",)
 
     def __init__(self, agreement: Agreement = AGREEMENT) -> None:
         self.agreed, self.got, self.blurs, self.down = agreement, [], 0, False
@@ -34,15 +36,15 @@ class Place:
     def begin(self, rows: int) -> None:
         self.asked = rows
 
-    def blur(self, exact):
+    def blur(self, exact, identifiers):
         self.blurs += len(exact)
-        return (blur(self.agreed, exact).to_bytes(),)
+        return (blur(self.agreed, exact, identifiers).to_bytes(),)
 
-    def send(self, part) -> bool:
+    def send(self, part):
         if self.down and part.start >= 4:
             raise InvalidValueError("down")
         self.got.append(part)
-        return True
+        return (f"signature of {part.start}",)
 
     def finish(self, journal, rows) -> None:
         assert journal.finished()
@@ -144,3 +146,25 @@ def test_invitations_are_counted_once_each() -> None:
     assert invitations_for(5, []) == []
     with pytest.raises(InvalidValueError, match="of Office for each of 3 rows, and got 2"):
         invitations_for(3, ["a", "b", "a"], "of Office ")
+
+
+def test_a_receipt_is_for_every_row_and_then_the_journal_forgets(people, tmp_path) -> None:
+    place, path = Place(), tmp_path / "receipt.json"
+    place.down = True
+    with pytest.raises(InvalidValueError, match="down"):
+        send_table(AGREEMENT, people, place, receipt=path)
+    assert not path.exists()
+    place.down = False
+    assert send_table(AGREEMENT, people, place, receipt=path) == ROWS
+    found = Receipt.load(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert found.services == place.services
+    assert [part.signatures for part in found.parts] == [
+        (f"signature of {start}",) for start in (0, 4, 8)
+    ]
+    assert b"".join(map(found.identifiers, found.parts)) == b"".join(place.identifiers)
+    held = default_journal(people, AGREEMENT).read_bytes()
+    assert found.secret.encode() not in held
+    with pytest.raises(InvalidValueError, match="was written before"):
+        send_table(AGREEMENT, people, place, receipt=tmp_path / "another.json")
+    assert place.blurs == ROWS

@@ -75,7 +75,7 @@ def test_split_by_the_publisher(census: Census) -> None:
     assert train.table["age"].tolist() == [20, 40]
     assert test.table["age"].tolist() == [30, 50]
     without = {name: column for name, column in census.table.items() if name != "is_test_split"}
-    with pytest.raises(InvalidValueError, match=r"'four people' has no split"):
+    with pytest.raises(InvalidValueError, match=r"'four people' sets no rows aside"):
         _ = replace(census, table=without).is_test
 
 

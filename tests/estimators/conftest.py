@@ -2,13 +2,11 @@
 
 import pytest
 
-from blurfit.learning import posterior_mean
+from support.chains import short_chains
+
+__all__ = ["short_chains"]
 
 
 @pytest.fixture(autouse=True)
-def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each fit samples for a while: short chains will do where the weights' last digits do not
-    matter.
-    """
-    monkeypatch.setattr(posterior_mean, "_WARM", 6)
-    monkeypatch.setattr(posterior_mean, "_KEPT", 8)
+def quick_fits(short_chains) -> None:
+    """Each fit samples for a short while."""

@@ -75,7 +75,7 @@ def test_classes_of_input_share_the_promise() -> None:
     names = [agreement.schema.target.name for agreement in fitted.agreement_]
     assert names == ["target=left", "target=right", "target=top"]
     assert len({agreement.fingerprint for agreement in fitted.agreement_}) == 3
-    assert "split over 3 models" in fitted.guarantee_.statement
+    assert "divided among 3 models" in fitted.guarantee_.statement
     assert sum(agreement.epsilon for agreement in fitted.agreement_) == pytest.approx(1.0)
     assert sum(agreement.delta for agreement in fitted.agreement_) == pytest.approx(1e-6)
     with pytest.raises(InvalidValueError, match="3 models, one for each class"):

@@ -87,7 +87,7 @@ def test_the_papers_rule_is_not_proved() -> None:
 def test_a_split_promise_is_said() -> None:
     some = [model(mechanism="input", weight_bound=1.0)] * 3
     statement = FitGuarantee.of(some, 1.0, 1e-6).statement
-    assert "split over 3 models" in statement
+    assert "divided among 3 models" in statement
     assert "basic composition" in statement
 
 

@@ -4,6 +4,9 @@ import pytest
 
 from blurfit.datasets import make_census
 from blurfit.experiments.cohort import Cohort
+from support.chains import short_chains
+
+__all__ = ["people", "short_chains"]
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,8 @@ from blurfit.experiments.averages import Key, means
 from blurfit.experiments.beyond import BIASED, DEBIASED, ExcessRisk, LocalTarget, PublicNumbers
 from blurfit.experiments.methods import INPUT, NO_PRIVACY, PUBLISHED_INPUT
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 
 def test_excess_risk_is_positive_and_falls(people) -> None:
     experiment = ExcessRisk(quorums=(128, 2048))

@@ -12,7 +12,7 @@ def test_rows_are_those_of_the_trial(people, monkeypatch) -> None:
     monkeypatch.setattr(contests, "TESTED", 128)
     monkeypatch.setattr(contests, "PUBLIC", 100)
     contest = Contest("people", contests._numbers, training=256)
-    first, again, other = (contest.split(people, trial) for trial in (4, 4, 5))
+    first, again, other = (contest.drawn(people, trial) for trial in (4, 4, 5))
     assert np.array_equal(first.x, again.x)
     assert not np.array_equal(first.x, other.x)
     assert (len(first.x), len(first.test_x), len(first.public)) == (256, 128, 100)

@@ -29,6 +29,8 @@ from blurfit.experiments.head_to_head import (
 )
 from blurfit.experiments.methods import NO_PRIVACY
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 
 @pytest.fixture
 def small(monkeypatch) -> HeadToHead:

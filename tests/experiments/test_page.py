@@ -1,5 +1,7 @@
 """The page is written from CSVs, marks made-up people, and shows what is there."""
 
+import pytest
+
 from blurfit.experiments.beyond import ExcessRisk, PublicNumbers
 from blurfit.experiments.catalogue import ONE_PAGE
 from blurfit.experiments.methods import LINES, MOMENT, NO_PRIVACY, WAVES
@@ -10,6 +12,8 @@ from blurfit.experiments.rivals import MORE_LINES
 from blurfit.experiments.runner import run
 from blurfit.experiments.sections import TITLES
 from blurfit.experiments.trials import Row, read_csv, write_csv
+
+pytestmark = pytest.mark.usefixtures("short_chains")
 
 
 def test_the_page_shows_what_is_there(people, tmp_path) -> None:

@@ -9,6 +9,8 @@ from blurfit.experiments.methods import MOMENT, NO_PRIVACY, WAVES
 from blurfit.experiments.plots import draw
 from blurfit.experiments.reliability import BINS, ERROR, Reliability, binned
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 
 def test_bins_are_scikit_learns() -> None:
     generator = np.random.default_rng(1)

@@ -16,6 +16,8 @@ from blurfit.experiments.rivals import (
     weights_from_rows,
 )
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 
 def test_all_lines_are_there_and_no_privacy_is_best_or_nearly(people, monkeypatch) -> None:
     monkeypatch.setattr(rivals, "PUBLISHED_STEPS", 100)

@@ -16,7 +16,6 @@ from blurfit import (
     perturb_table,
 )
 from blurfit.files import duplicates, learn
-from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
 from blurfit.files.learn import Work, learn_files, totals
@@ -24,13 +23,7 @@ from blurfit.messages import submission_files
 from blurfit.messages.submission_writer import Writer
 from support.stores import propose
 
-ROWS = 1000
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with Cluster(workers=2) as running:
-        yield running
+ROWS = 600
 
 
 @pytest.fixture
@@ -62,6 +55,9 @@ def small(monkeypatch) -> None:
     monkeypatch.setattr(duplicates, "AT_ONCE", 100)
 
 
+@pytest.mark.parametrize(
+    ("place", "agreement"), [("sqlite", "moment"), ("postgresql", "input")], indirect=True
+)
 def test_the_same_model_from_everywhere(place, agreement, table, tmp_path, small, cluster) -> None:
     """SQLite or PostgreSQL, one file or many that overlap, threads or a cluster: the same bytes."""
     with Store(place) as store:

@@ -8,7 +8,6 @@ import pytest
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.bulk import blur_table
 from blurfit.errors import BelowQuorumError, ConflictError, InvalidValueError, NotCertifiedError
-from blurfit.files.engines.cluster import Cluster
 from blurfit.files.engines.threads import Threads
 from blurfit.files.learn_plan import learn_plan_files, release_plan
 from blurfit.model.course import learn_plan, next_agreement
@@ -79,7 +78,7 @@ def test_an_agreement_that_does_not_follow_is_refused_before_files_are_read(tmp_
         release_plan(PLAN, [], Threads())
 
 
-def test_a_cluster_gives_the_same_to_the_last_bit(tmp_path) -> None:
+def test_a_cluster_gives_the_same_to_the_last_bit(tmp_path, cluster) -> None:
     """Another machine's copy of the files, without receipts, added up by Dask."""
     collected = collect(tmp_path)
     expected = learn_plan_files(PLAN, collected, Threads())
@@ -88,5 +87,4 @@ def test_a_cluster_gives_the_same_to_the_last_bit(tmp_path) -> None:
         folder = tmp_path / "elsewhere" / f"wave{number}"
         folder.mkdir(parents=True)
         copies.append((agreement, [str(shutil.copy(file, folder))]))
-    with Cluster(workers=1) as cluster:
-        assert learn_plan_files(PLAN, copies, cluster).to_json() == expected.to_json()
+    assert learn_plan_files(PLAN, copies, cluster).to_json() == expected.to_json()

@@ -54,8 +54,9 @@ def collected(agreement: Agreement, table: dict[str, np.ndarray]) -> Totals:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
-@pytest.mark.parametrize(("n", "epsilon"), [(600, 20.0), (2000, 7.0)])
+@pytest.mark.parametrize(
+    ("mechanism", "n", "epsilon"), [("moment", 600, 20.0), ("input", 2000, 7.0)]
+)
 def test_real_collections_lie_in_the_band_as_often_as_promised(
     census, people, mechanism, n: int, epsilon: float
 ) -> None:

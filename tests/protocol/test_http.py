@@ -311,7 +311,7 @@ def test_an_answer_is_json_or_an_error() -> None:
 
 
 def test_only_an_acknowledgement_of_all_rows_counts() -> None:
-    assert acknowledged(b'{"accepted":30,"new":12}', 30) == 12
+    assert acknowledged(b'{"accepted":30,"new":12}', 30).new == 12
     for answer in (b"<html>Welcome</html>", b"", b"{}", b"[30]", b'{"accepted":"30","new":0}'):
         with pytest.raises(ServiceError, match="acknowledgement of 30 submissions"):
             acknowledged(answer, 30)

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.errors import InvalidValueError
 from blurfit.schema import schema as module
 from blurfit.schema.schema import Binary, Categorical, Encoded, Label, Numeric, Schema
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
+from support.schemas import schemas, tables
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
 INCOME = Numeric("income", 0, 200_000)
@@ -55,60 +56,6 @@ def refusal(call, *arguments, **named) -> str:
     with pytest.raises(InvalidValueError) as refused:
         call(*arguments, **named)
     return str(refused.value)
-
-
-ANY_FLOAT = st.floats(allow_nan=False, allow_infinity=False)
-
-
-@st.composite
-def numerics(draw, name, largest=1e300):
-    lower = draw(st.floats(-largest, largest))
-    near = lower + draw(st.integers(1, 9)) * max(math.ulp(lower), 1e-300)
-    upper = draw(st.one_of(st.floats(-largest, largest), st.just(near)))
-    lower, upper = min(lower, upper), max(lower, upper)
-    if upper - lower < 1e-300:
-        upper = near
-    return Numeric(name, lower, upper)
-
-
-@st.composite
-def schemas(draw, numeric=numerics, most=12):
-    features = []
-    for i in range(draw(st.integers(1, most))):
-        kind = draw(st.sampled_from(["numeric", "binary", "categorical"]))
-        if kind == "numeric":
-            features.append(draw(numeric(f"v{i}")))
-        elif kind == "binary":
-            features.append(Binary(f"v{i}"))
-        else:
-            levels = st.lists(st.text("abc=,é ", min_size=1, max_size=4), min_size=2, unique=True)
-            features.append(Categorical(f"v{i}", draw(levels.map(lambda found: found[:6]))))
-    target = draw(st.one_of(numeric("y"), st.just(Binary("y")), numeric("y").map(label)))
-    return Schema(features, target, draw(st.booleans()))
-
-
-def label(column):
-    inside = column.lower < column.centre < column.upper
-    return column.above(column.centre) if inside else column
-
-
-@st.composite
-def tables(draw, schema, anywhere=True):
-    rows = draw(st.integers(1, 5))
-    return {
-        column.name: [draw(values(column, anywhere)) for _ in range(rows)]
-        for column in (*schema.features, schema.target)
-    }
-
-
-def values(column, anywhere):
-    if isinstance(column, Binary):
-        return st.sampled_from([0, 1, True, False, 1.0])
-    if isinstance(column, Categorical):
-        return st.sampled_from(column.levels)
-    ends = st.sampled_from([column.lower, column.upper])
-    inside = st.floats(column.lower, column.upper)
-    return st.one_of(ends, inside, ANY_FLOAT) if anywhere else st.one_of(ends, inside)
 
 
 def exact_norm_squared(x):
@@ -328,114 +275,6 @@ class TestDecode:
     def test_shapes(self, x, y):
         message = refusal(SCHEMA.decode, Encoded(np.zeros(x), np.zeros(y)))
         assert f"got {x} with {y}" in message
-
-
-def moderate(name):
-    """Bounds in which a unit of the column is neither lost beside its values nor beyond them."""
-    return st.tuples(st.integers(-1000, 1000), st.integers(1, 1000)).map(
-        lambda found: Numeric(name, found[0] / 8, (found[0] + found[1]) / 8)
-    )
-
-
-def weights_for(schema):
-    size = schema.dimension
-    return st.lists(st.floats(-100, 100), min_size=size, max_size=size).map(np.array)
-
-
-def by_coefficients(coefficients, schema, record):
-    """(intercept + Σ effect·value, the sum of the sizes of what was added)."""
-    terms = [coefficients.intercept]
-    for column in schema.features:
-        if isinstance(column, Categorical):
-            terms.append(coefficients.effects[f"{column.name}={record[column.name]}"])
-        else:
-            terms.append(coefficients.effects[column.name] * record[column.name])
-    return math.fsum(terms), math.fsum(abs(term) for term in terms)
-
-
-class TestUsersUnits:
-    def test_by_hand(self):
-        # m = 4, so x = z/2: age (v − 50)/100, married (2v − 1)/2, each level ½, intercept ½;
-        # income is 100 000 + 100 000·y.
-        coefficients = SCHEMA.coefficients([0.4, 0.1, -0.2, 0.3, 0.6])
-        assert coefficients.effects == pytest.approx(
-            {"age": 400, "married": 10_000, "sex=f": -10_000, "sex=m": 15_000}
-        )
-        assert coefficients.intercept == pytest.approx(100_000 - 20_000 - 5_000 + 30_000)
-        assert list(coefficients.effects) == list(SCHEMA.columns[:-1])
-
-    def test_log_odds_by_hand(self):
-        coefficients = RICH.coefficients([0.4, 0.1, -0.2, 0.3, 0.6])
-        assert coefficients.effects == pytest.approx(
-            {"age": 0.004, "married": 0.1, "sex=f": -0.1, "sex=m": 0.15}
-        )
-        assert coefficients.intercept == pytest.approx(-0.2 - 0.05 + 0.3)
-
-    @given(st.data(), schemas(numeric=moderate, most=8))
-    def test_two_routes_to_a_prediction(self, data, schema):
-        w = data.draw(weights_for(schema))
-        table = data.draw(tables(schema, anywhere=False))
-        coefficients = schema.coefficients(w)
-        assert list(coefficients.effects) == [c for c in schema.columns if c != "(intercept)"]
-        for row, predicted in enumerate(schema.predict(w, table)):
-            record = {name: column[row] for name, column in table.items()}
-            other, size = by_coefficients(coefficients, schema, record)
-            # beside its own size, each route may lose that of the weights in the target's units
-            unit = schema.target.width / 2 if isinstance(schema.target, Numeric) else 1.0
-            assert abs(predicted - other) <= 1e-12 * (size + unit * np.abs(w).sum())
-
-    @given(st.data(), schemas(numeric=moderate, most=8))
-    def test_the_matrix_is_the_map(self, data, schema):
-        T, t = schema.user_units_matrix()
-        assert T.shape == (1 + schema.dimension - schema.intercept, schema.dimension)
-        assert t.shape == T.shape[:1]
-        w = data.draw(weights_for(schema))
-        coefficients = schema.coefficients(w)
-        found = [coefficients.intercept, *coefficients.effects.values()]
-        assert (T @ w + t).tolist() == found
-        zero = schema.coefficients(np.zeros(schema.dimension))
-        assert [zero.intercept, *zero.effects.values()] == t.tolist()
-
-    def test_variances_are_those_of_sampled_coefficients(self):
-        rng = np.random.default_rng(8)
-        root = rng.normal(size=(5, 5))
-        T, _ = SCHEMA.user_units_matrix()
-        samples = rng.normal(size=(40_000, 5)) @ root.T
-        units = [SCHEMA.coefficients(w) for w in samples[:4000]]
-        found = np.std([[c.intercept, *c.effects.values()] for c in units], axis=0)
-        assert found == pytest.approx(np.sqrt(np.diag(T @ root @ root.T @ T.T)), rel=0.06)
-
-    def test_predictions(self):
-        w = [0.4, 0.1, -0.2, 0.3, 0.6]
-        x = SCHEMA.encode(RECORDS).features
-        assert SCHEMA.predict(w, RECORDS) == pytest.approx(100_000 * (1 + x @ w), rel=1e-13)
-        assert np.array_equal(RICH.predict(w, RECORDS), x @ w)
-        assert SCHEMA.predict(w, RECORD).shape == ()
-        assert float(SCHEMA.predict(w, RECORD)) == pytest.approx(SCHEMA.predict(w, RECORDS)[0])
-        array = np.array([RECORDS[name] for name in RECORDS], dtype=object).T
-        assert np.array_equal(
-            SCHEMA.predict(w, array, names=list(RECORDS)), SCHEMA.predict(w, RECORDS)
-        )
-
-    def test_a_perfect_model_gives_back_the_target(self):
-        # income = 1000·age + 20 000·married, exactly linear in the user's units
-        w = np.linalg.solve(
-            SCHEMA.user_units_matrix()[0],
-            np.array([0.0, 1000, 20_000, 0, 0]) - SCHEMA.user_units_matrix()[1],
-        )
-        records = {"age": [0, 33.3, 90], "married": [1, 0, 1], "sex": ["f", "m", "f"]}
-        assert SCHEMA.predict(w, records) == pytest.approx([20_000, 33_300, 110_000])
-
-    @pytest.mark.parametrize("weights", [[1.0] * 4, [1.0] * 6, [[1.0] * 5], [math.nan] * 5, 1.0])
-    def test_weights_are_one_for_each_column(self, weights):
-        for use in (SCHEMA.coefficients, lambda w: SCHEMA.predict(w, RECORDS)):
-            assert "5 finite numbers, one for each of the columns 'age'" in refusal(use, weights)
-
-    def test_effects_beyond_floats(self):
-        schema = Schema([Binary("b"), Numeric("v", 0, 1e-300)], Numeric("y", 0, 1e300))
-        with pytest.raises(InfeasibleError, match=r"effect of 'v' on 'y' is beyond 1\.8e308"):
-            schema.coefficients(np.ones(3))
-        assert schema.predict(np.zeros(3), {"b": 1, "v": 0}) == pytest.approx(5e299)
 
 
 class TestConstruction:

@@ -21,7 +21,11 @@ from support.requests import ADMINISTRATOR, TOKEN, opened, refused, send
 from support.stores import PEOPLE, SCHEMA
 
 
-@pytest.mark.parametrize("admission", ["anyone", "invited"])
+@pytest.mark.parametrize(
+    ("agreement", "admission"),
+    [("moment", "anyone"), ("input", "invited")],
+    indirect=["agreement"],
+)
 def test_a_known_identifier_is_answered_alike_whatever_comes_under_it(
     http, store, agreement, admission
 ) -> None:

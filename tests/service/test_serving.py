@@ -10,11 +10,11 @@ from blurfit.store.store import Store
 
 def test_it_answers_for_as_long_as_the_block_lasts(tmp_path) -> None:
     with Store(tmp_path / "collection.db") as store, in_a_thread(Service(store)) as url:
-        answer = httpx.get(f"{url}/healthz", trust_env=False)
+        answer = httpx.get(f"{url}/healthz", trust_env=False, verify=False, timeout=300)
         assert answer.json() == {"status": "ok"}
         assert "server" not in answer.headers, "nobody needs to know"
     with pytest.raises(httpx.TransportError):
-        httpx.get(f"{url}/healthz", trust_env=False)
+        httpx.get(f"{url}/healthz", trust_env=False, verify=False, timeout=300)
 
 
 def test_options_are_uvicorns() -> None:

@@ -14,6 +14,7 @@ from blurfit.messages.submissions import Submissions
 from blurfit.service.peer import publish
 from blurfit.store import blocks, withdrawal
 from blurfit.store.advance import advance
+from blurfit.store.arrivals import all_known
 from blurfit.store.plans import begin
 from blurfit.store.withdrawal import Withdrawn, withdraw
 from support import sharing
@@ -72,8 +73,11 @@ def test_nobody_comes_back_and_nobody_leaves_late(place) -> None:
         for again in (some(sent, slice(0, 1)), sent):  # the same numbers, and a batch with them
             (refused,) = store.receive(collection, [arrival(again)])
             assert isinstance(refused, ConflictError)
+        with pytest.raises(ConflictError, match="withdrawn"):  # told beside the writer
+            store.read(all_known, collection, arrival(sent))
         (known,) = store.receive(collection, [arrival(some(sent, slice(1, None)))])
         assert known == 0, "the others are acknowledged as ever"
+        assert store.read(all_known, collection, arrival(some(sent, slice(1, None))))
         other_blur = Submissions(sent.identifiers[:1], sent.fingerprint, sent.numbers[1:2])
         (refused,) = store.receive(collection, [arrival(other_blur)])
         assert isinstance(refused, ConflictError)
@@ -142,7 +146,7 @@ def test_blocks_that_were_put_together_meanwhile_are_looked_at_again() -> None:
         found = store.read(blocks.holding, collection, names)
         assert len(found) == 3
         store.write(blocks.put_together, collection)
-        assert store.write(withdrawal._remove, collection, names, found).new == 3
+        assert store.write(withdrawal.remove, collection, names, found).new == 3
         assert store.read(blocks.totals, collection).count == 37
 
 

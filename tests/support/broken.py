@@ -140,11 +140,11 @@ def _quiet_sums() -> Broken:
 def _quiet_model() -> Broken:
     """By the paper's mechanism: only its model is released, and its analysis has slack."""
     agreement = small_agreement(
-        1, mechanism="input", weight_bound=1.0, epsilon=0.5, delta=0.01, quorum=6000
+        1, mechanism="input", weight_bound=1.0, epsilon=0.5, delta=0.01, quorum=30_000
     )
     pair = collection_pairs(agreement)[-1]
     broken, honest = (_models(made, pair) for made in (louder(agreement, 0.25), agreement))
-    return Broken("noise over 4, model from input", broken, honest, _promise(agreement), 5000)
+    return Broken("noise over 4, model from input", broken, honest, _promise(agreement), 2500)
 
 
 def _half_the_quorum() -> Broken:
@@ -180,7 +180,7 @@ def _two_releases() -> Broken:
 def _one_more_person() -> Broken:
     """Two sums that each keep the promise, over sets that differ by the target: the difference is
     her own submission."""
-    agreement = small_agreement(2)
+    agreement = small_agreement(2, quorum=20)
     pair = collection_pairs(agreement)[0]
     generator = np.random.default_rng(SEED)
     everyone_else = replace(pair.crowd, honest=pair.crowd.honest - 1)

@@ -15,7 +15,7 @@ import struct
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -154,11 +154,12 @@ class Tab:
         """Until the expression holds; what it was."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            found = self.evaluate(expression)
-            if found:
-                return found
+            # while one page gives way to the next there is none, or one without a body
+            with suppress(AssertionError, RuntimeError):
+                if found := self.evaluate(expression):
+                    return found
             time.sleep(0.05)
-        text = self.evaluate("document.body.innerText")
+        text = self.evaluate("document.body?.innerText ?? 'nothing'")
         raise AssertionError(f"{expression} did not come true in {PATIENCE:g} s: {text[-2000:]}")
 
     def wait_for(self, words: str) -> None:

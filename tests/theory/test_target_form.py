@@ -47,7 +47,7 @@ def farthest(name: str, form: TargetForm, neighbours: str) -> float:
     """The largest distance that a local search finds from many starts and pairs of classes."""
     generator = np.random.default_rng(1)
     best = 0.0
-    for trial in range(24):
+    for trial in range(12):
         first, second = trial % 3, (trial // 3) % 3
 
         def distance(free: np.ndarray, first: int = first, second: int = second) -> float:

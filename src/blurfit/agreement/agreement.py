@@ -29,8 +29,8 @@ from blurfit.agreement.fingerprinted import Fingerprinted, alike
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, Grid
 from blurfit.agreement.numbers import (
     Form,
+    NumberRun,
     Objective,
-    Part,
     PublicWeights,
     input_parts,
     moment_parts,
@@ -42,8 +42,7 @@ from blurfit.agreement.wave import Wave
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.messages.layout import Layout
-from blurfit.messages.shares import Part as SharePart
-from blurfit.messages.shares import ShareLayout
+from blurfit.messages.shares import ShareLayout, SharePart
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import values
 from blurfit.theory.input_calibration import InputCalibration
@@ -221,7 +220,7 @@ class Agreement(Fingerprinted):
     # ---- what is sent
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[NumberRun, ...]:
         """The numbers that a contributor sends, in runs that share a grid."""
         if isinstance(self.calibration, InputCalibration):
             return input_parts(self.calibration, self.grid)

@@ -3,7 +3,7 @@
 import math
 
 from blurfit.agreement.grid import LEAST_RATIO, MOST_RATIO, ROUNDING
-from blurfit.agreement.numbers import Part
+from blurfit.agreement.numbers import NumberRun
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.schema.schema import Schema
 from blurfit.theory.input_calibration import InputCalibration
@@ -52,7 +52,7 @@ def refuse_narrow_bounds(
             )
 
 
-def refuse_unless_blurrable(parts: tuple[Part, ...]) -> None:
+def refuse_unless_blurrable(parts: tuple[NumberRun, ...]) -> None:
     """Refuse numbers or noise of more steps than can be drawn and added exactly, before any record
     is read: whether one can be sent must not depend on its answers.
     """

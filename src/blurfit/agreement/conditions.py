@@ -61,5 +61,5 @@ def premise_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
     who = "one of the two databases" if agreement.databases else "the database"
     return (
         f"This holds even if every other contributor lies, as long as {who} is honest: noise of "
-        f"its own was added, once. Should it not be: {people[0].lower()}{people[1:]}"
+        f"its own was added, once. If it is not: {people[0].lower()}{people[1:]}"
     )

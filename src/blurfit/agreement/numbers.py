@@ -3,7 +3,7 @@
 Both mechanisms send one vector. For `moment` it holds the products of all columns, weighted by
 public weights (`blurfit.theory.joint_form`); for `input` q and then p, which the model's objective
 gives (`blurfit.theory.losses`). Whatever carries, checks or adds submissions needs to know no more
-of them than the `Part` that each belongs to.
+of them than the `NumberRun` that each belongs to.
 """
 
 import math
@@ -36,7 +36,7 @@ Form = JointForm | WaveForm  # of everyone, or of a wave that follows another
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class NumberRun:
     """A run of the numbers that are sent, all on one grid.
 
     `deviations` are those of one contributor's noise, which is a multiple of `step`; numbers are
@@ -55,12 +55,12 @@ class Part:
     at_random: bool = False
 
 
-def input_parts(calibration: InputCalibration, grid: Grid) -> tuple[Part, ...]:
+def input_parts(calibration: InputCalibration, grid: Grid) -> tuple[NumberRun, ...]:
     """q and p."""
     d, setting = calibration.setting.dimension, calibration.setting
     one = np.ones(d)
     return (
-        Part(
+        NumberRun(
             numbers=slice(0, d),
             step=grid.quadratic,
             fine=grid.quadratic,
@@ -69,7 +69,7 @@ def input_parts(calibration: InputCalibration, grid: Grid) -> tuple[Part, ...]:
             counts=one,
             bound=setting.q_bound,
         ),
-        Part(
+        NumberRun(
             numbers=slice(d, 2 * d),
             step=grid.linear,
             fine=grid.dither,
@@ -83,11 +83,11 @@ def input_parts(calibration: InputCalibration, grid: Grid) -> tuple[Part, ...]:
 
 def moment_parts(
     calibration: MomentCalibration, grid: Grid, form: Form, *, proofs: bool = False
-) -> tuple[Part, ...]:
+) -> tuple[NumberRun, ...]:
     """The numbers of a form, each with noise that is alike in all directions of its norm."""
     counts = form.counts
     return (
-        Part(
+        NumberRun(
             numbers=slice(0, form.width),
             step=grid.quadratic,
             fine=grid.quadratic,

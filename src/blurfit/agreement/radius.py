@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from blurfit.agreement.numbers import Part
+from blurfit.agreement.numbers import NumberRun
 from blurfit.theory.quantiles import shifted_energy_ceiling
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def records_worth(agreement: "Agreement") -> float:
     return max(reach[0] ** 2, *reach) if len(reach) > 1 else reach[0]
 
 
-def _radius(part: Part, gamma: float) -> float:
+def _radius(part: NumberRun, gamma: float) -> float:
     if gamma == 0:
         return math.inf
     scale = float(part.deviations[0] * math.sqrt(part.counts[0]))

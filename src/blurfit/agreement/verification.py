@@ -10,8 +10,7 @@ from blurfit.agreement.checks import refuse_narrow_bounds, refuse_unless_blurrab
 from blurfit.agreement.contracts import largest_scale
 from blurfit.agreement.databases import refuse_unless_shareable, require_two
 from blurfit.agreement.grid import MOST_RATIO, enlarged
-from blurfit.agreement.terms import (
-    ADMISSIONS,
+from blurfit.agreement.term_rules import (
     require_database_noise,
     require_delta,
     require_digest,
@@ -19,6 +18,7 @@ from blurfit.agreement.terms import (
     require_sends,
     require_signing_keys,
 )
+from blurfit.agreement.terms import ADMISSIONS
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration

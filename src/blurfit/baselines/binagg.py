@@ -10,9 +10,9 @@ weighted least squares of the sums with weights 1/c̃, corrected for the noise t
 PrivTree halves a box along its widest side as long as max(c − depth·ϑ, −ϑ) + Lap(λ) > 0, with λ =
 3/ε_tree and ϑ = λ·ln 2.
 
-**Privacy.** μ(ε, δ) is split in quadrature as 1 : 3 : 3 : 3 for tree, counts, Σx and Σy (Dong, Roth
-and Su 2022, Corollary 3.3). A tree that is ε-DP is μ-GDP with μ = −2Φ⁻¹(1/(1 + e^ε)). The record
-that one person takes out leaves one box:
+**Privacy.** μ(ε, δ) is shared out in quadrature as 1 : 3 : 3 : 3 for tree, counts, Σx and Σy (Dong,
+Roth and Su 2022, Corollary 3.3). A tree that is ε-DP is μ-GDP with μ = −2Φ⁻¹(1/(1 + e^ε)). The
+record that one person takes out leaves one box:
 
 | what moves | zero-out, as published | replace |
 | --- | --- | --- |

@@ -33,6 +33,7 @@ from blurfit.estimators.bounds import bounded_columns
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.learning.statistics import Statistics
 from blurfit.schema.schema import Binary, Numeric, Schema
+from blurfit.schema.user_units import coefficients
 from blurfit.simulation.entropy import generator_for
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
 from blurfit.validate import inside_unit_interval, one_of, positive
@@ -89,7 +90,7 @@ class Rival(BaseEstimator):  # type: ignore[misc]
         generator = generator_for(self.random_state)
         self.weights_ = self._weights(x, y, generator)
         self.guarantee_ = promise
-        found = schema.coefficients(self.weights_)
+        found = coefficients(schema, self.weights_)
         return np.array(list(found.effects.values())), found.intercept
 
 

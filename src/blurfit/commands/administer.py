@@ -169,8 +169,9 @@ def publish(
         if moments is not None:
             raise InvalidValueError("Expected no --moments: each wave of a plan has its own.")
         with database_at(url, patience, token_file) as database:
-            model, shown = publish_plan(database, agreed, early=early)
-        show_model(model, out, None, as_json=as_json, page=page_of(url, "m", shown))
+            model = publish_plan(database, agreed, early=early)
+        page = page_of(url, "m", model.fingerprint)
+        show_model(model, out, None, as_json=as_json, page=page)
         next_step(after_learning(out, None), quiet=as_json)
         return
     refuse_moments_of_input(agreed, moments)

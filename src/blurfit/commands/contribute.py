@@ -49,6 +49,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="These are not the people of a table that was blurred before, though all answers agree.",
 )
+@click.option(
+    "--receipt",
+    type=click.Path(dir_okay=False, path_type=Path, writable=True),
+    help="Where to write a receipt, for `blurfit withdraw` and `blurfit verify`; whoever has it "
+    "can withdraw. Ask for it from the start.",
+)
 @public_option(
     "Check first that this is the file of public rows that the agreement names, by its SHA-256."
 )
@@ -63,6 +69,7 @@ def contribute(
     invitations: tuple[Path, ...],
     journal: Path | None,
     other_people: bool,
+    receipt: Path | None,
     public: Path | None,
     plan_file: Path | None,
     releases: tuple[Path, ...],
@@ -96,6 +103,8 @@ def contribute(
     if out is not None and not isinstance(agreed, Plan):
         if invitations:
             raise WrongError("Expected no --invitations with --out: a file invites nobody.")
+        if receipt is not None:
+            raise WrongError("Expected no --receipt with --out: nobody acknowledges a file.")
         from blurfit.contributor.bulk import blur_table
         from blurfit.optional import optional
 
@@ -131,14 +140,20 @@ def contribute(
         def watch(done: int, of: int) -> None:
             progress.update(task, completed=done, total=of)
 
-        options = {"journal": journal, "other_people": other_people, "progress": watch}
+        options = {
+            "journal": journal,
+            "other_people": other_people,
+            "receipt": receipt,
+            "progress": watch,
+        }
         if isinstance(agreed, Plan) or not agreed.databases:
             rows = _send(agreed, table, url, patience, tokens, options)
         else:
             rows = _share(agreed, table, url, patience, tokens, options)
     answer(
         {"rows": rows, "fingerprint": agreed.fingerprint},
-        f"{rows:,} rows of {table} are stored there, each counted once.",
+        f"{rows:,} rows of {table} are stored there, each counted once."
+        + (f" The receipt is in {receipt}: keep it to yourself." if receipt else ""),
         as_json=as_json,
     )
     if url is not None:

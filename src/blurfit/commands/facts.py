@@ -34,6 +34,7 @@ def agreement_facts(agreement: "Agreement") -> dict[str, Any]:
         "local_epsilon": agreement.calibration.local.epsilon,
         "local_delta": agreement.calibration.local.delta,
         "public_rows": agreement.public_rows,
+        "signing_keys": list(agreement.signing_keys),
     }
 
 

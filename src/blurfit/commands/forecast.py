@@ -10,7 +10,12 @@ import click
 
 from blurfit.agreement.terms import MECHANISMS, Mechanism
 from blurfit.commands.common import picture_file, save_picture
-from blurfit.commands.proposals import Numbers, ProposalFile, read_proposal, read_table
+from blurfit.commands.forecast_request import (
+    population_of,
+    refuse_for_an_agreement,
+    sweep_asked_for,
+)
+from blurfit.commands.proposals import Numbers, ProposalFile, read_proposal
 from blurfit.commands.public import public_option
 from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
@@ -113,14 +118,14 @@ def forecast_command(
         else:
             Console().print(public_report(beside))
         return
-    population = _population(proposal, options)
+    population = population_of(proposal, options)
     common = {"contributors": whole_numbers(contributors), "draws": draws, "seed": seed}
     with Progress(console=Console(stderr=True), transient=True) as progress:
         if proposal.agreement is not None:
-            _refuse_for_an_agreement(options, advising)
+            refuse_for_an_agreement(options, advising)
             found, advice = _under_agreement(proposal, population, common, progress), []
         else:
-            asked = _asked(proposal, mechanism, options)
+            asked = sweep_asked_for(proposal, mechanism, options)
             found = _sweep(proposal, population, asked | common, progress)
             advice = _advice(proposal, population, found, asked, seed, progress) if advising else []
     if picture is not None:
@@ -137,33 +142,6 @@ def forecast_command(
             click.echo(f"\n{liars_in_words(moved)}")
         if costs is not None:
             click.echo(f"\n{costs.in_words()}")
-
-
-def _asked(
-    proposal: ProposalFile, mechanism: Mechanism | None, options: dict[str, Any]
-) -> dict[str, Any]:
-    """What to sweep over: options come before the proposal, and the proposal before defaults."""
-    terms = dict(proposal.terms)
-    terms.pop("quorum", None)  # as many as contribute
-    planned = terms.pop("epsilon", None)
-    epsilons = options["epsilon"] or ((planned,) if planned else (0.1, 0.32, 1.0, 3.2, 10.0))
-    kind = terms.pop("mechanism", None) if mechanism is None else mechanism
-    terms.pop("mechanism", None)
-    local = terms.pop("local_epsilon", None)
-    targets = options["local_epsilon"] or ((local,) if local else ())
-    terms |= {
-        name: options[name]
-        for name in ("delta", "local_delta", "weight_bound")
-        if options[name] is not None
-    }
-    if not targets:
-        terms.pop("local_delta", None)
-    return {
-        "epsilons": epsilons,
-        "mechanisms": (kind,) if kind else MECHANISMS,
-        "local_epsilons": (None, *targets),
-        "terms": terms,
-    }
 
 
 def _moved_by_liars(
@@ -261,17 +239,17 @@ def _beside(
             proposal.schema, rows, explained=options["explained"], seed=seed
         )
     else:
-        people = _population(proposal, options)
+        people = population_of(proposal, options)
     common: dict[str, Any] = {"draws": min(draws, beside.DRAWS), "seed": seed}
     common["contributors"] = sizes
     if proposal.agreement is not None:
-        _refuse_for_an_agreement(options, advising=False)
+        refuse_for_an_agreement(options, advising=False)
         require_agreed(public, proposal.agreement)
         task = progress.add_task("Forecasting", total=len(sizes))
         return beside.forecast_agreement_beside(
             proposal.agreement, people, rows, **common, progress=lambda: progress.advance(task)
         )
-    asked = _asked(proposal, "moment", options)
+    asked = sweep_asked_for(proposal, "moment", options)
     axes = {name: asked[name] for name in ("epsilons", "local_epsilons", "terms")}
     if options["local_epsilon"] is not None:
         axes["local_epsilons"] = options["local_epsilon"]
@@ -280,31 +258,3 @@ def _beside(
     return beside.forecast_beside(
         proposal.schema, people, rows, **common, **axes, progress=lambda: progress.advance(task)
     )
-
-
-def _population(proposal: ProposalFile, options: dict[str, Any]) -> "Population":
-    from blurfit.forecast.population import Population
-
-    path, spectrum, explained = (
-        options["public_data"],
-        options["spectrum"],
-        options["explained"],
-    )
-    if path is not None and spectrum is not None:
-        raise InvalidValueError("Expected --public-data or --spectrum: either is the population.")
-    if path is not None:
-        return Population.of_table(proposal.schema, read_table(path, proposal.schema), path.name)
-    if spectrum is not None:
-        return Population.of_spectrum(proposal.schema, spectrum, explained=explained)
-    return Population.generated(proposal.schema, explained=explained)
-
-
-def _refuse_for_an_agreement(options: dict[str, Any], advising: bool) -> None:
-    fixed = ("epsilon", "delta", "local_epsilon", "local_delta", "weight_bound")
-    given = [f"--{name.replace('_', '-')}" for name in fixed if options[name] is not None]
-    given += ["--advise"] if advising else []
-    if given:
-        raise InvalidValueError(
-            f"Expected no {', '.join(given)} with an agreement, which has fixed that; give a "
-            "proposal (.toml) to compare."
-        )

@@ -87,6 +87,9 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
         parts.append(Text(f"{_submission(calibration)} {alone}"))
     if agreement.public_rows is not None:
         parts.append(Text(f"Public rows: SHA-256 {agreement.public_rows}. {PUBLIC_ROWS_ASSUMED}"))
+    if agreement.signing_keys:
+        keys = " and ".join(agreement.signing_keys)
+        parts.append(Text(f"Receipts and what is published are signed with {keys}."))
     return Group(*parts)
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blurfit.commands.common import WrongError
+from blurfit.commands.common import WrongError, store_option
+from blurfit.commands.keys import beside, share_key_in, signing_key_in
 from blurfit.errors import InvalidValueError
 from blurfit.protocol import tokens
 
@@ -22,13 +23,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     epilog="Example: blurfit serve --store sqlite:///collection.db --port 8000 "
     "--admin-token-file token.txt"
 )
-@click.option(
-    "--store",
-    "place",
-    default="sqlite:///blurfit.db",
-    show_default=True,
-    help="sqlite:///file, or postgresql://user@host/name for several processes or hosts.",
-)
+@store_option("sqlite:///file, or postgresql://user@host/name for several processes or hosts.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
@@ -54,6 +49,12 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     type=click.Path(path_type=Path, dir_okay=False),
     help="The private key to which an agreement between two databases seals this one's shares; "
     "written at the first start, which prints the public one.",
+)
+@click.option(
+    "--signing-key-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The private key with which receipts and models are signed, where an agreement names it; "
+    "written at the first start, which prints the public one. Default: beside an SQLite store.",
 )
 @click.option(
     "--requests-per-second",
@@ -101,6 +102,7 @@ def serve(
     new_admin_token: bool,
     peer_token_file: Path | None,
     share_key_file: Path | None,
+    signing_key_file: Path | None,
     requests_per_second: float,
     submissions_per_second: float,
     body_limit: int,
@@ -137,7 +139,13 @@ def serve(
             "crowds": limits.crowds(),
             "metrics": Metrics(workers),
         }
-        known: Any = {"peer_token": peer_token, "share_key": share_key}
+        signing_key, signs = signing_key_in(signing_key_file or beside(place))
+        known: Any = {
+            "peer_token": peer_token,
+            "share_key": share_key,
+            "signing_key": signing_key,
+        }
+        network["signs"] = signs
         if workers == 1:
             run(lambda _: Service(store, limits, **known, **together), host, port, said, **network)
 
@@ -149,24 +157,6 @@ def serve(
 
     if workers > 1:  # the store is closed here: no connection to it is there to be forked
         run(service, host, port, said, workers=workers, **network)
-
-
-def share_key_in(path: Path) -> tuple[str, str]:
-    """The private key in a file, written if there is none; and the public one, in words."""
-    from blurfit.messages.sealing import new_key, public_key
-
-    if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(new_key() + "\n")
-    private = path.read_text().strip()
-    try:
-        public = public_key(private)
-    except ValueError as error:
-        raise InvalidValueError(
-            f"Expected --share-key-file {str(path)!r} to hold a private key in 64 hexadecimal "
-            f"digits, as this command writes one: {error}."
-        ) from error
-    return private, f"Shares can be sealed to {public} (`blurfit agree --database-key`)."
 
 
 def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> str:
@@ -220,6 +210,7 @@ def run(
     port: int,
     said: str,
     *,
+    signs: str = "",
     workers: int = 1,
     tls_certificate: str | None = None,
     tls_key: str | None = None,
@@ -266,7 +257,7 @@ def run(
     except OSError as error:
         words = f"Cannot listen on {host}:{port}; try another --port."
         raise WrongError(f"{words} ({error.strerror or error})") from error
-    _announce(host, sockets[0].getsockname()[1], said, tls=bool(tls_certificate))
+    _announce(host, sockets[0].getsockname()[1], said, signs, tls=bool(tls_certificate))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     reloads = [signal.SIGHUP] if tls_certificate and hasattr(signal, "SIGHUP") else []
 
@@ -293,7 +284,7 @@ async def _nobody(*_: Any) -> None:
     """What the parent of workers serves."""
 
 
-def _announce(host: str, port: int, said: str, *, tls: bool) -> None:
+def _announce(host: str, port: int, said: str, signs: str, *, tls: bool) -> None:
     """Say where the service is, and what to do next."""
     name = f"[{host}]" if ":" in host else host
     address = f"{'https' if tls else 'http'}://{name}:{port}"
@@ -301,7 +292,7 @@ def _announce(host: str, port: int, said: str, *, tls: bool) -> None:
     click.echo(said)
     click.echo(
         f"Next, in another terminal: `blurfit open agreement.json --to {address} …`, or open "
-        f"{address}/admin in a browser. Ctrl-C stops the service."
+        f"{address}/admin in a browser. Ctrl-C stops the service. {signs}".strip()
     )
     if not tls and host not in LOOPBACK:
         click.echo(

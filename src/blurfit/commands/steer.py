@@ -52,16 +52,16 @@ def resume(plan: Path, url: str, patience: float, token_file: Path, as_json: boo
     next_step(f"`blurfit status {plan} --to {url}`.", quiet=as_json)
 
 
-def publish_plan(database: Any, plan: "Plan", *, early: bool) -> tuple["PublishedModel", str]:
-    """The model of a plan, and the wave that it is shown with; ended now only if that is wanted."""
+def publish_plan(database: Any, plan: "Plan", *, early: bool) -> "PublishedModel":
+    """The model of a plan, which is ended now only if that is wanted."""
     state = database.status(plan)
     if state["state"] != "ended" and not early:
         raise RefusedError(
             f"{plan_state_in_words(state)} It publishes its model by itself after the last wave. "
             "To end it now with the best model so far, say --early."
         )
-    model = database.publish(plan)
-    return model, model.fingerprint
+    found: PublishedModel = database.publish(plan)
+    return found
 
 
 def plan_state_in_words(state: dict[str, Any]) -> str:

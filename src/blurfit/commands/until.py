@@ -29,7 +29,7 @@ NEVER = "never"
 def until(
     agreement: Path, date: str, url: str, patience: float, token_file: Path, as_json: bool
 ) -> None:
-    """Let what collects under an AGREEMENT, or under a plan, close at another DATE.
+    """Move the DATE at which a collection or a plan closes by itself.
 
     DATE is a date, which lasts until its end in UTC, a time with its zone such as
     2027-01-31T18:00+01:00, or "never". Once its date has come, a collection is closed for good.

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray
+from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.perturb import blur
+from blurfit.contributor.receipt import Signatures
 from blurfit.contributor.sending import send_table
 from blurfit.errors import ConflictError, InvalidValueError
 from blurfit.messages.submission_files import SUFFIXES, open_submissions, rows_at_once
@@ -42,6 +43,7 @@ class _File:
 
     kind = "file"
     moves_on = False
+    services: tuple[str, ...] = ()
 
     def __init__(self, agreement: Agreement, path: Path) -> None:
         self._agreement, self._path = agreement, path
@@ -54,11 +56,11 @@ class _File:
     def begin(self, rows: int) -> None:
         """Any number of rows will do."""
 
-    def blur(self, exact: FloatArray) -> Messages:
-        return (blur(self._agreement, exact).to_bytes(),)
+    def blur(self, exact: FloatArray, identifiers: ByteArray | None) -> Messages:
+        return (blur(self._agreement, exact, identifiers).to_bytes(),)
 
-    def send(self, part: Portion) -> bool:  # noqa: ARG002
-        return False
+    def send(self, part: Portion) -> Signatures | None:  # noqa: ARG002
+        return None
 
     def finish(self, journal: Journal, rows: int) -> None:
         if journal.finished():

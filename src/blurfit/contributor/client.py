@@ -10,7 +10,6 @@ for a wave that is open; if that closes while it is on its way, it is left out a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,11 +17,13 @@ import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.arrays import FloatArray
+from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.ledger import Entry, Ledger
+from blurfit.contributor.noise import new_secret
 from blurfit.contributor.once import take_part
 from blurfit.contributor.perturb import blur, perturb
+from blurfit.contributor.receipt import Part, Receipt, Signatures, checked
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.errors import InvalidValueError, UnknownCollectionError, WaveClosedError
 from blurfit.messages.submissions import Submission, Submissions
@@ -30,15 +31,6 @@ from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
 from blurfit.protocol.http import PATIENCE, Exchange, acknowledged, decoded, texts_in
 from blurfit.protocol.wire import BINARY, INVITATION, path_of, plan_path
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What a contributor keeps: the service has stored the submission under this identifier."""
-
-    url: str
-    fingerprint: str
-    identifier: str
 
 
 class Client:
@@ -54,6 +46,7 @@ class Client:
     ) -> None:
         self.url = url
         self._exchange = Exchange(url, patience=patience, transport=transport, **options)
+        self._keys: dict[str, tuple[str, ...]] = {}  # of agreements, by fingerprint
         self._followed: set[tuple[str, str]] = set()  # plans, and agreements that follow from them
 
     def agreement(self, fingerprint: str) -> Agreement:
@@ -61,7 +54,23 @@ class Client:
         text = self._exchange.get(f"{path_of(fingerprint)}/agreement")
         agreement = Agreement.from_json(text)
         agreement.verify(fingerprint)
+        return self._known(agreement)
+
+    def _known(self, agreement: Agreement) -> Agreement:
+        self._keys[agreement.fingerprint] = agreement.signing_keys
         return agreement
+
+    def _keys_of(self, fingerprint: str) -> tuple[str, ...]:
+        """The keys that an agreement names; its fingerprint says that it is the right one."""
+        if fingerprint not in self._keys:
+            found = Agreement.from_json(self._exchange.get(f"{path_of(fingerprint)}/agreement"))
+            if found.fingerprint != fingerprint:
+                raise InvalidValueError(
+                    f"Expected the agreement {fingerprint}, and the service sent "
+                    f"{found.fingerprint}."
+                )
+            self._known(found)
+        return self._keys[fingerprint]
 
     def plan(self, fingerprint: str) -> Plan:
         """The plan that one was invited to; another is refused."""
@@ -84,7 +93,7 @@ class Client:
             texts = texts_in(self._exchange.get(f"{path}/releases"))[:before] if before else []
             follows(plan, [PublishedMoments.from_json(text) for text in texts], agreement)
             self._followed.add(seen)
-        return agreement
+        return self._known(agreement)
 
     def contribute(
         self,
@@ -96,6 +105,8 @@ class Client:
     ) -> Receipt:
         """Blur one record and send it, under an agreement, a plan, or the fingerprint of either.
 
+        The receipt lets her withdraw it until the collection closes: keep it with `Receipt.save`.
+
         If the connection breaks for good, an error is raised, and the record may have arrived or
         not. Under a plan, call it again: the same bytes are sent, and `person` is remembered to
         have taken part (`blurfit.contributor.once`). Without one, use `perturb` and `submit` to try
@@ -104,24 +115,24 @@ class Client:
         agreed = self._agreed(agreement) if isinstance(agreement, str) else agreement
         tokens = [invitation] if invitation else []
         if isinstance(agreed, Agreement) and agreed.wave is None:
-            submission = _one(agreed, record)
-            self.submit(submission, invitations=tokens)
-            return Receipt(self._exchange.url, agreed.fingerprint, submission.identifier)
+            secret = new_secret()
+            message = _one(self._known(agreed), record, secret).to_bytes()
+            _, signature = self._post(agreed.fingerprint, message, 1, tokens)
+            part = Part(0, 1, agreed.fingerprint, (signature,))
+            return Receipt((self._exchange.url,), secret, (part,))
         once = agreed.fingerprint if isinstance(agreed, Plan) else agreed.once
 
-        def blur_for_the_current_wave() -> Portion:
+        def blur_for_the_current_wave(secret: str) -> Portion:
             wave = self.current(agreed) if isinstance(agreed, Plan) else self.still_open(agreed)
-            one = _one(wave, record)
+            one = _one(self._known(wave), record, secret)
             Ledger().note(Entry.of(wave, 1, self._exchange.url), one.identifier)
             return Portion(0, 1, (one.to_bytes(),), wave.fingerprint)
 
-        def send(part: Portion) -> int:
+        def send(part: Portion) -> Signatures:
             (message,) = part.messages
-            return self.post(part.under, message, 1, tokens)
+            return (self._post(part.under, message, 1, tokens)[1],)
 
-        sent = take_part(once, person, blur_for_the_current_wave, send)
-        identifier = Submission.from_bytes(*sent.messages).identifier
-        return Receipt(self._exchange.url, sent.under, identifier)
+        return take_part(once, person, blur_for_the_current_wave, send, (self._exchange.url,))
 
     def count(self, agreement: Agreement) -> int:
         """At least how many have contributed: a service rounds the count for strangers."""
@@ -157,6 +168,13 @@ class Client:
         self, fingerprint: str, message: bytes, rows: int, invitations: Sequence[str] = ()
     ) -> int:
         """Send the bytes of so many submissions; how many were new is returned."""
+        return self._post(fingerprint, message, rows, invitations)[0]
+
+    def _post(
+        self, fingerprint: str, message: bytes, rows: int, invitations: Sequence[str]
+    ) -> tuple[int, str | None]:
+        """How many were new, and the signature, which is checked where the agreement has a key."""
+        keys = self._keys_of(fingerprint)
         headers = {INVITATION: ",".join(invitations)} if invitations else {}
         answer = self._exchange.post(
             f"{path_of(fingerprint)}/submissions",
@@ -164,7 +182,8 @@ class Client:
             content_type=BINARY,
             headers=headers,
         )
-        return acknowledged(answer, rows)
+        found = acknowledged(answer, rows)
+        return found.new, checked(found, keys, fingerprint, "whole", message)
 
     def contribute_table(
         self,
@@ -185,6 +204,7 @@ class Client:
             moving = _CurrentWave(self, agreement, invitations)
             return send_table(agreement.first(), table, moving, **options)
         agreement.verify()
+        self._known(agreement)
         return send_table(agreement, table, _OneService(self, agreement, invitations), **options)
 
     def close(self) -> None:
@@ -208,6 +228,7 @@ class _OneService:
         self._client, self._agreement, self._invitations = client, agreement, invitations
         self.rows_at_once = rows_in_a_request(agreement, invited=bool(invitations))
         self.where = client.url
+        self.services: tuple[str, ...] = (client._exchange.url,)
 
     def agreement(self) -> Agreement:
         pinned = self._agreement
@@ -216,13 +237,12 @@ class _OneService:
     def begin(self, rows: int) -> None:
         self._invitations = invitations_for(rows, self._invitations)
 
-    def blur(self, exact: FloatArray) -> Messages:
-        return (blur(self._agreement, exact).to_bytes(),)
+    def blur(self, exact: FloatArray, identifiers: ByteArray | None) -> Messages:
+        return (blur(self._agreement, exact, identifiers).to_bytes(),)
 
-    def send(self, part: Portion) -> bool:
+    def send(self, part: Portion) -> Signatures | None:
         tokens, (message,) = self._invitations[part.start : part.stop], part.messages
-        self._client.post(part.under, message, part.stop - part.start, tokens)
-        return True
+        return (self._client._post(part.under, message, part.rows, tokens)[1],)
 
     def finish(self, journal: Journal, rows: int) -> None:
         """Nothing remains: everything was received."""
@@ -249,14 +269,14 @@ class _CurrentWave(_OneService):
         self.rows_at_once = min(self._most, missing) if missing > 0 else self._most
         return wave
 
-    def send(self, part: Portion) -> bool:
+    def send(self, part: Portion) -> Signatures | None:
         received = super().send(part)
         self._sent[part.under] = self._sent.get(part.under, 0) + part.rows
         return received
 
 
-def _one(agreement: Agreement, record: Any) -> Submission:
-    submission = perturb(agreement, record)
+def _one(agreement: Agreement, record: Any, secret: str) -> Submission:
+    submission = perturb(agreement, record, secret=secret)
     if not isinstance(submission, Submission):
         raise InvalidValueError("Expected one record; send a table with contribute_table.")
     return submission

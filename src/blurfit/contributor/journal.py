@@ -30,16 +30,21 @@ a service takes the step to the next wave before it answers whoever filled the l
 blurred is for an open wave, and rows of 3 are those on their way in the very moment when others
 fill it. A service that says "closed" for b has seen b, so even then 2 holds, word for word.
 
+**A receipt.** If one is asked for, the journal also holds its secret, from which identifiers follow
+(`blurfit.messages.receipts`), and the signatures so far: until the receipt is written.
+
 A single record's journal is one of a table with one row (`blurfit.contributor.once`).
 """
 
 import secrets
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from blurfit.contributor.noise import new_secret
+from blurfit.contributor.receipt import Part, Receipt, Signatures
 from blurfit.errors import ConflictError, InvalidValueError
 
 Messages = tuple[bytes, ...]  # one for each database that gets something
@@ -52,6 +57,8 @@ CREATE TABLE IF NOT EXISTS parts (
     start INTEGER PRIMARY KEY, rows INTEGER NOT NULL, acknowledged INTEGER NOT NULL, under TEXT
 );
 CREATE TABLE IF NOT EXISTS messages (start INTEGER, place INTEGER, message BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS secrets (secret TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS signatures (start INTEGER, place INTEGER, signature TEXT);
 CREATE INDEX IF NOT EXISTS of_parts ON messages (start);
 """
 
@@ -120,6 +127,8 @@ class Journal:
                 "new records into a file of their own."
             )
         self._file.execute("COMMIT")
+        kept = self._file.execute("SELECT secret FROM secrets").fetchone()
+        self.secret: str | None = None if kept is None else str(kept[0])
 
     def blurred(self) -> int:
         """How many rows have been blurred, from the first on."""
@@ -150,13 +159,49 @@ class Journal:
         )
         self._file.execute("COMMIT")
 
-    def acknowledge(self, part: Portion) -> None:
-        """Forget the bytes of a part that has been received, and keep the fact."""
-        self._forget("WHERE start = ?", (part.start,))
+    def acknowledge(self, part: Portion, signatures: Signatures = ()) -> None:
+        """Forget the bytes of a part that has been received; keep the fact, and the signatures of
+        those who have it, if there will be a receipt.
+        """
+        given = [(part.start, place, one) for place, one in enumerate(signatures)]
+        self._forget("WHERE start = ?", (part.start,), given if self.secret is not None else [])
 
     def acknowledge_all(self) -> None:
         """Forget the bytes of all parts, which have been received together."""
         self._forget("", ())
+
+    def keep_secret(self) -> None:
+        """Draw the secret of a receipt, before anything is blurred; one that is there stays."""
+        if self.secret is not None:
+            return
+        if self.blurred():
+            raise InvalidValueError(
+                "Expected a receipt to be asked for from the start: these rows were blurred "
+                "without one, or it was written before. Nothing was sent now."
+            )
+        self.secret = new_secret()
+        self._file.execute("INSERT INTO secrets VALUES (?)", (self.secret,))
+
+    def receipt(self, services: tuple[str, ...]) -> Receipt:
+        """The receipt for all rows that have been received."""
+        if self.secret is None:
+            raise InvalidValueError("Expected a journal with a secret: no receipt was asked for.")
+        query = "SELECT start, rows, under FROM parts WHERE acknowledged ORDER BY start"
+        signed = "SELECT signature FROM signatures WHERE start = ? ORDER BY place"
+        parts = [
+            Part(start, rows, under, tuple(one for (one,) in self._file.execute(signed, (start,))))
+            for start, rows, under in self._file.execute(query).fetchall()
+        ]
+        received = tuple(part for part in parts if part.signatures)  # others came too late
+        return Receipt(services, self.secret, received)
+
+    def forget_secret(self) -> None:
+        """Once the receipt is in other hands: nothing here tells which submissions it was."""
+        self._file.execute("BEGIN")
+        self._file.execute("DELETE FROM secrets")
+        self._file.execute("DELETE FROM signatures")
+        self._file.execute("COMMIT")
+        self.secret = None
 
     def finished(self) -> bool:
         """Whether everything that was blurred has been received."""
@@ -168,8 +213,14 @@ class Journal:
         self._file.close()
         self.path.unlink()
 
-    def _forget(self, which: str, given: tuple[int, ...]) -> None:
+    def _forget(
+        self,
+        which: str,
+        given: tuple[int, ...],
+        signatures: Sequence[tuple[int, int, str | None]] = (),
+    ) -> None:
         self._file.execute("BEGIN")
+        self._file.executemany("INSERT INTO signatures VALUES (?, ?, ?)", signatures)
         self._file.execute(f"UPDATE parts SET acknowledged = 1 {which}", given)
         self._file.execute(f"DELETE FROM messages {which}", given)
         self._file.execute("COMMIT")

@@ -143,6 +143,15 @@ def new_identifiers(count: int) -> npt.NDArray[np.uint8]:
     return np.frombuffer(secrets.token_bytes(16 * count), dtype=np.uint8).reshape(count, 16)
 
 
+def new_secret() -> str:
+    """What a receipt's identifiers follow from (`blurfit.messages.receipts`): 256 random bits.
+
+    >>> len(new_secret())
+    64
+    """
+    return secrets.token_hex(32)
+
+
 def _in_steps(values: npt.ArrayLike, step: float) -> FloatArray:
     """value/step, whole numbers below 2⁵²; anything else is refused."""
     given = np.asarray(values, dtype=np.float64)

@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from blurfit.contributor.journal import Journal, Portion
 from blurfit.contributor.memory import Memory
+from blurfit.contributor.receipt import Receipt, Signatures
 from blurfit.errors import ClosedError, ConflictError, WaveClosedError
 
 TOOK_PART = (
@@ -33,16 +34,22 @@ LEFT_OUT = (
 
 
 def take_part(
-    once: str, person: str, blur: Callable[[], Portion], send: Callable[[Portion], object]
-) -> Portion:
-    """See to it that a person's record is sent, once; what was sent is returned.
+    once: str,
+    person: str,
+    blur: Callable[[str], Portion],
+    send: Callable[[Portion], Signatures],
+    services: tuple[str, ...],
+) -> Receipt:
+    """See to it that a person's record is sent, once; her receipt is returned.
 
     Args:
         once: the plan's fingerprint (`Agreement.once`).
         person: whose record it is.
-        blur: asks for the current wave, and blurs the record for it. It is called only if nothing
-            of this person's was ever blurred for the plan.
-        send: hands over; an error if it was not received.
+        blur: asks for the current wave, and blurs the record for it, under an identifier that
+            follows from this secret. It is called only if nothing of this person's was ever blurred
+            for the plan.
+        send: hands over, and tells what those signed who have it; an error if it was not received.
+        services: where it goes.
 
     Raises:
         ConflictError: she took part before.
@@ -54,13 +61,19 @@ def take_part(
         pending = list(kept.pending())
         if kept.blurred() and not pending:
             raise ConflictError(TOOK_PART.format(who=repr(person) if person else "You"))
-        part = pending[0] if pending else blur()
-        if not pending:
+        if pending:
+            part = pending[0]
+        else:
+            kept.keep_secret()
+            part = blur(str(kept.secret))
             kept.record(part)
         try:
-            send(part)
+            signatures = send(part)
         except ClosedError as error:
             kept.acknowledge(part)  # for good: never blurred again
+            kept.forget_secret()
             raise WaveClosedError(LEFT_OUT) from error
-        kept.acknowledge(part)
-        return part
+        kept.acknowledge(part, signatures)
+        found = kept.receipt(services)
+        kept.forget_secret()
+        return found

@@ -15,16 +15,21 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray
+from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor import noise
 from blurfit.errors import InfeasibleError
+from blurfit.messages.receipts import identifiers_of, secrets_of
 from blurfit.messages.submissions import Submission, Submissions
 
 _NUMBERS_AT_ONCE = 2**16  # half a megabyte: a chunk's triangles stay in the cache
 
 
 def perturb(
-    agreement: Agreement, records: Any, *, allow_unproved: bool = False
+    agreement: Agreement,
+    records: Any,
+    *,
+    allow_unproved: bool = False,
+    secret: str | None = None,
 ) -> Submission | Submissions:
     """One record, or a table of them, blurred exactly on the agreement's grid.
 
@@ -35,12 +40,14 @@ def perturb(
     input:  q̃ = ⌊q⌋ + N(0, σ_u²/n), p̃ = ⌊p⌋ + N(0, σ_b²/n) + dither, rounded towards zero
     moment: the products of z = (c, ωv), each + N(0, σ²/n) on the diagonal and N(0, σ²/(2n)) off it
 
-    A record gives a `Submission`, a table `Submissions`.
+    A record gives a `Submission`, a table `Submissions`. Their identifiers are random, or follow
+    from a `secret` with which they can be withdrawn later (`blurfit.messages.receipts`).
     """
     agreement.verify(allow_unproved=allow_unproved)
     _refuse_if_shared(agreement)
     exact = agreement.exact(records)
-    found = blur(agreement, exact)
+    names = None if secret is None else named(secret, 0, len(np.atleast_2d(exact)))
+    found = blur(agreement, exact, names)
     return found if exact.ndim > 1 else next(iter(found))
 
 
@@ -54,9 +61,11 @@ def perturb_table(agreement: Agreement, table: Any, *, allow_unproved: bool = Fa
     return blur(agreement, agreement.exact(table))
 
 
-def blur(agreement: Agreement, exact: FloatArray) -> Submissions:
+def blur(
+    agreement: Agreement, exact: FloatArray, identifiers: ByteArray | None = None
+) -> Submissions:
     """Blur what `Agreement.exact` gave, (width,) or (n, width), under an agreement that was
-    verified: the last step of `perturb`.
+    verified: the last step of `perturb`. Identifiers that are not given are random.
 
     Where trust is shared nobody but `blurfit.contributor.share` may see the result as it is.
     """
@@ -82,10 +91,15 @@ def blur(agreement: Agreement, exact: FloatArray) -> Submissions:
             deque(threads.map(blur_some, range(0, len(rows), at_once)), maxlen=0)
     numbers.setflags(write=False)  # so that the message need not copy them
     return Submissions(
-        identifiers=noise.new_identifiers(len(rows)),
+        identifiers=noise.new_identifiers(len(rows)) if identifiers is None else identifiers,
         fingerprint=agreement.fingerprint,
         numbers=numbers,
     )
+
+
+def named(secret: str, start: int, rows: int) -> ByteArray:
+    """The identifiers of some rows, for whoever keeps the secret that they follow from."""
+    return identifiers_of(secrets_of(secret, start, start + rows))
 
 
 def _refuse_if_shared(agreement: Agreement) -> None:

@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Protocol
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray
+from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.journal import Journal, Messages, Portion
 from blurfit.contributor.ledger import Entry, Ledger
 from blurfit.contributor.memory import Memory
+from blurfit.contributor.perturb import named
+from blurfit.contributor.receipt import Signatures
 from blurfit.errors import ClosedError, ConflictError, InvalidValueError, WaveClosedError
 from blurfit.schema.table_files import TableFile
 
@@ -46,6 +48,7 @@ class Destination(Protocol):
 
     kind: str  # "service" or "file": a table that went to the one does not go to the other
     where: str  # in words, for the ledger
+    services: tuple[str, ...]  # addresses, for the receipt
     rows_at_once: int  # for the next part, at most
     moves_on: bool  # from wave to wave of a plan, as they open
 
@@ -55,11 +58,13 @@ class Destination(Protocol):
     def begin(self, rows: int) -> None:
         """Refuse a table of so many rows, if need be, before any of it is blurred."""
 
-    def blur(self, exact: FloatArray) -> Messages:
-        """Exact numbers as blurred messages, one for each database that gets something."""
+    def blur(self, exact: FloatArray, identifiers: ByteArray | None) -> Messages:
+        """Exact numbers as blurred messages, one for each database that gets something, under
+        these identifiers or random ones.
+        """
 
-    def send(self, part: Portion) -> bool:
-        """Hand a part over; whether it has been received for good."""
+    def send(self, part: Portion) -> Signatures | None:
+        """Hand a part over; what those signed who have it for good, None if it is not received."""
 
     def finish(self, journal: Journal, rows: int) -> None:
         """Do what remains when all of the table is in the journal or received."""
@@ -72,6 +77,7 @@ def send_table(
     *,
     journal: str | Path | None = None,
     other_people: bool = False,
+    receipt: str | Path | None = None,
     progress: Progress = nobody_watches,
 ) -> int:
     """Blur every row of a CSV or Parquet file and hand it over; how many rows is returned.
@@ -83,6 +89,8 @@ def send_table(
         journal: where to keep track; by default beside the table.
         other_people: the rows are those of other people than a table's that was blurred before,
             though all of their answers are the same.
+        receipt: where to write what proves that the rows were stored, and lets their sender
+            withdraw them (`blurfit.contributor.receipt`); by default nothing of that is kept.
         progress: is told how many rows of how many have been handed over.
     """
     file = TableFile(Path(table), agreement.schema)
@@ -100,20 +108,25 @@ def send_table(
                 "These rows were blurred for a file of another wave of this plan, and nobody takes "
                 "part twice: go on with that wave's agreement, or copy the file."
             )
+        if receipt is not None:
+            kept.keep_secret()
         Ledger().note(Entry.of(agreement, rows, destination.where), kept.identity)
         late = sent = 0
         for part in _parts(file, destination, kept):
             sent += part.rows
             try:
-                received = destination.send(part)
+                signatures = destination.send(part)
             except ClosedError:
                 if part.under == agreement.fingerprint and not destination.moves_on:
                     raise
-                received, late = True, late + part.rows  # for good: never blurred again
-            if received:
-                kept.acknowledge(part)
+                signatures, late = (), late + part.rows  # for good: never blurred again
+            if signatures is not None:
+                kept.acknowledge(part, signatures)
             progress(part.stop, rows)
         destination.finish(kept, rows)
+        if receipt is not None:
+            kept.receipt(destination.services).save(receipt)
+            kept.forget_secret()
         if destination.moves_on and not sent:
             raise ConflictError(_TOOK_PART.format(where="this plan"))
         _tell_of_waves(agreement, kept, late, moves_on=destination.moves_on)
@@ -152,7 +165,9 @@ def _parts(file: TableFile, destination: Destination, kept: Journal) -> Iterator
             agreement = destination.agreement()
             exact = agreement.exact(columns)[start - begun :]
             some = exact[: destination.rows_at_once]
-            part = Portion(start, len(some), destination.blur(some), agreement.fingerprint)
+            names = None if kept.secret is None else named(kept.secret, start, len(some))
+            messages = destination.blur(some, names)
+            part = Portion(start, len(some), messages, agreement.fingerprint)
             kept.record(part)
             yield part
             start, left = part.stop, len(some) < len(exact)

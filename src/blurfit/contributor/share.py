@@ -37,8 +37,8 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray, WordArray
-from blurfit.contributor.perturb import blur
+from blurfit.arrays import ByteArray, FloatArray, WordArray
+from blurfit.contributor.perturb import blur, named
 from blurfit.errors import InvalidValueError
 from blurfit.messages.masks import SEED_BYTES, SEED_WORDS, expand
 from blurfit.messages.shares import Shares
@@ -64,16 +64,20 @@ class SharedRecords:
         return bytes(self.first.identifiers[0]).hex()
 
 
-def share(agreement: Agreement, records: Any) -> SharedRecords:
+def share(agreement: Agreement, records: Any, *, secret: str | None = None) -> SharedRecords:
     """Blur one record or a table of them, as `perturb` does, and share each of them."""
     agreement.verify()
     agreement.share_layout("seed")  # refuses an agreement that shares nothing
-    return share_exact(agreement, agreement.exact(records))
+    exact = agreement.exact(records)
+    names = None if secret is None else named(secret, 0, len(np.atleast_2d(exact)))
+    return share_exact(agreement, exact, names)
 
 
-def share_exact(agreement: Agreement, exact: FloatArray) -> SharedRecords:
+def share_exact(
+    agreement: Agreement, exact: FloatArray, identifiers: ByteArray | None = None
+) -> SharedRecords:
     """Blur and share what `Agreement.exact` gave, under an agreement that was verified."""
-    table = blur(agreement, exact)
+    table = blur(agreement, exact, identifiers)
     if agreement.proofs:
         return proved_with(
             agreement, table, [secrets.token_bytes(PROOF_BYTES) for _ in range(len(table))]

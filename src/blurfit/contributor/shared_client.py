@@ -17,8 +17,10 @@ from typing import Any, Self
 import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray
+from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.journal import Journal, Messages, Portion
+from blurfit.contributor.noise import new_secret
+from blurfit.contributor.receipt import Part, Receipt, Signatures, checked
 from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
 from blurfit.contributor.share import SharedRecords, share, share_exact
 from blurfit.errors import BlurfitError, InvalidValueError
@@ -30,12 +32,16 @@ from blurfit.protocol.wire import BINARY, INVITATION
 
 @dataclass(frozen=True)
 class SharedReceipt:
-    """What a contributor keeps: which databases have stored their share, under one identifier."""
+    """Which databases have stored their share, under one identifier.
+
+    `receipt` is what the contributor keeps: it lets her withdraw what she sent with `contribute`.
+    """
 
     fingerprint: str
     identifier: str
     held_by: tuple[str, ...]
     failures: dict[str, BlurfitError] = field(default_factory=dict, compare=False)
+    receipt: Receipt | None = None
 
     @property
     def complete(self) -> bool:
@@ -85,14 +91,23 @@ class SharedClient:
         If one of them cannot be reached the record does not count. To go on later with the same
         shares use `blurfit.contributor.share.share` and `submit`.
         """
-        shared = share(self.agreement, record)
+        secret = new_secret()
+        shared = share(self.agreement, record, secret=secret)
         if len(shared) != 1:
             raise InvalidValueError("Expected one record; send a table with contribute_table.")
-        return self.submit(shared, invitations=invitations)
+        return self.submit(shared, invitations=invitations, secret=secret)
 
-    def submit(self, shared: SharedRecords, *, invitations: Sequence[str] = ()) -> SharedReceipt:
+    def submit(
+        self,
+        shared: SharedRecords,
+        *,
+        invitations: Sequence[str] = (),
+        secret: str | None = None,
+    ) -> SharedReceipt:
         """Send what is shared already; to send it again is safe. `invitations`: one for each
         database.
+
+        `secret` is the one that the identifiers follow from, if there shall be a receipt.
         """
         if invitations and len(invitations) != 2:
             raise InvalidValueError(
@@ -100,9 +115,18 @@ class SharedClient:
             )
         messages = shared.first.to_bytes(), shared.second.to_bytes()
         tokens = [[one] for one in invitations] or [[], []]
-        failures = self.post(self.agreement.fingerprint, messages, len(shared), tokens)
+        mark = self.agreement.fingerprint
+        failures, signatures = self.post(mark, messages, len(shared), tokens)
         held = tuple(one.name for one in self.agreement.databases if one.name not in failures)
-        return SharedReceipt(self.agreement.fingerprint, shared.identifier, held, failures)
+        found = None
+        if secret is not None:
+            found = Receipt(self.services, secret, (Part(0, len(shared), mark, signatures),))
+        return SharedReceipt(mark, shared.identifier, held, failures, found)
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """Where the two databases are."""
+        return tuple(one.url for one in self.agreement.databases)
 
     def contribute_table(
         self,
@@ -125,31 +149,34 @@ class SharedClient:
         messages: Messages,
         rows: int,
         invitations: Sequence[Sequence[str]],
-    ) -> dict[str, BlurfitError]:
-        """Send the seed, and then the share; the reason is returned for each that did not
-        arrive.
+    ) -> tuple[dict[str, BlurfitError], Signatures]:
+        """Send the seed, and then the share; the reason is returned for each that did not arrive,
+        and what the databases signed that have theirs.
         """
         failures: dict[str, BlurfitError] = {}
+        signatures: dict[Role, str | None] = {}
         parts = zip(self.agreement.databases, self._exchanges, messages, invitations, strict=True)
         for database, exchange, message, tokens in reversed(list(parts)):
             if failures:  # no seed, no share
                 failures[database.name] = failures[self.agreement.databases[1].name]
                 break
             headers = {INVITATION: ",".join(tokens)} if tokens else {}
+            role: Role = "first" if database is self.agreement.databases[0] else "second"
+            sealed = message
             if database.key is not None:
-                role: Role = "first" if database is self.agreement.databases[0] else "second"
-                message = seal(message, database.key, fingerprint, role)
+                sealed = seal(message, database.key, fingerprint, role)
             try:
                 answer = exchange.post(
                     f"/collections/{fingerprint}/submissions",
-                    message,
+                    sealed,
                     content_type=BINARY,
                     headers=headers,
                 )
-                acknowledged(answer, rows)
+                keys, found = self.agreement.signing_keys, acknowledged(answer, rows)
+                signatures[role] = checked(found, keys, fingerprint, role, message)
             except BlurfitError as error:
                 failures[database.name] = error
-        return failures
+        return failures, (signatures.get("first"), signatures.get("second"))
 
     def close(self) -> None:
         """Hang up."""
@@ -172,7 +199,8 @@ class _TwoServices:
     def __init__(self, client: SharedClient, invitations: Sequence[Sequence[str]]) -> None:
         self._client, self._invitations = client, invitations
         self.rows_at_once = rows_in_a_request(client.agreement, invited=any(invitations))
-        self.where = " and ".join(one.url for one in client.agreement.databases)
+        self.services = client.services
+        self.where = " and ".join(self.services)
 
     def agreement(self) -> Agreement:
         return self._client.agreement
@@ -183,16 +211,16 @@ class _TwoServices:
             invitations_for(rows, some, f"of {database.name} ") for database, some in given
         ]
 
-    def blur(self, exact: FloatArray) -> Messages:
-        shared = share_exact(self._client.agreement, exact)
+    def blur(self, exact: FloatArray, identifiers: ByteArray | None) -> Messages:
+        shared = share_exact(self._client.agreement, exact, identifiers)
         return shared.first.to_bytes(), shared.second.to_bytes()
 
-    def send(self, part: Portion) -> bool:
+    def send(self, part: Portion) -> Signatures | None:
         tokens = [some[part.start : part.stop] for some in self._invitations]
-        rows = part.stop - part.start
-        for failure in self._client.post(part.under, part.messages, rows, tokens).values():
+        failures, signatures = self._client.post(part.under, part.messages, part.rows, tokens)
+        for failure in failures.values():
             raise failure
-        return True
+        return signatures
 
     def finish(self, journal: Journal, rows: int) -> None:
         """Nothing remains: both have everything."""

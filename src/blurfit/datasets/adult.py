@@ -80,7 +80,7 @@ SCHEMA = Schema(
 def load_adult(path: data_files.PathLike | None = None) -> Census:
     """The records from `path`, or from the folder that BLURFIT_DATA names.
 
-    Both parts of the published split are in, and `is_test` tells them apart. Categories come as
+    Both published parts are in, and `is_test` tells them apart. Categories come as
     their names. The 41 countries become one attribute, born_in_united_states: nine in ten are, and
     40 columns more would cost every contributor's noise for the few records in each.
     """

@@ -87,8 +87,8 @@ class Census:
         """Which rows the publisher set aside for testing, where the source says so (Adult does)."""
         if "is_test_split" not in self.table:
             raise InvalidValueError(
-                f"Expected a column 'is_test_split': {self.name!r} has no split of its own; "
-                "take(n) and take(m, start=n) make one."
+                f"Expected a column 'is_test_split': {self.name!r} sets no rows aside; "
+                "take(n) and take(m, start=n) do."
             )
         return self.table["is_test_split"].astype(np.bool_)
 

@@ -3,7 +3,7 @@
 The rows are summed in one pass, the sums are blurred exactly, and `PublishedMoments` is what leaves
 (`releases_`: one, or one for each wave of a plan, `blurfit.estimators.row_waves`). Everything after
 that is post-processing. All classes of a label are columns of one release, so that no budget is
-split among them.
+divided among them.
 """
 
 import math

@@ -157,8 +157,8 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     """Classification from blurred joint moments: all classes from one release.
 
     A row is one person. Two classes are one column of ±1, more are one-hot: one release holds all
-    of them, and no budget is split. In waves, or with public rows of the features, two classes are
-    learned by logistic regression; else by least squares. Once fitted, `summary()` is the table
+    of them, and no budget is divided. In waves, or with public rows of the features, two classes
+    are learned by logistic regression; else by least squares. Once fitted, `summary()` is the table
     that a statistician expects, and `moments_` the release, from which other columns and formulas
     are fitted at no further cost. The model is shrunk by what the noise leaves uncertain; where the
     noise rules, that is done by sampling, which takes up to a second for each class.

@@ -81,7 +81,7 @@ class FitGuarantee:
             )
         if len(models) > 1:
             sentences.append(
-                f"It is split over {len(models)} models, one for each class against the rest: "
+                f"It is divided among {len(models)} models, one for each class against the rest: "
                 "epsilon and delta are divided by their number (basic composition)."
             )
         if not proved:

@@ -84,8 +84,12 @@ def joint_totals(values: AnyArray, targets: FloatArray, columns: Sequence[Featur
         return _sums(values[part], targets[part], centre, slope, levels, order)
 
     # How the rows are parted depends on their number alone: so does the rounding of the sums.
-    with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
-        grams, totals, crosses, squares, sums = zip(*pool.map(sums_of, parts), strict=True)
+    if len(parts) == 1:  # no thread is started for a few rows
+        found = [sums_of(parts[0])]
+    else:
+        with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
+            found = list(pool.map(sums_of, parts))
+    grams, totals, crosses, squares, sums = zip(*found, strict=True)
     back = levels.order
     gram, total, cross = sum(grams), sum(totals), sum(crosses)
     return JointTotals(gram[np.ix_(back, back)], total[back], cross[back], sum(squares), sum(sums))

@@ -36,7 +36,7 @@ Rows = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class TrialRows:
     """One trial's rows: encoded, ‖x‖ ≤ 1 with the constant last, |y| ≤ 1."""
 
     x: FloatArray
@@ -55,11 +55,11 @@ class Contest:
     label: bool = False
     training: int | None = None
 
-    def split(self, population: Cohort, trial: int) -> Split:
+    def drawn(self, population: Cohort, trial: int) -> TrialRows:
         """Rows of one trial: the same for every ε, relation and line."""
         x, y = self.rows(population)
         train, test, public = self._places(population.seed, len(y), trial)
-        return Split(
+        return TrialRows(
             x[train], y[train], x[test], y[test], x[public] if self.training is not None else None
         )
 

@@ -224,9 +224,9 @@ class HeadToHead:
         relation: Neighbours = "replace" if neighbours == "replace" else "zero-out"
         rows = []
         for trial in range(first, last):
-            split = contest.split(population, trial)
-            n = len(split.y)
-            task = Task(split.x, split.y, epsilon, 1 / n**2, relation, contest.label, split.public)
+            drawn = contest.drawn(population, trial)
+            n = len(drawn.y)
+            task = Task(drawn.x, drawn.y, epsilon, 1 / n**2, relation, contest.label, drawn.public)
             weights: dict[str, FloatArray] = {}
             for line in LINES:
                 if not takes(line, task):
@@ -236,8 +236,8 @@ class HeadToHead:
                     words = zlib.crc32(f"{name}:{neighbours}:{epsilon} {run}".encode())
                     random = generator_for([population.seed, words, trial])
                     weights[run] = LINES[run](task, random)
-                score = split.test_x @ weights[run]
-                value = error_of(score, split.test_y, label=contest.label)
+                score = drawn.test_x @ weights[run]
+                value = error_of(score, drawn.test_y, label=contest.label)
                 rows.append(Row(line, f"{name}, {neighbours}", epsilon, n, trial, value))
         return rows
 

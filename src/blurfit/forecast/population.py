@@ -187,9 +187,11 @@ class Population:
         """The errors of the models from the unblurred sums: of the shortest minimisers, so that a
         direction which nobody shows gets no weight.
         """
-        split = len(self.products) - self.outputs
-        inverse = np.linalg.pinv(sums.products[:, :split, :split], rcond=1e-10, hermitian=True)
-        weights = np.einsum("kij,kjo->koi", inverse, sums.products[:, :split, split:])
+        features = len(self.products) - self.outputs
+        inverse = np.linalg.pinv(
+            sums.products[:, :features, :features], rcond=1e-10, hermitian=True
+        )
+        weights = np.einsum("kij,kjo->koi", inverse, sums.products[:, :features, features:])
         return self.error(weights)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.numbers import Part
+from blurfit.agreement.numbers import NumberRun
 from blurfit.agreement.radius import radii
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
@@ -24,7 +24,7 @@ class Screen:
     each part of the agreement.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[NumberRun, ...]
     radii: tuple[float, ...]
 
     @classmethod

@@ -100,12 +100,6 @@ class Minimiser:
     residual: float
     iterations: int
 
-    @property
-    def positive_definite(self) -> bool:
-        """Whether λ₁ > 0 beyond what rounding could have made of a zero."""
-        rounding = len(self.weights) * EPSILON * abs(self.largest_eigenvalue)
-        return self.smallest_eigenvalue > rounding
-
 
 def minimise(
     gram: npt.ArrayLike,

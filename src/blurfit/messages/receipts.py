@@ -1,11 +1,11 @@
 r"""What a contributor keeps to withdraw later: secrets, of which identifiers are the hashes.
 
-    seed ─► secret of row i = SHA-256("blurfit secret\n" ‖ seed ‖ i, 8 bytes)
-                └─► identifier = the first 16 bytes of SHA-256("blurfit identifier\n" ‖ secret)
+    secret of the receipt ─► of row i = SHA-256("blurfit secret\n" ‖ secret ‖ i, 8 bytes)
+                                └─► identifier = 16 bytes of SHA-256("blurfit identifier\n" ‖ it)
 
-The seed has 256 random bits and stays with the contributor. To whoever does not know it, the
-identifiers are as good as random, so nothing else changes: they are of 128 bits, a database cannot
-tell them from those of people who kept no seed, and nothing more is sent or stored.
+The receipt's secret has 256 random bits and stays with the contributor. To whoever does not know it
+the identifiers are as good as random, so nothing else changes: they have 128 bits, a database
+cannot tell them from those of people who kept no secret, and nothing more is sent or stored.
 
 **Who may withdraw.** Whoever can name a secret whose hash is the identifier: the contributor, for
 each row by itself. Databases, proxies and thieves of a backup know identifiers; to find a secret
@@ -17,7 +17,6 @@ databases is good at the other one as well, as it should be: she wants to be in 
 
 import hashlib
 import re
-import secrets
 from collections.abc import Sequence
 
 import numpy as np
@@ -26,20 +25,15 @@ from blurfit.arrays import ByteArray
 from blurfit.errors import InvalidValueError
 
 
-def new_seed() -> str:
-    """256 random bits, 64 hexadecimal digits."""
-    return secrets.token_hex(32)
-
-
-def secrets_of(seed: str, start: int, stop: int) -> list[bytes]:
+def secrets_of(secret: str, start: int, stop: int) -> list[bytes]:
     """The secrets of some rows.
 
     >>> [one.hex()[:8] for one in secrets_of("00" * 32, 0, 2)]
     ['88b64d29', 'c3afa94e']
     """
-    if not re.fullmatch("[0-9a-f]{64}", seed):
-        raise InvalidValueError("Expected a seed of 64 hexadecimal digits, as a receipt has it.")
-    begun = hashlib.sha256(b"blurfit secret\n" + bytes.fromhex(seed))
+    if not re.fullmatch("[0-9a-f]{64}", secret):
+        raise InvalidValueError("Expected a secret of 64 hexadecimal digits, as a receipt has it.")
+    begun = hashlib.sha256(b"blurfit secret\n" + bytes.fromhex(secret))
     found = []
     for row in range(start, stop):
         one = begun.copy()

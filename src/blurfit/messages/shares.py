@@ -26,11 +26,11 @@ from blurfit.errors import InvalidValueError
 from blurfit.messages.layout import Layout, batch_of
 from blurfit.messages.masks import SEED_WORDS
 
-Part = Literal["masked", "seed"]
+SharePart = Literal["masked", "seed"]
 Role = Literal["whole", "first", "second"]
 ROLES: tuple[Role, ...] = ("whole", "first", "second")
-CODES: dict[Part, int] = {"masked": 3, "seed": 4}
-PART_OF: dict[Role, Part] = {"first": "masked", "second": "seed"}
+CODES: dict[SharePart, int] = {"masked": 3, "seed": 4}
+PART_OF: dict[Role, SharePart] = {"first": "masked", "second": "seed"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Shares:
 class ShareLayout(Layout):
     """Where things are in the bytes of one database's shares of submissions of so many numbers."""
 
-    def __init__(self, fingerprint: str, numbers: int, part: Part, *proved: int) -> None:
+    def __init__(self, fingerprint: str, numbers: int, part: SharePart, *proved: int) -> None:
         validate.one_of(tuple(CODES), part=part)
         widths = proved or (numbers, SEED_WORDS)
         width = widths[0] if part == "masked" else widths[1]
@@ -77,7 +77,7 @@ class ShareLayout(Layout):
         object.__setattr__(self, "part", part)
         object.__setattr__(self, "mask_width", numbers)
 
-    part: Part
+    part: SharePart
     mask_width: int  # how many words a mask has, whichever share this is
 
     def rows(self, data: bytes) -> ByteArray:

@@ -73,7 +73,7 @@ class Submission:
     @classmethod
     def from_json(cls, text: str | bytes) -> "Submission":
         """What `to_json` wrote; anything else is refused."""
-        _decoded(text, _Header).check()
+        _decoded(text, _Header, whole=False).check()
         return next(iter(Submissions.gather([_decoded(text, _Message)])))
 
     def to_bytes(self) -> bytes:
@@ -164,7 +164,7 @@ class Submissions:
     @classmethod
     def from_json(cls, text: str | bytes) -> "Submissions":
         """What `to_json` wrote; anything else is refused."""
-        for header in _decoded(text, list[_Header]):
+        for header in _decoded(text, list[_Header], whole=False):
             header.check()
         return cls.gather(_decoded(text, list[_Message]))
 
@@ -233,10 +233,13 @@ def _messages(table: Submissions) -> list[_Message]:
     ]
 
 
-def _decoded(text: str | bytes, kind: type[_Kind]) -> _Kind:
+def _decoded(text: str | bytes, kind: type[_Kind], *, whole: bool = True) -> _Kind:
+    """What a text says; a header is read before the whole, for better words about its version."""
     try:
-        found: _Kind = read_json(text, kind)
-    except ValueError as error:
+        if not whole:
+            return msgspec.json.decode(text, type=kind)
+        found: _Kind = read_json(text, kind, colons_in_values=False)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise InvalidValueError(
             f"Expected {FORMAT} version {VERSION} as JSON, but it cannot be read: {error}."
         ) from error

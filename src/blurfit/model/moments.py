@@ -23,12 +23,13 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.correlations import Components, Correlations, components, correlations
 from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.public_features import Family
+from blurfit.messages.signing import Signature
 from blurfit.model.fitting import Path as CoefficientPath
 from blurfit.model.fitting import fit, path
 from blurfit.model.formula import Formula, parsed
 from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel
-from blurfit.model.published_file import PublishedFile
+from blurfit.model.published_file import PublishedFile, signatures_in, with_signatures
 from blurfit.schema.vectors import questions
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
@@ -59,6 +60,7 @@ class PublishedMoments(PublishedFile):
     sums: FloatArray
     software: str = field(default_factory=software)
     caveat: str | None = None
+    signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
         if self.agreement.mechanism != "moment":
@@ -94,8 +96,10 @@ class PublishedMoments(PublishedFile):
 
     @property
     def mark(self) -> str:
-        """SHA-256 of the release's own text: what a later wave says that it follows."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        """SHA-256 of the release's own text, whoever signed it: what a later wave says that it
+        follows.
+        """
+        return hashlib.sha256(with_signatures(self.to_json(), ()).encode()).hexdigest()
 
     @property
     def local(self) -> LocalGuarantee:
@@ -250,4 +254,5 @@ class PublishedMoments(PublishedFile):
             sums=np.array(document["sums"], dtype=np.float64),
             software=str(document["software"]),
             caveat=document["caveat"],
+            signatures=signatures_in(document),
         )

@@ -17,8 +17,9 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
+from blurfit.messages.signing import Signature
 from blurfit.model.prediction import LINKS, Link, in_own_units, predicted, probabilities
-from blurfit.model.published_file import PublishedFile
+from blurfit.model.published_file import PublishedFile, signatures_in
 from blurfit.model.wave_share import WaveShare
 from blurfit.schema.schema import Categorical, Coefficients, Numeric
 from blurfit.schema.vectors import Question, Units, columns_of, question, units, values
@@ -49,6 +50,7 @@ class PublishedModel(PublishedFile):
         software: by what it was learned.
         caveat: why the promise does not hold for this model, where it does not.
         waves: who contributed in each wave of a plan; each of them in one wave alone.
+        signatures: of the service that published it (`blurfit.model.signed`).
     """
 
     CALLED = "a model"
@@ -67,6 +69,7 @@ class PublishedModel(PublishedFile):
     software: str = field(default_factory=software)
     caveat: str | None = None
     waves: tuple[WaveShare, ...] = ()
+    signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
         self._require_quorum()
@@ -302,6 +305,7 @@ class PublishedModel(PublishedFile):
             software=str(document["software"]),
             caveat=document["caveat"],
             waves=tuple(WaveShare(**one) for one in document["waves"]),
+            signatures=signatures_in(document),
         )
 
 

@@ -6,7 +6,8 @@ Reading verifies the agreement inside; one text belongs to one release or model,
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,6 +16,7 @@ from blurfit.agreement.conditions import premise_in_words
 from blurfit.agreement.terms import Admission
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.json_reader import read_json
+from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.validate import whole
 
 
@@ -29,6 +31,7 @@ class PublishedFile(ABC):
     count: int
     software: str
     caveat: str | None
+    signatures: tuple[Signature, ...]  # of the file without them, by the agreement's keys
 
     @abstractmethod
     def _contents(self) -> dict[str, Any]:
@@ -81,6 +84,7 @@ class PublishedFile(ABC):
             "count": self.count,
             "agreement": self.agreement.to_document(),
             **self._contents(),
+            **_written(self.signatures),
         }
 
     @classmethod
@@ -105,7 +109,7 @@ class PublishedFile(ABC):
 
     def to_json(self) -> str:
         """The file's text: equal contents give equal bytes."""
-        return json.dumps(self.to_dict(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        return _text(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -124,3 +128,24 @@ class PublishedFile(ABC):
     def load(cls, path: str | Path) -> Self:
         """Read it from a file."""
         return cls.from_json(Path(path).read_bytes())
+
+
+def with_signatures(text: str, signatures: Sequence[Signature]) -> str:
+    """The text of a file with signatures of it, instead of those that it may have."""
+    document = json.loads(text)
+    document.pop(SIGNATURES, None)
+    return _text(document | _written(signatures))
+
+
+def signatures_in(document: Mapping[str, Any]) -> tuple[Signature, ...]:
+    """Those that a file carries, right or wrong."""
+    return tuple(Signature(**one) for one in document.get(SIGNATURES, ()))
+
+
+def _written(signatures: Sequence[Signature]) -> dict[str, Any]:
+    """Left out where there are none."""
+    return {SIGNATURES: [asdict(one) for one in signatures]} if signatures else {}
+
+
+def _text(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

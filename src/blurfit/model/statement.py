@@ -38,7 +38,7 @@ Published = PublishedModel | PublishedMoments
 def as_markdown(model: Published) -> str:
     """The statement for people."""
     agreement, promise = model.agreement, model.guarantee
-    local = model.local
+    local, unproved = model.local, "" if promise.proved else " (not proved)"
     return f"""\
 # Privacy statement
 
@@ -74,7 +74,7 @@ def as_markdown(model: Published) -> str:
 | --- | --- |
 | mechanism | {_mechanism(model)} |
 | sent by each person | {agreement.width:,} blurred numbers |
-{_columns(model)}| what is published{_if_unproved(promise)} | {_numbers(promise)} |
+{_columns(model)}| what is published{unproved} | ε = {promise.epsilon:g}, δ = {promise.delta:g} |
 | neighbours | {promise.neighbours} |
 | {_submission(model)} | {_kept_alone(local)} |
 | quorum, count | {model.quorum_in_words}, {model.count:,} |
@@ -205,10 +205,6 @@ drawn): ε = {at_most(local.epsilon)} at δ = {local.delta:.3g}, for any two rec
 **{local_in_words(local)}**"""
 
 
-def _numbers(promise: ModelGuarantee) -> str:
-    return f"ε = {promise.epsilon:g}, δ = {promise.delta:g}"
-
-
 def _kept_alone(local: LocalGuarantee) -> str:
     return f"μ = {at_most(local.mu)}, ε = {at_most(local.epsilon)} at δ = {local.delta:.3g}"
 
@@ -234,10 +230,6 @@ def _assumed_of_two(model: Published) -> str:
         "  together, follow the protocol (each sums over one set of contributors, once), and\n"
         f"  {word}.\n"
     )
-
-
-def _if_unproved(promise: ModelGuarantee) -> str:
-    return "" if promise.proved else " (not proved)"
 
 
 def proved(model: Published) -> ModelGuarantee:

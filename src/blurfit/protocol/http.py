@@ -170,8 +170,8 @@ def texts_in(answer: bytes) -> list[bytes]:
         raise ServiceError(f"Expected a list in JSON from the service: {error}.") from error
 
 
-def acknowledged(answer: bytes, rows: int) -> int:
-    """How many of so many rows were new, if the answer says that all of them are on disk.
+def acknowledged(answer: bytes, rows: int) -> Acknowledgement:
+    """An answer that says that all of so many rows are on disk.
 
     Anything else with a status of success (a proxy's page, say) is no acknowledgement.
     """
@@ -187,7 +187,7 @@ def acknowledged(answer: bytes, rows: int) -> int:
             f"Expected {rows} submissions to be acknowledged, and got accepted={found.accepted}: "
             "send the same again."
         )
-    return found.new
+    return found
 
 
 def refuse_in_the_open(url: str) -> None:

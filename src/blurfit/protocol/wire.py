@@ -4,6 +4,7 @@ import msgspec
 
 COLLECTIONS = "/collections"
 SUBMISSIONS = "/submissions"  # behind the path of a collection
+WITHDRAWALS = "/withdrawals"
 ONE_COLLECTION = COLLECTIONS + "/{fingerprint}"
 PLANS = "/plans"
 ONE_PLAN = PLANS + "/{fingerprint}"
@@ -17,11 +18,27 @@ INVITATION = "blurfit-invitation"  # the header: an invitation for each submissi
 MOST_SUBMISSIONS = 10_000  # in one request
 
 
-class Acknowledgement(msgspec.Struct):
-    """They are on disk: so many were accepted, and so many of them were new."""
+class Acknowledgement(msgspec.Struct, omit_defaults=True):
+    """They are on disk: so many were accepted, and so many of them were new.
+
+    Signed where the agreement names a key (`blurfit.messages.signing`).
+    """
 
     accepted: int
     new: int
+    signature: str | None = None
+
+
+class Withdrawal(msgspec.Struct, omit_defaults=True):
+    """So many submissions are withdrawn, so many of them just now; some were never here.
+
+    The signature is for those that are withdrawn, in the order in which they were asked for.
+    """
+
+    withdrawn: int
+    new: int
+    unknown: list[str] = msgspec.field(default_factory=list)  # identifiers
+    signature: str | None = None
 
 
 def path_of(fingerprint: str) -> str:

@@ -189,11 +189,16 @@ def _below(factor: Fraction, value: int, ratio: float, coin: int, known: int) ->
 
     Bits are drawn until the interval of u lies on one side of the bounds, 64 more of them and 20
     digits more of the bounds each time; the interval straddles them with probability 2⁻⁶⁴ each.
+    Where a logarithm says that the product is below e^−known, it is below every u > 0 of so many
+    bits, for that is at least 2^−known: no float errs by the difference.
     """
     exponent = -(Fraction(value) ** 2) / (2 * Fraction(ratio) ** 2)
+    logarithm = float(exponent) + math.log(factor.numerator) - math.log(factor.denominator)
     digits = 20 + known // 3
     while True:
         coin, known, digits = coin << 64 | bits.whole(64), known + 64, digits + 20
+        if coin and logarithm < -known:
+            return False
         low, high = (factor * bound for bound in _exp(exponent, digits))
         if Fraction(coin + 1, 2**known) <= low:
             return True

@@ -33,11 +33,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from blurfit import validate
 from blurfit.arrays import AnyArray, FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import (
     OUTSIDE,
     Binary,
@@ -46,7 +45,6 @@ from blurfit.schema.columns import (
     Label,
     Numeric,
     Target,
-    affines,
 )
 from blurfit.schema.content import ABOUT, NO_ONE, About, about_from
 from blurfit.schema.entries import column_from_dict
@@ -202,52 +200,6 @@ class Schema:
         values[self.target.name] = self.target.unscale(y)
         return {name: value if y.ndim else value.item() for name, value in values.items()}
 
-    def predict(
-        self, weights: npt.ArrayLike, records: Any, names: Sequence[str] | None = None
-    ) -> FloatArray:
-        """The target in the user's own units; for a label the score w·x, which is its log-odds."""
-        score = np.asarray(self.encode_features(records, names) @ self._weights(weights))
-        if isinstance(self.target, Numeric):
-            return np.asarray(self.target.centre + self.target.width / 2 * score)
-        return score
-
-    def user_units_matrix(self) -> tuple[FloatArray, FloatArray]:
-        """(intercept, effects …) = T·w + t, in the order of `columns` but with the intercept first.
-
-        Each column of x is s·(aⱼ·vⱼ + bⱼ), where s is 1/√m, vⱼ the user's value (a level's is 0 or
-        1), and (aⱼ, bⱼ) the column's (slope, constant); the intercept's is s. Therefore
-
-            w·x = Σ wⱼ·s·(aⱼ·vⱼ + bⱼ) + w₀·s = (w₀·s + Σ wⱼ·s·bⱼ) + Σ (wⱼ·s·aⱼ)·vⱼ
-
-        and the effects are wⱼ·s·aⱼ: T has s·aⱼ on its diagonal, and s·bⱼ and s in its first row. A
-        label's log-odds are w·x, so t = 0. A numeric target is centre + half·y, so all of T is
-        taken `half` times, and t is `centre` for the intercept. The map is affine: a covariance V
-        of the weights becomes T·V·Tᵀ.
-        """
-        d = self.dimension
-        effects = d - self.intercept
-        T, t = np.zeros((1 + effects, d)), np.zeros(1 + effects)
-        affine = [pair for feature in self.features for pair in affines(feature)]
-        T[1 + np.arange(effects), np.arange(effects)] = [slope for slope, _ in affine]
-        T[0] = [*(constant for _, constant in affine), *([1.0] if self.intercept else [])]
-        half = 1.0
-        if isinstance(self.target, Numeric):
-            half, t[0] = self.target.width / 2, self.target.centre
-        with np.errstate(over="ignore"):  # refused on the next line
-            T *= self.scale * half
-        if not np.isfinite(T).all():
-            raise InfeasibleError(
-                f"The effect of {self.columns[int((~np.isfinite(T)).any(axis=0).argmax())]!r} on "
-                f"{self.target.name!r} is beyond 1.8e308 in these units; state either in others."
-            )
-        return T, t
-
-    def coefficients(self, weights: npt.ArrayLike) -> Coefficients:
-        """The weights in the user's own units: see `user_units_matrix`."""
-        matrix, offset = self.user_units_matrix()
-        intercept, *effects = (matrix @ self._weights(weights) + offset).tolist()
-        return Coefficients(intercept, dict(zip(self.columns, effects, strict=False)))
-
     def to_dict(self) -> dict[str, Any]:
         """As in the file, in plain words, numbers and lists; `from_dict` is the inverse."""
         return {
@@ -319,15 +271,6 @@ class Schema:
                 feature.scale(table.columns[feature.name])
             raise
         return x[0] if table.single else x
-
-    def _weights(self, weights: npt.ArrayLike) -> FloatArray:
-        w = np.asarray(weights, dtype=np.float64)
-        if w.shape != (self.dimension,) or not np.isfinite(w).all():
-            raise InvalidValueError(
-                f"Expected weights={w.tolist()} to be {self.dimension} finite numbers, one for "
-                f"each of the columns {listed(self.columns)}."
-            )
-        return w
 
 
 def _refuse_unless_kind(kinds: Any, role: str, column: Any, hint: str) -> None:

@@ -18,11 +18,12 @@ from blurfit.service.authorisation import admit, steward
 from blurfit.service.bodies import body_of
 from blurfit.service.closing import closes_at_opening
 from blurfit.service.collector import Collector
-from blurfit.service.detached import Underway
+from blurfit.service.detached import Underway, detached
 from blurfit.service.documents import Hashes
 from blurfit.service.peer import publish_remotely
 from blurfit.service.proposal import agreement_from
 from blurfit.service.reading import fingerprint_in
+from blurfit.service.signing import Signing
 from blurfit.store import joint_publication, publication
 from blurfit.store.store import Status, Store
 
@@ -33,6 +34,7 @@ class Administration:
 
     store: Store
     collector: Collector
+    signing: Signing
     peer_token: str | None = field(repr=False)
     peer_options: dict[str, Any] = field(repr=False)
     share_key: str | None = field(default=None, repr=False)
@@ -60,6 +62,7 @@ class Administration:
             )
 
         refuse_another_key(agreement, role, self.share_key)
+        self.signing.refuse_another_key(agreement, role)
         refuse_if_too_wide(agreement, role, self.body_bytes)
 
         def open_collection() -> tuple[bool, Status]:
@@ -127,6 +130,11 @@ class Administration:
                     f"The collection is closed here, and its shares may be summed. Now {name} "
                     "publishes, and the model will be here too."
                 )
+        if collection.role == "first":
+            await detached(
+                lambda: self.signing.exchange(fingerprint, self.peer_token, **self.peer_options)
+            )
+        text = await run_in_threadpool(self.signing.signed, fingerprint, "model", text)
         return Response(text, media_type=JSON)
 
 

@@ -6,12 +6,14 @@
 | GET /collections, /collections/{fingerprint} | anyone | state, count, quorum |
 | GET …/agreement, …/history, …/model, … | anyone | `blurfit.service.reading` |
 | POST …/submissions | contributors | `blurfit.service.intake` |
+| POST …/withdrawals | contributors | `blurfit.service.withdrawals` |
 | GET …/invitation | who holds one | `blurfit.service.invitations` |
 | POST …/invitations, …/pause, …/close, … | administrator | `blurfit.service.administration` |
 | POST …/until | administrator | when it closes: `blurfit.service.closing` |
 | POST /plans, GET /plans/{fingerprint}, … | both | plans of waves: `blurfit.service.planning` |
 | …/shares/… | the other database | publish together: `blurfit.service.peering` |
 | POST /agreements | administrator | what a schema and a promise would give; nothing is kept |
+| GET /signing-key | anyone | the public key of this service: `blurfit.service.signing` |
 | GET /deeds | who may read them | what was done with tokens: `blurfit.service.deeds` |
 | GET /, /c/…, /m/…, /admin | anyone | pages for people: `blurfit.service.website` |
 | GET /healthz, /metrics, /openapi.json | anyone | for those who run it |
@@ -30,9 +32,10 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from blurfit.errors import BlurfitError
+from blurfit.messages.signing import Signer
 from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import COLLECTIONS, ONE_COLLECTION, ONE_PLAN, PLANS
+from blurfit.protocol.wire import COLLECTIONS, ONE_COLLECTION, ONE_PLAN, PLANS, WITHDRAWALS
 from blurfit.service import website
 from blurfit.service.administration import Administration
 from blurfit.service.advancing import LOOK_EVERY, Advancing
@@ -50,7 +53,9 @@ from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
 from blurfit.service.reading import Reading
 from blurfit.service.sides import LookingAtSides
+from blurfit.service.signing import Signing
 from blurfit.service.unexpected import Router, foreseen
+from blurfit.service.withdrawals import Withdrawals
 from blurfit.store.store import Store
 
 
@@ -84,7 +89,8 @@ class Service:
 
     `peer_token` is what this service and the one of an agreement's other database know each other
     by; `peer_options` are for `blurfit.service.peer.RemotePeer`. `share_key` is the private key to
-    which agreements seal this database's shares (`blurfit.messages.sealing`). `limiter`, `crowds`
+    which agreements seal this database's shares (`blurfit.messages.sealing`), `signing_key` the one
+    with which it signs where agreements name it (`blurfit.service.signing`). `limiter`, `crowds`
     and `metrics` are given where several processes have them in common (`blurfit.service.workers`).
     """
 
@@ -94,6 +100,7 @@ class Service:
     look_every: float = LOOK_EVERY
     peer_token: str | None = field(default=None, repr=False)
     share_key: str | None = field(default=None, repr=False)
+    signing_key: str | None = field(default=None, repr=False)
     peer_options: dict[str, Any] = field(default_factory=dict, repr=False)
     limiter: Limiter | None = field(default=None, repr=False)
     crowds: Limiter | None = field(default=None, repr=False)
@@ -105,6 +112,7 @@ class Service:
         self._collector = Collector(self.store, self.linger)
         self._advancing = Advancing(self.store, self._collector, self.look_every)
         self._refusals = Refusals(metrics)
+        self._signing = Signing(self.store, Signer(self.signing_key) if self.signing_key else None)
         self._submissions = SubmissionPath(
             self.store,
             self._collector,
@@ -113,6 +121,7 @@ class Service:
             self._limiter,
             self.crowds or self.limits.crowds(),
             self.limits.body_bytes,
+            self._signing,
             self.share_key,
             Allowance(self.limits.bytes_in_flight),
         )
@@ -130,19 +139,24 @@ class Service:
         self._answer = foreseen(self._dispatch, self._refusals)
 
     def _routes(self, metrics: Metrics) -> list[Route]:
-        reading, one = Reading(self.store, metrics), ONE_COLLECTION
+        signing, one = self._signing, ONE_COLLECTION
+        reading = Reading(self.store, metrics, signing)
         administration = Administration(
             self.store,
             self._collector,
+            signing,
             self.peer_token,
             self.peer_options,
             self.share_key,
             self.limits.body_bytes,
         )
-        peering = Peering(self.store, self.peer_token)
-        planning = Planning(self.store, self._collector, self._advancing, self.limits.body_bytes)
+        peering = Peering(self.store, self.peer_token, signing)
+        planning = Planning(
+            self.store, self._collector, self._advancing, signing, self.limits.body_bytes
+        )
         closing = Closing(self.store, self._collector)
         guests, deeds = Invitations(self.store), Deeds(self.store)
+        withdrawals = Withdrawals(self.store, self._collector, signing, self._limiter)
         return [
             _route(COLLECTIONS, get=reading.collections, post=administration.open),
             _route(one, get=reading.collection),
@@ -153,6 +167,7 @@ class Service:
             _route(one + "/moments", get=reading.moments),
             _route(one + "/invitations", post=administration.invite),
             _route(one + "/invitation", get=guests.check, options=guests.preflight),
+            _route(one + WITHDRAWALS, post=withdrawals.withdraw, options=withdrawals.preflight),
             _route(one + "/pause", post=administration.pause),
             _route(one + "/resume", post=administration.resume),
             _route(one + "/sides", get=LookingAtSides(self.store).look),
@@ -163,6 +178,8 @@ class Service:
             _route(one + "/shares/proofs", post=peering.proofs),
             _route(one + "/shares/sum", post=peering.sum),
             _route(one + "/shares/result", post=peering.result),
+            _route(one + "/shares/signatures", post=peering.signatures),
+            _route("/signing-key", get=reading.signing_key),
             _route("/deeds", get=deeds.newest),
             _route(PLANS, get=planning.plans, post=planning.open),
             _route(PLANS + "/proposal", post=planning.propose),

@@ -8,6 +8,8 @@ concerns collections of whole submissions.
 
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Send
 
 from blurfit.agreement.agreement import Agreement
@@ -41,6 +43,15 @@ def admitting(send: Send, origin: str) -> Send:
         await send(message)
 
     return send_to
+
+
+def crossing(request: Request, agreement: Agreement, response: Response) -> Response:
+    """Let a page of either database read an answer that the router gives."""
+    origin = request.headers.get("origin")
+    if origin in origins_of(agreement):
+        response.headers["access-control-allow-origin"] = origin
+    response.headers["vary"] = "origin"
+    return response
 
 
 async def answer_preflight(send: Send) -> None:

@@ -8,6 +8,7 @@ anywhere, as publishing together can (`blurfit.store.joint_publication`).
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 _Found = TypeVar("_Found")
@@ -18,22 +19,17 @@ async def detached(work: Callable[[], _Found]) -> _Found:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[_Found] = loop.create_future()
 
-    def give(found: _Found | None, error: BaseException | None) -> None:
-        if answer.done():  # nobody waits any more
-            return
-        if error is not None:
-            answer.set_exception(error)
-        else:
-            answer.set_result(found)  # type: ignore[arg-type]
+    def settle(give: Callable[[], None]) -> None:
+        if not answer.done():  # else nobody waits any more
+            give()
 
     def run() -> None:
-        found, error = None, None
         try:
-            found = work()
+            give = partial(answer.set_result, work())
         except BaseException as problem:  # whatever it is, it is for whoever waits
-            error = problem
+            give = partial(answer.set_exception, problem)
         try:
-            loop.call_soon_threadsafe(give, found, error)
+            loop.call_soon_threadsafe(settle, give)
         except RuntimeError:  # the loop has ended, and so has the service
             return
 

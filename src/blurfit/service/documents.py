@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field, json
 
 from blurfit.agreement.terms import Admission, Mechanism, Sends
+from blurfit.messages.signing import Signature
 from blurfit.protocol.problems import Problem
-from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement
+from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement, Withdrawal
 from blurfit.service.proposal import PlanProposal, Proposal, Wish
 from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Status
@@ -91,6 +92,19 @@ class Published(Struct, forbid_unknown_fields=True):
     moments: str
 
 
+class Signatures(Struct):
+    """Of what two databases have published, by either of them."""
+
+    model: list[Signature] = field(default_factory=list)
+    moments: list[Signature] = field(default_factory=list)
+
+
+class Secrets(Struct, forbid_unknown_fields=True):
+    """Of submissions that are to be withdrawn: `blurfit.messages.receipts`."""
+
+    secrets: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
+
+
 class SubmissionDocument(Struct, forbid_unknown_fields=True):
     """One blurred record: `blurfit.messages.submissions`."""
 
@@ -157,8 +171,8 @@ class Moments(Struct):
 
 _ALL = (
     *(Acknowledgement, AgreementDocument, Expected, Hashes, Hour, Invitation, Moments),
-    *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, Status),
-    *(SubmissionDocument, Sides, Sums, Until, Wish),
+    *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, Secrets, Signatures),
+    *(Status, SubmissionDocument, Sides, Sums, Until, Wish, Withdrawal),
 )
 
 

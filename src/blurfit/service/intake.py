@@ -38,6 +38,7 @@ from blurfit.service.bodies import Allowance, Reserve, read_body
 from blurfit.service.collector import Collector
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
+from blurfit.service.signing import Signing
 from blurfit.store.arrivals import Arrival, all_known
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
@@ -70,6 +71,7 @@ class SubmissionPath:
     limiter: Limiter
     crowds: Limiter
     body_bytes: int
+    signing: Signing
     share_key: str | None = field(default=None, repr=False)
     allowance: Allowance = field(default_factory=Allowance)
     # One at a time, so that not everyone's numbers are in memory, or looked up, at once.
@@ -121,6 +123,7 @@ class SubmissionPath:
         try:
             collection = await self._collection(fingerprint)
             self._refuse_if_crowded(fingerprint, 1)  # before anything of it is read
+            self.signing.refuse_another_key(collection.agreement, collection.role)
             limit = min(self.body_bytes, largest_body(collection, headers))
             json, stated = _kind(headers) == JSON, min(_stated(headers), limit)
             rows_of_it = 0.0 if json else stated / collection.layout.size
@@ -141,7 +144,11 @@ class SubmissionPath:
             await self.refusals.send(send, error)
             return
         self.metrics.accepted(count, new)
-        await send_answer(send, 200, JSON, b'{"accepted":%d,"new":%d}' % (count, new))
+        signature = self.signing.receipt(collection, arrival.rows)
+        answer = b'{"accepted":%d,"new":%d' % (count, new)
+        if signature is not None:
+            answer += b',"signature":"%s"' % signature.encode()
+        await send_answer(send, 200, JSON, answer + b"}")
 
     def _pay(self, address: str, rows: float, size: int, *, json: bool, paid: float = 1.0) -> float:
         """What a body costs an address, which has paid so much of that before; or refuse it."""

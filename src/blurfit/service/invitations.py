@@ -19,7 +19,6 @@ from blurfit.service.answers import as_json
 from blurfit.service.documents import Invitation
 from blurfit.service.reading import fingerprint_in
 from blurfit.store import credentials
-from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
 
@@ -38,7 +37,7 @@ class Invitations:
         )
         response = as_json(Invitation(usable))
         response.headers["cache-control"] = "no-store"
-        return _crossing(request, collection, response)
+        return cors.crossing(request, collection.agreement, response)
 
     async def preflight(self, request: Request) -> Response:
         """Tell a browser what a page of the other database may ask."""
@@ -47,12 +46,4 @@ class Invitations:
         response.headers["access-control-allow-methods"] = "GET"
         response.headers["access-control-allow-headers"] = INVITATION
         response.headers["access-control-max-age"] = "600"
-        return _crossing(request, collection, response)
-
-
-def _crossing(request: Request, collection: Collection, response: Response) -> Response:
-    origin = request.headers.get("origin")
-    if origin in cors.origins_of(collection.agreement):
-        response.headers["access-control-allow-origin"] = origin
-    response.headers["vary"] = "origin"
-    return response
+        return cors.crossing(request, collection.agreement, response)

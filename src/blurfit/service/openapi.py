@@ -1,39 +1,35 @@
 """The service described for programs (OpenAPI 3.1): every path, every answer, every refusal.
 
 A test sends thousands of requests that it makes from this document, and compares the answers with
-it. The schemas are those of `blurfit.service.documents`.
+it. The schemas are those of `blurfit.service.documents`, and what anyone may ask is in
+`blurfit.service.openapi_public`.
 """
 
 from typing import Any
 
 from blurfit.protocol import problems
 from blurfit.protocol.wire import (
-    BINARY,
     COLLECTIONS,
-    INVITATION,
     JSON,
-    MOST_SUBMISSIONS,
     OCTETS,
     ONE_COLLECTION,
     ONE_PLAN,
     PLANS,
-    SUBMISSIONS,
 )
 from blurfit.service import documents
+from blurfit.service.openapi_public import pages, reading, sending
 from blurfit.service.operations import (
     BODY,
     BYTES,
     OBJECT,
     ONE,
     PRINT,
-    TEXT,
     UNTIL,
     answer,
     array,
     content,
     of_one,
     operation,
-    or_page,
     query,
     reference,
 )
@@ -51,11 +47,11 @@ def document() -> dict[str, Any]:
         },
         "paths": {
             **_administration(),
-            **_reading(),
-            f"{ONE_COLLECTION}{SUBMISSIONS}": of_one(post=_submissions()),
+            **reading(),
+            **sending(),
             **_plans(),
             **_shares(),
-            **_pages(),
+            **pages(),
         },
         "components": {
             "schemas": documents.schemas(),
@@ -63,44 +59,6 @@ def document() -> dict[str, Any]:
                 who: {"type": "http", "scheme": "bearer"} for who in ("administrator", "peer")
             },
         },
-    }
-
-
-def _reading() -> dict[str, Any]:
-    """What anyone may read."""
-    state = answer(reference("Status"), "The state.")
-    hours = answer(array("Hour"), "Hours in which anyone came.")
-    agreement = answer(reference("AgreementDocument"), "The agreement, always the same bytes.")
-    model = answer(OBJECT, "The model, always the same bytes.")
-    moments = answer(reference("Moments"), "The moments, always the same bytes; models are free.")
-    statement = content("The statement.", "text/markdown", "text/html", "application/yaml")
-    published = (*ONE, problems.NOT_PUBLISHED)
-    found = {
-        "": operation("State, count and quorum, or a page", or_page(state), *ONE),
-        "/history": operation("How many came in which hour", hours, *ONE),
-        "/agreement": operation("What everyone agreed on", agreement, *ONE),
-        "/invitation": operation(
-            "Whether a submission with this invitation would be let in",
-            answer(reference("Invitation"), "Of one that is not good, nobody can tell why."),
-            *ONE,
-            parameters=[{"name": INVITATION, "in": "header", "schema": TEXT}],
-        ),
-        "/model": operation("The published model", model, *published),
-        "/moments": operation("The blurred sums of a `moment` collection", moments, *published),
-        "/statement": operation(
-            "The privacy statement in words",
-            statement,
-            problems.INVALID,
-            *published,
-            parameters=[query("format", {"enum": ["markdown", "html", "yaml"]})],
-        ),
-    }
-    ok, text = answer(OBJECT, "It does."), content("Counters.", "text/plain")
-    return {
-        **{f"{ONE_COLLECTION}{path}": of_one(get=one) for path, one in found.items()},
-        "/healthz": {"get": operation("Whether the store answers", ok)},
-        "/metrics": {"get": operation("Counters for Prometheus", text, problems.UNAUTHORISED)},
-        "/openapi.json": {"get": operation("This document", answer(OBJECT, "This document."))},
     }
 
 
@@ -202,20 +160,6 @@ def _administration() -> dict[str, Any]:
         ),
         **{f"{ONE_COLLECTION}{path}": of_one(post=one) for path, one in found.items()},
     }
-
-
-def _submissions() -> dict[str, Any]:
-    one_or_many = {"oneOf": [reference("SubmissionDocument"), array("SubmissionDocument")]}
-    each = "An invitation for each submission, separated by commas."
-    return operation(
-        f"Send one submission or up to {MOST_SUBMISSIONS:,}; answered once they are on disk",
-        answer(reference("Acknowledgement"), "They are on disk, each counted once."),
-        *(problems.INVALID, problems.NOT_INVITED, problems.CLOSED, *ONE, *BODY),
-        *(problems.WAVE_CLOSED, problems.DATE_CLOSED),
-        *(problems.PAUSED, problems.CROWDED),
-        body={JSON: one_or_many, BINARY: BYTES},
-        parameters=[{"name": INVITATION, "in": "header", "description": each, "schema": TEXT}],
-    )
 
 
 def _plans() -> dict[str, Any]:
@@ -338,26 +282,17 @@ def _shares() -> dict[str, Any]:
         body={JSON: reference("Published")},
         security="peer",
     )
+    signed = operation(
+        "Keep signatures of the result, and tell all that there are",
+        answer(reference("Signatures"), "Those of both databases."),
+        *(problems.INVALID, problems.INFEASIBLE, *ONE, *BODY),
+        body={JSON: reference("Signatures")},
+        security="peer",
+    )
     return {
+        f"{ONE_COLLECTION}/shares/signatures": of_one(post=signed),
         f"{ONE_COLLECTION}/shares/identifiers": of_one(get=identifiers),
         f"{ONE_COLLECTION}/shares/proofs": of_one(post=proofs),
         f"{ONE_COLLECTION}/shares/sum": of_one(post=total),
         f"{ONE_COLLECTION}/shares/result": of_one(post=result),
-    }
-
-
-def _pages() -> dict[str, Any]:
-    """Pages for people; what they show they ask for at the other addresses."""
-    same = {"304": {"description": "It is what the browser has already."}}
-    page = content("A page.", "text/html") | same
-    lost = {"404": content("A page that says that this is no fingerprint.", "text/html")["200"]}
-    file = content("A file.", "text/css", "text/javascript", "image/svg+xml") | same
-    name = {"name": "name", "in": "path", "required": True, "schema": TEXT}
-    parts = operation("Parts of the pages", file, problems.NOT_FOUND, parameters=[name])
-    return {
-        "/": {"get": operation("All collections, as a page", page)},
-        "/c/{fingerprint}": of_one(get=operation("Contribute, as a page", page | lost)),
-        "/m/{fingerprint}": of_one(get=operation("A model, as a page", page | lost)),
-        "/admin": {"get": operation("Administration, as a page", page)},
-        "/pages/{name}": {"get": parts},
     }

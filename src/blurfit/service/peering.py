@@ -6,6 +6,7 @@
 | POST …/shares/proofs | answers to the first's half of some verifiers, where there are proofs |
 | POST …/shares/sum?digest=&count= | Σ mask over a set, whose bits are the body; one set, ever |
 | POST …/shares/result | the model and the moments, to be stored and served |
+| POST …/shares/signatures | the first's signatures of them, for its own |
 
 What is sent is no secret but what follows from it for one agreement
 (`blurfit.protocol.tokens.for_agreement`); it is compared in constant time.
@@ -28,9 +29,10 @@ from blurfit.protocol.wire import JSON, OCTETS
 from blurfit.service.answers import as_json
 from blurfit.service.bodies import body_of
 from blurfit.service.detached import detached
-from blurfit.service.documents import Published, Sums
+from blurfit.service.documents import Published, Signatures, Sums
 from blurfit.service.peer import IDENTIFIERS_AT_ONCE
 from blurfit.service.reading import fingerprint_in
+from blurfit.service.signing import Signing, signatures_from
 from blurfit.service.verifying import BATCH, judge
 from blurfit.store import commitment, joint_publication
 from blurfit.store.collections import Collection
@@ -46,6 +48,7 @@ class Peering:
 
     store: Store
     secret: str | None = field(repr=False)
+    signing: Signing
     # What was summed, by set: whoever gave up waiting, and asks again, finds it done.
     _summed: dict[tuple[str, bytes], Sums] = field(default_factory=dict, repr=False)
     _summing: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -133,6 +136,19 @@ class Peering:
 
         await run_in_threadpool(take)
         return as_json(await run_in_threadpool(self.store.status, fingerprint))
+
+    async def signatures(self, request: Request) -> Response:
+        """Keep the other database's signatures of what was published, and tell all there are."""
+        fingerprint = self._admit(request)
+        given = signatures_from(await body_of(request, JSON))
+
+        def take() -> Signatures:
+            collection = self.store.collection(fingerprint)
+            commitment.require_role(collection, "second")
+            self.signing.take(collection, given)
+            return self.signing.all_of(collection)
+
+        return as_json(await run_in_threadpool(take))
 
     def _admit(self, request: Request) -> str:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")

@@ -40,6 +40,7 @@ from blurfit.service.collector import Collector
 from blurfit.service.proposal import plan_from
 from blurfit.service.reading import fingerprint_in, statement_of
 from blurfit.service.shown_counts import plan_for_strangers
+from blurfit.service.signing import Signing
 from blurfit.store import plans
 from blurfit.store.advance import advance
 from blurfit.store.plans import PlanStatus
@@ -55,6 +56,7 @@ class Planning:
     store: Store
     collector: Collector
     advancing: Advancing
+    signing: Signing
     body_bytes: int = 2**25
 
     async def plans(self, _request: Request) -> Response:
@@ -71,6 +73,7 @@ class Planning:
         """Keep a plan, and open its first wave."""
         body = await body_of(request, JSON)
         plan = await run_in_threadpool(Plan.from_json, body)
+        self.signing.refuse_another_key(plan.first(), "whole")
         closes = closes_at_opening(request)
         await run_in_threadpool(lambda: refuse_if_too_wide(plan.first(), "whole", self.body_bytes))
 
@@ -113,6 +116,7 @@ class Planning:
     async def model(self, request: Request) -> Response:
         """The plan's model."""
         text = await self._read(plans.model, request)
+        text = await run_in_threadpool(self.signing.signed_model, text)
         return Response(text, media_type=JSON, headers=FOREVER)
 
     async def statement(self, request: Request) -> Response:
@@ -146,6 +150,7 @@ class Planning:
         if text is None:
             status = await run_in_threadpool(self.store.read, plans.status, fingerprint)
             raise NotPublishedError(status.reason or "The plan has no model.")
+        text = await run_in_threadpool(self.signing.signed_model, text)
         return Response(text, media_type=JSON)
 
     async def _read(self, what: Callable[[Connection, str], _Found], request: Request) -> _Found:

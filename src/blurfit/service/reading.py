@@ -21,6 +21,7 @@ from blurfit.service.documents import Hour
 from blurfit.service.metrics import Metrics
 from blurfit.service.openapi import document
 from blurfit.service.shown_counts import for_strangers, shown
+from blurfit.service.signing import Signing
 from blurfit.store.store import Store
 
 STATEMENTS: dict[str, tuple[str, Callable[[PublishedModel], str]]] = {
@@ -36,6 +37,7 @@ class Reading:
 
     store: Store
     metrics: Metrics
+    signing: Signing
 
     async def collections(self, _request: Request) -> Response:
         """The states of all collections."""
@@ -63,17 +65,21 @@ class Reading:
 
     async def model(self, request: Request) -> Response:
         """The published model."""
-        text = await run_in_threadpool(self.store.model, fingerprint_in(request))
+        text = await run_in_threadpool(self.signing.model, fingerprint_in(request))
         return Response(text, media_type=JSON, headers=FOREVER)
 
     async def moments(self, request: Request) -> Response:
         """The blurred sums that were published with it."""
-        text = await run_in_threadpool(self.store.moments_text, fingerprint_in(request))
+        text = await run_in_threadpool(self.signing.moments, fingerprint_in(request))
         return Response(text, media_type=JSON, headers=FOREVER)
 
     async def statement(self, request: Request) -> Response:
         """Its privacy statement."""
         return await statement_of(request, self.store.model)
+
+    async def signing_key(self, _request: Request) -> Response:
+        """The public key with which this service signs, where an agreement names it."""
+        return as_json({"key": self.signing.key})
 
     async def health(self, _request: Request) -> Response:
         """Whether the store answers, and could keep what is sent now."""

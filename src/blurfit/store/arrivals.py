@@ -46,6 +46,10 @@ from blurfit.store.tables import invitations
 from blurfit.store.taken import known_among, take, withdrawn_among
 
 Outcome = int | BlurfitError  # how many were new, or why nothing was kept
+WITHDRAWN = (
+    "A submission that was withdrawn cannot be sent again: nothing of it is stored here, and it "
+    "will not be. Nothing was kept of this request."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +173,7 @@ def receive_one_by_one(
 
 
 def all_known(connection: Connection, collection: Collection, arrival: Arrival) -> bool:
-    """Whether every identifier of an arrival is taken, and all of it is acknowledged.
+    """Whether every identifier of an arrival is taken; an error if one of them was withdrawn.
 
     A few are looked up first: of a batch that is new, none of them is taken.
     """
@@ -180,7 +184,9 @@ def all_known(connection: Connection, collection: Collection, arrival: Arrival) 
         names = {one.tobytes() for one in some}
         if len(known_among(connection, collection, some) & names) < len(names):
             return False
-    return not withdrawn_among(connection, collection, names)
+    if withdrawn_among(connection, collection, names):
+        raise ConflictError(WITHDRAWN)
+    return True
 
 
 def _is_full(connection: Connection, collection: Collection) -> bool:
@@ -200,10 +206,7 @@ def _new(group: Group, span: Span, known: set[bytes]) -> dict[bytes, int]:
 def _refuse_if_withdrawn(group: Group, span: Span, gone: set[bytes]) -> None:
     """What was withdrawn is not here, so it must not be acknowledged as if it were."""
     if gone and any(one.tobytes() in gone for one in group.identifiers[span.rows]):
-        raise ConflictError(
-            "A submission that was withdrawn cannot be sent again: nothing of it is stored here, "
-            "and it will not be. Nothing was kept of this request."
-        )
+        raise ConflictError(WITHDRAWN)
 
 
 def _refuse_unless_welcome(

@@ -125,25 +125,15 @@ def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
             .values(state="closed", closes=CLOSES_IF_PAST)
         )
         found.append(fingerprint)
-    ended = [one for one in found if _is_wave(connection, one)]
-    if ended:
-        plans = sa.select(tables.waves.c.plan).join(
-            tables.collections, tables.waves.c.collection == c.key
-        )
-        connection.execute(
-            sa.update(tables.plans)
-            .where(p.fingerprint.in_(plans.where(c.fingerprint.in_(ended))) & (p.state != "ended"))
-            .values(state="ended", reason="The store was restored from a backup.")
-        )
-    return tuple(found)
-
-
-def _is_wave(connection: Connection, fingerprint: str) -> bool:
-    c = tables.collections.c
-    query = sa.select(tables.waves.c.plan).join(
+    plans = sa.select(tables.waves.c.plan).join(
         tables.collections, tables.waves.c.collection == c.key
     )
-    return connection.scalar(query.where(c.fingerprint == fingerprint)) is not None
+    connection.execute(
+        sa.update(tables.plans)
+        .where(p.fingerprint.in_(plans.where(c.fingerprint.in_(found))) & (p.state != "ended"))
+        .values(state="ended", reason="The store was restored from a backup.")
+    )
+    return tuple(found)
 
 
 def _checked(part: Path) -> Copied:

@@ -1,9 +1,9 @@
 """Sums of shares that come with proofs: in the field, over a set of people whose proofs are valid.
 
-A share of a vector with a proof is a share of its bits. The share of a number is a fixed sum of
-those, and these numbers are what is added up over a set (`blurfit.proofs.circuits`). The two
-databases' sums add up to that of the numbers in the field; a number is within its bits, so that its
-sum over up to 2³² people is known with its sign.
+A share of a vector with a proof is a share of its digits. The share of a number is a fixed sum of
+those (`blurfit.proofs.circuits`), so digits are added up over a set first, and numbers made of them
+once. The two databases' sums add up to that of the numbers in the field; a number is within its
+digits, so that its sum over up to 2³² people is known with its sign.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from blurfit.store import blocks
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import Commitment
 
-_AT_ONCE = 256  # rows whose bits are looked at together: some megabytes
+_AT_ONCE = 256  # rows whose digits are added together: some megabytes
 
 
 def over(
@@ -26,7 +26,7 @@ def over(
     """How many of the set are here, and the sum of their shares of numbers."""
     proving = collection.agreement.proving
     circuit, prio3 = proving.circuit, proving.prio3
-    count, total = 0, np.zeros(circuit.length, dtype=np.uint64)
+    count, digits = 0, np.zeros(circuit.inputs, dtype=np.uint64)
     for names, words in blocks.rows(connection, collection):
         counted = words[chosen.has(names)]
         count += len(counted)
@@ -36,8 +36,8 @@ def over(
                 inputs = some[:, : circuit.inputs]
             else:
                 inputs = prio3.helper_inputs(some)
-            total = field.add(total, field.total(circuit.truncate(inputs), axis=0))
-    return count, total
+            digits = field.add(digits, field.total(inputs, axis=0))
+    return count, circuit.truncate(digits[None])[0]
 
 
 def plus(total: WordArray, noise: WordArray) -> WordArray:

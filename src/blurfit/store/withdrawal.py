@@ -53,11 +53,11 @@ def withdraw(store: Transactions, collection: Collection, identifiers: ByteArray
     The blocks are searched before the transaction, so that nobody waits for that; in it they are
     searched again only if some were put together meanwhile.
     """
-    found = store.read(_holding, collection, identifiers)
-    return store.write(_remove, collection, identifiers, found)
+    return store.write(remove, collection, identifiers, store.read(where, collection, identifiers))
 
 
-def _holding(connection: Connection, collection: Collection, identifiers: ByteArray) -> list[int]:
+def where(connection: Connection, collection: Collection, identifiers: ByteArray) -> list[int]:
+    """The blocks that hold what was sent under some identifiers."""
     wanted = _still_here(connection, collection, identifiers)
     return blocks.holding(connection, collection, wanted) if len(wanted) else []
 
@@ -71,9 +71,10 @@ def _still_here(
     return as_identifiers(b"".join(sorted(rest)))
 
 
-def _remove(
+def remove(
     connection: Connection, collection: Collection, identifiers: ByteArray, found: list[int]
 ) -> Withdrawn:
+    """Take it out of these blocks, or of those to which it was moved since; all or nothing."""
     state = publication.held(connection, collection).state
     names = dict.fromkeys(one.tobytes() for one in identifiers)
     known = taken.known_among(connection, collection, identifiers)

@@ -22,6 +22,7 @@ The first form is used where m(b) ≤ m(a)/2, the second elsewhere: it adds posi
 
 import math
 from decimal import Decimal, localcontext
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,8 +74,12 @@ def mu_of(epsilon: float, delta: float) -> float:
     """
     nonnegative(epsilon=epsilon)
     inside_unit_interval(delta=delta)
-    target = math.log(delta)
+    return _mu_of(float(epsilon), float(delta))
 
+
+@lru_cache(maxsize=1024)  # whoever verifies an agreement asks for what its proposer asked for
+def _mu_of(epsilon: float, delta: float) -> float:
+    target = math.log(delta)
     return root_of_increasing(
         lambda mu: log_delta_of(mu, epsilon) - target, guess=math.sqrt(2 * epsilon) + delta
     )
@@ -92,6 +97,11 @@ def epsilon_of(mu: float, delta: float) -> float:
     """
     nonnegative(mu=mu)
     inside_unit_interval(delta=delta)
+    return _epsilon_of(float(mu), float(delta))
+
+
+@lru_cache(maxsize=1024)
+def _epsilon_of(mu: float, delta: float) -> float:
     if mu < 2 and erf(mu / math.sqrt(8)) < 2 * delta:
         drop = _drop_to(mu, delta)
         if drop <= 0:
@@ -145,9 +155,13 @@ def _mills_slope(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Then g = k/(x + k), in which nothing cancels. 120 terms give all digits from x = 2 on.
     """
-    large = np.maximum(x, 2.0)
-    k = np.zeros_like(large)
-    for term in range(_FRACTION_TERMS, 0, -1):
-        k = term / (large + k)
-    plain = 1 - x * math.sqrt(math.pi / 2) * erfcx(np.minimum(x, 2.0) / math.sqrt(2))
-    return np.where(x > 2, k / (large + k), plain)
+    slope: NDArray[np.float64] = 1 - x * math.sqrt(math.pi / 2) * erfcx(
+        np.minimum(x, 2.0) / math.sqrt(2)
+    )
+    large = x[x > 2]
+    if large.size:
+        k = np.zeros_like(large)
+        for term in range(_FRACTION_TERMS, 0, -1):
+            np.divide(term, np.add(large, k, out=k), out=k)
+        slope[x > 2] = k / (large + k)
+    return slope

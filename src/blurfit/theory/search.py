@@ -9,6 +9,7 @@ minimises that number itself.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import itemgetter
 
 import numpy as np
@@ -44,6 +45,7 @@ class Choice:
     split: float
 
 
+@lru_cache(maxsize=256)  # the same question has the same answer, and takes a search
 def choose(
     setting: Setting,
     epsilon: float,

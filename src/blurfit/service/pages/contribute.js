@@ -22,12 +22,14 @@ import { showPreview } from "./preview.js";
 import { questionsOf } from "./schema.js";
 import { again, showLedger } from "./sent.js";
 import { share } from "./shares.js";
+import { newName } from "./signing.js";
 import { toBytes } from "./submission.js";
 import { survey } from "./survey.js";
 import { attributes, inWords } from "./texts.js";
 import { languageChoice, truth } from "./truth.js";
 import { isUsable } from "./usable.js";
 import { verify } from "./verify.js";
+import { withdraw } from "./withdraw.js";
 import {
   agreementInWords,
   countInWords,
@@ -46,6 +48,7 @@ let mu;
 let blurred = null; // {key, record, sent}: drawn once for the same answers
 let typed = {}; // what stands in the form
 let form; // its pages
+let name; // {secret, identifier}: what will be sent is under this, and can be withdrawn by it
 
 dress();
 start().catch((error) => {
@@ -95,6 +98,7 @@ async function start() {
   if (status.invited && !(await isUsable(agreement, invitation()))) {
     return say(t("invitationUsed"), t("invitationUsed.how"));
   }
+  name = await newName();
   begin();
 }
 
@@ -202,7 +206,7 @@ function showStep(at, isMove) {
 function blur(record) {
   const key = JSON.stringify(record);
   if (blurred?.key === key) return;
-  blurred = { key, record, sent: perturb(agreement, record) };
+  blurred = { key, record, sent: { ...perturb(agreement, record), ...name } };
   keepDraft();
 }
 
@@ -229,7 +233,8 @@ async function keepAndSend(buttons) {
     if (course && (await waves.waveAfter(agreement)) !== fingerprint) return await moveOn(blurred.record);
     const plan = agreement.wave?.plan ?? null;
     const bytes = toBytes(fingerprint, blurred.sent);
-    await outbox.keep(fingerprint, bytes, invitation(), await shares(), plan);
+    const own = { secret: blurred.sent.secret, keys: agreement.signing_keys ?? [] };
+    await outbox.keep(fingerprint, bytes, invitation(), await shares(), plan, own);
   } catch (error) {
     for (const button of buttons) button.disabled = false;
     show("message", alarm(t("nothingSent"), error.message));
@@ -275,6 +280,7 @@ async function resume() {
   if (record?.state === "sending") tell({ attempt: 1 }); // another tab may be at it: then wait for that
   if (record?.state === "sending") record = await outbox.deliver(fingerprint, tell);
   if (record?.state === "received") thank(record);
+  else if (record?.state === "withdrawn") say(t("withdrawn"), t("withdrawn.how"));
   else if (record?.state === "refused") refuse(record);
 }
 
@@ -295,12 +301,27 @@ async function tryAgain() {
 }
 
 function thank(record) {
-  receipt(record, fingerprint, startAnew);
+  receipt(record, fingerprint, { startAnew, takeBack });
   note(record);
   if (!agreement) return;
   ask(`/collections/${fingerprint}`)
     .then((status) => show("checks", ...checks(status)))
     .catch(() => {});
+}
+
+/** Withdraw, for good: the same answers cannot be sent again. */
+async function takeBack(button) {
+  button.disabled = true;
+  try {
+    const { ok, problem } = await withdraw(outbox.kept(fingerprint));
+    if (!ok) throw Object.assign(new Error(problem.detail), { title: problem.title });
+    outbox.withdrawn(fingerprint);
+    place("outcome").hidden = true;
+    await resume();
+  } catch (error) {
+    button.disabled = false;
+    show("message", alarm(error.title ?? t("notWithdrawn"), error.message));
+  }
 }
 
 /** Into the ledger, once it has arrived and is known what was agreed. */

@@ -129,6 +129,21 @@ export default {
   agreement: "Vereinbarung",
   shareOf: "Anteil von {name}",
   saveReceipt: "Quittung speichern",
+  signed: "Unterschrieben",
+  "signed.checked": "mit dem Schlüssel der Vereinbarung, auf diesem Gerät geprüft",
+  "signed.unchecked":
+    "Dieser Browser kann die Unterschrift nicht prüfen; `blurfit verify` kann es.",
+  notSigned: "Die Antwort ist nicht mit dem Schlüssel der Vereinbarung unterschrieben",
+  "notSigned.how":
+    "Vielleicht hat etwas anderes anstelle des Dienstes geantwortet; Ihre Zahlen gelten nicht als gespeichert. Versuchen Sie es später noch einmal.",
+  withdraw: "Zurückziehen",
+  "withdraw.how":
+    "Bis die Sammlung schließt, können Sie zurückziehen, was Sie gesendet haben: hier, oder mit der Quittung von überall. Behalten Sie sie für sich: Wer sie hat, kann auch zurückziehen.",
+  "withdraw.sure":
+    "Ihre verwischten Zahlen zurückziehen? Sie können nicht noch einmal mitmachen: Zweimal verwischte Zahlen würden mehr über Sie verraten als vereinbart.",
+  withdrawn: "Ihre verwischten Zahlen sind zurückgezogen.",
+  "withdrawn.how": "Sie sind in keiner Summe und werden in keiner sein. Von hier wird nichts mehr gesendet.",
+  notWithdrawn: "Es wurde nichts zurückgezogen",
   watch: "Sammlung ansehen",
   somebodyElse: "Jemand anderes möchte hier antworten",
   "somebodyElse.sure":
@@ -200,6 +215,7 @@ export default {
   "fact.admission": "Wer teilnehmen darf",
   "fact.invited": "wer eingeladen ist",
   "fact.anyone": "jeder",
+  "fact.signed": "Quittungen und Modelle sind unterschrieben mit",
   "fact.sends": "Jede Person sendet",
   "fact.sends.words": "{count} verwischte Zahlen, einmal",
   "fact.promise": "Versprechen an alle über das Veröffentlichte",

@@ -59,7 +59,7 @@ export default {
     "Each link works once, for one person. If it was not you who used it, ask whoever sent it for another. (A link that is incomplete, or meant for another collection, looks the same.)",
   invitationNeeded: "An invitation is needed.",
   "invitationNeeded.how":
-    "Open the link that you were sent: it carries your invitation behind a # sign.",
+    "Open the link that you were sent: it carries your invitation after a # sign.",
   // the form
   yourAnswers: "Your answers",
   nothingYet: "Nothing is sent yet: you will see what would leave first.",
@@ -128,6 +128,20 @@ export default {
   agreement: "Agreement",
   shareOf: "Share of {name}",
   saveReceipt: "Save the receipt",
+  signed: "Signed",
+  "signed.checked": "with the key of the agreement, checked on this device",
+  "signed.unchecked": "This browser cannot check the signature; `blurfit verify` can.",
+  notSigned: "The answer is not signed with the key of the agreement",
+  "notSigned.how":
+    "Something else may have answered in the place of the service, so your numbers are not taken for stored. Try again later.",
+  withdraw: "Withdraw",
+  "withdraw.how":
+    "Until the collection closes you can withdraw what you sent: here, or anywhere with the receipt. Keep it to yourself: whoever has it can withdraw, too.",
+  "withdraw.sure":
+    "Withdraw your blurred numbers? You cannot take part again: a second set of numbers would tell more about you than was agreed.",
+  withdrawn: "Your blurred numbers are withdrawn.",
+  "withdrawn.how": "They are in no sum, and will be in none. Nothing more is sent from here.",
+  notWithdrawn: "Nothing was withdrawn",
   watch: "Watch the collection",
   somebodyElse: "Somebody else wants to answer here",
   "somebodyElse.sure":
@@ -180,9 +194,9 @@ export default {
   "premise.anyone":
     "Anyone may take part, as often as they like, so nobody can tell how many of the submissions are honest people’s. For one honest person this needs others who are honest too, {quorum} with her, and nobody can check that: one sender with enough submissions of known noise voids it.",
   "premise.database":
-    "This holds even if every other contributor lies, as long as the database is honest: noise of its own was added, once. Should it not be:",
+    "This holds even if every other contributor lies, as long as the database is honest: noise of its own was added, once. If it is not:",
   "premise.databases":
-    "This holds even if every other contributor lies, as long as one of the two databases is honest: noise of its own was added, once. Should it not be:",
+    "This holds even if every other contributor lies, as long as one of the two databases is honest: noise of its own was added, once. If it is not:",
   "condition.noise":
     "This holds only if the two do not put their shares together, and if the other one follows the protocol and adds its own noise: then it holds even if one of them invents contributors.",
   openToAnyone: "This collection is open to anyone.",
@@ -198,6 +212,7 @@ export default {
   "fact.admission": "Who may take part",
   "fact.invited": "those who are invited",
   "fact.anyone": "anyone",
+  "fact.signed": "Receipts and models are signed with",
   "fact.sends": "Each sends",
   "fact.sends.words": "{count} blurred numbers, once",
   "fact.promise": "Promise to everyone in what is published",

@@ -19,6 +19,7 @@ import {
 } from "./published.js";
 import { qualityOf } from "./quality.js";
 import { NOT_SAID, columnsFor, isLabel } from "./schema.js";
+import { signersOf } from "./signing.js";
 import { answerOf, columnTitle, inWords, measured, titleOf } from "./texts.js";
 import { verify } from "./verify.js";
 import {
@@ -64,9 +65,21 @@ async function start() {
   await check(model);
   show("effects", outputsOf(model).flatMap((output) => learned(model, output)));
   show("try", tryIt(model));
-  show("downloads", downloads(agreement, model.waves?.length > 1));
+  show("downloads", downloads(agreement, model.waves?.length > 1, await signedBy(model)));
   const statement = await fetch(`/collections/${fingerprint}/statement?format=markdown`);
   show("statement", markdown(await statement.text()));
+}
+
+/** Who signed this very file with the key of the agreement, in a sentence. */
+async function signedBy(model) {
+  const all = await signersOf(model);
+  if (!all.length) return "Nobody signed it: the agreement names no key.";
+  const words = all.map(({ name, key, isSigned }) => {
+    const who = `${name ?? "the service"} (key ${key.slice(0, 16)}…)`;
+    if (isSigned === null) return `This browser cannot check the signature of ${who}.`;
+    return isSigned ? `Signed by ${who}, checked here.` : `NOT signed by ${who}.`;
+  });
+  return words.join(" ");
 }
 
 async function check({ agreement, caveat }) {
@@ -320,7 +333,7 @@ function fillIn(form, column) {
   putBack(form, [column], { [column.name]: isChoice ? JSON.stringify(first) : middle() });
 }
 
-function downloads({ mechanism, wave }, isPlanned) {
+function downloads({ mechanism, wave }, isPlanned, signed) {
   const base = `/collections/${fingerprint}`;
   const link = (path, name, words) =>
     h("a", { class: "button", href: `${base}/${path}`, download: name }, words);
@@ -328,6 +341,7 @@ function downloads({ mechanism, wave }, isPlanned) {
     h("a", { class: "button", href: `/plans/${plan}/${what}`, download: `${what}.json` }, words);
   return [
     h("h2", {}, "Downloads"),
+    h("p", { id: "signed" }, signed),
     mechanism === "moment" && !isPlanned
       ? h(
           "p",

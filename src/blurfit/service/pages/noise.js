@@ -57,9 +57,10 @@ export function newIdentifier() {
   return crypto.getRandomValues(new Uint8Array(16));
 }
 
-/** The seed of a mask, from which whoever has it can make the mask: 256 random bits, used once. */
-export function newSeed() {
-  return crypto.getRandomValues(new Uint8Array(32));
+/** The seed of a mask, from which whoever has it can make the mask: 256 random bits, used once; or
+ * several of them, one behind the other, for a proof. */
+export function newSeed(count = 1) {
+  return crypto.getRandomValues(new Uint8Array(32 * count));
 }
 
 /** k with probability ∝ exp(−|k|/t) (Algorithm 2): |k| = rest + t·quotient, then a sign. */

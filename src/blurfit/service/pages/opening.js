@@ -197,10 +197,13 @@ function databasesIn(field, check) {
 
 async function propose() {
   const turn = ++asked;
-  const { terms: body, wrong, off, waves, counts } = proposal();
+  const { terms: typed, wrong, off, waves, counts } = proposal();
   if (wrong.length) {
     return notYet("Some fields need another look.", wrong[0]);
   }
+  // what is collected here is signed here; of two databases the other's key would be needed, too
+  const { key } = await ask("/signing-key").catch(() => ({ key: null }));
+  const body = key && !typed.databases ? { ...typed, signing_keys: [key] } : typed;
   const { token } = given;
   const post = (path, content) =>
     ask(path, { method: "POST", body: JSON.stringify(content), token });
@@ -270,6 +273,9 @@ function promise({ agreement, mu, plan }) {
     ],
     isShared(agreement)
       ? ["Against either database", ["The same. ", conditionInWords(agreement)]]
+      : null,
+    agreement.proofs
+      ? ["Proofs", "Contributors prove to both databases that they send no more than an honest submission."]
       : null,
     [
       isShared(agreement) ? "If both put their shares together" : "To a contributor, against this database",

@@ -11,6 +11,7 @@
 
 import { sha256 } from "./canonical.js";
 import { t } from "./language.js";
+import { aboutSubmission, isSigned } from "./signing.js";
 import { MEDIA_TYPE, identifierOf } from "./submission.js";
 
 const FIRST_PAUSE = 500;
@@ -34,8 +35,9 @@ export function kept(fingerprint) {
 
 /** Keep the bytes, unless some are kept already (by another tab, say): then those stand. `further`
  * are {origin, name, bytes} for each database, if there are two; `plan` is what a wave belongs to:
- * it is noted first, so that no other wave is ever sent to from here. */
-export async function keep(fingerprint, bytes, invitation, further = [], plan = null) {
+ * it is noted first, so that no other wave is ever sent to from here. `own` has the secret that the
+ * identifier follows from, and the keys by which acknowledgements are signed. */
+export async function keep(fingerprint, bytes, invitation, further = [], plan = null, own = {}) {
   return alone(plan ?? fingerprint, async () => {
     const before = kept(fingerprint);
     if (before) return before;
@@ -48,6 +50,7 @@ export async function keep(fingerprint, bytes, invitation, further = [], plan = 
       digest: await sha256(further.length ? joined(further) : bytes),
       body: asText(bytes),
       invitation,
+      ...own,
       state: "sending",
     };
     if (further.length) {
@@ -67,6 +70,12 @@ export function forget(fingerprint) {
   const plan = kept(fingerprint)?.plan;
   if (plan) storage().removeItem(onceKey(plan));
   storage().removeItem(keyOf(fingerprint));
+}
+
+/** Note that it was withdrawn: it stays noted that this person took part. */
+export function withdrawn(fingerprint) {
+  const { secret: _used, ...rest } = kept(fingerprint);
+  return store({ ...rest, state: "withdrawn" });
 }
 
 export function withInvitation(fingerprint, invitation) {
@@ -91,6 +100,8 @@ export async function deliver(fingerprint, tell) {
         const { body: _sent, invitation: _spent, ...rest } = record;
         return store({
           ...rest,
+          signatures: answer.signatures ?? [answer.signature],
+          isChecked: answer.isChecked,
           state: "received",
           at: new Date().toISOString(),
           answer: answer.content,
@@ -117,15 +128,25 @@ async function sendShares(record) {
     const answer = await attemptToSend({
       fingerprint: record.fingerprint,
       body: share.body,
+      identifier: record.identifier,
       invitation: invitations[place],
       origin: share.origin,
+      key: record.keys?.[place],
+      place: place + 1,
     });
     if (!answer.ok) return answer;
     delete share.body;
     share.received = new Date().toISOString();
+    share.signature = answer.signature;
+    share.isChecked = answer.isChecked;
     store(record);
   }
-  return { ok: true, content: null };
+  return {
+    ok: true,
+    content: null,
+    signatures: record.shares.map((one) => one.signature),
+    isChecked: record.shares.every((one) => one.isChecked),
+  };
 }
 
 function joined(shares) {
@@ -136,7 +157,10 @@ function asText(bytes) {
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
 
-async function attemptToSend({ fingerprint, body, invitation, origin = "" }) {
+/** One attempt. Where the agreement names a key, an answer that is not signed with it is none. */
+async function attemptToSend(record) {
+  const { fingerprint, body, invitation, identifier, origin = "", place = 0 } = record;
+  const key = record.key ?? record.keys?.[0];
   const headers = { "content-type": MEDIA_TYPE };
   if (invitation) headers["blurfit-invitation"] = invitation;
   try {
@@ -149,7 +173,13 @@ async function attemptToSend({ fingerprint, body, invitation, origin = "" }) {
       signal: AbortSignal.timeout(PATIENCE),
     });
     const content = await response.json();
-    if (response.ok) return { ok: true, content };
+    if (response.ok) {
+      const { signature = null } = content;
+      const message = await aboutSubmission("receipt", fingerprint, place, identifier);
+      const isChecked = key ? await isSigned(message, key, signature) : null;
+      if (isChecked === false) return { problem: { title: t("notSigned"), detail: t("notSigned.how") } };
+      return { ok: true, content, signature, isChecked };
+    }
     if (!TEMPORARY.has(response.status)) return { problem: content };
     return { retryAfter: 1000 * Number(response.headers.get("retry-after") ?? 0) };
   } catch {

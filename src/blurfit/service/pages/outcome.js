@@ -33,12 +33,14 @@ export function refused({ problem }, { tryAgain, startAnew }) {
   );
 }
 
-export function receipt(record, fingerprint, startAnew) {
-  const { identifier, digest, at } = record;
+export function receipt(record, fingerprint, { startAnew, takeBack }) {
+  const { identifier, digest, at, secret, signatures = [], keys = [], shares } = record;
   const kept = {
     format: "blurfit-receipt",
     version: 1,
-    service: location.origin,
+    services: shares?.map((one) => one.origin) ?? [location.origin],
+    secret,
+    parts: [{ start: 0, rows: 1, under: fingerprint, signatures }],
     fingerprint,
     identifier,
     sha256: digest,
@@ -46,6 +48,8 @@ export function receipt(record, fingerprint, startAnew) {
   };
   const text = `${JSON.stringify(kept, null, 2)}\n`;
   const save = () => download(`receipt-${identifier.slice(0, 8)}.json`, "application/json", text);
+  const button = h("button", { type: "button", class: "quiet" }, t("withdraw"));
+  button.addEventListener("click", () => confirm(t("withdraw.sure")) && takeBack(button));
   const heading = h("h2", { tabindex: "-1" }, t("thanks"));
   show(
     "outcome",
@@ -54,11 +58,13 @@ export function receipt(record, fingerprint, startAnew) {
       { class: "receipt" },
       heading,
       h("p", {}, t("thanks.kept")),
+      h("p", { class: "hint" }, t("withdraw.how")),
       definitions([
         [t("received"), moment(at)],
         [t("identifier"), h("code", {}, identifier)],
         [t("digest"), h("code", {}, digest)],
         [t("agreement"), h("code", {}, fingerprint)],
+        ...(keys.length ? [[t("signed"), t(record.isChecked ? "signed.checked" : "signed.unchecked")]] : []),
         ...(record.shares ?? []).map(({ name, received }) => [
           t("shareOf", { name }),
           moment(received),
@@ -69,6 +75,7 @@ export function receipt(record, fingerprint, startAnew) {
         { class: "buttons" },
         h("button", { type: "button", click: save }, t("saveReceipt")),
         h("a", { class: "button", href: `/collections/${fingerprint}` }, t("watch")),
+        button,
         somebodyElse(startAnew),
       ),
     ),

@@ -31,7 +31,7 @@ const FIELDS = [
   "weights",
   "fingerprint",
 ];
-const LATER = ["admission", "database_noise"]; // left out where they have their default
+const LATER = ["admission", "database_noise", "signing_keys"]; // left out where they have their default
 const UNIT = 2 ** -23; // of a number in 24 bits, as a share of it
 const SLACK = 1e-9; // of the largest number beside it, for one that is a difference of others
 
@@ -90,7 +90,10 @@ async function verifyRelease(release) {
 /** The promise, the quorum, the questions and the databases are the plan's own. */
 function verifyTerms(plan, agreement, place) {
   const { wave, schema, calibration, databases } = agreement;
-  for (const name of LATER) demand(agreement[name] === plan[name], name, agreement[name], plan[name]);
+  for (const name of LATER) {
+    const isSame = canonical(agreement[name] ?? null) === canonical(plan[name] ?? null);
+    demand(isSame, name, agreement[name], plan[name]);
+  }
   demand(wave.plan === plan.fingerprint, "plan", wave.plan, plan.fingerprint);
   demand(canonical(schema) === canonical(plan.schema), "schema", "another", "the plan’s");
   demand(canonical(databases) === canonical(plan.databases), "databases", "others", "the plan’s");

@@ -8,7 +8,6 @@ import { stream } from "./turboshake.js";
 const SEED = 32;
 const [LEADER, HELPER] = [0, 1];
 const [MEASUREMENT, PROOF, JOINT, PROVE, , JOINT_SEED, PART] = [1, 2, 3, 4, 5, 6, 7]; // usages
-export const RANDOM_BYTES = 4 * SEED;
 
 /** {circuit, proofs, algorithm, context}; `random` are four seeds: the helper's, its blind, the
  * leader's blind and the prover's. Gives the bytes of the leader's share and of the helper's. */

@@ -4,7 +4,7 @@
 import { NotCertified, demand } from "./checks.js";
 import { formOf } from "./forms.js";
 import { partsOf } from "./parts.js";
-import { RANDOM_BYTES, shard } from "./prio3.js";
+import { shard } from "./prio3.js";
 import { radiusOf } from "./radius.js";
 import { errorOf, provesSomething, shortVector } from "./short.js";
 
@@ -32,16 +32,12 @@ export function provingOf(agreement) {
   return circuit;
 }
 
-/** The words of both shares, as bytes, of numbers in whole steps. */
+/** The words of both shares, as bytes, of numbers in whole steps; `random` are four seeds, which
+ * nobody keeps but as the shares themselves. */
 export function provedShares(agreement, fingerprint, { identifier, steps }, random) {
   const context = Uint8Array.from(fingerprint.match(/../g), (two) => parseInt(two, 16));
   const prio3 = { circuit: provingOf(agreement), proofs: PROOFS, algorithm: ALGORITHM, context };
   return shard(prio3, steps, identifier, random);
-}
-
-/** The randomness of one submission: used once, and kept by nobody but as the shares themselves. */
-export function newRandomness() {
-  return crypto.getRandomValues(new Uint8Array(RANDOM_BYTES));
 }
 
 /** The radius in steps, up to eight binary digits, as everyone rounds it. */

@@ -41,9 +41,9 @@ export async function share(agreement, fingerprint, sent) {
 
 /** Shares with a proof; `random` is there for tests alone. */
 export async function proved(agreement, fingerprint, { identifier, numbers }, random = null) {
-  const { newRandomness, provedShares } = await import("./proving.js");
+  const { provedShares } = await import("./proving.js");
   const steps = numbers.map((number) => whole(number / agreement.grid.quadratic));
-  const drawn = random ?? newRandomness();
+  const drawn = random ?? newSeed(4);
   const both = provedShares(agreement, fingerprint, { identifier, steps }, drawn);
   return ["masked", "seed"].map((part, i) => {
     const bytes = head(CODES[part], identifier, fingerprint, both[i].length / 8);

@@ -23,6 +23,7 @@ import { ROUNDING, gridOf, roundingOf } from "./grid.js";
 import { lossOf } from "./loss.js";
 import { submissionMu as momentMu, verifyMoment } from "./moment.js";
 import { LEAST_RATIO, MOST_RATIO, partsOf } from "./parts.js";
+import { verifyKeys } from "./signing.js";
 import { INTERCEPT, NOT_SAID, columnsFor, columnsOf, isLabel, questionsOf } from "./schema.js";
 import { verifyAbout, verifyWording } from "./wording.js";
 
@@ -86,7 +87,7 @@ export async function verify(agreement, expectedFingerprint) {
         "with `blurfit contribute`. Nothing has left this device.",
     );
   }
-  exactly(agreement, FIELDS.agreement, "agreement", Object.keys(LEFT_OUT));
+  exactly(agreement, FIELDS.agreement, "agreement", [...Object.keys(LEFT_OUT), "signing_keys"]);
   for (const [name, choices] of Object.entries(LEFT_OUT)) {
     const isFine = !(name in agreement) || choices.includes(agreement[name]);
     demand(isFine, name, agreement[name], `left out, or ${choices.join(" or ")}`);
@@ -118,6 +119,7 @@ export async function verify(agreement, expectedFingerprint) {
   }
   const isNoisy = agreement.database_noise === true;
   demand(!isNoisy || mechanism === "moment", "database_noise", isNoisy, "left out with input");
+  verifyKeys(agreement);
   verifyGrid(agreement, size);
   await verifyDatabases(agreement);
   verifyNoise(agreement);

@@ -144,6 +144,7 @@ export function agreementInWords(agreement, mu) {
     ...againstDatabases(agreement, mu),
     [t("fact.published"), releasesInWords(agreement)],
     ...publicRows(agreement),
+    ...(agreement.signing_keys ? [[t("fact.signed"), agreement.signing_keys.join(", ")]] : []),
   ];
 }
 

@@ -1,0 +1,131 @@
+"""Signatures and withdrawal in the page: what it checks, what it saves, and that others read it."""
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from blurfit import Agreement, Store, perturb_table
+from blurfit.contributor.receipt import Receipt
+from blurfit.contributor.withdrawing import withdraw
+from blurfit.messages.receipts import identifiers_of, secrets_of
+from blurfit.messages.signing import Signer, about_submissions, new_key
+from blurfit.protocol import tokens
+from blurfit.service.app import Service
+from blurfit.service.serving import in_a_thread
+
+from .conftest import Running
+
+PRIVATE = new_key()
+SIGNER = Signer(PRIVATE)
+ARRIVED = "Your blurred numbers have arrived"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    token = tokens.new_token()
+    with Store(tmp_path_factory.mktemp("signing") / "collection.db") as store:
+        store.appoint(tokens.hashed(token))
+        with in_a_thread(Service(store, signing_key=PRIVATE)) as url:
+            yield Running(url, store, token)
+
+
+@pytest.fixture(scope="module")
+def agreement(survey, service):
+    promise = {"epsilon": 100, "delta": 1e-6, "quorum": 20, "admission": "anyone"}
+    found = Agreement.propose(survey(), signing_keys=[SIGNER.key], **promise)
+    service.open(found)
+    return found
+
+
+def contribute(page, fill_in) -> None:
+    fill_in(page, "income")
+    page.get_by_role("button", name="Blur my answers").click()
+    page.get_by_role("button", name="Send").click()
+
+
+def test_the_page_signs_and_hashes_as_python_does(run) -> None:
+    found = run(
+        "signing",
+        """
+        const name = await signing.newName();
+        const mark = "ab".repeat(32);
+        const about = await signing.aboutSubmission("receipt", mark, 2, given.identifier);
+        const checks = await Promise.all(
+          given.signatures.map((one) => signing.isSigned(about, given.key, one)));
+        return { secret: name.secret, identifier: [...name.identifier], about: [...about], checks,
+                 own: await signing.ownSecret(name.secret) };
+        """,
+        {
+            "identifier": "0f" * 16,
+            "key": SIGNER.key,
+            "signatures": [
+                SIGNER.sign(
+                    about_submissions("receipt", "ab" * 32, "second", b"\x0f" * 16)
+                ).signature,
+                "00" * 64,
+                None,
+            ],
+        },
+    )
+    secrets = secrets_of(found["secret"], 0, 1)
+    assert found["own"] == secrets[0].hex()
+    assert bytes(found["identifier"]) == identifiers_of(secrets).tobytes()
+    expected = about_submissions("receipt", "ab" * 32, "second", b"\x0f" * 16)
+    assert bytes(found["about"]) == expected
+    assert found["checks"] == [True, False, False]
+
+
+def test_a_receipt_is_checked_saved_and_withdraws(visit, service, agreement, fill_in) -> None:
+    receipts = []
+    for _ in range(2):
+        page = visit().go(f"/c/{agreement.fingerprint}")
+        contribute(page, fill_in)
+        expect(page.get_by_text(ARRIVED)).to_be_visible()
+        expect(page.get_by_text("checked on this device")).to_be_visible()
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Save the receipt").click()
+        receipts.append(Receipt.load(download.value.path()))
+    assert all(one.wrong_with(agreement) == [] for one in receipts)
+    assert service.count(agreement) == 2
+    assert withdraw(receipts[0], patience=5.0).out == 1, "the file, by another program"
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Withdraw").click()
+    expect(page.get_by_text("Your blurred numbers are withdrawn")).to_be_visible()
+    assert service.count(agreement) == 0
+    page.reload()
+    expect(page.get_by_text("Your blurred numbers are withdrawn")).to_be_visible()
+    assert receipts[1].secret not in json.dumps(page.evaluate("({ ...localStorage })"))
+
+
+def test_an_answer_that_is_not_signed_is_none(visit, agreement, fill_in) -> None:
+    visitor = visit()
+
+    def forge(route) -> None:
+        route.fulfill(json={"accepted": 1, "new": 1, "signature": "00" * 64})
+
+    visitor.context.route("**/submissions", forge)
+    page = visitor.go(f"/c/{agreement.fingerprint}")
+    contribute(page, fill_in)
+    expect(page.get_by_text("not signed with the key of the agreement")).to_be_visible()
+    visitor.context.unroute("**/submissions")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_text(ARRIVED)).to_be_visible()
+
+
+def test_the_model_says_who_signed_it(visit, service, agreement, people) -> None:
+    service.store.add(agreement, perturb_table(agreement, people(30)))
+    service.store.publish(agreement)
+    visitor = visit()
+    page = visitor.go(f"/m/{agreement.fingerprint}")
+    expect(page.locator("#signed")).to_have_text(
+        f"Signed by the service (key {SIGNER.key[:16]}…), checked here."
+    )
+
+    def change(route) -> None:
+        document = route.fetch().json()
+        route.fulfill(json=document | {"count": document["count"] + 1})
+
+    visitor.context.route("**/model", change)
+    page.reload()
+    expect(page.locator("#signed")).to_contain_text("NOT signed by the service")
