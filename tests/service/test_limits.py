@@ -86,6 +86,19 @@ def test_bodies_cost_as_much_as_the_requests_they_stand_for() -> None:
     assert not limiter.allows("b")
 
 
+def test_what_costs_more_than_a_bucket_holds_waits_and_does_not_exceed_the_rate() -> None:
+    """The request itself is charged before the batch or the withdrawal that it brings."""
+    clock = Clock()
+    limiter = Limiter(rate=10, burst=100, clock=clock)
+    times = []
+    for second in range(0, 1000, 5):
+        clock.now = float(second)
+        if limiter.allows("a") and limiter.allows("a", 999):
+            times.append(second)
+    assert times[0] == 0
+    assert 8 <= len(times) <= 11, "1000 each, so one in a hundred seconds"
+
+
 def test_networks_of_ipv6_count_as_one() -> None:
     limiter = Limiter(rate=1, burst=2, clock=Clock())
     assert [limiter.allows(f"2001:db8::{n}") for n in range(3)] == [True, True, False]

@@ -67,13 +67,21 @@ class Limiter:
         places = self._places(address)
         full = max(now, min(table[place] for place in places))
         left = self.burst - self.rate * (full - now)
-        cost = min(cost, self.burst)  # whatever is allowed at all is allowed to a full bucket
-        if left + _TOLERANCE < cost:
+        if left + _TOLERANCE < min(cost, self._enough):
             return False
         full += cost / self.rate
         for place in places:
             table[place] = max(table[place], full)
         return True
+
+    @property
+    def _enough(self) -> float:
+        """What must be left, at most: as much as a full bucket holds, less the request itself.
+
+        Whatever is allowed at all is allowed to somebody who waited. It is charged as a whole, so
+        that the next one waits the longer, and the rate is kept however large a batch is.
+        """
+        return max(self.burst - 1.0, min(self.burst, 1.0))
 
     def allows_body(
         self, address: str, rows: float, size: int, *, json: bool, paid: float = 1.0
