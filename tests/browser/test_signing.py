@@ -112,6 +112,52 @@ def test_an_answer_that_is_not_signed_is_none(visit, agreement, fill_in) -> None
     visitor.context.unroute("**/submissions")
     page.get_by_role("button", name="Try again").click()
     expect(page.get_by_text(ARRIVED)).to_be_visible()
+    visitor.context.route(
+        "**/withdrawals",
+        lambda route: route.fulfill(json={"withdrawn": 0, "new": 0, "unknown": ["00" * 16]}),
+    )
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Withdraw").click()
+    expect(page.get_by_text("Nothing was withdrawn")).to_be_visible()
+    visitor.context.unroute("**/withdrawals")
+    page.get_by_role("button", name="Withdraw").click()
+    expect(page.get_by_text("Your blurred numbers are withdrawn")).to_be_visible()
+
+
+def test_one_of_two_databases_that_withdraws_is_enough(run) -> None:
+    """The other is away, or refuses, which a page of another origin cannot read."""
+    identifier, mark = b"\x0f" * 16, "ab" * 32
+    told = [about_submissions("withdrawal", mark, role, identifier) for role in ("first", "second")]
+    given = {
+        "record": {
+            "fingerprint": mark,
+            "identifier": identifier.hex(),
+            "secret": "cd" * 32,
+            "keys": [SIGNER.key, SIGNER.key],
+            "shares": [{"origin": "https://a.example"}, {"origin": "https://b.example"}],
+        },
+        "signatures": [SIGNER.sign(one).signature for one in told],
+    }
+    found = run(
+        "withdraw",
+        """
+        const before = globalThis.fetch;
+        const outcomes = [];
+        for (const [a, b] of [[0, null], [null, 1], [1, 0], [null, null]]) {
+          globalThis.fetch = async (url) => {
+            const place = url.startsWith("https://a.example") ? a : b;
+            if (place === null) throw new TypeError("Failed to fetch");
+            const said = { withdrawn: 1, new: 1, signature: given.signatures[place] };
+            return new Response(JSON.stringify(said));
+          };
+          outcomes.push((await withdraw.withdraw(given.record)).ok ?? false);
+        }
+        globalThis.fetch = before;
+        return outcomes;
+        """,
+        given,
+    )
+    assert found == [True, True, False, False], "and each signs in its own place"
 
 
 def test_the_model_says_who_signed_it(visit, service, agreement, people) -> None:

@@ -135,6 +135,12 @@ def test_an_answer_that_is_not_signed_as_agreed_is_none(http) -> None:
         way.says = says
         with pytest.raises(ServiceError, match=words):
             withdraw(receipt, transports=[way], patience=0.0)
+    way.says = {"withdrawn": 0, "new": 0, "unknown": [receipt.identifier]}
+    found = withdraw(receipt, transports=[way], patience=0.0)
+    assert (found.out, found.staying) == (0, 1), "it signed that it has it"
+    assert "signed that it has stored" in found.reason
+    unsigned = replace(receipt, parts=(replace(receipt.parts[0], signatures=(None,)),))
+    assert withdraw(unsigned, transports=[way], patience=0.0).unknown == 1
 
 
 @pytest.mark.parametrize("closed", ["neither", "second"])

@@ -88,15 +88,20 @@ class Receipt:
             if part.under != agreement.fingerprint:
                 found.append(f"Rows from {part.start + 1} on were sent under {part.under}.")
                 continue
-            signed = dict(enumerate(part.signatures))
-            for place, role in enumerate(roles(agreement)):
-                message = about_submissions("receipt", part.under, role, self.identifiers(part))
-                key = agreement.signing_keys[place]
-                if not is_signed(message, key, signed.get(place)):
-                    found.append(
-                        f"The signature for rows {part.start + 1} to {part.stop} is not by {key}."
-                    )
+            found += [
+                f"The signature for rows {part.start + 1} to {part.stop} is not by {key}."
+                for place, key in enumerate(agreement.signing_keys)
+                if not self.is_signed_at(place, agreement, part)
+            ]
         return found
+
+    def is_signed_at(self, place: int, agreement: Agreement, part: Part) -> bool:
+        """Whether the database in this place signed, as agreed, that it has the rows of a part."""
+        if place >= min(len(agreement.signing_keys), len(part.signatures)):
+            return False
+        role, key = roles(agreement)[place], agreement.signing_keys[place]
+        message = about_submissions("receipt", part.under, role, self.identifiers(part))
+        return is_signed(message, key, part.signatures[place])
 
     # ---- files
 

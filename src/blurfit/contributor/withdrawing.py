@@ -3,8 +3,9 @@
 With one database a row is out when it has been withdrawn there. With two, a row counts where both
 have their share, so it is out as soon as one of them has withdrawn it, or never had it; the first
 is asked first, since it may leave out fewer (`blurfit.store.commitment`). A database that is closed
-refuses, and then the other's answer decides. Whatever got no answer is asked again, by running the
-same again: to withdraw twice is to withdraw once.
+refuses, and then the other's answer decides. So it does where one signed that it has a row, and now
+says that it never had it: no signature says that a row is nowhere, so the receipt counts. Whatever
+got no answer is asked again, by running the same again: to withdraw twice is to withdraw once.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,6 +23,12 @@ from blurfit.messages.receipts import identifiers_of, secrets_of
 from blurfit.messages.signing import about_submissions, is_signed
 from blurfit.protocol.http import PATIENCE, Exchange
 from blurfit.protocol.wire import MOST_SUBMISSIONS, WITHDRAWALS, Withdrawal, path_of
+
+_DISOWNED = (
+    "{url} signed that it has stored what the receipt is for, and now says that it never had all "
+    "of it: either it has lost some, as a store has that was restored from a backup, or this "
+    "answer is not true. Keep the receipt, and ask whoever runs it."
+)
 
 
 @dataclass
@@ -89,11 +96,17 @@ def _ask(
             found.reason = str(error)
             nowhere.clear()
             continue
-        unknown = {bytes.fromhex(one) for one in answer.unknown}
+        said = set(answer.unknown)
+        unknown = {one for one in names if one.hex() in said}
         told = [one for one in names if one not in unknown]
         _check(agreement, place, told, answer)
-        out |= set(names)  # withdrawn here, or never here: in no sum, and in no common set
-        nowhere &= unknown
+        if unknown and receipt.is_signed_at(place, agreement, part):
+            found.reason = _DISOWNED.format(url=exchange.url)
+            nowhere.clear()
+            out |= set(told)
+        else:
+            out |= set(names)  # withdrawn here, or never here: in no sum, and in no common set
+            nowhere &= unknown
         if answer.signature is not None:
             found.signatures.append({"service": exchange.url, "signature": answer.signature})
     found.out += len(out)
