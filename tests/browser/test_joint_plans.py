@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.share import share
@@ -15,7 +15,6 @@ from blurfit.store import joint_plans
 from blurfit.store.store import Store
 from support.joint_plans import Both
 
-PATIENCE = 30_000  # milliseconds: the machine may be busy
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
 
 
@@ -56,14 +55,13 @@ def blur(page: Page) -> None:
     page.get_by_role("button", name=BLUR).click()
 
 
-def test_one_share_to_each_for_the_wave_that_collects(chromium: Browser, two) -> None:
+def test_one_share_to_each_for_the_wave_that_collects(new_browser, two) -> None:
     wave, address = two.current(), two.plan.databases[1].url
     before = [two.holders(side, wave.fingerprint) for side in (0, 1)]
-    context = chromium.new_context()
-    context.set_default_timeout(PATIENCE)
+    context = new_browser()
     page = context.new_page()
     page.goto(f"{address}/c/{two.name}")  # the plan's own link, at the second database
-    expect(page.get_by_text("Wave 2 of 3.")).to_be_visible()
+    expect(page.get_by_text(f"Wave {wave.wave.number} of 3.")).to_be_visible()
     blur(page)
     expect(page.get_by_text("Either share alone is random")).to_be_visible()
     page.get_by_role("button", name=SEND).click()
@@ -77,12 +75,11 @@ def test_one_share_to_each_for_the_wave_that_collects(chromium: Browser, two) ->
 
 
 def test_when_the_seed_alone_has_left_one_may_answer_for_the_next_wave(
-    chromium: Browser, two, people
+    new_browser, two, people
 ) -> None:
     """The second database closes a wave first, so that is where those who are late are refused."""
     wave, address = two.current(), two.plan.databases[0].url
-    context = chromium.new_context()
-    context.set_default_timeout(PATIENCE)
+    context = new_browser()
     page = context.new_page()
     page.goto(f"{address}/c/{two.name}")
     blur(page)
