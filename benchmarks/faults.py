@@ -45,7 +45,7 @@ WIDE = Schema(
 )
 PROMISE: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "quorum": 1000, "admission": "anyone"}
 _SETTLING = 0.4  # seconds after an attack began or ended, that are in no window
-_spawn = multiprocessing.get_context("spawn")
+_context = multiprocessing.get_context("fork")  # each is there at once
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class Finding:
 def new_tally() -> Tally:
     """Counts in memory that processes share."""
     attack, acknowledged, failures, unanswered = (
-        _spawn.Value("q", 0, lock=False) for _ in range(4)
+        _context.Value("q", 0, lock=False) for _ in range(4)
     )
-    return Tally(attack, acknowledged, failures, unanswered, _spawn.Event())
+    return Tally(attack, acknowledged, failures, unanswered, _context.Event())
 
 
 @dataclass(eq=False)
@@ -106,7 +106,7 @@ class Scene:
         folder = self.service.folder
         self.agreement.save(folder / "agreement.json")
         told = folder / "acknowledged"
-        sending = _spawn.Process(
+        sending = _context.Process(
             target=honest.main,
             args=(self.service.port, str(folder / "agreement.json"), str(told), self.tally),
             daemon=True,
@@ -161,9 +161,11 @@ class Scene:
 
     def attacked(self, attack: Attack) -> None:
         """Windows without and with an attack, in turns."""
-        go, ready, end = (_spawn.Event() for _ in range(3))
+        go, ready, end = (_context.Event() for _ in range(3))
         given = (attack.deed, attack.peer, attack.target, attack.connections, attack.addresses)
-        process = _spawn.Process(target=strangers.main, args=(*given, go, ready, end), daemon=True)
+        process = _context.Process(
+            target=strangers.main, args=(*given, go, ready, end), daemon=True
+        )
         process.start()
         ready.wait(60)
         try:
@@ -188,7 +190,7 @@ class Scene:
             time.sleep(_SETTLING)
             finding.during.append(self.rate())
             stop()
-            time.sleep(_SETTLING)
+            time.sleep(3 * _SETTLING)  # what is still under way ends
 
 
 # ---- what is attacked

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from blurfit.contributor.perturb import perturb, perturb_table
     from blurfit.errors import (
         BelowQuorumError,
+        BetweenWavesError,
         BlurfitError,
         ClosedError,
         ConflictError,
@@ -53,6 +54,7 @@ __all__ = [
     "About",
     "Agreement",
     "BelowQuorumError",
+    "BetweenWavesError",
     "Binary",
     "BlurfitError",
     "Budget",
@@ -108,6 +110,7 @@ _HOMES = {
     "blurfit.store.store": ("Store",),
     "blurfit.errors": (
         "BelowQuorumError",
+        "BetweenWavesError",
         "BlurfitError",
         "ClosedError",
         "ConflictError",

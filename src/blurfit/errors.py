@@ -47,6 +47,10 @@ class WaveClosedError(ClosedError):
     """The wave has been released meanwhile: the plan is at a later one, or at its end."""
 
 
+class BetweenWavesError(InfeasibleError):
+    """One wave of a plan is being published, and the next is not open yet: ask again soon."""
+
+
 class DateClosedError(ClosedError):
     """The date until which the collection took submissions has passed."""
 

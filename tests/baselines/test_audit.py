@@ -13,7 +13,7 @@ from blurfit.audit.findings import audit
 from blurfit.baselines.rival import PureRival
 
 EPSILON, DELTA, ROWS = 1.0, 1e-3, 30
-STEPS = 16  # of gradient descent: T Gaussian steps are one, and a noise for one alone would be 4μ
+STEPS = 16  # of gradient descent; `test_gradient` attacks all 512
 LABELS, NUMBERS = (
     sorted(
         name

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import kstest, norm
 
 from blurfit import InfeasibleError, InvalidValueError
+from blurfit.audit.examination import examine
 from blurfit.baselines import GradientPerturbationClassifier, GradientPerturbationRegressor
 from blurfit.baselines.gradient import (
     into_balls,
@@ -60,6 +61,34 @@ def test_a_step_carries_the_stated_noise() -> None:
     )
     noise = -(found * 200) + x.T @ y
     assert kstest(noise[:, 0], norm(scale=50).cdf).pvalue > 1e-3
+
+
+@pytest.mark.statistical
+def test_all_steps_together_keep_the_promise_and_noise_for_one_does_not() -> None:
+    """Thousands of descents from two tables that differ in one person, beside one another."""
+    x, y = records(10)
+    other = y.copy()
+    y[0], other[0] = 1, -1
+    risks, generator = (risk_of(x, y), risk_of(x, other)), np.random.default_rng(5)
+    model = GradientPerturbationRegressor(delta=1e-3)
+    for share, broken in ((1.0, False), (1 / math.sqrt(model.steps), True)):
+
+        def draw(which: bool, count: int, share: float = share) -> np.ndarray:
+            risk = risks[which]
+            return modern_descent(
+                risk,
+                radius=2.0,
+                deviation=share * model.deviation(risk),
+                steps=model.steps,
+                runs=count,
+                generator=generator,
+            )
+
+        promise = (model.epsilon, model.delta)
+        found = examine(
+            draw, trials=4000, confidence=0.9999, promise=promise, labels=("model", "one person")
+        )
+        assert found.broken is broken, found
 
 
 @pytest.mark.parametrize("kind", ["squared", "logistic"])

@@ -11,7 +11,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -247,16 +247,29 @@ def hand_out(route: Route) -> None:
 
 
 @pytest.fixture(scope="session")
-def empty_page(launched: Chromium) -> Iterator[Page]:
-    """One for all that is only computed, so that each module is read once."""
-    with launched.at_work() as browser:
-        context = new_context(browser)
-        context.route("**/*", hand_out)
-        page = context.new_page()
-        page.goto("http://localhost/")  # which browsers take for a protected address
-    yield page
-    with launched.at_work():
-        context.close()
+def page_at(launched: Chromium) -> Callable[..., AbstractContextManager[Page]]:
+    """A page that several tests share, for what is only computed; each of them uses `chromium`."""
+
+    @contextmanager
+    def opened(url: str, answer: Callable[[Route], None] | None = None) -> Iterator[Page]:
+        with launched.at_work() as browser:
+            context = new_context(browser)
+            if answer is not None:
+                context.route("**/*", answer)
+            page = context.new_page()
+            page.goto(url)
+        yield page
+        with launched.at_work():
+            context.close()
+
+    return opened
+
+
+@pytest.fixture(scope="session")
+def empty_page(page_at: Callable[..., AbstractContextManager[Page]]) -> Iterator[Page]:
+    """So that each module is read once."""
+    with page_at("http://localhost/", hand_out) as page:  # which is taken for protected
+        yield page
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from blurfit import Agreement, Numeric, Schema, Store
 from blurfit.audit.provers import verdicts
@@ -56,13 +56,15 @@ def two(tmp_path_factory, survey) -> Iterator[tuple]:
         yield agreement, stores, urls, keys
 
 
+@pytest.fixture(scope="module")
+def page_of_the_first(page_at, two) -> Iterator[Page]:
+    with page_at(two[2][0] + "/") as page:
+        yield page
+
+
 @pytest.fixture
-def run(chromium: Browser, two):
-    context = chromium.new_context()
-    page = context.new_page()
-    page.goto(two[2][0] + "/")
-    yield page.evaluate
-    context.close()
+def run(chromium: Browser, page_of_the_first: Page):
+    return page_of_the_first.evaluate
 
 
 def wide(quorum: int) -> Agreement:
@@ -177,13 +179,13 @@ def test_tampered_terms_are_refused(run, two) -> None:
         assert "proofs" in run(CHECK, changed(given, "proofs", value))
 
 
-def test_a_proof_goes_along_and_survives_a_reload(chromium: Browser, two, fill_in) -> None:
+def test_a_proof_goes_along_and_survives_a_reload(new_browser, two, fill_in) -> None:
     """Sealed, by invitation, the first answer lost, and reloaded: the very same bytes again."""
     agreement, stores, urls, keys = two
     given = [tokens.new_token() for _ in range(2)]
     for store, token in zip(stores, given, strict=True):
         store.invite(agreement.fingerprint, [tokens.hashed(token)])
-    context = chromium.new_context()
+    context = new_browser()
     page = context.new_page()
     complaints, sent = [], []
     context.on(
@@ -205,7 +207,7 @@ def test_a_proof_goes_along_and_survives_a_reload(chromium: Browser, two, fill_i
     expect(page.locator("#preview")).to_contain_text("learn nothing else from it")
     page.get_by_role("button", name="Send the blurred numbers").click()
     expect(page.get_by_text("could not be reached")).to_be_visible()
-    context.unroute(first_path)
+    context.unroute_all(behavior="wait")
     page.reload()
     expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
     kept = page.evaluate("JSON.stringify({...localStorage, ...sessionStorage})")

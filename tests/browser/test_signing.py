@@ -1,6 +1,7 @@
 """Signatures and withdrawal in the page: what it checks, what it saves, and that others read it."""
 
 import json
+from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import expect
@@ -175,3 +176,38 @@ def test_the_model_says_who_signed_it(visit, service, agreement, people) -> None
     visitor.context.route("**/model", change)
     page.reload()
     expect(page.locator("#signed")).to_contain_text("NOT signed by the service")
+
+
+def test_two_databases_sign_and_both_are_asked(new_browser, survey, fill_in) -> None:
+    privates = new_key(), new_key()
+    with Store() as here, Store() as there, ExitStack() as running:
+        stores = here, there
+        urls = [
+            running.enter_context(in_a_thread(Service(store, signing_key=key)))
+            for store, key in zip(stores, privates, strict=True)
+        ]
+        agreement = Agreement.propose(
+            survey(),
+            epsilon=1,
+            delta=1e-6,
+            quorum=1000,
+            admission="anyone",
+            databases=list(zip(("Office", "University"), urls, strict=True)),
+            signing_keys=[Signer(key).key for key in privates],
+        )
+        for store, role in zip(stores, ("first", "second"), strict=True):
+            store.open(agreement, role=role)
+        page = new_browser().new_page()
+        page.goto(f"{urls[0]}/c/{agreement.fingerprint}")
+        contribute(page, fill_in)
+        expect(page.get_by_text("checked on this device")).to_be_visible()
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Save the receipt").click()
+        receipt = Receipt.load(download.value.path())
+        assert receipt.services == tuple(urls)
+        assert receipt.wrong_with(agreement) == []
+        assert [store.count(agreement) for store in stores] == [1, 1]
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.get_by_role("button", name="Withdraw").click()
+        expect(page.get_by_text("Your blurred numbers are withdrawn")).to_be_visible()
+        assert [store.count(agreement) for store in stores] == [0, 0]

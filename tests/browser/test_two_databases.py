@@ -146,14 +146,9 @@ def test_every_page_names_both_and_states_the_condition(new_browser, two, fill_i
 
 
 @pytest.fixture(scope="module")
-def page_of_the_first(launched, two) -> Iterator[Page]:
-    with launched.at_work() as browser:
-        context = browser.new_context()
-        page = context.new_page()
-        page.goto(two[1][1] + "/")
-    yield page
-    with launched.at_work():
-        context.close()
+def page_of_the_first(page_at, two) -> Iterator[Page]:
+    with page_at(two[1][1] + "/") as page:
+        yield page
 
 
 @pytest.fixture

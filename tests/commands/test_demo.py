@@ -16,7 +16,3 @@ def test_the_example(blurfit) -> None:
 
 def test_too_few_people_are_refused(blurfit) -> None:
     assert blurfit("demo", "--contributors", "10").returncode == 2
-
-
-def test_waves_and_two_databases_are_two_demonstrations(blurfit) -> None:
-    assert "not both" in blurfit("demo", "--waves", "--two-databases").stderr

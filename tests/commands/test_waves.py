@@ -139,8 +139,8 @@ def test_a_later_wave_is_not_learned_alone(collected) -> None:
         (["--waves", "0"], "expected auto or a number from 1 to 9"),
         (["--counts"], "Expected --waves with --counts"),
         (["--waves", "2", "--mechanism", "input"], "mechanism='moment' for waves"),
-        (["--waves", "2", *TWO_DATABASES], "Expected one database with --waves"),
         (["--waves", "2", "--public", "public.csv"], "no public_rows with waves"),
+        (["--waves", "2", "--proofs", *TWO_DATABASES], "no proofs with waves"),
     ],
 )
 def test_what_is_no_plan_is_not_written(blurfit, typed, message) -> None:
@@ -150,3 +150,20 @@ def test_what_is_no_plan_is_not_written(blurfit, typed, message) -> None:
     assert refused.returncode == 2
     assert message in " ".join(refused.stderr.split())
     assert not list(blurfit.folder.glob("*.json"))
+
+
+def test_a_plan_between_two_databases_is_agreed_on(blurfit) -> None:
+    (blurfit.folder / "schema.toml").write_text(TOML)
+    made = blurfit("agree", "schema.toml", "--waves", "2", *TWO_DATABASES)
+    assert made.returncode == 0, made.stderr
+    plan = Plan.load(blurfit.folder / "plan.json")
+    assert [one.name for one in plan.databases] == ["One", "Two"]
+    first = Agreement.load(blurfit.folder / "agreement.json")
+    assert (first, first.trust) == (plan.first(), "shared")
+    written(blurfit.folder / "people.csv", people(5), NAMES)
+    for typed, message in (
+        (["plan.json", "people.csv", "--to", "https://one.example"], "names its two databases"),
+        (["agreement.json", "people.csv", "--out", "b.parquet"], "shared between two databases"),
+    ):
+        refused = blurfit("contribute", *typed)
+        assert message in " ".join(refused.stderr.split())

@@ -209,3 +209,28 @@ def test_a_journal_for_a_file_is_none_for_a_service(path) -> None:
         pass
     with pytest.raises(ConflictError, match=r"for a file \(--out\)"):
         Journal(path, FINGERPRINT, "file", DIGEST, ROWS)
+
+
+def test_a_part_of_which_nothing_has_left_may_be_taken_back(tmp_path) -> None:
+    """As if it had never been blurred; from the moment when it may have left it never is."""
+    path = tmp_path / "journal"
+    with Journal(path, "plan", "service", "digest", 4) as kept:
+        sent = Portion(0, 2, (b"share 1", b"seed 1"), "wave 1")
+        kept.record(sent, has_left=False)
+        assert not kept.has_left(sent)
+        kept.leave(sent)
+        newest = Portion(2, 2, (b"share 2", b"seed 2"), "wave 1")
+        kept.record(newest, has_left=False)
+    with Journal(path, "plan", "service", "digest", 4) as again:  # it is on disk
+        assert [again.has_left(one) for one in (sent, newest)] == [True, False]
+        again.take_back(newest)
+        assert again.blurred() == 2
+        assert [one.messages for one in again.pending()] == [(b"share 1", b"seed 1")]
+        with pytest.raises(ConflictError, match="nothing has left"):
+            again.take_back(sent)
+        whole = Portion(2, 2, (b"submissions",), "wave 2")
+        again.record(whole)
+        assert again.has_left(whole), "with one database it may have, at once"
+        with pytest.raises(ConflictError):
+            again.take_back(whole)
+    assert b"seed 2" not in path.read_bytes()

@@ -13,7 +13,6 @@ from blurfit.service.collector import Collector
 from blurfit.store import tables
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
-from support import postgres
 from support.stores import propose
 
 
@@ -157,10 +156,10 @@ def test_the_store_is_tidied_now_and_then_and_a_failure_is_no_matter(
     assert "could not be tidied" in caplog.text
 
 
-def test_a_locked_collection_keeps_no_other_waiting_on_postgresql(postgresql, monkeypatch) -> None:
+def test_a_locked_collection_keeps_no_other_waiting_on_postgresql(places, monkeypatch) -> None:
     monkeypatch.setattr(tables, "_SECONDS_FOR_A_LOCK", 60)
     locked, free = propose(), propose(epsilon=101)
-    with Store(postgres.fresh_database(postgresql)) as store:
+    with Store(places.fresh()) as store:
         store.open(locked)
         store.open(free)
 

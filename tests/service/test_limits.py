@@ -72,13 +72,17 @@ def test_forked_processes_keep_to_one_limit() -> None:
     assert [limiter.allows("a"), limiter.allows("a"), limiter.allows("b")] == [True, False, True]
 
 
-def test_rows_cost_as_much_as_the_requests_they_stand_for() -> None:
+def test_bodies_cost_as_much_as_the_requests_they_stand_for() -> None:
     limiter = Limiter(rate=1, burst=100, clock=Clock())
     assert limiter.allows("a")
-    assert limiter.allows_rows("a", 50)  # no more than the request
-    assert limiter.allows_rows("a", 50 * 60)
-    assert not limiter.allows_rows("a", 50 * 60)
-    assert limiter.allows_rows("b", 10**9), "a full bucket is enough for whatever is allowed"
+    assert limiter.allows_body("a", 50, 2**15, json=False) == 1  # no more than the request
+    assert limiter.allows_body("a", 0, 2**14, json=True) == 1
+    assert limiter.allows_body("a", 50 * 60, 2**15, json=False) == 60
+    assert limiter.allows_body("a", 50 * 60, 2**15, json=False, paid=60) == 60, "once"
+    assert not limiter.allows_body("a", 50 * 60, 2**15, json=False)
+    assert limiter.allows_body("a", 1, 20 * 2**15, json=False) == 20
+    assert not limiter.allows_body("a", 1, 30 * 2**14, json=True)
+    assert limiter.allows_body("b", 10**9, 2**30, json=False), "a full bucket is enough for any"
     assert not limiter.allows("b")
 
 
@@ -93,14 +97,6 @@ def test_what_costs_more_than_a_bucket_holds_waits_and_does_not_exceed_the_rate(
             times.append(second)
     assert times[0] == 0
     assert 8 <= len(times) <= 11, "1000 each, so one in a hundred seconds"
-
-
-def test_json_costs_as_much_as_it_takes_to_read() -> None:
-    limiter = Limiter(rate=1, burst=100, clock=Clock())
-    assert limiter.allows("a")
-    assert limiter.allows_json("a", 2**14)  # no more than the request
-    assert limiter.allows_json("a", 60 * 2**14)
-    assert not limiter.allows_json("a", 60 * 2**14)
 
 
 def test_networks_of_ipv6_count_as_one() -> None:

@@ -212,10 +212,17 @@ def test_no_plan_is_proposed_of_what_may_not_teach_others(http) -> None:
     refused(http.post("/plans/proposal", json=body, headers=ADMINISTRATOR), 400, "invalid", "waves")
 
 
-def test_two_databases_know_no_plans_yet(http) -> None:
+def test_which_of_two_databases_this_is_must_be_said(http) -> None:
     databases = (("One", "https://one.example"), ("Two", "https://two.example"))
     terms = {"epsilon": 1, "delta": 1e-6, "quorum": 60, "databases": databases}
     shared = Plan.propose(PLAN.schema, waves=2, **terms)
-    answer = http.post("/plans", content=shared.to_json(), headers=ADMINISTRATOR | as_json())
-    refused(answer, 409, "infeasible", "one database")
+    headers, body = ADMINISTRATOR | as_json(), shared.to_json()
+    refused(http.post("/plans", content=body, headers=headers), 400, "invalid", "--as first")
+    whole = http.post("/plans?role=first", content=PLAN.to_json(), headers=headers)
+    refused(whole, 400, "invalid", "names no second database")
     assert http.get("/plans").json() == []
+    assert http.post("/plans?role=second", content=body, headers=headers).status_code == 201
+    answer = http.post(f"/plans/{shared.fingerprint}/publish", headers=ADMINISTRATOR)
+    refused(answer, 404, "not-published", "One leads this plan")
+    page = http.get(f"/c/{shared.fingerprint}").headers["content-security-policy"]
+    assert "connect-src 'self' https://one.example https://two.example;" in page

@@ -68,16 +68,17 @@ def test_a_damaged_file_is_a_store_that_is_away(tmp_path) -> None:
         (size,) = connection.execute("PRAGMA page_size").fetchone()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
-    with Store(file) as kept, TestClient(Service(kept, Limits(requests_per_second=0))) as http:
+    with Store(file) as kept:
         kept._engine.dispose()  # nothing of it is remembered
         with file.open("r+b") as stream:
             for page in range(1, pages):  # the first one says what it is
                 stream.seek(page * size)
                 stream.write(b"\xff" * size)
-        path = f"/collections/{AGREEMENT.fingerprint}"
-        late = perturb(AGREEMENT, {"age": 1, "income": 2}).to_bytes()
-        for answer in (http.get(path), http.get("/collections"), send(http, path, late)):
-            refused(answer, 503, "unavailable")
+        with TestClient(Service(kept, Limits(requests_per_second=0))) as http:
+            path = f"/collections/{AGREEMENT.fingerprint}"
+            late = perturb(AGREEMENT, {"age": 1, "income": 2}).to_bytes()
+            for answer in (http.get(path), http.get("/collections"), send(http, path, late)):
+                refused(answer, 503, "unavailable")
 
 
 def test_by_tls_browsers_are_told_to_come_by_it_alone(store) -> None:

@@ -109,17 +109,11 @@ def test_a_wave_is_closed_and_published_by_its_plan_alone(store) -> None:
             what(first.fingerprint)
 
 
-def test_unknown_plans_and_two_databases_are_refused(store) -> None:
+def test_unknown_plans_are_refused(store) -> None:
     for what in (advance, plans.current, plans.status, plans.document, plans.model, plans.hold):
         for unknown in ("ab" * 32, "no\0name"):
             with pytest.raises(UnknownCollectionError):
                 store.write(what, unknown)
-    databases = (("One", "https://one.example"), ("Two", "https://two.example"))
-    shared = Plan.propose(
-        PLAN.schema, waves=2, epsilon=1, delta=1e-6, quorum=60, databases=databases
-    )
-    with pytest.raises(InfeasibleError, match="one database"):
-        store.write(plans.begin, shared)
 
 
 def test_what_has_ended_is_not_held(store) -> None:

@@ -81,7 +81,7 @@ def either_in_words(
     names: Sequence[str],
     epsilon: float,
     delta: float,
-    quorum: int,
+    quorum: int | str,
     *,
     database_noise: bool = False,
     proofs: bool = False,
@@ -101,15 +101,16 @@ def either_in_words(
 
 
 def condition_in_words(
-    quorum: int, *, database_noise: bool = False, admission: Admission = "invited"
+    quorum: int | str, *, database_noise: bool = False, admission: Admission = "invited"
 ) -> str:
-    """What the promise against either of two databases depends on."""
+    """What the promise against either of two databases depends on; `quorum` may be in words."""
     if database_noise:
         return (
             "This holds only if the two do not put their shares together, and if the other one "
             "follows the protocol and adds its own noise: then it holds even if one of them "
             "invents contributors."
         )
+    needed = quorum if isinstance(quorum, str) else f"{quorum:,}"
     kept_out = (
         "Invitations, which each database gives out itself, are there to keep invented ones out."
         if admission == "invited"
@@ -118,7 +119,7 @@ def condition_in_words(
     )
     return (
         "This holds only if the two do not put their shares together, if each follows the "
-        f"protocol, and if neither invents contributors: at least {quorum:,} of those who are "
+        f"protocol, and if neither invents contributors: at least {needed} of those who are "
         f"counted must be honest people. {kept_out}"
     )
 

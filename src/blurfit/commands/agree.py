@@ -107,11 +107,6 @@ def agree(
         if counts:
             raise WrongError("Expected --waves with --counts.")
         agreement, planned, told = Agreement.propose(proposal.schema, **terms), {}, ""
-    elif terms.get("databases"):
-        raise WrongError(
-            "Expected one database with --waves: two of them cannot open and publish waves "
-            "together yet."
-        )
     else:
         course = Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)
         agreement, planned = course.first(), {"plan": str(plan_file), **plan_facts(course)}

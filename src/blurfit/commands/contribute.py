@@ -146,7 +146,7 @@ def contribute(
             "receipt": receipt,
             "progress": watch,
         }
-        if isinstance(agreed, Plan) or not agreed.databases:
+        if not agreed.databases:
             rows = _send(agreed, table, url, patience, tokens, options)
         else:
             rows = _share(agreed, table, url, patience, tokens, options)
@@ -214,22 +214,29 @@ def _send(
 
 
 def _share(
-    agreed: "Agreement",
+    agreed: "Agreement | Plan",
     table: Path,
     url: str | None,
     patience: float,
     tokens: list[list[str]],
     options: dict[str, Any],
 ) -> int:
-    """A share to each of the agreement's two databases."""
+    """A share to each of the agreement's, or the plan's, two databases."""
+    from blurfit.agreement.plan import Plan
     from blurfit.contributor.shared_client import SharedClient
+    from blurfit.contributor.shared_plan import SharedPlanClient
 
     if url is not None:
         raise InvalidValueError(
             f"Expected no --to {url}: the agreement names its two databases, "
             f"{' and '.join(one.url for one in agreed.databases)}."
         )
-    with SharedClient(agreed, patience=patience) as client:
+    both = (
+        SharedPlanClient(agreed, patience=patience)
+        if isinstance(agreed, Plan)
+        else SharedClient(agreed, patience=patience)
+    )
+    with both as client:
         client.check()
         return client.contribute_table(table, invitations=tokens, **options)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from blurfit.commands.common import WrongError, answer, as_json
+from blurfit.commands.common import answer, as_json
 
 
 @click.command(epilog="Example: blurfit demo --two-databases --contributors 2000 --out demo")
@@ -33,12 +33,16 @@ def demo(two_databases: bool, waves: bool, contributors: int, out: Path, as_json
     """Let generated people agree, blur, send, and get a model."""
     from rich.console import Console
 
-    from blurfit.demo import in_waves, one_database
+    from blurfit.demo import in_waves, one_database, waves_at_two
     from blurfit.demo import two_databases as with_two
 
-    if two_databases and waves:
-        raise WrongError("Expected --two-databases or --waves, and not both.")
-    play = with_two.main if two_databases else in_waves.main if waves else one_database.main
+    plays = {
+        (False, False): one_database.main,
+        (True, False): with_two.main,
+        (False, True): in_waves.main,
+        (True, True): waves_at_two.main,
+    }
+    play = plays[two_databases, waves]
     play(out, contributors, Console(stderr=as_json))
     answer(
         {

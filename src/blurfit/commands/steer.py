@@ -25,6 +25,7 @@ _plan_file = click.argument("plan", type=click.Path(exists=True, dir_okay=False,
 _WAVES = {
     "planned": "waits for {quorum:,}",
     "collecting": "has {count:,} of {quorum:,}",
+    "closing": "is being published by the two databases, from {count:,}",
     "released": "released, from {count:,}",
     "dropped": "never released: {count:,} of {quorum:,} had come",
 }

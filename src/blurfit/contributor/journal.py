@@ -30,6 +30,15 @@ a service takes the step to the next wave before it answers whoever filled the l
 blurred is for an open wave, and rows of 3 are those on their way in the very moment when others
 fill it. A service that says "closed" for b has seen b, so even then 2 holds, word for word.
 
+**Two databases.** A part is two messages, and what goes to the second is seeds: fresh random bytes
+that have nothing to do with any record. The other message depends on records, and leaves only when
+the seeds have been received *and this has been written down here* (`leave`). So as long as nothing
+is written down, nothing of the records has left, whatever has become of the seeds and whoever lies
+about them: 1 holds for the part as if it had never been blurred. If the wave closes meanwhile it is
+taken back (`take_back`), and its rows are blurred for the next one. The second database closes a
+wave before the first does, so that is how nearly all who are late are refused. Once it is written
+down, 2 and 3 hold as above.
+
 **A receipt.** If one is asked for, the journal also holds its secret, from which identifiers follow
 (`blurfit.messages.receipts`), and the signatures so far: until the receipt is written.
 
@@ -54,7 +63,8 @@ CREATE TABLE IF NOT EXISTS journal (
     identity TEXT, fingerprint TEXT, destination TEXT, digest TEXT, rows INTEGER
 );
 CREATE TABLE IF NOT EXISTS parts (
-    start INTEGER PRIMARY KEY, rows INTEGER NOT NULL, acknowledged INTEGER NOT NULL, under TEXT
+    start INTEGER PRIMARY KEY, rows INTEGER NOT NULL, acknowledged INTEGER NOT NULL, under TEXT,
+    has_left INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS messages (start INTEGER, place INTEGER, message BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS secrets (secret TEXT NOT NULL);
@@ -147,16 +157,40 @@ class Journal:
         """The fingerprints of the agreements that rows were blurred under: waves of one plan."""
         return {str(one) for (one,) in self._file.execute("SELECT under FROM parts")}
 
-    def record(self, part: Portion) -> None:
-        """Keep what was blurred, on disk, before it is sent."""
+    def record(self, part: Portion, *, has_left: bool = True) -> None:
+        """Keep what was blurred, on disk, before it is sent: from now on it may have left, unless
+        that is yet to be written down (`leave`).
+        """
         self._file.execute("BEGIN")
         self._file.execute(
-            "INSERT INTO parts VALUES (?, ?, 0, ?)", (part.start, part.rows, part.under)
+            "INSERT INTO parts VALUES (?, ?, 0, ?, ?)",
+            (part.start, part.rows, part.under, has_left),
         )
         self._file.executemany(
             "INSERT INTO messages VALUES (?, ?, ?)",
             [(part.start, place, message) for place, message in enumerate(part.messages)],
         )
+        self._file.execute("COMMIT")
+
+    def has_left(self, part: Portion) -> bool:
+        """Whether anything that depends on the records of a part may have left."""
+        query = "SELECT has_left FROM parts WHERE start = ?"
+        return bool(self._file.execute(query, (part.start,)).fetchone()[0])
+
+    def leave(self, part: Portion) -> None:
+        """Write down that a part may have left from now on."""
+        self._file.execute("UPDATE parts SET has_left = 1 WHERE start = ?", (part.start,))
+
+    def take_back(self, part: Portion) -> None:
+        """Forget the newest part, of which nothing has left, as if it had never been blurred."""
+        if self.has_left(part) or part.stop != self.blurred():
+            raise ConflictError(
+                "Expected the newest part, of which nothing has left: a second blur of what may "
+                "have been seen would cost the promise."
+            )
+        self._file.execute("BEGIN")
+        for table in ("parts", "messages"):
+            self._file.execute(f"DELETE FROM {table} WHERE start = ?", (part.start,))
         self._file.execute("COMMIT")
 
     def acknowledge(self, part: Portion, signatures: Signatures = ()) -> None:

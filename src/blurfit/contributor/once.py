@@ -6,7 +6,8 @@ A person's single record has a journal of its own (`blurfit.contributor.journal`
 where blurfit remembers what was blurred (`blurfit.contributor.memory`), under a keyed hash of the
 plan and of the person's name: the folder does not say whose it is. It keeps the bytes
 until they are received, and the fact for ever. So whoever calls again after an answer was lost
-sends the same bytes, to the wave that they were blurred for, and whoever took part is told so.
+sends the same bytes, to the wave that they were blurred for, and whoever took part is told so. With
+two databases a record of which the seed alone has left is blurred anew if its wave has closed.
 
 **Who a person is** cannot be told from her answers, which others may share. It is a name that the
 program gives, and by default the account: one account, one person. A program that contributes for
@@ -39,6 +40,7 @@ def take_part(
     blur: Callable[[str], Portion],
     send: Callable[[Portion], Signatures],
     services: tuple[str, ...],
+    announce: Callable[[Portion], object] | None = None,
 ) -> Receipt:
     """See to it that a person's record is sent, once; her receipt is returned.
 
@@ -46,10 +48,11 @@ def take_part(
         once: the plan's fingerprint (`Agreement.once`).
         person: whose record it is.
         blur: asks for the current wave, and blurs the record for it, under an identifier that
-            follows from this secret. It is called only if nothing of this person's was ever blurred
-            for the plan.
+            follows from this secret. It is called only if nothing that depends on this person's
+            record has ever left for the plan.
         send: hands over, and tells what those signed who have it; an error if it was not received.
         services: where it goes.
+        announce: sends what says nothing of the record, and comes first: the seed.
 
     Raises:
         ConflictError: she took part before.
@@ -61,19 +64,26 @@ def take_part(
         pending = list(kept.pending())
         if kept.blurred() and not pending:
             raise ConflictError(TOOK_PART.format(who=repr(person) if person else "You"))
-        if pending:
-            part = pending[0]
-        else:
-            kept.keep_secret()
-            part = blur(str(kept.secret))
-            kept.record(part)
-        try:
-            signatures = send(part)
-        except ClosedError as error:
-            kept.acknowledge(part)  # for good: never blurred again
+        while True:
+            if pending:
+                part = pending.pop()
+            else:
+                kept.keep_secret()
+                part = blur(str(kept.secret))
+                kept.record(part, has_left=announce is None)
+            try:
+                if announce is not None and not kept.has_left(part):
+                    announce(part)
+                    kept.leave(part)
+                signatures = send(part)
+            except ClosedError as error:
+                if not kept.has_left(part):
+                    kept.take_back(part)
+                    continue
+                kept.acknowledge(part)  # for good: never blurred again
+                kept.forget_secret()
+                raise WaveClosedError(LEFT_OUT) from error
+            kept.acknowledge(part, signatures)
+            found = kept.receipt(services)
             kept.forget_secret()
-            raise WaveClosedError(LEFT_OUT) from error
-        kept.acknowledge(part, signatures)
-        found = kept.receipt(services)
-        kept.forget_secret()
-        return found
+            return found

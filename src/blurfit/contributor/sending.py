@@ -11,12 +11,13 @@ have it already, and goes on with the first row that was not blurred.
 Under a plan of waves the run may be for another wave than the last one was, and a destination may
 move on from wave to wave: it is asked before each part what that is to be blurred under. What the
 journal holds goes where it was blurred for, as it is; if that wave has closed, those rows are left
-out, and `blurfit.contributor.journal` proves why they must be.
+out, and `blurfit.contributor.journal` proves why they must be. With two databases it also proves
+when they need not be: as long as their seeds alone have left.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import ByteArray, FloatArray
@@ -70,6 +71,14 @@ class Destination(Protocol):
         """Do what remains when all of the table is in the journal or received."""
 
 
+@runtime_checkable
+class SeedsFirst(Destination, Protocol):
+    """Two databases of a plan: something that says nothing of the records is sent before them."""
+
+    def announce(self, part: Portion) -> None:
+        """Send the seeds of a part."""
+
+
 def send_table(
     agreement: Agreement,
     table: str | Path,
@@ -115,8 +124,14 @@ def send_table(
         for part in _parts(file, destination, kept):
             sent += part.rows
             try:
+                if isinstance(destination, SeedsFirst) and not kept.has_left(part):
+                    destination.announce(part)
+                    kept.leave(part)
                 signatures = destination.send(part)
             except ClosedError:
+                if not kept.has_left(part):
+                    kept.take_back(part)
+                    continue  # its rows come again, blurred for the wave that collects then
                 if part.under == agreement.fingerprint and not destination.moves_on:
                     raise
                 signatures, late = (), late + part.rows  # for good: never blurred again
@@ -160,17 +175,17 @@ def _parts(file: TableFile, destination: Destination, kept: Journal) -> Iterator
     yield from kept.pending()
     start = kept.blurred()
     for columns in file.chunks(destination.rows_at_once, skip=start):
-        begun, left = start, True
-        while left:  # a wave may want less than all of it
+        begun, count = start, 1
+        while start < begun + count:  # a wave may want less than all of it
             agreement = destination.agreement()
-            exact = agreement.exact(columns)[start - begun :]
-            some = exact[: destination.rows_at_once]
+            exact = agreement.exact(columns)
+            count, some = len(exact), exact[start - begun :][: destination.rows_at_once]
             names = None if kept.secret is None else named(kept.secret, start, len(some))
             messages = destination.blur(some, names)
             part = Portion(start, len(some), messages, agreement.fingerprint)
-            kept.record(part)
+            kept.record(part, has_left=not isinstance(destination, SeedsFirst))
             yield part
-            start, left = part.stop, len(some) < len(exact)
+            start = kept.blurred()  # unless it was taken back
 
 
 def default_journal(table: Path, agreement: Agreement) -> Path:

@@ -27,7 +27,7 @@ from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.messages.sealing import seal
 from blurfit.messages.shares import Role
 from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
-from blurfit.protocol.wire import BINARY, INVITATION
+from blurfit.protocol.wire import BINARY, INVITATION, path_of
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,14 @@ class SharedClient:
                 "database, with blurfit.contributor.client.Client."
             )
         self.agreement = agreement
-        self._exchanges = [
+        self.exchanges = [
             Exchange(database.url, patience=patience, transport=transport, **options)
             for database, transport in zip(agreement.databases, transports, strict=True)
         ]
 
     def check(self) -> None:
         """Make sure that both services collect under this very agreement."""
-        for exchange in self._exchanges:
+        for exchange in self.exchanges:
             text = exchange.get(f"/collections/{self.agreement.fingerprint}/agreement")
             Agreement.from_json(text).verify(self.agreement.fingerprint)
 
@@ -155,32 +155,40 @@ class SharedClient:
         """
         failures: dict[str, BlurfitError] = {}
         signatures: dict[Role, str | None] = {}
-        parts = zip(self.agreement.databases, self._exchanges, messages, invitations, strict=True)
-        for database, exchange, message, tokens in reversed(list(parts)):
+        roles: tuple[Role, ...] = ("first", "second")
+        parts = zip(roles, self.agreement.databases, messages, invitations, strict=True)
+        for role, database, message, tokens in reversed(list(parts)):
             if failures:  # no seed, no share
                 failures[database.name] = failures[self.agreement.databases[1].name]
                 break
-            headers = {INVITATION: ",".join(tokens)} if tokens else {}
-            role: Role = "first" if database is self.agreement.databases[0] else "second"
-            sealed = message
-            if database.key is not None:
-                sealed = seal(message, database.key, fingerprint, role)
             try:
-                answer = exchange.post(
-                    f"/collections/{fingerprint}/submissions",
-                    sealed,
-                    content_type=BINARY,
-                    headers=headers,
-                )
-                keys, found = self.agreement.signing_keys, acknowledged(answer, rows)
-                signatures[role] = checked(found, keys, fingerprint, role, message)
+                signatures[role] = self.post_one(role, fingerprint, message, rows, tokens)
             except BlurfitError as error:
                 failures[database.name] = error
         return failures, (signatures.get("first"), signatures.get("second"))
 
+    def post_one(
+        self, role: Role, fingerprint: str, message: bytes, rows: int, invitations: Sequence[str]
+    ) -> str | None:
+        """Send one database its shares of so many records, sealed to it if it has a key; what it
+        signed, if that was agreed.
+        """
+        place = int(role == "second")
+        key, sealed = self.agreement.databases[place].key, message
+        if key is not None:
+            sealed = seal(message, key, fingerprint, role)
+        answer = self.exchanges[place].post(
+            f"{path_of(fingerprint)}/submissions",
+            sealed,
+            content_type=BINARY,
+            headers={INVITATION: ",".join(invitations)} if invitations else {},
+        )
+        keys = self.agreement.signing_keys
+        return checked(acknowledged(answer, rows), keys, fingerprint, role, message)
+
     def close(self) -> None:
         """Hang up."""
-        for exchange in self._exchanges:
+        for exchange in self.exchanges:
             exchange.close()
 
     def __enter__(self) -> Self:

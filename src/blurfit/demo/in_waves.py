@@ -51,18 +51,25 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
     in_waves = collect(console, plan, inside)
     one = collect(console, Plan.propose(schema, waves=1, terms=terms), inside)
     console.print(str(in_waves.summary()), markup=False, highlight=False, soft_wrap=True)
-    truth = np.asarray(values(schema, outside.table)[:, -1] > 0)
-    told = {
-        "no privacy": without_privacy(schema, inside, outside),
-        "in waves": in_waves.predict_proba(outside.table)[:, -1],
-        "in one wave": one.predict_proba(outside.table)[:, -1],
-        "always the same": np.full(len(truth), truth.mean()),
-    }
-    console.print(compared(told, truth), "")
+    show(console, inside, outside, {"in waves": in_waves, "in one wave": one})
     out.mkdir(parents=True, exist_ok=True)
     plan.save(out / "plan.json")
     in_waves.save(out / "waves-model.json")
     console.print(f"Wrote {out / 'plan.json'} and {out / 'waves-model.json'}.")
+
+
+def show(
+    console: Console, inside: Census, outside: Census, models: dict[str, PublishedModel]
+) -> None:
+    """How models do for people who took no part, beside no privacy and no model."""
+    schema = inside.label_schema
+    truth = np.asarray(values(schema, outside.table)[:, -1] > 0)
+    told = {
+        "no privacy": without_privacy(schema, inside, outside),
+        **{name: model.predict_proba(outside.table)[:, -1] for name, model in models.items()},
+        "always the same": np.full(len(truth), truth.mean()),
+    }
+    console.print(compared(told, truth), "")
 
 
 def collect(console: Console, plan: Plan, people: Census) -> PublishedModel:
@@ -80,7 +87,7 @@ def collect(console: Console, plan: Plan, people: Census) -> PublishedModel:
         ):
             database.open(plan)
             task = progress.add_task("", total=len(people))
-            for start, stop in _parts(plan):
+            for _, start, stop in parts(plan):
                 wave = client.current(plan)  # checked to follow, before anything is blurred
                 assert wave.wave is not None
                 progress.update(task, description=f"wave {wave.wave.number} of {len(plan)}")
@@ -110,10 +117,11 @@ def compared(told: dict[str, FloatArray], truth: np.ndarray) -> Table:
     return table
 
 
-def _parts(plan: Plan) -> list[tuple[int, int]]:
-    """Batches of people, each within a wave."""
-    ends, full = [0], 0
-    for quorum in plan.quorums:
-        ends += [*range(full + BATCH, full + quorum, BATCH), full + quorum]
+def parts(plan: Plan) -> list[tuple[int, int, int]]:
+    """Batches of people, each within a wave: its number, and from whom to whom."""
+    found, full = [], 0
+    for number, quorum in enumerate(plan.quorums, start=1):
+        ends = [*range(full, full + quorum, BATCH), full + quorum]
+        found += [(number, start, stop) for start, stop in pairwise(ends)]
         full += quorum
-    return list(pairwise(ends))
+    return found

@@ -57,7 +57,7 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
     with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
         token = tokens.new_token()
         first, second = (
-            running.enter_context(_running(Path(folder), name, token)) for name in NAMES
+            running.enter_context(running_service(Path(folder), name, token)) for name in NAMES
         )
         # Everyone is played here, so nobody is invited and nobody lies; in earnest, keep the
         # defaults.
@@ -108,7 +108,7 @@ class Running:
 
 
 @contextmanager
-def _running(folder: Path, name: str, peer_token: str) -> Iterator[Running]:
+def running_service(folder: Path, name: str, peer_token: str) -> Iterator[Running]:
     """A service in a thread, at a free port."""
     with Store(folder / f"{name}.db") as store:
         token = tokens.new_token()

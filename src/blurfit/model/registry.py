@@ -109,7 +109,7 @@ def _sharing(model: Published) -> str:
 def _against_either(model: Published) -> str:
     agreement = model.agreement
     return condition_in_words(
-        agreement.quorum,
+        model.quorum_in_words,
         database_noise=agreement.database_noise,
         admission=agreement.admission,
     )

@@ -137,15 +137,15 @@ class Release:
             if apart > ALIKE_IF_SAMPLED * (1 + float(np.abs(again.weights).max())):
                 return False
             stated |= {name: expected[name] for name in ("weights", "coefficients")}
-        return _alike(stated, expected)
+        return alike(stated, expected)
 
 
-def _alike(one: Any, other: Any) -> bool:
+def alike(one: Any, other: Any) -> bool:
     """Whether two plain values are equal but for the rounding of numbers."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_alike, one, other))
+        return len(one) == len(other) and all(map(alike, one, other))
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=ALIKE, abs_tol=1e-9)
     return bool(one == other)

@@ -190,7 +190,7 @@ def _databases(model: Published) -> str:
     agreement, local = model.agreement, model.local
     if agreement.databases:
         first, second = names = [plain(one.name) for one in agreement.databases]
-        promise = (agreement.epsilon, agreement.delta, agreement.quorum)
+        promise = (agreement.epsilon, agreement.delta, model.quorum_in_words)
         how: dict[str, Any] = {
             name: getattr(agreement, name) for name in ("database_noise", "proofs", "admission")
         }

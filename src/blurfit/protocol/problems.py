@@ -12,6 +12,7 @@ import msgspec
 
 from blurfit.errors import (
     BelowQuorumError,
+    BetweenWavesError,
     BlurfitError,
     ClosedError,
     ConflictError,
@@ -73,6 +74,7 @@ TOO_MANY = Kind("too-many-requests", 429, "Too many requests from this address",
 CROWDED = Kind("crowded", 429, "Too much comes to this collection", retry_after=2)
 UNEXPECTED = Kind("unexpected", 500, "Something went wrong here")
 OTHER_DATABASE = Kind("other-database", 502, "The other database did not help", retry_after=2)
+BETWEEN_WAVES = Kind("between-waves", 503, "The next wave is about to open", retry_after=1)
 PAUSED = Kind("paused", 503, "The collection is paused", retry_after=30)
 BUSY = Kind("busy", 503, "Too much comes at once", retry_after=2)
 UNAVAILABLE = Kind("unavailable", 503, "Storage is not available", retry_after=2)
@@ -86,6 +88,7 @@ KINDS: tuple[tuple[type[BlurfitError], Kind], ...] = (
     (WaveClosedError, WAVE_CLOSED),
     (DateClosedError, DATE_CLOSED),
     (PausedError, PAUSED),
+    (BetweenWavesError, BETWEEN_WAVES),
     (ClosedError, CLOSED),
     (BelowQuorumError, BELOW_QUORUM),
     (InvalidValueError, INVALID),

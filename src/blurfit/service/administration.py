@@ -51,7 +51,7 @@ class Administration:
     @steward("open", "open")
     async def open(self, request: Request) -> Response:
         """Start collecting under an agreement."""
-        role, closes = _role(request), closes_at_opening(request)
+        role, closes = role_in(request), closes_at_opening(request)
         body = await body_of(request, JSON)
         agreement = await run_in_threadpool(Agreement.from_json, body)
         if agreement.wave is not None:
@@ -173,7 +173,8 @@ def refuse_another_key(agreement: Agreement, role: Role, private: str | None) ->
         )
 
 
-def _role(request: Request) -> Role:
+def role_in(request: Request) -> Role:
+    """Which of the databases this is, as whoever opens something says."""
     given = request.query_params.get("role", "whole")
     for role in ROLES:
         if given == role:

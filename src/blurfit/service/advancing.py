@@ -8,6 +8,9 @@ does it. The model, a function of what was published, is learned beside the writ
 
 A service that was killed between the arrivals and the step takes it when it starts again. So does
 every other service on the store: each looks around every few seconds.
+
+Where a plan has two databases the first one leads (`blurfit.service.leading`): the step takes a
+talk over the wire, so it is taken beside the writer, in a thread for each plan.
 """
 
 import asyncio
@@ -18,6 +21,7 @@ from dataclasses import dataclass
 from blurfit.errors import BelowQuorumError, UnknownCollectionError
 from blurfit.service.collector import Collector
 from blurfit.service.detached import detached
+from blurfit.service.leading import Leading
 from blurfit.store.advance import advance, due, learn_model, missing
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
@@ -36,11 +40,13 @@ class Advancing:
 
     store: Store
     collector: Collector
+    leading: Leading
     look_every: float = LOOK_EVERY
 
     def __post_init__(self) -> None:
         self.collector.stored = self.stored
         self._until_counted: dict[str, int] = {}  # by plan: so many more, then it is counted
+        self._led: dict[str, asyncio.Task[None]] = {}  # by plan, while something is done
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
@@ -75,7 +81,8 @@ class Advancing:
             wanted = self.store.read(missing, wave.plan)
             self._until_counted[wave.plan] = max(1, wanted // _OFTEN)
             if wanted <= 0:
-                self.step(wave.plan)
+                if collection.role == "whole":
+                    self.step(wave.plan)
                 self.look()
         except UnknownCollectionError:  # a wave that was opened without its plan, in Python
             self._until_counted[wave.plan] = _NEVER
@@ -104,10 +111,25 @@ class Advancing:
             try:
                 for plan in await detached(lambda: self.store.read(due)):
                     await self._take_forward(plan)
+                for plan in await detached(self.leading.due):
+                    self._lead(plan)
             except Exception:
                 _log.exception("Plans could not be looked after; they will be looked at again.")
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self.look_every)
+                wait = self.leading.seconds_to_wait(self.look_every)
+                await asyncio.wait_for(self._wake.wait(), wait)
+
+    def _lead(self, plan: str) -> None:
+        """Take a plan of two databases forward, unless somebody is at it."""
+        before = self._led.get(plan)
+        if not self._closing and (before is None or before.done()):
+            self._led[plan] = asyncio.create_task(self._lead_on(plan))
+
+    async def _lead_on(self, plan: str) -> None:
+        try:
+            await detached(lambda: self.leading.forward(plan))
+        except Exception:
+            _log.exception("Plan %s could not be led; it will be tried again.", plan)
 
     async def _take_forward(self, plan: str) -> None:
         if not self._closing:

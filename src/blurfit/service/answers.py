@@ -121,6 +121,8 @@ class Refusals:
 
 def _extra_headers(kind: Kind) -> list[tuple[bytes, bytes]]:
     extra = [(b"retry-after", b"%d" % kind.retry_after)] if kind.retry_after is not None else []
+    if kind in (problems.BUSY, problems.TOO_MANY):  # what is left of its body need not come
+        extra.append((b"connection", b"close"))
     if kind is problems.UNAUTHORISED:
         extra.append((b"www-authenticate", b"Bearer"))
     if kind is problems.NOT_ALLOWED:

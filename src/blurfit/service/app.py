@@ -44,8 +44,10 @@ from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.closing import Closing
 from blurfit.service.collector import LINGER, Collector
 from blurfit.service.deeds import Deeds
+from blurfit.service.following import Following
 from blurfit.service.intake import SubmissionPath, is_for_submissions
 from blurfit.service.invitations import Invitations
+from blurfit.service.leading import Leading
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
 from blurfit.service.outlooks import Outlooks
@@ -110,7 +112,8 @@ class Service:
         metrics = self.metrics
         self._limiter = self.limiter or self.limits.limiter()
         self._collector = Collector(self.store, self.linger)
-        self._advancing = Advancing(self.store, self._collector, self.look_every)
+        leading = Leading(self.store, self.peer_token, self.peer_options)
+        self._advancing = Advancing(self.store, self._collector, leading, self.look_every)
         self._refusals = Refusals(metrics)
         self._signing = Signing(self.store, Signer(self.signing_key) if self.signing_key else None)
         self._submissions = SubmissionPath(
@@ -151,8 +154,14 @@ class Service:
             self.limits.body_bytes,
         )
         peering = Peering(self.store, self.peer_token, signing)
+        following = Following(self.store, peering)
         planning = Planning(
-            self.store, self._collector, self._advancing, signing, self.limits.body_bytes
+            self.store,
+            self._collector,
+            self._advancing,
+            signing,
+            self.share_key,
+            self.limits.body_bytes,
         )
         closing = Closing(self.store, self._collector)
         guests, deeds = Invitations(self.store), Deeds(self.store)
@@ -178,6 +187,8 @@ class Service:
             _route(one + "/shares/proofs", post=peering.proofs),
             _route(one + "/shares/sum", post=peering.sum),
             _route(one + "/shares/result", post=peering.result),
+            _route(one + "/shares/close", post=following.close),
+            _route(one + "/shares/release", post=following.release),
             _route(one + "/shares/signatures", post=peering.signatures),
             _route("/signing-key", get=reading.signing_key),
             _route("/deeds", get=deeds.newest),
@@ -194,6 +205,7 @@ class Service:
             _route(ONE_PLAN + "/resume", post=planning.resume),
             _route(ONE_PLAN + "/until", post=closing.move_plan),
             _route(ONE_PLAN + "/publish", post=planning.publish),
+            _route(ONE_PLAN + "/shares/state", post=following.state),
             _route("/agreements", post=administration.propose),
             _route("/outlooks", post=Outlooks(self.store).estimate),
             _route("/healthz", get=reading.health),

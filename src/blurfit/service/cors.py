@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import Send
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
 from blurfit.protocol.wire import INVITATION
 
 _PREFLIGHT = (
@@ -23,7 +24,7 @@ _PREFLIGHT = (
 )
 
 
-def origins_of(agreement: Agreement) -> tuple[str, ...]:
+def origins_of(agreement: Agreement | Plan) -> tuple[str, ...]:
     """The origins whose pages may send shares."""
     return tuple(one.url for one in agreement.databases)
 

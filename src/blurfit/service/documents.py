@@ -92,6 +92,23 @@ class Published(Struct, forbid_unknown_fields=True):
     moments: str
 
 
+class ReleasedWave(Struct, forbid_unknown_fields=True):
+    """What the first of a plan's two databases has published of a wave, and the fingerprint of the
+    wave that follows, if one does.
+    """
+
+    moments: str
+    following: Fingerprint | None
+
+
+class ToldPlan(Struct, forbid_unknown_fields=True):
+    """How a plan stands at the first of its two databases; when ended, why and with which model."""
+
+    state: Literal["collecting", "held", "ended"]
+    reason: Annotated[str, Meta(max_length=2000)] | None = None
+    model: str | None = None
+
+
 class Signatures(Struct):
     """Of what two databases have published, by either of them."""
 
@@ -171,8 +188,8 @@ class Moments(Struct):
 
 _ALL = (
     *(Acknowledgement, AgreementDocument, Expected, Hashes, Hour, Invitation, Moments),
-    *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, Secrets, Signatures),
-    *(Status, SubmissionDocument, Sides, Sums, Until, Wish, Withdrawal),
+    *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, ReleasedWave, Secrets),
+    *(Signatures, Status, SubmissionDocument, Sides, Sums, ToldPlan, Until, Wish, Withdrawal),
 )
 
 

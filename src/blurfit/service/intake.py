@@ -8,13 +8,17 @@ nobody else waiting.
 """
 
 import asyncio
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
-from blurfit.errors import BlurfitError, InfeasibleError
+from blurfit.agreement.plan import Plan
+from blurfit.errors import BlurfitError, InfeasibleError, UnknownCollectionError
 from blurfit.messages.sealing import OVERHEAD, public_key, unseal
 from blurfit.messages.shares import ShareLayout
 from blurfit.messages.submissions import Submission, Submissions, rows_of
@@ -36,13 +40,18 @@ from blurfit.service.collector import Collector
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
 from blurfit.service.signing import Signing
+from blurfit.store import plans
 from blurfit.store.arrivals import Arrival, all_known
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
+
 JSON_BYTES = 4 * 2**20  # of a body; numbers take thirty times as much while they are read
 _READ_AT_ONCE = 2**14  # a body in JSON up to here is read before others get their turn
 _BATCH_HEAD_BYTES = 16
+_PAUSE = 2.0  # as long as long work took
 _PROVED_BYTES = 64 * 2**20  # of a batch with proofs, each of some 20 kB
 _A_BATCH = 64  # from here on it is worth a look whether all of it is known
 _BEFORE, _AFTER = len(COLLECTIONS) + 1, len(SUBMISSIONS)
@@ -72,6 +81,7 @@ class SubmissionPath:
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="blurfit-reader"),
         repr=False,
     )
+    _next: list[float] = field(default_factory=lambda: [0.0], repr=False)  # when it has its turn
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -94,9 +104,17 @@ class SubmissionPath:
         """Whose pages may send shares to a collection, and where its own page may send them."""
         try:
             collection = await self._collection(fingerprint)
-        except BlurfitError:  # unknown, or the store is away: others will say so
+        except UnknownCollectionError:
+            return await run_in_threadpool(self._origins_of_plan, fingerprint)
+        except BlurfitError:  # the store is away: others will say so
             return ()
         return cors.origins_of(collection.agreement)
+
+    def _origins_of_plan(self, fingerprint: str) -> tuple[str, ...]:
+        try:
+            return cors.origins_of(Plan.from_json(self.store.read(plans.document, fingerprint)))
+        except BlurfitError:
+            return ()
 
     async def _collection(self, fingerprint: str) -> Collection:
         if (known := self.store.known(fingerprint)) is not None:
@@ -117,16 +135,16 @@ class SubmissionPath:
             self._refuse_if_crowded(fingerprint, 1)  # before anything of it is read
             self.signing.refuse_another_key(collection.agreement, collection.role)
             limit = min(self.body_bytes, largest_body(collection, headers))
+            json, stated = _kind(headers) == JSON, min(_stated(headers), limit)
+            rows_of_it = 0.0 if json else stated / collection.layout.size
+            paid = self._pay(address, rows_of_it, stated, json=json)  # before it is read
             body = await read_body(headers, receive, limit, held)
             if (key := own_key(collection)) is not None:
                 body = unsealed(collection, body, self.share_key, key)
-            if _kind(headers) == JSON and not self.limiter.allows_json(address, len(body)):
-                raise _too_many(f"{len(body)} bytes of JSON")
             rows = await self._rows(collection, headers, body)
             arrival = Arrival(rows, _invitations(headers))
             count = arrival.size // collection.layout.size
-            if not self.limiter.allows_rows(address, count):
-                raise _too_many(f"{count}")
+            self._pay(address, count, len(body), json=json, paid=paid)
             self._refuse_if_crowded(fingerprint, count - 1)
             if count >= _A_BATCH and await self._is_known(collection, arrival):
                 new = 0
@@ -142,6 +160,16 @@ class SubmissionPath:
             answer += b',"signature":"%s"' % signature.encode()
         await send_answer(send, 200, JSON, answer + b"}")
 
+    def _pay(self, address: str, rows: float, size: int, *, json: bool, paid: float = 1.0) -> float:
+        """What a body costs an address, which has paid so much of that before; or refuse it."""
+        cost = self.limiter.allows_body(address, rows, size, json=json, paid=paid)
+        if not cost:
+            raise RequestError(
+                problems.TOO_MANY,
+                "Wait some seconds and send the same again; it will be counted once.",
+            )
+        return cost
+
     def _refuse_if_crowded(self, fingerprint: str, more: int) -> None:
         if more and not self.crowds.allows(fingerprint, more):
             raise RequestError(
@@ -156,15 +184,30 @@ class SubmissionPath:
         """The messages that a body holds; JSON that takes long is read beside the others."""
         if len(body) <= _READ_AT_ONCE or _kind(headers) != JSON:
             return _rows(collection, headers, body)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._reader, _rows, collection, headers, body)
+        return await self._beside(_rows, collection, headers, body)
 
     async def _is_known(self, collection: Collection, arrival: Arrival) -> bool:
         """Whether every row of a batch came before: then there is nothing to write."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._reader, self.store.read, all_known, collection, arrival
-        )
+        return await self._beside(self.store.read, all_known, collection, arrival)
+
+    async def _beside(
+        self, work: Callable[_Given, _Found], *given: _Given.args, **named: _Given.kwargs
+    ) -> _Found:
+        """Something that takes long, beside the others; after it, the next waits twice as long.
+
+        While JSON is read nothing else of this process runs. So that is a third of the time at
+        most, however much of it comes.
+        """
+
+        def in_turn() -> _Found:
+            time.sleep(max(0.0, self._next[0] - time.monotonic()))
+            began = time.thread_time()
+            try:
+                return work(*given, **named)
+            finally:
+                self._next[0] = time.monotonic() + _PAUSE * (time.thread_time() - began)
+
+        return await asyncio.get_running_loop().run_in_executor(self._reader, in_turn)
 
 
 def largest_body(collection: Collection, headers: dict[bytes, bytes]) -> int:
@@ -195,9 +238,10 @@ def unsealed(collection: Collection, body: bytes, private: str | None, key: str)
     return unseal(body, private, collection.fingerprint, collection.role)
 
 
-def _too_many(what: str) -> RequestError:
-    words = f"Wait some seconds and send the same {what} again; they will be counted once."
-    return RequestError(problems.TOO_MANY, words)
+def _stated(headers: dict[bytes, bytes]) -> int:
+    """How long a body is said to be."""
+    stated = headers.get(b"content-length", b"0")
+    return int(stated) if stated.isdigit() else 0
 
 
 def _kind(headers: dict[bytes, bytes]) -> str:

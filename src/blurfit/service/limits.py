@@ -2,8 +2,8 @@
 a steady rate and holds a burst.
 
 What is counted is work and not requests: a batch costs as much as the requests that it stands for
-(`ROWS_OF_A_REQUEST`), and so does long JSON (`JSON_OF_A_REQUEST`). All that is known of a bucket is
-when it will be full again:
+(`ROWS_OF_A_REQUEST`), and so does a long body (`BYTES_OF_A_REQUEST`, `JSON_OF_A_REQUEST`). All that
+is known of a bucket is when it will be full again:
 
     left(now) = burst − rate · (full − now)
 
@@ -21,16 +21,17 @@ too many pass.
 
 import hashlib
 import mmap
-import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from blurfit.protocol.tokens import hashed, new_token
 from blurfit.service.networks import network_of
 from blurfit.validate import nonnegative
 
 ROWS_OF_A_REQUEST = 50  # submissions that cost no more than a request
-JSON_OF_A_REQUEST = 2**14  # bytes of JSON that do not
+BYTES_OF_A_REQUEST = 2**15  # of a body, and
+JSON_OF_A_REQUEST = 2**14  # of one in JSON
 _PLACES = 2**19  # of a row
 _TOLERANCE = 1e-6  # of a request, for rounding
 
@@ -52,7 +53,7 @@ class Limiter:
     burst: float
     clock: Callable[[], float] = time.monotonic
     _full: "memoryview[float]" = field(default_factory=_table, repr=False)
-    _key: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
+    _key: bytes = field(default_factory=lambda: hashed(new_token())[:16], repr=False)
     counted_as: Callable[[str], str] = network_of  # what is limited by anything but address: `str`
 
     def __post_init__(self) -> None:
@@ -82,13 +83,18 @@ class Limiter:
         """
         return max(self.burst - 1.0, min(self.burst, 1.0))
 
-    def allows_rows(self, address: str, rows: int) -> bool:
-        """Whether a request that was allowed may bring so many submissions."""
-        return rows <= ROWS_OF_A_REQUEST or self.allows(address, rows / ROWS_OF_A_REQUEST - 1)
+    def allows_body(
+        self, address: str, rows: float, size: int, *, json: bool, paid: float = 1.0
+    ) -> float:
+        """What a request costs that brings so much, if it may; else 0.
 
-    def allows_json(self, address: str, size: int) -> bool:
-        """Whether a request that was allowed may bring so many bytes of JSON."""
-        return size <= JSON_OF_A_REQUEST or self.allows(address, size / JSON_OF_A_REQUEST - 1)
+        Of that so much has been paid: 1 for any request that was allowed.
+        """
+        free = JSON_OF_A_REQUEST if json else BYTES_OF_A_REQUEST
+        cost = max(rows / ROWS_OF_A_REQUEST, size / free)
+        if cost <= paid:
+            return paid
+        return cost if self.allows(address, cost - paid) else 0.0
 
     def _places(self, address: str) -> tuple[int, int]:
         name = self.counted_as(address).encode()

@@ -35,6 +35,8 @@ from blurfit.service.operations import (
 )
 from blurfit.version import __version__
 
+_ROLE = query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is.")
+
 
 def document() -> dict[str, Any]:
     """The whole document."""
@@ -67,10 +69,6 @@ def _administration() -> dict[str, Any]:
     status = reference("Status")
     model = answer(OBJECT, "The model, or sums that have none of their own; again, the same.")
     opened = answer(status, "It was open.") | answer(status, "It is open now.", "201")
-    how = [
-        query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is."),
-        UNTIL,
-    ]
     found = {
         "/invitations": operation(
             "Keep the hashes of one-time invitations",
@@ -120,7 +118,7 @@ def _administration() -> dict[str, Any]:
                 opened,
                 *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
                 body={JSON: reference("AgreementDocument")},
-                parameters=how,
+                parameters=[_ROLE, UNTIL],
                 security="administrator",
             ),
         },
@@ -176,7 +174,7 @@ def _plans() -> dict[str, Any]:
         "/agreement": operation(
             "The agreement of the wave that collects now",
             answer(reference("AgreementDocument"), "The agreement; later, another."),
-            *(*ONE, problems.CLOSED, problems.DATE_CLOSED),
+            *(*ONE, problems.CLOSED, problems.DATE_CLOSED, problems.BETWEEN_WAVES),
         ),
         "/releases": operation(
             "What the waves so far have published, in order",
@@ -219,7 +217,7 @@ def _plans() -> dict[str, Any]:
         "/publish": operation(
             "End the plan now, with the best model so far",
             model,
-            *(*published, problems.BELOW_QUORUM),
+            *(*published, problems.BELOW_QUORUM, problems.INFEASIBLE, problems.OTHER_DATABASE),
             security="administrator",
         ),
     }
@@ -231,7 +229,7 @@ def _plans() -> dict[str, Any]:
                 opened,
                 *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
                 body={JSON: reference("PlanDocument")},
-                parameters=[UNTIL],
+                parameters=[_ROLE, UNTIL],
                 security="administrator",
             ),
         },
@@ -282,6 +280,27 @@ def _shares() -> dict[str, Any]:
         body={JSON: reference("Published")},
         security="peer",
     )
+    told = (*shared, problems.CLOSED, problems.CONFLICT, *BODY)
+    closed = operation(
+        "Close a wave of a plan that has its quorum at both databases",
+        answer(reference("Status"), "No more shares are taken for it."),
+        *(*shared, problems.CLOSED, problems.BELOW_QUORUM),
+        security="peer",
+    )
+    released = operation(
+        "Publish a wave's sums here too, and open the wave that follows",
+        answer(reference("Status"), "It is published here too."),
+        *told,
+        body={JSON: reference("ReleasedWave")},
+        security="peer",
+    )
+    state = operation(
+        "Be held, go on, or end with a model, as the plan's first database does",
+        answer(reference("PlanStatus"), "How far the plan is."),
+        *told,
+        body={JSON: reference("ToldPlan")},
+        security="peer",
+    )
     signed = operation(
         "Keep signatures of the result, and tell all that there are",
         answer(reference("Signatures"), "Those of both databases."),
@@ -290,6 +309,9 @@ def _shares() -> dict[str, Any]:
         security="peer",
     )
     return {
+        f"{ONE_COLLECTION}/shares/close": of_one(post=closed),
+        f"{ONE_COLLECTION}/shares/release": of_one(post=released),
+        f"{ONE_PLAN}/shares/state": of_one(post=state),
         f"{ONE_COLLECTION}/shares/signatures": of_one(post=signed),
         f"{ONE_COLLECTION}/shares/identifiers": of_one(get=identifiers),
         f"{ONE_COLLECTION}/shares/proofs": of_one(post=proofs),

@@ -34,7 +34,7 @@ from blurfit.service.peer import IDENTIFIERS_AT_ONCE
 from blurfit.service.reading import fingerprint_in
 from blurfit.service.signing import Signing, signatures_from
 from blurfit.service.verifying import BATCH, judge
-from blurfit.store import commitment, joint_publication
+from blurfit.store import commitment, joint_plans, joint_publication
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
@@ -55,11 +55,11 @@ class Peering:
 
     async def identifiers(self, request: Request) -> Response:
         """The identifiers here, in order, after a given one."""
-        fingerprint = self._admit(request)
+        fingerprint = self.admit(request)
         after = _hexadecimal(request, "after", (0, 32))
         found = await run_in_threadpool(
             lambda: self.store.read(
-                joint_publication.shown_identifiers,
+                joint_plans.shown_identifiers,
                 self.store.collection(fingerprint),
                 after,
                 IDENTIFIERS_AT_ONCE,
@@ -69,7 +69,7 @@ class Peering:
 
     async def proofs(self, request: Request) -> Response:
         """Verify what some contributors have proved, together with the first database."""
-        fingerprint = self._admit(request)
+        fingerprint = self.admit(request)
         collection = await run_in_threadpool(self.store.collection, fingerprint)
         if not collection.agreement.proofs:
             raise InvalidValueError("Expected an agreement with proofs: this one has none.")
@@ -89,7 +89,7 @@ class Peering:
 
     async def sum(self, request: Request) -> Response:
         """Commit to a set, and then tell the sum over it."""
-        fingerprint = self._admit(request)
+        fingerprint = self.admit(request)
         digest = _hexadecimal(request, "digest", (64,))
         count = request.query_params.get("count", "")
         if not (count.isascii() and count.isdigit() and len(count) <= 18):
@@ -107,9 +107,7 @@ class Peering:
             self.store.read(joint_publication.require_consent, collection)
             held = self.store.read(commitment.identifiers_of, collection)
             left_out = commitment.left_out_by(held, bits)
-            self.store.write(
-                joint_publication.accept, collection, digest, int(count), left_out, held
-            )
+            self.store.write(joint_plans.accept, collection, digest, int(count), left_out, held)
 
         def summed(collection: Collection) -> Sums:
             fix(collection)  # what it takes of memory is given back before anything is summed
@@ -120,7 +118,7 @@ class Peering:
 
     async def result(self, request: Request) -> Response:
         """Check the result against the set, store it, and serve it from now on."""
-        fingerprint = self._admit(request)
+        fingerprint = self.admit(request)
         data = await body_of(request, JSON, _MOST_BYTES)
         try:
             found = read_json(data, Published)
@@ -139,7 +137,7 @@ class Peering:
 
     async def signatures(self, request: Request) -> Response:
         """Keep the other database's signatures of what was published, and tell all there are."""
-        fingerprint = self._admit(request)
+        fingerprint = self.admit(request)
         given = signatures_from(await body_of(request, JSON))
 
         def take() -> Signatures:
@@ -150,7 +148,8 @@ class Peering:
 
         return as_json(await run_in_threadpool(take))
 
-    def _admit(self, request: Request) -> str:
+    def admit(self, request: Request) -> str:
+        """What a request is about, if it comes from the other database."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         fingerprint = fingerprint_in(request)
         # Something is compared in any case, so that one cannot tell by time whether there is one.

@@ -2,7 +2,7 @@
 
 | request | who | what |
 | --- | --- | --- |
-| POST /plans | administrator | keep a plan, and open its first wave |
+| POST /plans?role= | administrator | keep a plan, and open its first wave |
 | GET /plans, /plans/{fingerprint} | anyone | state, waves, counts and quorums |
 | GET …/plan | anyone | the plan itself, always the same bytes |
 | GET …/agreement | anyone | the agreement of the wave that collects *now* |
@@ -16,10 +16,13 @@
 
 A wave is a collection like any other: submissions go to /collections/{its fingerprint}, and its
 sums are at …/moments once it is released. The model is shown there too, with its last wave.
+
+Of two databases the first leads: it takes the plan forward and ends it, and the second follows. To
+hold the plan is the right of each.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sqlalchemy.engine import Connection
@@ -30,18 +33,24 @@ from starlette.responses import Response
 from blurfit.agreement.plan import Plan
 from blurfit.errors import NotPublishedError, UnknownCollectionError
 from blurfit.protocol.wire import JSON, Acknowledgement
-from blurfit.service.administration import hashes_in, refuse_if_too_wide
+from blurfit.service.administration import (
+    hashes_in,
+    refuse_another_key,
+    refuse_if_too_wide,
+    role_in,
+)
 from blurfit.service.advancing import Advancing
 from blurfit.service.answers import FOREVER, as_json
 from blurfit.service.authorisation import admit, steward
 from blurfit.service.bodies import body_of
 from blurfit.service.closing import closes_at_opening
 from blurfit.service.collector import Collector
+from blurfit.service.detached import detached
 from blurfit.service.proposal import plan_from
 from blurfit.service.reading import fingerprint_in, statement_of
 from blurfit.service.shown_counts import plan_for_strangers
 from blurfit.service.signing import Signing
-from blurfit.store import plans
+from blurfit.store import commitment, plans
 from blurfit.store.advance import advance
 from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Store
@@ -57,6 +66,7 @@ class Planning:
     collector: Collector
     advancing: Advancing
     signing: Signing
+    share_key: str | None = field(default=None, repr=False)
     body_bytes: int = 2**25
 
     async def plans(self, _request: Request) -> Response:
@@ -71,18 +81,22 @@ class Planning:
     @steward("open plan", "open")
     async def open(self, request: Request) -> Response:
         """Keep a plan, and open its first wave."""
+        role = role_in(request)
         body = await body_of(request, JSON)
         plan = await run_in_threadpool(Plan.from_json, body)
-        self.signing.refuse_another_key(plan.first(), "whole")
         closes = closes_at_opening(request)
-        await run_in_threadpool(lambda: refuse_if_too_wide(plan.first(), "whole", self.body_bytes))
 
         def begin() -> tuple[bool, PlanStatus]:
+            first = plan.first()
+            commitment.refuse_unless_fitting(first, role)
+            refuse_if_too_wide(first, role, self.body_bytes)
+            refuse_another_key(first, role, self.share_key)
+            self.signing.refuse_another_key(first, role)
             try:
                 before = self.store.read(plans.status, plan.fingerprint)
             except UnknownCollectionError:
                 before = None
-            self.store.write(plans.begin, plan, closes)
+            self.store.write(plans.begin, plan, closes, role=role)
             return before is None, self.store.read(plans.status, plan.fingerprint)
 
         is_new, status = await run_in_threadpool(begin)
@@ -127,8 +141,8 @@ class Planning:
     async def invite(self, request: Request) -> Response:
         """Keep the hashes of one-time invitations to the plan."""
         hashes = hashes_in(await body_of(request, JSON))
-        current = await self._read(plans.current, request)
-        new = await run_in_threadpool(self.store.invite, current.fingerprint, hashes)
+        newest = await self._read(plans.still_open, request)
+        new = await run_in_threadpool(self.store.invite, newest.fingerprint, hashes)
         return as_json(Acknowledgement(len(hashes), new))
 
     @steward("hold plan", "open")
@@ -145,13 +159,33 @@ class Planning:
     async def publish(self, request: Request) -> Response:
         """End the plan now, with the best model so far."""
         fingerprint = fingerprint_in(request)
-        await self.collector.between_commits(self.store.write, advance, fingerprint, end=True)
-        text = await self.advancing.learned(fingerprint)
+        role = await run_in_threadpool(self.store.read, plans.role_in, fingerprint)
+        if role == "first":  # the wire is slow: others write meanwhile
+            text = await detached(lambda: self.advancing.leading.end(fingerprint))
+            self.advancing.look()
+        elif role == "second":
+            text = await self._led_by_the_first(fingerprint)
+        else:
+            await self.collector.between_commits(self.store.write, advance, fingerprint, end=True)
+            text = await self.advancing.learned(fingerprint)
         if text is None:
             status = await run_in_threadpool(self.store.read, plans.status, fingerprint)
             raise NotPublishedError(status.reason or "The plan has no model.")
         text = await run_in_threadpool(self.signing.signed_model, text)
         return Response(text, media_type=JSON)
+
+    async def _led_by_the_first(self, fingerprint: str) -> str | None:
+        """The model of a plan that the other database leads, if it has ended."""
+        status = await run_in_threadpool(self.store.read, plans.status, fingerprint)
+        if status.state != "ended":
+            plan = Plan.from_json(
+                await run_in_threadpool(self.store.read, plans.document, fingerprint)
+            )
+            raise NotPublishedError(
+                f"{plan.databases[0].name} leads this plan, and ends it. It may be held here: then "
+                "no wave is released until it is resumed."
+            )
+        return await run_in_threadpool(self.store.read, plans.model_text, fingerprint)
 
     async def _read(self, what: Callable[[Connection, str], _Found], request: Request) -> _Found:
         return await run_in_threadpool(self.store.read, what, fingerprint_in(request))

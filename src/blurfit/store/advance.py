@@ -25,6 +25,7 @@ from sqlalchemy.engine import Connection
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.errors import BelowQuorumError, BlurfitError
+from blurfit.learning.sums import Totals
 from blurfit.model.course import Course, learn_plan
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
@@ -40,8 +41,9 @@ _WRONG = (BlurfitError, ArithmeticError, ValueError)  # what sums can be: too la
 def advance(connection: Connection, fingerprint: str, *, end: bool = False) -> Agreement | None:
     """Publish the open wave and open the next one; None if there is none, or the plan is held.
 
-    `end` ends the plan now, held or not: with the open wave if that has its quorum, else without.
-    So does the plan's date, when it has come, unless the plan is held (`blurfit.store.closing`).
+    For plans of one database; two go on together (`blurfit.store.joint_plans`). `end` ends the plan
+    now, held or not: with the open wave if that has its quorum, else without. So does the plan's
+    date, when it has come, unless the plan is held (`blurfit.store.closing`).
 
     Raises BelowQuorumError, and changes nothing, while too few have come: to the open wave, or, to
     end the plan, to the first.
@@ -49,18 +51,39 @@ def advance(connection: Connection, fingerprint: str, *, end: bool = False) -> A
     held = plans.hold_row(connection, fingerprint)
     if held.state == "ended" or (held.state == "held" and not end):
         return None
-    plan = held.plan
-    closes, past = closing.of_plan(connection, fingerprint)
-    published = plans.releases(connection, fingerprint)
-    now = collections.find(connection, plans.agreements(connection, fingerprint)[-1].fingerprint)
+    now = open_wave(connection, fingerprint)
+    publication.require_whole(now)
+    past = closing.of_plan(connection, fingerprint).past
     try:
         release = _release(connection, now)
     except BelowQuorumError:
-        if not past and not (end and published):
+        if not past and not (end and plans.release_texts(connection, fingerprint)):
             raise
-        release = Release(
-            refusal=f"The plan ended before wave {len(published) + 1} had its quorum."
-        )
+        release = dropped(now)
+    return go_on(connection, held.plan, now, release, end=end)
+
+
+def open_wave(connection: Connection, fingerprint: str) -> Collection:
+    """The newest wave of a plan."""
+    newest = plans.agreements(connection, fingerprint)[-1]
+    return collections.find(connection, newest.fingerprint)
+
+
+def dropped(wave: Collection) -> Release:
+    """What becomes of a wave that was open when its plan ended, below its quorum."""
+    number = 1 if wave.agreement.wave is None else wave.agreement.wave.number
+    return Release(refusal=f"The plan ended before wave {number} had its quorum.")
+
+
+def go_on(
+    connection: Connection, plan: Plan, now: Collection, release: Release, *, end: bool = False
+) -> Agreement | None:
+    """Write down what the open wave has come to, and open the next one, or end the plan.
+
+    The caller holds the plan's row, and the wave's.
+    """
+    closes, past = closing.of_plan(connection, plan.fingerprint)
+    published = plans.releases(connection, plan.fingerprint)
     publication.record(connection, now, release)
     if release.moments is not None:
         published.append(PublishedMoments.from_json(release.moments))
@@ -73,11 +96,11 @@ def advance(connection: Connection, fingerprint: str, *, end: bool = False) -> A
         elif release.moments is None:
             reason = release.refusal
         else:
-            following, reason = _following(plan, published)
+            following, reason = following_of(plan, published)
     if following is not None:
-        plans.open_wave(connection, following, closes)
+        plans.open_wave(connection, following, now.role, closes)
     else:
-        plans.end(connection, fingerprint, reason)
+        plans.end(connection, plan.fingerprint, reason)
     return following
 
 
@@ -89,18 +112,19 @@ def learn_model(store: Transactions, fingerprint: str) -> str | None:
     if dict(store.read(plans.unfinished)).get(fingerprint) != "ended":
         return store.read(plans.model_text, fingerprint)
     plan = Plan.from_json(store.read(plans.document, fingerprint))
-    found, refusal = _best(plan, store.read(plans.releases, fingerprint))
+    found, refusal = best_model(plan, store.read(plans.releases, fingerprint))
     return store.write(_write_down, fingerprint, found, refusal)
 
 
 def due(connection: Connection) -> list[str]:
-    """The plans for which there is something to do: a full wave, a date that has come, or a model
-    to be learned.
+    """The plans of one database for which there is something to do: a full wave, a date that has
+    come, or a model to be learned.
     """
     return [
         fingerprint
         for fingerprint, state in plans.unfinished(connection)
-        if state == "ended" or (state == "collecting" and _is_due(connection, fingerprint))
+        if plans.role_in(connection, fingerprint) == "whole"
+        and (state == "ended" or (state == "collecting" and _is_due(connection, fingerprint)))
     ]
 
 
@@ -119,15 +143,20 @@ def _release(connection: Connection, wave: Collection) -> Release:
     """What the wave comes to, of which nothing is written down yet."""
     publication.held(connection, wave)
     totals = blocks.totals(connection, wave)  # damaged blocks are an error, and not the plan's end
+    return sums_of(wave, blurred(wave.agreement, totals))
+
+
+def sums_of(wave: Collection, totals: Totals) -> Release:
+    """A wave's sums, to be published without a model; or why there will be none."""
     try:
-        return Release.of(wave.agreement, blurred(wave.agreement, totals), sums_alone=True)
+        return Release.of(wave.agreement, totals, sums_alone=True)
     except BelowQuorumError:
         raise
     except _WRONG as error:
         return Release(refusal=f"The sums of this wave cannot be published: {error}")
 
 
-def _following(
+def following_of(
     plan: Plan, published: Sequence[PublishedMoments]
 ) -> tuple[Agreement | None, str | None]:
     """The next agreement, or why there is none."""
@@ -139,7 +168,7 @@ def _following(
     return found, None
 
 
-def _best(
+def best_model(
     plan: Plan, published: Sequence[PublishedMoments]
 ) -> tuple[PublishedModel | None, str | None]:
     """The model of as many waves as allow one, or why there is none."""

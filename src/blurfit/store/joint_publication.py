@@ -48,6 +48,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blurfit.agreement.contracts import largest_scale
 from blurfit.agreement.databases import DEVIATIONS, largest_steps
 from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import (
@@ -91,19 +92,22 @@ def result(connection: Connection, collection: Collection) -> Result | None:
 
 
 def fix(
-    connection: Connection, collection: Collection, theirs: ByteArray
+    connection: Connection, collection: Collection, theirs: ByteArray, *, planned: bool = False
 ) -> tuple[Commitment, ByteArray]:
     """Close the collection and fix the common set; the set, and whom the second must leave out.
 
-    Below the quorum an error is raised, nothing is fixed, and the collection goes on.
+    Below the quorum an error is raised, nothing is fixed, and the collection goes on. `planned`
+    says that the plan of a wave does this, which alone may.
     """
     require_role(collection, "first")
+    if not planned:
+        publication.refuse_if_planned(connection, collection)
     _hold(connection, collection)
     theirs = commitment.in_order(theirs)
     here = commitment.identifiers_of(connection, collection)
     chosen = commitment.recorded(connection, collection)
     if chosen is None:
-        publication.close(connection, collection)
+        publication.shut(connection, collection)
         both = here[commitment.among(here, theirs)]
         if collection.agreement.proofs:
             both = both[commitment.among(both, commitment.in_order(valid(connection, collection)))]
@@ -157,7 +161,8 @@ def totals_of(collection: Collection, count: int, words: WordArray) -> Totals:
     assert isinstance(agreement.calibration, MomentCalibration)
     # One rounding each, as in `blurfit.learning.sums`; to multiply by a power of two is exact.
     steps = words.view(np.int64).astype(np.float64)
-    largest = count * largest_steps(agreement.calibration, agreement.grid)
+    scale = largest_scale(agreement.form)
+    largest = count * largest_steps(agreement.calibration, agreement.grid, scale)
     if agreement.database_noise:
         most = DEVIATIONS * float(agreement.database_ratios.max())
         largest += agreement.database_draws * most
@@ -221,6 +226,7 @@ def take_result(
 ) -> None:
     """Write down the result and publish it; another one than before is a conflict, for ever."""
     require_role(collection, "second")
+    publication.refuse_if_planned(connection, collection)
     _hold(connection, collection)
     c = collections.c
     query = sa.select(c.model, c.moments).where(c.key == collection.key)

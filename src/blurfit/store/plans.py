@@ -8,6 +8,11 @@ it is **held** the open wave goes on collecting, also beyond its quorum, which d
 for n honest people is enough for more. An **ended** plan has a model from the waves that were
 released, or a reason why there is none.
 
+**Two databases.** Where trust is shared, one wave more than `collecting` and `released` is to be
+told apart: *closing*, when the two fix whom they sum over and no share is taken any more
+(`blurfit.store.joint_plans`). Nobody is then told to blur for a wave: whoever asks for the current
+one is asked to come back in a moment.
+
 **Invitations belong to the plan.** They are kept with its first wave, for all waves. One that was
 used is gone, and cannot be used in a later wave: who was invited once takes part once.
 """
@@ -22,20 +27,22 @@ from sqlalchemy.engine import Connection
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.errors import (
+    BetweenWavesError,
     ClosedError,
-    InfeasibleError,
     NotPublishedError,
     UnknownCollectionError,
 )
+from blurfit.messages.shares import Role
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.store import closing, collections, tables
+from blurfit.store import closing, collections, commitment, tables
 from blurfit.theory.waves import StageKind
 
 State = Literal["collecting", "held", "ended"]
-WaveState = Literal["planned", "collecting", "released", "dropped"]
+WaveState = Literal["planned", "collecting", "closing", "released", "dropped"]
 
 _plans, _waves, _c = tables.plans.c, tables.waves.c, tables.collections.c
+_joint = tables.joint_plans.c
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ class WaveStatus:
 
 @dataclass(frozen=True)
 class PlanStatus:
-    """What anyone may know of a plan.
+    """What anyone may know of a plan. It is held if either of its databases holds it.
 
     `reason` says why it ended before its last wave, or has no model; `model` is the fingerprint of
     the collection that shows the plan's model, once there is one.
@@ -80,16 +87,16 @@ class Held:
     learned: bool
 
 
-def begin(connection: Connection, plan: Plan, closes: int | None = None) -> Agreement:
+def begin(
+    connection: Connection, plan: Plan, closes: int | None = None, *, role: Role = "whole"
+) -> Agreement:
     """Keep a plan, and open its first wave; to begin it again changes nothing.
 
-    `closes` is when it shall end at the latest (`blurfit.store.closing`).
+    `closes` is when it shall end at the latest (`blurfit.store.closing`); `role` says which of the
+    two databases this is, where trust is shared.
     """
-    if plan.terms.databases:
-        raise InfeasibleError(
-            "Expected a plan for one database: where trust is shared, both open each wave and "
-            "publish it together."
-        )
+    first = plan.first()
+    commitment.refuse_unless_fitting(first, role)
     insert = tables.insert_if_absent(connection, tables.plans)
     row = {
         "fingerprint": plan.fingerprint,
@@ -99,8 +106,13 @@ def begin(connection: Connection, plan: Plan, closes: int | None = None) -> Agre
     }
     connection.execute(insert.values(row))
     hold_row(connection, plan.fingerprint)
+    if role != "whole":
+        joint = tables.insert_if_absent(connection, tables.joint_plans)
+        connection.execute(joint.values(plan=plan.fingerprint, told="collecting"))
     if is_new := not agreements(connection, plan.fingerprint):
-        open_wave(connection, plan.first())
+        open_wave(connection, first, role)
+    elif role != "whole":  # another one than before is a conflict
+        commitment.take_role(connection, collections.find(connection, first.fingerprint).key, role)
     closing.begin_plan(connection, plan.fingerprint, closes, new=is_new)
     return agreements(connection, plan.fingerprint)[-1]
 
@@ -122,16 +134,20 @@ def status(connection: Connection, fingerprint: str) -> PlanStatus:
     plan = Plan.from_json(row.document)
     found = list(connection.execute(_standing(fingerprint)))
     stages = zip(plan.kinds, plan.quorums, strict=True)
-    opened = [(_wave_state(one), int(one.come), one.fingerprint) for one in found]
+    over = row.state == "ended"
+    opened = [(_wave_state(one, over=over), int(one.come), one.fingerprint) for one in found]
     opened += [("planned", 0, None)] * (len(plan) - len(found))
     known = [
         WaveStatus(number, kind, quorum, *state)
         for number, ((kind, quorum), state) in enumerate(zip(stages, opened, strict=True), start=1)
     ]
     shown = [one.fingerprint for one in found if one.has_model]
+    state: State = row.state
+    if state == "collecting" and _is_held_there(connection, fingerprint):
+        state = "held"
     return PlanStatus(
         fingerprint,
-        row.state,
+        state,
         plan.terms.admission == "invited",
         tuple(known),
         row.reason,
@@ -140,8 +156,25 @@ def status(connection: Connection, fingerprint: str) -> PlanStatus:
     )
 
 
-def current(connection: Connection, fingerprint: str) -> Agreement:
-    """The agreement of the wave that collects."""
+def _is_held_there(connection: Connection, fingerprint: str) -> bool:
+    """Whether the first database, which leads, holds a plan whose second database this is."""
+    told = connection.scalar(sa.select(_joint.told).where(_joint.plan == fingerprint))
+    return told == "held" and role_in(connection, fingerprint) == "second"
+
+
+def role_in(connection: Connection, fingerprint: str) -> Role:
+    """Which of a plan's databases this is: "whole" if there is one."""
+    query = (
+        sa.select(tables.sharing.c.role)
+        .join(tables.waves, _waves.collection == tables.sharing.c.collection)
+        .where((_waves.plan == fingerprint) & (_waves.number == 1))
+    )
+    found: Role | None = connection.scalar(query)
+    return found or "whole"
+
+
+def still_open(connection: Connection, fingerprint: str) -> Agreement:
+    """The agreement of the newest wave; an error if the plan has ended."""
     row = _row(connection, fingerprint)
     if row.state == "ended":
         raise ClosedError(
@@ -150,6 +183,18 @@ def current(connection: Connection, fingerprint: str) -> Agreement:
         )
     closing.refuse_if_plan_is_past(connection, fingerprint)
     return agreements(connection, fingerprint)[-1]
+
+
+def current(connection: Connection, fingerprint: str) -> Agreement:
+    """The agreement of the wave that collects."""
+    newest = still_open(connection, fingerprint)
+    *_, last = connection.execute(_standing(fingerprint))
+    if last.state != "collecting":
+        raise BetweenWavesError(
+            f"Wave {last.number} is being published by the plan's two databases, and the next one "
+            "opens in a moment. Ask again soon; blur nothing before."
+        )
+    return newest
 
 
 def releases(connection: Connection, fingerprint: str) -> list[PublishedMoments]:
@@ -208,9 +253,9 @@ def resume(connection: Connection, fingerprint: str) -> None:
 # ---- for `blurfit.store.advance`
 
 
-def hold_row(connection: Connection, fingerprint: str) -> Held:
-    """The plan, whose row is held until the transaction ends."""
-    row = _row(connection, fingerprint, update=True)
+def hold_row(connection: Connection, fingerprint: str, *, update: bool = True) -> Held:
+    """The plan, whose row is held until the transaction ends; or only looked at."""
+    row = _row(connection, fingerprint, update=update)
     plan = Plan.from_json(row.document)
     return Held(plan, row.state, row.reason, bool(row.learned))
 
@@ -226,12 +271,16 @@ def agreements(connection: Connection, fingerprint: str) -> list[Agreement]:
     return [Agreement.from_json(text) for text in connection.scalars(query)]
 
 
-def open_wave(connection: Connection, agreement: Agreement, closes: int | None = None) -> None:
+def open_wave(
+    connection: Connection, agreement: Agreement, role: Role, closes: int | None = None
+) -> None:
     """Collect under the agreement of a plan's next wave, until the plan's date if it has one."""
     agreement.verify()
     wave = agreement.wave
     assert wave is not None
     key, _ = collections.begin(connection, agreement, closes)
+    if role != "whole":
+        commitment.take_role(connection, key, role)
     row = {"plan": wave.plan, "number": wave.number, "collection": key}
     connection.execute(sa.insert(tables.waves).values(row))
 
@@ -306,7 +355,9 @@ def _standing(fingerprint: str) -> sa.Select[Any]:
     )
 
 
-def _wave_state(row: Any) -> WaveState:
+def _wave_state(row: Any, *, over: bool) -> WaveState:
     if row.released:
         return "released"
-    return "collecting" if row.state == "collecting" else "dropped"
+    if row.state == "collecting":
+        return "collecting"
+    return "dropped" if over else "closing"

@@ -30,18 +30,27 @@ from blurfit.store.tables import collections, waves
 
 def close(connection: Connection, collection: Collection) -> None:
     """Close a collection, if it is not: nothing more is accepted, and nothing is published yet."""
-    _refuse_if_planned(connection, collection)
+    refuse_if_planned(connection, collection)
+    shut(connection, collection)
+
+
+def shut(connection: Connection, collection: Collection) -> None:
+    """Accept nothing more, whoever decides so: an administrator, or the plan of a wave.
+
+    A plan's date is kept with its waves, and so outlasts each of them.
+    """
     c = collections.c
+    keeps_date = is_planned(connection, collection)
     connection.execute(
         sa.update(collections)
         .where((c.key == collection.key) & c.state.in_(("collecting", "paused")))
-        .values(state="closed", closes=closing.CLOSES_IF_PAST)
+        .values(state="closed", closes=c.closes if keeps_date else closing.CLOSES_IF_PAST)
     )
 
 
 def move_closing(connection: Connection, collection: Collection, closes: int | None) -> None:
     """Let a collection that takes submissions close at another moment, or at none."""
-    _refuse_if_planned(connection, collection)
+    refuse_if_planned(connection, collection)
     closing.move(connection, collection.key, closes)
 
 
@@ -51,7 +60,7 @@ def pause(connection: Connection, collection: Collection, *, resume: bool = Fals
     Whoever was refused meanwhile may send the same again. Whether a collection is paused depends on
     nobody's answers, and nothing is published of what it holds, so no promise changes.
     """
-    _refuse_if_planned(connection, collection)
+    refuse_if_planned(connection, collection)
     before, after = ("paused", "collecting") if resume else ("collecting", "paused")
     row = held(connection, collection)
     if row.state not in (before, after):
@@ -66,8 +75,8 @@ def publish(connection: Connection, collection: Collection) -> Release:
     Below the quorum an error is raised, and the collection goes on. Shares are not for this: their
     sums mean nothing without the other database (`blurfit.store.joint_publication`).
     """
-    _require_whole(collection)
-    _refuse_if_planned(connection, collection)
+    require_whole(collection)
+    refuse_if_planned(connection, collection)
     row = held(connection, collection)
     if row.model is not None or row.refusal is not None:
         return Release(row.model, row.moments, row.refusal)
@@ -108,8 +117,8 @@ def hand_over(connection: Connection, collection: Collection, place: str) -> Rel
     it was left to a file at another place; and before publication where the database adds noise of
     its own, which a second export could have drawn a second time.
     """
-    _require_whole(collection)
-    _refuse_if_planned(connection, collection)
+    require_whole(collection)
+    refuse_if_planned(connection, collection)
     row = held(connection, collection)
     if row.state in ("collecting", "paused"):
         raise NotPublishedError(
@@ -177,10 +186,16 @@ def held(connection: Connection, collection: Collection) -> Any:
     return connection.execute(query.with_for_update()).one()
 
 
-def _refuse_if_planned(connection: Connection, collection: Collection) -> None:
-    """A wave is closed and published by its plan alone, in the transaction that opens the next."""
+def is_planned(connection: Connection, collection: Collection) -> bool:
+    """Whether this is a wave of a plan that was begun here."""
     here = sa.select(waves.c.number).where(waves.c.collection == collection.key)
-    if collection.agreement.wave is not None and connection.scalar(here) is not None:
+    return collection.agreement.wave is not None and connection.scalar(here) is not None
+
+
+def refuse_if_planned(connection: Connection, collection: Collection) -> None:
+    """A wave is closed and published by its plan alone, in the transaction that opens the next."""
+    if is_planned(connection, collection):
+        assert collection.agreement.wave is not None
         raise InfeasibleError(
             f"This is wave {collection.agreement.wave.number} of the plan "
             f"{collection.agreement.wave.plan}, which publishes it when its quorum is reached. "
@@ -188,7 +203,8 @@ def _refuse_if_planned(connection: Connection, collection: Collection) -> None:
         )
 
 
-def _require_whole(collection: Collection) -> None:
+def require_whole(collection: Collection) -> None:
+    """Refuse shares, whose sums mean nothing without the other database."""
     if collection.role != "whole":
         raise InfeasibleError(
             "Expected a collection of whole submissions: this one holds shares, and is published "

@@ -15,6 +15,7 @@ durable.
 | `signatures` | of what was published, by whichever key |
 | `stewards`, `deeds` | further tokens with what each is good for, and what was done with any |
 | `plans`, `waves` | plans of waves, how far they are, and which collection is which wave |
+| `joint_plans` | of a plan between two databases: what the second knows of how the first stands |
 
 `identifiers` and `blocks` are apart because they are asked for apart: an identifier on every
 arrival, numbers hardly ever. The sums of a block let a model be learned without reading its numbers
@@ -143,7 +144,13 @@ waves = sa.Table(
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("collection", _Key, nullable=False, unique=True),
 )
-
+joint_plans = sa.Table(
+    "joint_plans",
+    metadata,
+    sa.Column("plan", sa.Text, primary_key=True),
+    sa.Column("told", sa.Text, nullable=False),  # the first's state, as the second knows it
+    sa.CheckConstraint("told IN ('collecting', 'held', 'ended')", name="known_told_state"),
+)
 signatures = sa.Table(
     "signatures",
     metadata,
@@ -199,11 +206,16 @@ def _add_closing(connection: Connection) -> None:
     add_column(connection, collections.c.closes)
 
 
+def _create_joint_plans(connection: Connection) -> None:
+    metadata.create_all(connection, [joint_plans])
+
+
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
     ("create the tables", _create_tables),
     ("keep who administers besides, and what was done", _create_stewards),
     ("keep who withdrew, and signatures", _create_signatures),
     ("let collections close at a date", _add_closing),
+    ("keep what two databases of a plan have told each other", _create_joint_plans),
 )
 _SECONDS_TO_CONNECT, _SECONDS_FOR_A_LOCK, _SECONDS_FOR_A_STATEMENT = 5, 5, 60
 CONNECTIONS = 32

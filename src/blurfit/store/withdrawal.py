@@ -9,7 +9,8 @@ comes first, and the other finds it done. To withdraw twice is to withdraw once.
 **Until when.** As long as the collection takes submissions, or is paused. Once it is closed its set
 is fixed: a second database has told the first whose shares it holds, a wave's sums are published, a
 file may have been exported. And somebody with many invitations could otherwise wait for the end,
-and take a collection below its quorum when nobody can join any more.
+and take a collection below its quorum when nobody can join any more. For the same reason nobody
+leaves a wave of two databases once it has its quorum: they may be publishing it.
 
 **She cannot come back.** Her identifier stays taken, and the invitation stays used. The database
 has seen one blur of her record; a second one would be another look at it, and the two together have
@@ -88,6 +89,7 @@ def remove(
     wanted = _still_here(connection, collection, identifiers)
     if len(wanted):
         _refuse_unless_open(collection, state)
+        _refuse_if_full(connection, collection)
         with _overwriting(connection):
             _take_out(connection, collection, wanted, found)
         taken.withdraw(connection, collection, wanted)
@@ -124,6 +126,22 @@ def _refuse_unless_open(collection: Collection, state: str) -> None:
         "The collection is closed, and whose submissions are in it is fixed: nothing can be "
         "withdrawn any more. What is published protects whoever is in it as agreed."
     )
+
+
+def _refuse_if_full(connection: Connection, collection: Collection) -> None:
+    """Let nobody leave a wave of two databases that has its quorum: they are about to publish it.
+
+    The first has seen that enough are at both, and the second may have closed it on its word
+    (`blurfit.store.joint_plans`): a wave of fewer could be neither published nor filled again.
+    """
+    wave, quorum = collection.agreement.wave, collection.agreement.quorum
+    full = wave is not None and blocks.count(connection, collection) >= quorum
+    if wave is not None and collection.role != "whole" and full:
+        raise WaveClosedError(
+            f"Wave {wave.number} has the {quorum:,} people that it waits for, and the two "
+            "databases are about to publish its sums: nobody can leave it any more. They protect "
+            "whoever is in them as agreed."
+        )
 
 
 @contextmanager

@@ -285,13 +285,20 @@ async function resume() {
 }
 
 function refuse(record) {
-  if (record.problem.type?.endsWith("wave-closed")) return late();
+  if (record.problem.type?.endsWith("wave-closed")) return late(record);
   refused(record, { tryAgain, startAnew });
 }
 
-async function late() {
-  const { LATE } = await import("./wavewords.js"); // maybe before the agreement is there
-  say(LATE.title, LATE.text);
+async function late(record) {
+  const { ANEW, LATE } = await import("./wavewords.js"); // maybe before the agreement is there
+  if (outbox.hasLeft(record)) say(LATE.title, LATE.text);
+  else {
+    const answer = () => {
+      outbox.forget(fingerprint);
+      location.replace(`/c/${record.plan}${location.hash}`);
+    };
+    say(ANEW.title, ANEW.text, h("button", { type: "button", click: answer }, ANEW.button));
+  }
   place("outcome").hidden = true;
 }
 

@@ -251,6 +251,7 @@ export default {
     "{which}. Wie Ihre Antworten zu Zahlen werden, folgt aus dem, was aus {before} veröffentlicht wurde: Das wurde auf diesem Gerät nachgerechnet. Das Rauschen hielte das Versprechen auch sonst.",
   "wave.planned": "kommt noch",
   "wave.collecting": "sammelt jetzt",
+  "wave.closing": "wird veröffentlicht",
   "wave.released": "abgeschlossen",
   "wave.dropped": "unter der Mindestzahl beendet, nie veröffentlicht",
   "wave.people": "{quorum} Personen",
@@ -267,6 +268,10 @@ export default {
   "moved.title": "Die nächste Welle hat begonnen.",
   "moved.text":
     "Die Welle, für die Sie geantwortet haben, ist inzwischen geschlossen. Noch hatte nichts dieses Gerät verlassen; darum wurden Ihre Antworten neu verwischt, für die Welle, die jetzt sammelt. Sehen Sie es sich an und senden Sie es dann.",
+  "anew.title": "Die nächste Welle hat begonnen.",
+  "anew.text":
+    "Die Welle, für die Sie geantwortet haben, wurde geschlossen, bevor Ihre verwischten Zahlen dieses Gerät verließen. Eine der beiden Datenbanken hat zufällige Bytes bekommen, die nichts mit Ihren Antworten zu tun haben; sonst wurde nichts gesendet. Darum können Sie für die Welle antworten, die jetzt sammelt.",
+  "anew.button": "Für die nächste Welle antworten",
   "late.title": "Ihre Welle wurde geschlossen, bevor Ihre Zahlen ankamen.",
   "late.text":
     "Sie zählen nicht, und nichts wurde behalten. Für die nächste Welle werden sie nicht noch einmal verwischt: Zwei verwischte Kopien zusammen würden mehr über Sie verraten, als versprochen wurde. Trotzdem vielen Dank.",

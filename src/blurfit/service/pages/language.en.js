@@ -247,6 +247,7 @@ export default {
     "{which}. How your answers become numbers follows from what {before} published: that was computed again on this device. The noise would keep the promise even if it did not.",
   "wave.planned": "to come",
   "wave.collecting": "collecting now",
+  "wave.closing": "being published",
   "wave.released": "done",
   "wave.dropped": "ended below its quorum, never published",
   "wave.people": "{quorum} people",
@@ -263,6 +264,10 @@ export default {
   "moved.title": "The next wave has begun.",
   "moved.text":
     "The wave that you answered for has closed meanwhile. Nothing had left this device, so your answers were blurred anew for the wave that collects now. Look at it, then send it.",
+  "anew.title": "The next wave has begun.",
+  "anew.text":
+    "The wave that you answered for closed before your blurred numbers left this device. One of the two databases got random bytes that have nothing to do with your answers, and nothing else was sent. So you may answer for the wave that collects now.",
+  "anew.button": "Answer for the next wave",
   "late.title": "Your wave closed before your numbers arrived.",
   "late.text":
     "They are not counted, and nothing was kept. They will not be blurred again for the next wave: two blurred copies together would tell more about you than was promised. Thank you all the same.",

@@ -87,6 +87,7 @@ function fromFile() {
     attempt(async () => {
       const agreement = JSON.parse(await file.files[0].text());
       file.value = "";
+      if (agreement.format === "blurfit-plan") return planFromFile(agreement);
       const mu = await verify(agreement, agreement.fingerprint);
       const confirm = h("button", { type: "button", class: "primary" }, "Open this collection");
       const shown = dialog(
@@ -109,6 +110,21 @@ function fromFile() {
     h("span", { class: "hint" }, "Such as the one that the other of two databases has made."),
     file,
   );
+}
+
+/** A plan of waves: what it promises is checked when its first wave is open, and by everyone. */
+function planFromFile(plan) {
+  const confirm = h("button", { type: "button", class: "primary" }, "Open this plan");
+  const shown = dialog(
+    "Open a plan from a file",
+    h("ul", {}, planInWords(plan).map((words) => h("li", {}, words))),
+    h("p", {}, "Fingerprint: ", h("code", {}, plan.fingerprint)),
+    h("div", { class: "buttons" }, confirm, h("button", { type: "button", click: () => shown.close() }, "Not now")),
+  );
+  confirm.addEventListener("click", async () => {
+    shown.close();
+    await attempt(() => openPlan(plan));
+  });
 }
 
 function soon() {
@@ -331,11 +347,15 @@ async function preview() {
 
 async function open() {
   const { agreement, plan } = proposed;
-  if (!plan) return openAgreement(agreement);
+  await (plan ? openPlan(plan) : openAgreement(agreement));
+}
+
+async function openPlan(plan, until = chosen()) {
+  const role = roleHere(plan);
   const body = JSON.stringify(plan);
-  const status = await ask(opening("/plans", chosen()), { method: "POST", body, token: given.token });
+  const status = await ask(opening("/plans", until, { role }), { method: "POST", body, token: given.token });
   await given.opened();
-  opened(status.fingerprint, status.invited, "The plan’s first wave is open.");
+  opened(status.fingerprint, status.invited, "The plan’s first wave is open.", role === "whole" ? null : plan);
 }
 
 /** Open at this database; which of two it is follows from its address. */
@@ -364,8 +384,9 @@ export function roleHere({ databases }) {
 function opened(fingerprint, invited, title, shared = null) {
   const address = `${location.origin}/c/${fingerprint}`;
   const other = shared?.databases.find(({ url }) => url !== location.origin);
+  const what = shared?.format === "blurfit-plan" ? "plan" : "agreement";
   const save = () =>
-    download(`agreement-${fingerprint.slice(0, 8)}.json`, "application/json", JSON.stringify(shared));
+    download(`${what}-${fingerprint.slice(0, 8)}.json`, "application/json", JSON.stringify(shared));
   tell(
     title,
     invited
@@ -375,8 +396,8 @@ function opened(fingerprint, invited, title, shared = null) {
       ? h(
           "p",
           {},
-          `Now ${other.name} opens the same agreement at ${other.url}/admin, from this file. `,
-          h("button", { type: "button", click: save }, "Download the agreement"),
+          `Now ${other.name} opens the same ${what} at ${other.url}/admin, from this file. `,
+          h("button", { type: "button", click: save }, `Download the ${what}`),
         )
       : null,
   );

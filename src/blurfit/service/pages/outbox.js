@@ -72,6 +72,12 @@ export function forget(fingerprint) {
   storage().removeItem(keyOf(fingerprint));
 }
 
+/** Whether anything that depends on the answers may have left: with two databases the share leaves
+ * once the seed, which is random, has been received and that has been kept. */
+export function hasLeft({ shares }) {
+  return !shares || shares.at(-1).received !== undefined;
+}
+
 /** Note that it was withdrawn: it stays noted that this person took part. */
 export function withdrawn(fingerprint) {
   const { secret: _used, ...rest } = kept(fingerprint);

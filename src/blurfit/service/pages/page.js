@@ -93,7 +93,7 @@ export async function agreementAt(name) {
   } catch (error) {
     if (!(error instanceof ServiceProblem) || !error.type.endsWith("unknown-collection")) throw error;
     const found = await ask(`/plans/${name}/agreement`).catch((other) => {
-      throw other.type.endsWith("closed") ? other : error;
+      throw other.type?.match(/(closed|between-waves)$/) ? other : error;
     });
     if (found.wave?.plan !== name) throw error;
     return found;

@@ -55,6 +55,9 @@ export const ONCE = {
 /** A wave that closed between the first question and “Send”. */
 export const MOVED = { title: t("moved.title"), text: t("moved.text") };
 
+/** A wave that closed when nothing but a seed, which is random, had left. */
+export const ANEW = { title: t("anew.title"), text: t("anew.text"), button: t("anew.button") };
+
 /** A submission that came too late, and has left the device. */
 export const LATE = { title: t("late.title"), text: t("late.text") };
 

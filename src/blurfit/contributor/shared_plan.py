@@ -1,0 +1,287 @@
+"""A contributor's side of a plan between two databases: one wave, one share to each, once.
+
+    both name the same wave ─► it follows ─► blur, share ─► journal ─► seed ─► journal ─► share
+
+Before anything is blurred **both** databases are asked which wave collects, and must name the same
+agreement, which must follow from the plan and from what was published
+(`blurfit.model.course.follows`): so neither can announce a map of its own, and nobody blurs for a
+wave that only one of them has open. While the two publish a wave there is none, and the client
+waits.
+
+A wave closes at the second database first. Whoever is late is refused where her seed goes, which is
+random bytes, before anything that depends on her record has left: her rows are blurred for the next
+wave. From the moment when the share may have left they never are (`blurfit.contributor.journal` has
+the proof).
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
+from blurfit.arrays import ByteArray, FloatArray
+from blurfit.contributor.journal import Journal, Messages, Portion
+from blurfit.contributor.ledger import Entry, Ledger
+from blurfit.contributor.once import take_part
+from blurfit.contributor.receipt import Receipt, Signatures
+from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
+from blurfit.contributor.share import SharedRecords, share, share_exact
+from blurfit.contributor.shared_client import SharedClient
+from blurfit.errors import BetweenWavesError, InvalidValueError, NotCertifiedError
+from blurfit.messages.shares import Role
+from blurfit.model.course import follows
+from blurfit.model.moments import PublishedMoments
+from blurfit.protocol.http import PATIENCE, decoded, texts_in
+from blurfit.protocol.wire import path_of, plan_path
+
+LONGEST_MOMENT = 10.0  # seconds that a full wave is given to close
+_PAUSE = 0.2  # seconds, before the databases are asked again which wave collects
+
+
+class SharedPlanClient:
+    """The two databases of a plan, at the addresses that it names; arguments as `SharedClient`."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        patience: float = PATIENCE,
+        transports: Sequence[httpx.BaseTransport | None] = (None, None),
+        pause: Callable[[float], object] = time.sleep,
+        **options: Any,
+    ) -> None:
+        self.plan = plan
+        self._both = SharedClient(
+            plan.first(), patience=patience, transports=transports, pause=pause, **options
+        )
+        self._patience, self._pause = patience, pause
+        self.moment = min(patience, LONGEST_MOMENT)
+        self._followed: set[str] = set()  # agreements that follow from the plan
+
+    def check(self) -> None:
+        """Make sure that both services have this very plan."""
+        for exchange in self._both.exchanges:
+            found = Plan.from_json(exchange.get(f"{plan_path(self.plan.fingerprint)}/plan"))
+            if found.fingerprint != self.plan.fingerprint:
+                raise InvalidValueError(
+                    f"Expected the plan {self.plan.fingerprint} at {exchange.url}, and the "
+                    f"service sent {found.fingerprint}."
+                )
+
+    def current(self) -> Agreement:
+        """The agreement of the wave that collects now at both, checked to follow.
+
+        Raises ClosedError if the plan has come to its end, BetweenWavesError if the two are not at
+        the same wave for as long as there is patience, and NotCertifiedError if what they announce
+        does not follow.
+        """
+        deadline = time.monotonic() + self._patience
+        while True:
+            one, other = (self._announced(place) for place in (0, 1))
+            if one.fingerprint == other.fingerprint:
+                return one
+            if _number(one) == _number(other):
+                raise NotCertifiedError(
+                    f"The two databases announce different agreements for wave {_number(one)}, "
+                    f"{one.fingerprint} and {other.fingerprint}. Nothing has left. Send nothing "
+                    "under either."
+                )
+            if time.monotonic() > deadline:
+                raise BetweenWavesError(
+                    f"{self.plan.databases[0].name} is at wave {_number(one)} and "
+                    f"{self.plan.databases[1].name} at wave {_number(other)}. Nothing was blurred; "
+                    "try again when both are at the same."
+                )
+            self.wait()
+
+    def wait(self) -> None:
+        """A short while, before the databases are asked again."""
+        self._pause(_PAUSE)
+
+    def contribute(
+        self, record: Any, *, invitations: Sequence[str] = (), person: str = ""
+    ) -> Receipt:
+        """Blur one record for the wave that collects, share it, and send both shares, once.
+
+        If a connection breaks for good an error is raised: call it again, and the same bytes are
+        sent. `invitations` are one of each database. `person` is remembered to have taken part
+        (`blurfit.contributor.once`).
+        """
+        if invitations and len(invitations) != 2:
+            raise InvalidValueError(
+                f"Expected two invitations, one from each database, and got {len(invitations)}."
+            )
+        tokens = [[one] for one in invitations] or [[], []]
+        signing = _BothSigned(self)
+
+        def blur_for_the_current_wave(secret: str) -> Portion:
+            wave = self.current()
+            one = share(wave, record, secret=secret)
+            if len(one) != 1:
+                raise InvalidValueError("Expected one record; send a table with contribute_table.")
+            where = " and ".join(database.url for database in self.plan.databases)
+            Ledger().note(Entry.of(wave, 1, where), one.identifier)
+            return Portion(0, 1, (one.first.to_bytes(), one.second.to_bytes()), wave.fingerprint)
+
+        return take_part(
+            self.plan.fingerprint,
+            person,
+            blur_for_the_current_wave,
+            lambda part: signing.send(part, *tokens),
+            self._both.services,
+            lambda part: signing.announce(part, tokens[1]),
+        )
+
+    def contribute_table(
+        self,
+        table: str | Path,
+        *,
+        invitations: Sequence[Sequence[str]] = ((), ()),
+        **options: Any,
+    ) -> int:
+        """Blur, share and send every row of a CSV or Parquet file, each part for the wave that
+        collects then; how many is returned.
+
+        `invitations` are two lists; the other options are those of
+        `blurfit.contributor.sending.send_table`.
+        """
+        return send_table(self.plan.first(), table, _CurrentWave(self, invitations), **options)
+
+    def submit(self, shared: SharedRecords) -> None:
+        """Send what is shared already for a wave, the seeds first; again is safe."""
+        part = Portion(
+            0,
+            len(shared),
+            (shared.first.to_bytes(), shared.second.to_bytes()),
+            shared.first.layout.fingerprint,
+        )
+        for role in ("second", "first"):
+            self.send(role, part, ())
+
+    def send(self, role: Role, part: Portion, invitations: Sequence[str]) -> str | None:
+        """Give one database its shares of a part; what it signed, if that was agreed."""
+        message = part.messages[role == "second"]
+        return self._both.post_one(role, part.under, message, part.rows, invitations)
+
+    def come(self, wave: Agreement) -> int:
+        """How many have contributed to a wave at least: a service rounds it for strangers."""
+        answer = self._both.exchanges[0].get(path_of(wave.fingerprint))
+        return int(decoded(answer)["count"])
+
+    def is_held(self) -> bool:
+        """Whether no wave is released for now."""
+        answer = self._both.exchanges[0].get(plan_path(self.plan.fingerprint))
+        return bool(decoded(answer)["state"] == "held")
+
+    def _announced(self, place: int) -> Agreement:
+        """What one database announces, if it follows from the plan and from what it published."""
+        exchange, path = self._both.exchanges[place], plan_path(self.plan.fingerprint)
+        found = Agreement.from_json(exchange.get(f"{path}/agreement"))
+        if found.fingerprint not in self._followed:
+            before = _number(found) - 1
+            texts = texts_in(exchange.get(f"{path}/releases"))[:before] if before else []
+            follows(self.plan, [PublishedMoments.from_json(text) for text in texts], found)
+            self._followed.add(found.fingerprint)
+        return found
+
+    def close(self) -> None:
+        """Hang up."""
+        self._both.close()
+
+    def __enter__(self) -> "SharedPlanClient":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+class _BothSigned:
+    """Sends the two messages of a part one after the other, and keeps what is signed of each."""
+
+    def __init__(self, client: SharedPlanClient) -> None:
+        self._client = client
+        self._of_seeds: dict[Messages, str | None] = {}  # of the part that is being sent
+
+    def announce(self, part: Portion, invitations: Sequence[str]) -> None:
+        self._of_seeds = {part.messages: self._client.send("second", part, invitations)}
+
+    def send(
+        self, part: Portion, first: Sequence[str], second: Sequence[str]
+    ) -> tuple[str | None, str | None]:
+        """The share; and the seeds again, if the run that sent them has not kept the signature."""
+        signature = self._client.send("first", part, first)
+        if part.messages not in self._of_seeds:
+            self.announce(part, second)
+        return signature, self._of_seeds[part.messages]
+
+
+class _CurrentWave:
+    """Two services that get shares for whichever wave of a plan collects."""
+
+    kind = "service"
+    moves_on = True
+
+    def __init__(self, client: SharedPlanClient, invitations: Sequence[Sequence[str]]) -> None:
+        self._client, self._invitations = client, invitations
+        self._wave = client.plan.first()
+        self._most = rows_in_a_request(self._wave, invited=any(invitations))
+        self.rows_at_once = self._most
+        self.services = tuple(one.url for one in client.plan.databases)
+        self.where = " and ".join(self.services)
+        self._signing = _BothSigned(client)
+        self._sent: dict[str, int] = {}  # rows, by wave
+        self._waited: set[str] = set()  # for the end of these waves, in vain
+
+    def agreement(self) -> Agreement:
+        """The wave that collects now; it gets no more rows at once than it waits for.
+
+        One that is full is about to close, if the plan is not held: the next one is waited for, for
+        a moment and once. What comes beyond a quorum does no harm, but is missing in later waves.
+        """
+        wave, missing = self._current()
+        deadline = time.monotonic() + self._client.moment
+        while missing <= 0 and wave.fingerprint not in self._waited:
+            if time.monotonic() >= deadline or self._client.is_held():
+                self._waited.add(wave.fingerprint)
+                break
+            self._client.wait()
+            wave, missing = self._current()
+        self._wave = wave
+        self.rows_at_once = min(self._most, missing) if missing > 0 else self._most
+        return wave
+
+    def _current(self) -> tuple[Agreement, int]:
+        """The wave that collects, and how many it waits for, as far as one knows here."""
+        wave = self._client.current()
+        come = max(self._client.come(wave), self._sent.get(wave.fingerprint, 0))
+        return wave, wave.quorum - come
+
+    def begin(self, rows: int) -> None:
+        given = zip(self._client.plan.databases, self._invitations, strict=True)
+        self._invitations = [
+            invitations_for(rows, some, f"of {database.name} ") for database, some in given
+        ]
+
+    def blur(self, exact: FloatArray, identifiers: ByteArray | None) -> Messages:
+        shared = share_exact(self._wave, exact, identifiers)
+        return shared.first.to_bytes(), shared.second.to_bytes()
+
+    def announce(self, part: Portion) -> None:
+        self._signing.announce(part, self._invitations[1][part.start : part.stop])
+
+    def send(self, part: Portion) -> Signatures | None:
+        first, second = (some[part.start : part.stop] for some in self._invitations)
+        signed = self._signing.send(part, first, second)
+        self._sent[part.under] = self._sent.get(part.under, 0) + part.rows
+        return signed
+
+    def finish(self, journal: Journal, rows: int) -> None:
+        """Nothing remains: both have everything."""
+
+
+def _number(agreement: Agreement) -> int:
+    return 1 if agreement.wave is None else agreement.wave.number

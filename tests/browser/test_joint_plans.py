@@ -1,0 +1,103 @@
+"""A plan between two databases in the browser: a wave that follows, and one share to each."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from blurfit.agreement.plan import Plan
+from blurfit.contributor.share import share
+from blurfit.service.app import Service
+from blurfit.service.serving import in_a_thread
+from blurfit.store import joint_plans
+from blurfit.store.store import Store
+from support.joint_plans import Both
+
+BLUR, SEND = "Blur my answers", "Send the blurred numbers"
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory, survey, people) -> Iterator[Both]:
+    """Two services whose plan has come to its second wave of three."""
+    folder: Path = tmp_path_factory.mktemp("joint")
+    with ExitStack() as running:
+        stores = [running.enter_context(Store(folder / name)) for name in ("one.db", "other.db")]
+        urls = [running.enter_context(in_a_thread(Service(store))) for store in stores]
+        plan = Plan.propose(
+            survey("rich", above=70_000),
+            waves=3,
+            epsilon=4,
+            delta=1e-3,
+            quorum=60,
+            databases=list(zip(("Office", "University"), urls, strict=True)),
+            admission="anyone",
+        )
+        both = Both(plan, *stores)
+        fill(both, people)
+        both.lead()
+        yield both
+
+
+def fill(two: Both, people) -> None:
+    """As many as the open wave waits for have come to both."""
+    wave = two.current()
+    table = {key: one[: wave.quorum] for key, one in people(60, "rich").items()}
+    assert two.deliver(share(wave, table)) == [wave.quorum] * 2
+
+
+def blur(page: Page) -> None:
+    page.get_by_label("age", exact=True).fill("42.625")
+    page.get_by_role("group", name="married").get_by_label("yes").check()
+    page.get_by_label("south").check()
+    page.get_by_role("group", name="rich").get_by_label("yes").check()
+    page.get_by_role("button", name=BLUR).click()
+
+
+def test_one_share_to_each_for_the_wave_that_collects(new_browser, two) -> None:
+    wave, address = two.current(), two.plan.databases[1].url
+    before = [two.holders(side, wave.fingerprint) for side in (0, 1)]
+    context = new_browser()
+    page = context.new_page()
+    page.goto(f"{address}/c/{two.name}")  # the plan's own link, at the second database
+    expect(page.get_by_text(f"Wave {wave.wave.number} of 3.")).to_be_visible()
+    blur(page)
+    expect(page.get_by_text("Either share alone is random")).to_be_visible()
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
+    page.goto(f"{address}/c/{two.name}")
+    expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
+    context.close()
+    new = [two.holders(side, wave.fingerprint) - before[side] for side in (0, 1)]
+    assert len(new[0]) == 1
+    assert new[0] == new[1]
+
+
+def test_when_the_seed_alone_has_left_one_may_answer_for_the_next_wave(
+    new_browser, two, people
+) -> None:
+    """The second database closes a wave first, so that is where those who are late are refused."""
+    wave, address = two.current(), two.plan.databases[0].url
+    context = new_browser()
+    page = context.new_page()
+    page.goto(f"{address}/c/{two.name}")
+    blur(page)
+    expect(page.get_by_role("button", name=SEND)).to_be_visible()
+    fill(two, people)
+    two.second.write(joint_plans.close, two.second.collection(wave.fingerprint))
+    held = two.first.count(wave)
+    posted = []
+    context.on("request", lambda one: posted.append(one.url) if one.method == "POST" else None)
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text("nothing to do with your answers")).to_be_visible()
+    assert [one.startswith(two.plan.databases[1].url) for one in posted] == [True]
+    assert two.first.count(wave) == held
+    two.lead()
+    page.get_by_role("button", name="Answer for the next wave").click()
+    expect(page.get_by_text("Wave 3 of 3.")).to_be_visible()
+    blur(page)
+    page.get_by_role("button", name=SEND).click()
+    expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
+    context.close()
+    assert two.first.count(two.current()) == two.second.count(two.current()) == 1

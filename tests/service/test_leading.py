@@ -1,0 +1,175 @@
+"""Two real services, over HTTP and SQLite, take a plan from wave to wave by themselves."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from blurfit.agreement.plan import Plan
+from blurfit.contributor.shared_plan import SharedPlanClient
+from blurfit.errors import ClosedError, InfeasibleError, ServiceError
+from blurfit.model.published import PublishedModel
+from blurfit.model.statement import as_markdown
+from blurfit.protocol import tokens
+from blurfit.service.app import Limits, Service
+from blurfit.service.leading import Leading
+from blurfit.service.remote import RemoteDatabase
+from blurfit.service.serving import in_a_thread
+from blurfit.store import plans
+from blurfit.store.store import Store
+from support.joint_plans import both, joint_plan
+from support.plans import people, rows, written
+
+TOKEN, PEER = "the-token-of-an-administrator-here", "the-token-that-both-databases-share"
+COLUMNS = ("age", "education", "region", "married", "income")
+
+
+@dataclass(frozen=True)
+class Running:
+    """A service, and its administrator's connection."""
+
+    url: str
+    store: Store
+    database: RemoteDatabase
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory) -> Iterator[list[Running]]:
+    with ExitStack() as stack:
+        found = []
+        for name in ("first", "second"):
+            place = tmp_path_factory.mktemp("joint") / f"{name}.db"
+            store = stack.enter_context(Store(place))
+            store.appoint(tokens.hashed(TOKEN))
+            app = Service(store, Limits(requests_per_second=0), look_every=0.05, peer_token=PEER)
+            url = stack.enter_context(in_a_thread(app))
+            database = stack.enter_context(RemoteDatabase(url, token=TOKEN))
+            found.append(Running(url, store, database))
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def a_home(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("BLURFIT_HOME", str(tmp_path / "home"))
+
+
+def opened(services: list[Running], **changes: Any) -> Plan:
+    """A plan between the two, open at both."""
+    names = [(name, one.url) for name, one in zip(("Office", "Uni"), services, strict=True)]
+    plan = joint_plan(databases=tuple(names), **changes)
+    for one, role in zip(services, ("first", "second"), strict=True):
+        one.database.open(plan, role=role)
+    return plan
+
+
+def until(done: Callable[[], Any], seconds: float = 120.0) -> None:
+    """Wait for what the services do by themselves."""
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def states(services: list[Running], plan: Plan) -> list[str]:
+    return [one.database.status(plan)["state"] for one in services]
+
+
+def waves(services: list[Running], plan: Plan) -> list[list[str]]:
+    return [[wave["state"] for wave in one.database.status(plan)["waves"]] for one in services]
+
+
+def test_from_the_first_person_to_one_model_at_both(services, tmp_path) -> None:
+    plan = opened(services, task="label", admission="invited")
+    invitations = [one.database.invite(plan, 60) for one in services]
+    table = written(tmp_path / "people.csv", rows(people(60, 4), 0, 60), COLUMNS)
+    with SharedPlanClient(plan) as client:
+        client.check()
+        # Part for part: it waits while the two publish a wave, and goes on with the next one.
+        assert client.contribute_table(table, invitations=invitations) == 60
+    until(lambda: states(services, plan) == ["ended", "ended"])
+    assert waves(services, plan) == [["released", "released"]] * 2
+    until(lambda: services[1].database.status(plan)["model"] is not None)
+    here, there = (one.database.model(plan).to_json() for one in services)
+    assert here == there
+    releases = [one.store.read(plans.release_texts, plan.fingerprint) for one in services]
+    assert releases[0] == releases[1]
+    model = PublishedModel.from_json(here)
+    assert [one.count for one in model.waves] == list(plan.quorums)
+    told = as_markdown(model)
+    assert "Either of the two databases alone" in told
+    assert "at least 18 in wave 1 and 42 in wave 2 of those who are counted must be honest" in told
+    with SharedPlanClient(plan) as client, pytest.raises(ClosedError, match="come to its end"):
+        client.current()
+
+
+def test_held_resumed_and_ended_early_at_the_leading_side(services, tmp_path) -> None:
+    plan = opened(services)
+    assert services[0].database.hold(plan)["state"] == "held"
+    until(lambda: states(services, plan) == ["held", "held"])
+    table = written(tmp_path / "people.csv", rows(people(25, 4), 0, 25), COLUMNS)
+    with SharedPlanClient(plan) as client:
+        assert client.contribute_table(table) == 25  # it goes on collecting
+    assert waves(services, plan) == [["collecting", "planned"]] * 2
+    services[0].database.resume(plan)
+    until(lambda: waves(services, plan) == [["released", "collecting"]] * 2)
+    until(lambda: states(services, plan) == ["collecting", "collecting"])
+    model = services[0].database.publish(plan)
+    assert model.count == 25
+    until(lambda: services[1].database.status(plan)["model"] is not None)
+    assert services[1].database.model(plan).to_json() == model.to_json()
+    assert services[1].database.publish(plan).to_json() == model.to_json()
+    assert waves(services, plan) == [["released", "dropped"]] * 2
+
+
+def test_what_fails_is_tried_again_later_and_sooner_when_more_have_come() -> None:
+    now = [0.0]
+    plan = joint_plan()
+    first, _ = plan.quorums
+    with both(plan) as two:
+        options = {"patience": 0.0}
+        leading = Leading(two.first, PEER, options, clock=lambda: now[0])
+        two.send(first - 1)
+        two.send(1, sides=(0,))
+        assert leading.due() == [two.name]
+        leading.forward(two.name)  # nobody is there, at the address that the plan names
+        assert leading.due() == []
+        assert leading.seconds_to_wait(5.0) == 1.0
+        now[0] += 1.0
+        assert leading.due() == [two.name]
+        leading._follower = lambda _name: _Here(two)
+        leading.forward(two.name)  # one is missing there
+        assert leading.due() == []
+        two.send(1)
+        assert leading.due() == [two.name], "somebody has come since"
+        leading.forward(two.name)
+        two.check()
+        assert leading.due() == []
+        assert leading.seconds_to_wait(5.0) == 5.0
+
+
+class _Here:
+    """The second database without a wire."""
+
+    def __init__(self, two) -> None:
+        self.two = two
+
+    def __enter__(self):
+        return self.two.follower
+
+    def __exit__(self, *_error: object) -> None:
+        """Nothing to hang up."""
+
+
+def test_nobody_leads_without_a_secret() -> None:
+    with both(joint_plan()) as two:
+        two.send(two.plan.quorums[0])
+        leading = Leading(two.first, None)
+        assert leading.due() == []
+        with pytest.raises(InfeasibleError, match="--peer-token-file"):
+            leading.end(two.name)
+        away = Leading(two.first, PEER, {"patience": 0.0})
+        with pytest.raises(ServiceError, match="Nothing has ended"):
+            away.end(two.name)

@@ -1,0 +1,161 @@
+"""A plan between two stores: people whose shares are known, and the second without a wire."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import numpy as np
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
+from blurfit.contributor.share import SharedRecords, share
+from blurfit.messages.masks import expand
+from blurfit.model.course import Course
+from blurfit.schema.schema import Schema
+from blurfit.service import leading
+from blurfit.service.leading import Follower, WavePeer
+from blurfit.store import commitment, joint_plans, joint_publication, plans
+from blurfit.store.joint_plans import News
+from blurfit.store.store import Store
+from support.plans import FEATURES, TARGETS, people, rows
+from support.sharing import TWO, arrival
+
+EVERYONE = 120
+
+
+@cache
+def joint_plan(
+    task: str = "number", waves: int = 2, quorum: int = 60, databases=TWO, **changes
+) -> Plan:
+    """A plan between two databases."""
+    terms = {"epsilon": 1.0, "delta": 1e-6, "quorum": quorum, "admission": "anyone"} | changes
+    schema = Schema(FEATURES, TARGETS[task])
+    return Plan.propose(schema, waves=waves, counts=task == "count", databases=databases, **terms)
+
+
+class DirectWave(WavePeer):
+    """What the second database's service does with its store in one wave."""
+
+    def __init__(self, store: Store, agreement: Agreement) -> None:
+        self.store, self.name = store, agreement.fingerprint
+
+    @property
+    def wave(self):
+        return self.store.collection(self.name)
+
+    def identifiers(self):
+        found = self.store.read(joint_plans.shown_identifiers, self.wave, b"", 2**18)
+        return commitment.as_identifiers(found)
+
+    def close_wave(self) -> None:
+        self.store.write(joint_plans.close, self.wave)
+
+    def masks(self, digest, count, left_out):
+        self.store.write(joint_plans.accept, self.wave, digest, count, left_out)
+        return self.store.read(joint_publication.sums_over, self.wave)[1]
+
+    def release(self, moments: str, following: str | None) -> None:
+        self.store.write(joint_plans.take_release, self.wave, moments, following)
+
+
+class Direct(Follower):
+    """The second database of a plan without a wire."""
+
+    def __init__(self, store: Store, plan: Plan) -> None:
+        self.store, self.plan = store, plan
+
+    def wave(self, agreement: Agreement) -> WavePeer:
+        return DirectWave(self.store, agreement)
+
+    def tell(self, news: News) -> None:
+        name = self.plan.fingerprint
+        if news.state == "ended":
+            joint_plans.check_model(self.plan, self.store.read(plans.releases, name), news.model)
+        self.store.write(joint_plans.take_news, name, news)
+
+
+class Both:
+    """The two databases of a plan, and what was sent to them."""
+
+    def __init__(self, plan: Plan, first: Store, second: Store) -> None:
+        self.plan, self.name, self.stores = plan, plan.fingerprint, (first, second)
+        self.first, self.second = first, second
+        first.write(plans.begin, plan, role="first")
+        second.write(plans.begin, plan, role="second")
+        self.follower = Direct(second, plan)
+        self.at = 0  # people so far
+        self.numbers: dict[str, dict[bytes, np.ndarray]] = {}  # by wave: what each one blurred
+
+    def current(self, side: int = 0) -> Agreement:
+        return self.stores[side].read(plans.current, self.name)
+
+    def status(self, side: int = 0):
+        return self.stores[side].read(plans.status, self.name)
+
+    def states(self) -> list[list[str]]:
+        return [[one.state for one in self.status(side).waves] for side in (0, 1)]
+
+    def shared(self, count: int, wave: Agreement | None = None) -> SharedRecords:
+        """The next people, blurred and shared for a wave."""
+        wave = self.current() if wave is None else wave
+        self.at += count
+        sent = share(wave, rows(people(EVERYONE, 4), self.at - count, self.at))
+        masks = expand(sent.second.words, wave.width)
+        exact = (sent.first.words - masks).view(np.int64)
+        known = self.numbers.setdefault(wave.fingerprint, {})
+        known |= {name.tobytes(): v for name, v in zip(sent.first.identifiers, exact, strict=True)}
+        return sent
+
+    def deliver(
+        self, sent: SharedRecords, sides: tuple[int, ...] = (1, 0), tokens=None
+    ) -> list[object]:
+        """The shares to some of the databases; what became of each."""
+        name, outcomes = sent.first.layout.fingerprint, []
+        for side in sides:
+            store, shares = self.stores[side], (sent.first, sent.second)[side]
+            given = arrival(shares)
+            if tokens is not None:
+                given = type(given)(given.rows, tokens[side])
+            (outcome,) = store.receive(store.collection(name), [given])
+            outcomes.append(outcome)
+        return outcomes
+
+    def send(self, count: int, sides: tuple[int, ...] = (1, 0)) -> SharedRecords:
+        sent = self.shared(count)
+        assert self.deliver(sent, sides) == [count] * len(sides)
+        return sent
+
+    def lead(self, follower: Follower | None = None) -> None:
+        leading.lead(self.first, self.name, follower or self.follower)
+
+    def check(self) -> None:
+        """Both have published the same: of each wave the sums of whom both hold, no one else."""
+        texts = [store.read(plans.release_texts, self.name) for store in self.stores]
+        assert texts[0] == texts[1]
+        assert self.status(0).state == self.status(1).state
+        assert self.states()[0] == self.states()[1]
+        releases = self.first.read(plans.releases, self.name)
+        for shown in releases:
+            held = [self.holders(side, shown.fingerprint) for side in (0, 1)]
+            common = held[0] & held[1]
+            known = self.numbers[shown.fingerprint]
+            total = np.sum([known[one] for one in common], axis=0)
+            assert shown.count == len(common) >= shown.agreement.quorum
+            if not shown.agreement.database_noise:
+                step = shown.agreement.grid.quadratic
+                assert shown.sums.tolist() == (total * step).tolist()
+        course = Course.of(self.plan, releases)
+        if self.status().state != "ended":
+            assert self.current(0) == self.current(1) == course.next_agreement()
+
+    def holders(self, side: int, wave: str) -> set[bytes]:
+        store = self.stores[side]
+        found = store.read(commitment.identifiers_of, store.collection(wave))
+        return {one.tobytes() for one in found}
+
+
+@contextmanager
+def both(plan: Plan, *places) -> Iterator[Both]:
+    one, other = places or (":memory:", ":memory:")
+    with Store(one) as first, Store(other) as second:
+        yield Both(plan, first, second)
