@@ -23,6 +23,7 @@ from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, Not
 from blurfit.json_reader import read_json
 from blurfit.messages.shares import Role
 from blurfit.messages.signing import (
+    SIGNATURES,
     Deed,
     Signature,
     Signer,
@@ -179,6 +180,12 @@ def signatures_from(body: bytes) -> Signatures:
             f"Expected signatures of a model and of moments: {error}."
         ) from error
     return found
+
+
+def is_final(text: str) -> bool:
+    """Whether a published text has all the signatures that it can get, and so never changes."""
+    document = json.loads(text)
+    return len(document.get(SIGNATURES, ())) == len(document["agreement"].get("signing_keys", ()))
 
 
 def key_of(agreement: Agreement, role: Role) -> str | None:
