@@ -66,12 +66,12 @@ class Reading:
     async def model(self, request: Request) -> Response:
         """The published model."""
         text = await run_in_threadpool(self.signing.model, fingerprint_in(request))
-        return _published(text)
+        return published(text)
 
     async def moments(self, request: Request) -> Response:
         """The blurred sums that were published with it."""
         text = await run_in_threadpool(self.signing.moments, fingerprint_in(request))
-        return _published(text)
+        return published(text)
 
     async def statement(self, request: Request) -> Response:
         """Its privacy statement."""
@@ -115,6 +115,6 @@ def fingerprint_in(request: Request) -> str:
     return str(request.path_params["fingerprint"])
 
 
-def _published(text: str) -> Response:
+def published(text: str) -> Response:
     """To be kept for ever, once everybody has signed it who should."""
     return Response(text, media_type=JSON, headers=FOREVER if is_final(text) else None)
