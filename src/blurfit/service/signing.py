@@ -156,7 +156,8 @@ class Signing:
         collection = self.store.collection(fingerprint)
         agreement = collection.agreement
         kept = self.all_of(collection)
-        if token is None or not 0 < len(kept.moments) < len(agreement.signing_keys):
+        some = {len(kept.model), len(kept.moments)} - {0, len(agreement.signing_keys)}
+        if token is None or not some:
             return
         secret = tokens.for_agreement(token, fingerprint)
         patience = options.pop("patience", _SECONDS)
