@@ -29,6 +29,8 @@ from support.plans import people, rows, written
 from support.sharing import TWO
 
 TOKEN, PEER = "the-token-of-an-administrator-here", "the-token-that-both-databases-share"
+PRIVATE = new_key(), new_key()
+KEYS = tuple(Signer(one).key for one in PRIVATE)
 COLUMNS = ("age", "education", "region", "married", "income")
 
 
@@ -45,11 +47,12 @@ class Running:
 def services(tmp_path_factory) -> Iterator[list[Running]]:
     with ExitStack() as stack:
         found = []
-        for name in ("first", "second"):
+        for name, key in zip(("first", "second"), PRIVATE, strict=True):
             place = tmp_path_factory.mktemp("joint") / f"{name}.db"
             store = stack.enter_context(Store(place))
             store.appoint(tokens.hashed(TOKEN))
-            app = Service(store, Limits(requests_per_second=0), look_every=0.05, peer_token=PEER)
+            secrets = {"peer_token": PEER, "signing_key": key}
+            app = Service(store, Limits(requests_per_second=0), look_every=0.05, **secrets)
             url = stack.enter_context(in_a_thread(app))
             database = stack.enter_context(RemoteDatabase(url, token=TOKEN))
             found.append(Running(url, store, database))
@@ -87,7 +90,7 @@ def waves(services: list[Running], plan: Plan) -> list[list[str]]:
 
 
 def test_from_the_first_person_to_one_model_at_both(services, tmp_path) -> None:
-    plan = opened(services, task="label", admission="invited")
+    plan = opened(services, task="label", admission="invited", signing_keys=KEYS)
     invitations = [one.database.invite(plan, 60) for one in services]
     table = written(tmp_path / "people.csv", rows(people(60, 4), 0, 60), COLUMNS)
     with SharedPlanClient(plan) as client:
@@ -97,8 +100,10 @@ def test_from_the_first_person_to_one_model_at_both(services, tmp_path) -> None:
     until(lambda: states(services, plan) == ["ended", "ended"])
     assert waves(services, plan) == [["released", "released"]] * 2
     until(lambda: services[1].database.status(plan)["model"] is not None)
+    until(lambda: all(len(one.database.model(plan).signatures) == 2 for one in services))
     here, there = (one.database.model(plan).to_json() for one in services)
     assert here == there
+    assert examine(here).verified, "both have signed"
     releases = [one.store.read(plans.release_texts, plan.fingerprint) for one in services]
     assert releases[0] == releases[1]
     model = PublishedModel.from_json(here)
