@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.shared_plan import SharedPlanClient
@@ -20,10 +21,12 @@ from blurfit.service.app import Limits, Service
 from blurfit.service.leading import Leading
 from blurfit.service.remote import RemoteDatabase
 from blurfit.service.serving import in_a_thread
+from blurfit.service.signing import Signing
 from blurfit.store import plans
 from blurfit.store.store import Store
 from support.joint_plans import both, joint_plan
 from support.plans import people, rows, written
+from support.sharing import TWO
 
 TOKEN, PEER = "the-token-of-an-administrator-here", "the-token-that-both-databases-share"
 PRIVATE = new_key(), new_key()
@@ -168,6 +171,29 @@ class _Here:
 
     def __exit__(self, *_error: object) -> None:
         """Nothing to hang up."""
+
+
+def test_both_sign_what_a_plan_publishes() -> None:
+    private = new_key(), new_key()
+    plan = joint_plan(signing_keys=tuple(Signer(one).key for one in private))
+    with both(plan) as two:
+        far = Service(two.second, peer_token=PEER, signing_key=private[1])
+        with TestClient(far, base_url=TWO[1][1]) as second:
+            options = {"transport": second._transport, "patience": 0.0}
+            signing = Signing(two.first, Signer(private[0]))
+            leading = Leading(two.first, PEER, options, signing=signing)
+            for quorum in plan.quorums:
+                two.send(quorum)
+                leading.forward(two.name)
+        two.check()
+        texts = []
+        for store in two.stores:
+            shown = Signing(store)  # what is kept, and no more
+            texts.append(shown.signed_model(store.read(plans.model, two.name)))
+            assert examine(texts[-1]).verified
+            for one in store.read(plans.releases, two.name):
+                assert examine(shown.moments(one.fingerprint)).verified
+        assert texts[0] == texts[1]
 
 
 def test_nobody_leads_without_a_secret() -> None:
