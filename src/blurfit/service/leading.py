@@ -220,11 +220,7 @@ class Leading:
     secret: str | None = field(repr=False)
     options: dict[str, Any] = field(default_factory=dict, repr=False)
     clock: Callable[[], float] = time.monotonic
-<<<<<<< HEAD
     signing: Signing | None = field(default=None, repr=False)
-=======
-    signing: Signing | None = None
->>>>>>> reader
 
     def __post_init__(self) -> None:
         self._pauses: dict[str, float] = {}  # by plan, in seconds
@@ -253,11 +249,7 @@ class Leading:
         try:
             with self._follower(fingerprint) as follower:
                 lead(self.store, fingerprint, follower)
-<<<<<<< HEAD
             self._sign(fingerprint)
-=======
-            self._exchange_signatures(fingerprint)
->>>>>>> reader
         except BlurfitError as error:
             pause = self._pauses.get(fingerprint, FIRST_PAUSE)
             self._pauses[fingerprint] = min(2 * pause, LONGEST_PAUSE)
@@ -274,27 +266,16 @@ class Leading:
         """End a plan now: see `end`."""
         with self._follower(fingerprint) as follower:
             text = end(self.store, fingerprint, follower)
-<<<<<<< HEAD
         self._sign(fingerprint)
         return text
 
     def _sign(self, fingerprint: str) -> None:
         """Let each have the other's signatures of what both have published, where they sign."""
-        for wave in self.store.read(plans.agreements, fingerprint):
-            if self.signing is not None and wave.signing_keys:
-                self.signing.exchange(wave.fingerprint, self.secret, **self.options)
-=======
-        self._exchange_signatures(fingerprint)
-        return text
-
-    def _exchange_signatures(self, fingerprint: str) -> None:
-        """Once a plan has ended, see to it that both databases have signed what it published."""
-        if self.signing is None or self.store.read(plans.status, fingerprint).state != "ended":
+        if self.signing is None:
             return
         for wave in self.store.read(plans.agreements, fingerprint):
             if not self.signing.exchange(wave.fingerprint, self.secret, **self.options):
-                return
->>>>>>> reader
+                return  # it does not answer now: why wait for it again
 
     def _is_worth_asking(self, fingerprint: str) -> bool:
         wanted = self._wanted.get(fingerprint)

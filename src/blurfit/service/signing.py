@@ -157,14 +157,9 @@ class Signing:
         collection = self.store.collection(fingerprint)
         agreement = collection.agreement
         kept = self.all_of(collection)
-<<<<<<< HEAD
         some = {len(kept.model), len(kept.moments)} - {0, len(agreement.signing_keys)}
         if token is None or not some:
-            return
-=======
-        if token is None or not 0 < len(kept.moments) < len(agreement.signing_keys):
             return True  # nothing can be done, or nothing is missing
->>>>>>> reader
         secret = tokens.for_agreement(token, fingerprint)
         patience = options.pop("patience", _SECONDS)
         url = agreement.databases[1].url
