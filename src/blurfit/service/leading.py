@@ -271,11 +271,9 @@ class Leading:
 
     def _sign(self, fingerprint: str) -> None:
         """Let each have the other's signatures of what both have published, where they sign."""
-        if self.signing is None:
-            return
         for wave in self.store.read(plans.agreements, fingerprint):
-            if not self.signing.exchange(wave.fingerprint, self.secret, **self.options):
-                return  # it does not answer now: why wait for it again
+            if self.signing is not None and wave.signing_keys:
+                self.signing.exchange(wave.fingerprint, self.secret, **self.options)
 
     def _is_worth_asking(self, fingerprint: str) -> bool:
         wanted = self._wanted.get(fingerprint)

@@ -148,18 +148,17 @@ class Signing:
                 continue
         return found
 
-    def exchange(self, fingerprint: str, token: str | None, **options: Any) -> bool:
+    def exchange(self, fingerprint: str, token: str | None, **options: Any) -> None:
         """Hand the second database the first's signatures, and get its own.
 
-        What fails is logged, and done when the administrator asks for the model again: then this
-        is False.
+        What fails is logged, and done when the administrator asks for the model again.
         """
         collection = self.store.collection(fingerprint)
         agreement = collection.agreement
         kept = self.all_of(collection)
         some = {len(kept.model), len(kept.moments)} - {0, len(agreement.signing_keys)}
         if token is None or not some:
-            return True  # nothing can be done, or nothing is missing
+            return
         secret = tokens.for_agreement(token, fingerprint)
         patience = options.pop("patience", _SECONDS)
         url = agreement.databases[1].url
@@ -171,8 +170,6 @@ class Signing:
             self.take(collection, signatures_from(answer))
         except BlurfitError as error:
             _log.warning("%s has not signed yet: %s", agreement.databases[1].name, error)
-            return False
-        return True
 
 
 def signatures_from(body: bytes) -> Signatures:
