@@ -117,15 +117,13 @@ def _take_out(
 def _refuse_unless_open(collection: Collection, state: str) -> None:
     if state in OPEN:
         return
-    if (wave := collection.agreement.wave) is not None:
-        raise WaveClosedError(
-            f"Wave {wave.number} has closed, and its sums were published: what was in them cannot "
-            "be taken out of what everybody has. They protect whoever is in them as agreed."
-        )
-    raise ClosedError(
-        "The collection is closed, and whose submissions are in it is fixed: nothing can be "
-        "withdrawn any more. What is published protects whoever is in it as agreed."
+    fixed = (
+        "is closed, and whose submissions are in it is fixed: nothing can be withdrawn any more. "
+        "What is published protects whoever is in it as agreed."
     )
+    if (wave := collection.agreement.wave) is not None:
+        raise WaveClosedError(f"Wave {wave.number} {fixed}")
+    raise ClosedError(f"The collection {fixed}")
 
 
 def _refuse_if_full(connection: Connection, collection: Collection) -> None:
