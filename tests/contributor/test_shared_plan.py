@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from blurfit.contributor.ledger import Ledger
 from blurfit.contributor.sending import default_journal
+from blurfit.contributor.shared_client import SharedClient
 from blurfit.contributor.shared_plan import SharedPlanClient
 from blurfit.errors import (
     BetweenWavesError,
@@ -265,3 +266,51 @@ def test_after_the_end_nothing_leaves(client, two, lines) -> None:
     with pytest.raises(InvalidValueError, match="two invitations"):
         client.contribute(RECORD, invitations=["one"])
     assert [line.sent for line in lines] == [[], []]
+
+
+def test_what_an_earlier_run_announced_is_written_down_before_another_client_sends_it(
+    client, two, lines, tmp_path
+) -> None:
+    """The plan's client kept a part of which nothing had left; the wave's own client sends it."""
+    table = written(tmp_path / "people.csv", rows(people(6, 9), 0, 6), COLUMNS)
+    lines[1].fates = ["lose answer"]
+    with pytest.raises(ServiceError):
+        client.contribute_table(table)
+    others_fill(two)
+    with (
+        SharedClient(PLAN.first(), transports=lines, patience=0.0) as pinned,
+        pytest.raises(ClosedError),
+    ):
+        pinned.contribute_table(table)
+    assert len(lines[0].sent) == 1, "the shares have left, and were refused"
+    with pytest.raises(WaveClosedError, match="6 rows were blurred for an earlier wave"):
+        client.contribute_table(table)
+    assert len(set(lines[1].sent)) == 1, "one blur"
+    assert two.second.count(two.current()) == 0
+
+
+def test_a_wave_is_not_contributed_to_without_remembering_it(two, lines) -> None:
+    with (
+        SharedClient(PLAN.first(), transports=lines, patience=0.0) as pinned,
+        pytest.raises(InvalidValueError, match="wave 1 of the plan"),
+    ):
+        pinned.contribute(RECORD)
+    assert [line.sent for line in lines] == [[], []]
+
+
+@pytest.mark.parametrize("how", ["record", "table"])
+def test_a_wave_that_is_said_to_collect_and_takes_nothing(
+    client, two, lines, tmp_path, how
+) -> None:
+    """Nobody blurs for it again and again."""
+    two.send(FIRST)
+    two.follower.wave(PLAN.first()).close_wave()
+    lines[1].answers = {"/agreement": PLAN.first().to_json().encode()}
+    with pytest.raises(ClosedError, match="Wave 1 has closed"):
+        if how == "record":
+            client.contribute(RECORD)
+        else:
+            client.contribute_table(
+                written(tmp_path / "people.csv", rows(people(6, 9), 0, 6), COLUMNS)
+            )
+    assert [len(line.sent) for line in lines] == [0, 2]

@@ -566,6 +566,28 @@ def test_a_full_wave_is_released_when_the_date_comes_and_none_without_its_quorum
             assert [two.status(side).state for side in (0, 1)] == ["ended", "ended"]
 
 
+def test_its_date_ends_it_also_if_the_second_finds_another_map() -> None:
+    """One plan in some thousands: two machines round a number of the map differently."""
+
+    class Rounds(Direct):
+        def wave(self, agreement):
+            found = super().wave(agreement)
+            take = found.release
+            found.release = lambda moments, following: take(moments, following and "0" * 64)
+            return found
+
+    with both(PLAN) as two:
+        two.send(FIRST)
+        other = Rounds(two.second, PLAN)
+        for _ in range(2):
+            with pytest.raises(ConflictError, match="Expected wave 2 to have the fingerprint"):
+                two.lead(other)
+        pass_the_date(two.first, two.current())
+        two.lead(other)
+        assert two.states() == [["released", "dropped"], ["released", "planned"]]
+        assert len({store.read(plans.model, two.name) for store in two.stores}) == 1
+
+
 def pass_the_date(store: Store, wave) -> None:
     """As if the plan's date had come."""
     c = tables.collections.c

@@ -57,6 +57,8 @@ def take_part(
     Raises:
         ConflictError: she took part before.
         WaveClosedError: it came too late for its wave, and is left out for good.
+        ClosedError: a wave that is said to collect takes nothing, and nothing of the record has
+            left.
     """
     memory = Memory()
     name = hashlib.blake2b(f"{once}\n{person}".encode(), key=memory.key, digest_size=16)
@@ -64,6 +66,7 @@ def take_part(
         pending = list(kept.pending())
         if kept.blurred() and not pending:
             raise ConflictError(TOOK_PART.format(who=repr(person) if person else "You"))
+        refused: set[str] = set()  # waves that took no more seeds
         while True:
             if pending:
                 part = pending.pop()
@@ -72,13 +75,17 @@ def take_part(
                 part = blur(str(kept.secret))
                 kept.record(part, has_left=announce is None)
             try:
-                if announce is not None and not kept.has_left(part):
-                    announce(part)
+                if not kept.has_left(part):
+                    if announce is not None:
+                        announce(part)
                     kept.leave(part)
                 signatures = send(part)
             except ClosedError as error:
                 if not kept.has_left(part):
                     kept.take_back(part)
+                    if part.under in refused:  # and yet it is said to collect
+                        raise
+                    refused.add(part.under)
                     continue
                 kept.acknowledge(part)  # for good: never blurred again
                 kept.forget_secret()

@@ -121,16 +121,23 @@ def send_table(
             kept.keep_secret()
         Ledger().note(Entry.of(agreement, rows, destination.where), kept.identity)
         late = sent = 0
+        refused: set[str] = set()  # waves that took no more seeds
         for part in _parts(file, destination, kept):
             sent += part.rows
             try:
-                if isinstance(destination, SeedsFirst) and not kept.has_left(part):
-                    destination.announce(part)
-                    kept.leave(part)
+                if not kept.has_left(part):
+                    if isinstance(destination, SeedsFirst):
+                        destination.announce(part)
+                    kept.leave(
+                        part
+                    )  # also where an earlier run announced it, and this one does not
                 signatures = destination.send(part)
             except ClosedError:
                 if not kept.has_left(part):
                     kept.take_back(part)
+                    if part.under in refused:  # and yet it is said to collect: once is enough
+                        raise
+                    refused.add(part.under)
                     continue  # its rows come again, blurred for the wave that collects then
                 if part.under == agreement.fingerprint and not destination.moves_on:
                     raise

@@ -89,8 +89,16 @@ class SharedClient:
         """Blur one record, share it and send the shares; the receipt says which database has it.
 
         If one of them cannot be reached the record does not count. To go on later with the same
-        shares use `blurfit.contributor.share.share` and `submit`.
+        shares use `blurfit.contributor.share.share` and `submit`. A wave is refused: that one takes
+        part in a plan once must be remembered (`blurfit.contributor.shared_plan`).
         """
+        if self.agreement.wave is not None:
+            raise InvalidValueError(
+                f"Expected an agreement that stands alone, and this is wave "
+                f"{self.agreement.wave.number} of the plan {self.agreement.wave.plan}: contribute "
+                "under the plan, with blurfit.contributor.shared_plan.SharedPlanClient, which "
+                "remembers who took part."
+            )
         secret = new_secret()
         shared = share(self.agreement, record, secret=secret)
         if len(shared) != 1:

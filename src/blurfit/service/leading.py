@@ -85,10 +85,10 @@ class Follower(Protocol):
 
 def lead(store: Store, fingerprint: str, follower: Follower) -> None:
     """Take a plan as far as it goes now, and let the second database know."""
-    deliver(store, fingerprint, follower)
-    if store.read(joint_plans.is_past, fingerprint):
+    if store.read(joint_plans.is_past, fingerprint):  # also if a release was not taken so far
         end(store, fingerprint, follower)
         return
+    deliver(store, fingerprint, follower)
     while (wave := store.read(joint_plans.ready, fingerprint)) is not None:
         step(store, wave, follower.wave(wave.agreement))
         deliver(store, fingerprint, follower)
