@@ -56,6 +56,11 @@ def test_the_signature_is_checked_under_the_agreement() -> None:
     assert "is not by" in signed(BLANK, Signer(new_key())).wrong_with(AGREEMENT)[0]
     assert "is not by" in replace(GOOD, secret=new_secret()).wrong_with(AGREEMENT)[0]
     assert "were sent under" in GOOD.wrong_with(propose(signing_keys=[SIGNER.key], quorum=9))[0]
+    other = propose(signing_keys=[SIGNER.key], quorum=9)  # a later wave's, as it were
+    later = replace(GOOD.parts[0], start=7, under=other.fingerprint, signatures=(None,))
+    both = replace(GOOD, parts=(*GOOD.parts, later))
+    assert "give that agreement, too" in both.wrong_with(AGREEMENT)[0]
+    assert ["is not by" in one for one in both.wrong_with(AGREEMENT, other)] == [True]
     plain: Agreement = propose()
     unsigned = replace(BLANK, parts=(replace(BLANK.parts[0], under=plain.fingerprint),))
     assert "names no key" in unsigned.wrong_with(plain)[0]

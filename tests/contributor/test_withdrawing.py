@@ -52,3 +52,15 @@ def test_a_broken_line_is_an_error_and_the_same_may_be_asked_again() -> None:
     with pytest.raises(ServiceError, match="gone"):
         withdraw(receipt, transports=[Place(breaks_after=1)], patience=0.0)
     assert withdraw(receipt, transports=[Place()], patience=0.0).out == 3
+
+
+def test_of_two_databases_one_that_answers_is_enough() -> None:
+    receipt = Receipt(
+        ("http://a.example", "http://b.example"), new_secret(), (Part(0, 2, MARK, (None, None)),)
+    )
+    for places in ((Place(0), Place()), (Place(), Place(0))):
+        found = withdraw(receipt, transports=places, patience=0.0)
+        assert (found.out, found.unknown, found.staying) == (2, 0, 0)
+        assert "gone" in found.reason
+    with pytest.raises(ServiceError, match="gone"):
+        withdraw(receipt, transports=[Place(0), Place(0)], patience=0.0)

@@ -153,7 +153,11 @@ def contribute(
     answer(
         {"rows": rows, "fingerprint": agreed.fingerprint},
         f"{rows:,} rows of {table} are stored there, each counted once."
-        + (f" The receipt is in {receipt}: keep it to yourself." if receipt else ""),
+        + (
+            f" The receipt is in {receipt}: keep it to yourself."
+            if receipt and receipt.exists()
+            else ""
+        ),
         as_json=as_json,
     )
     if url is not None:

@@ -22,11 +22,13 @@ NOT_VERIFIED = 1
     "--agreement",
     "agreed",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The agreement that you were invited with: its key is the one that counts.",
+    multiple=True,
+    help="The agreement that you were invited with: its key is the one that counts. For a receipt "
+    "over several waves, once for each of them.",
 )
 @as_json
 @click.pass_context
-def verify(context: click.Context, file: Path, agreed: Path | None, as_json: bool) -> None:
+def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json: bool) -> None:
     """Check who signed a model, moments or a receipt (FILE, .json), and say what that shows.
 
     Exit code 0 if all that can be checked is right, 1 if something is not.
@@ -35,15 +37,25 @@ def verify(context: click.Context, file: Path, agreed: Path | None, as_json: boo
     from blurfit.contributor.receipt import FORMAT
     from blurfit.model.signed import examine
 
-    agreement = None if agreed is None else load_agreed(agreed)
-    if agreement is not None and not isinstance(agreement, Agreement):
-        raise InvalidValueError(
-            f"Expected --agreement {str(agreed)!r} to be an agreement, and it is a plan: give the "
-            "one of the wave that the model is from (`blurfit next`)."
-        )
+    agreements = []
+    for path in agreed:
+        agreement = load_agreed(path)
+        if not isinstance(agreement, Agreement):
+            raise InvalidValueError(
+                f"Expected --agreement {str(path)!r} to be an agreement, and it is a plan: give "
+                "the one of the wave that the file is from (`blurfit next`)."
+            )
+        agreements.append(agreement)
     text = file.read_bytes()
-    look = _receipt if _format_of(text) == FORMAT else examine
-    found = look(text, agreement)
+    if _format_of(text) == FORMAT:
+        found = _receipt(text, agreements)
+    elif len(agreements) > 1:
+        raise InvalidValueError(
+            f"Expected one --agreement for what was published, and got {len(agreements)}: it is of "
+            "one agreement."
+        )
+    else:
+        found = examine(text, *agreements)
     if as_json:
         values = {
             "verified": found.verified,
@@ -72,22 +84,23 @@ def in_words(file: Path, found: "Examination") -> str:
     return "\n".join(lines)
 
 
-def _receipt(text: bytes, agreement: "Agreement | None") -> "Examination":
+def _receipt(text: bytes, agreements: "list[Agreement]") -> "Examination":
     from blurfit.contributor.receipt import Receipt
     from blurfit.model.signed import Examination, signers
 
     receipt = Receipt.from_json(text)
-    if agreement is None:
+    if not agreements:
         raise InvalidValueError(
             "Expected --agreement with a receipt: the key that counts stands there, under the "
             f"fingerprint {receipt.fingerprint}."
         )
-    wrong = tuple(receipt.wrong_with(agreement))
+    wrong = tuple(receipt.wrong_with(*agreements))
     rows = sum(part.rows for part in receipt.parts)
     # Not at which addresses: these are not signed.
+    names = dict.fromkeys(name for one in agreements for name in signers(one))
     shown = (
-        f"{' and '.join(signers(agreement))} signed, with the key of the agreement, that {rows:,} "
-        "submissions are stored under these names."
+        f"{' and '.join(names)} signed, with the key of the agreement, that {rows:,} submissions "
+        "are stored under these names."
     )
     return Examination(
         "a receipt",

@@ -78,22 +78,25 @@ class Receipt:
         """Those of a part, one behind the other."""
         return identifiers_of(secrets_of(self.secret, part.start, part.stop)).tobytes()
 
-    def wrong_with(self, agreement: Agreement) -> list[str]:
-        """What is wrong with the signatures, for whoever has the agreement; nothing, if all is
-        well.
+    def wrong_with(self, *agreements: Agreement) -> list[str]:
+        """What is wrong with the signatures, for whoever has the agreements; nothing, if all is
+        well. Rows that went into several waves were sent under as many agreements.
         """
-        if not agreement.signing_keys:
-            return ["The agreement names no key, so the receipt is not signed."]
+        known = {agreement.fingerprint: agreement for agreement in agreements}
         found = []
         for part in self.parts:
-            if part.under != agreement.fingerprint:
-                found.append(f"Rows from {part.start + 1} on were sent under {part.under}.")
-                continue
-            found += [
-                f"The signature for rows {part.start + 1} to {part.stop} is not by {key}."
-                for place, key in enumerate(agreement.signing_keys)
-                if not self.is_signed_at(place, agreement, part)
-            ]
+            rows = f"{part.start + 1} to {part.stop}"
+            agreement = known.get(part.under)
+            if agreement is None:
+                found.append(f"Rows {rows} were sent under {part.under}: give that agreement, too.")
+            elif not agreement.signing_keys:
+                found.append(f"The agreement of rows {rows} names no key: they are not signed for.")
+            else:
+                found += [
+                    f"The signature for rows {rows} is not by {key}."
+                    for place, key in enumerate(agreement.signing_keys)
+                    if not self.is_signed_at(place, agreement, part)
+                ]
         return found
 
     def is_signed_at(self, place: int, agreement: Agreement, part: Part) -> bool:

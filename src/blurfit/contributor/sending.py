@@ -147,7 +147,9 @@ def send_table(
             progress(part.stop, rows)
         destination.finish(kept, rows)
         if receipt is not None:
-            kept.receipt(destination.services).save(receipt)
+            found = kept.receipt(destination.services)
+            if found.parts:  # else all came too late, and nobody has anything
+                found.save(receipt)
             kept.forget_secret()
         if destination.moves_on and not sent:
             raise ConflictError(_TOOK_PART.format(where="this plan"))

@@ -3,9 +3,10 @@
 With one database a row is out when it has been withdrawn there. With two, a row counts where both
 have their share, so it is out as soon as one of them has withdrawn it, or never had it; the first
 is asked first, since it may leave out fewer (`blurfit.store.commitment`). A database that is closed
-refuses, and then the other's answer decides. So it does where one signed that it has a row, and now
-says that it never had it: no signature says that a row is nowhere, so the receipt counts. Whatever
-got no answer is asked again, by running the same again: to withdraw twice is to withdraw once.
+refuses, and one that is away says nothing: then the other's answer decides. So it does where one
+signed that it has a row, and now says that it never had it: no signature says that a row is
+nowhere, so the receipt counts. Whatever got no answer anywhere is asked again, by running the same
+again: to withdraw twice is to withdraw once.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,7 +18,13 @@ import msgspec
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.receipt import Part, Receipt, roles
-from blurfit.errors import ClosedError, InvalidValueError, ServiceError
+from blurfit.errors import (
+    BlurfitError,
+    ClosedError,
+    InvalidValueError,
+    ServiceError,
+    StorageError,
+)
 from blurfit.json_reader import read_json
 from blurfit.messages.receipts import identifiers_of, secrets_of
 from blurfit.messages.signing import about_submissions, is_signed
@@ -87,19 +94,22 @@ def _ask(
     agreement: Agreement | None = None
     out: set[bytes] = set()
     nowhere = set(names)
+    silent: list[BlurfitError] = []
     for place, exchange in enumerate(exchanges):
-        if agreement is None:
-            agreement = _agreement(exchange, part.under)
         try:
+            if agreement is None:
+                agreement = _agreement(exchange, part.under)
             answer = _read(exchange.post(f"{path_of(part.under)}{WITHDRAWALS}", body))
-        except ClosedError as error:
+            said = set(answer.unknown)
+            unknown = {one for one in names if one.hex() in said}
+            told = [one for one in names if one not in unknown]
+            _check(agreement, place, told, answer)
+        except (ClosedError, ServiceError, StorageError) as error:
+            if not isinstance(error, ClosedError):
+                silent.append(error)
             found.reason = str(error)
             nowhere.clear()
             continue
-        said = set(answer.unknown)
-        unknown = {one for one in names if one.hex() in said}
-        told = [one for one in names if one not in unknown]
-        _check(agreement, place, told, answer)
         if unknown and receipt.is_signed_at(place, agreement, part):
             found.reason = _DISOWNED.format(url=exchange.url)
             nowhere.clear()
@@ -109,6 +119,8 @@ def _ask(
             nowhere &= unknown
         if answer.signature is not None:
             found.signatures.append({"service": exchange.url, "signature": answer.signature})
+    if len(silent) == len(exchanges):
+        raise silent[0]
     found.out += len(out)
     found.unknown += len(nowhere & out)
     found.staying += len(set(names) - out)
