@@ -89,7 +89,7 @@ def test_rules_and_dashboard_ask_for_what_the_service_counts() -> None:
     counted = Metrics()
     counted.accepted(2, 1)
     counted.refused(problems.UNAVAILABLE.name)
-    names = set(re.findall(r"^# TYPE (\w+)", counted.text([]).decode(), re.MULTILINE))
+    names = set(re.findall(r"^# TYPE (\w+)", counted.text([], exact=True).decode(), re.MULTILINE))
     names |= {f"{name}_total" for name in names}
     texts = [(DEPLOY / "prometheus-rules.yaml").read_text()]
     panels = json.loads((DEPLOY / "grafana-dashboard.json").read_text())["panels"]

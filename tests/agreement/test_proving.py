@@ -50,6 +50,8 @@ def test_two_databases_that_are_open_to_anyone_ask_for_proofs_unless_it_is_said_
         assert not Agreement.propose(SCHEMA, **promise, **terms).proofs
     plan = Plan.propose(SCHEMA, **promise, waves=2, admission="anyone")
     assert plan.terms.proofs is False
+    with pytest.raises(InvalidValueError, match="no proofs with waves"):  # a second text of it
+        Plan.from_dict(plan.to_dict() | {"proofs": None})
     assert Plan.from_json(plan.to_json()) == plan
 
 

@@ -29,6 +29,7 @@ CODES = {
     "WaveClosedError": 4,
     "DateClosedError": 4,
     "PausedError": 4,
+    "BetweenWavesError": 4,
     "NotPublishedError": 4,
     "BelowQuorumError": 4,
 }

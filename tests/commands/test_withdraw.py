@@ -40,7 +40,7 @@ def test_from_a_receipt_to_a_verified_model(tmp_path, monkeypatch) -> None:
             assert "The receipt is in r.json" in told
             assert Receipt.load("r.json").parts[0].rows == 24
             checked = ("verify", "r.json", "--agreement", "agreement.json")
-            assert "acknowledged 24 submissions" in run(*checked)
+            assert "that 24 submissions are stored" in run(*checked)
             assert "Expected --agreement" in run("verify", "r.json", code=2)
             assert "from 1 to 24, and got 25" in run("withdraw", "r.json", "--row", 25, code=2)
             assert "2 submissions are withdrawn" in run(

@@ -358,8 +358,8 @@ def test_a_run_that_ends_between_writing_down_and_sending_goes_on(
 ) -> None:
     record = module.Journal.record
 
-    def record_and_die(journal, part) -> None:
-        record(journal, part)
+    def record_and_die(journal, part, **how) -> None:
+        record(journal, part, **how)
         if part.start == 2 * AT_ONCE:
             raise PowerCut
 

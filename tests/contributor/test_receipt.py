@@ -41,6 +41,12 @@ def test_a_file_is_read_as_it_was_written(tmp_path) -> None:
             Receipt.from_json(text)
 
 
+@pytest.mark.parametrize(("start", "rows"), [(-1, 1), (0, 0), (5, -3), (0, 2**40)])
+def test_rows_that_no_table_has_are_refused(start, rows) -> None:
+    with pytest.raises(InvalidValueError, match="rows"):
+        Receipt.from_json(replace(BLANK, parts=(Part(start, rows, MARK, (None,)),)).to_json())
+
+
 def test_the_signature_is_checked_under_the_agreement() -> None:
     assert GOOD.wrong_with(AGREEMENT) == []
     message = about_submissions("receipt", MARK, "whole", GOOD.identifiers(GOOD.parts[0]))

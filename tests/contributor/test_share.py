@@ -153,7 +153,8 @@ def test_numbers_off_the_grid_are_refused() -> None:
 
 
 def test_no_seed_can_be_passed_to_what_contributors_call() -> None:
-    assert set(inspect.signature(module.share).parameters) == {"agreement", "records"}
+    # a secret names the submission, and nothing of the noise or the mask follows from it
+    assert set(inspect.signature(module.share).parameters) == {"agreement", "records", "secret"}
 
 
 def test_vectors() -> None:

@@ -211,7 +211,7 @@ def test_a_map_has_no_bits_to_spare() -> None:
     assert (np.ldexp(np.frexp(white.matrix)[0], 24) % 1 == 0).all()
     moved = Whitening(white.mean * (1 + 1e-9), white.matrix, white.coefficients, white.intercept)
     elsewhere = chosen.agreement(honest.wave.follows, replace(chart, whitening=moved))
-    with pytest.raises(NotCertifiedError, match="'mean' is another"):
+    with pytest.raises(NotCertifiedError, match="'mean' differs"):
         follows(chosen, found[:1], elsewhere)
 
 

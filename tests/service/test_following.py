@@ -76,6 +76,8 @@ def test_what_cannot_be_read_is_refused(two, http) -> None:
             refused(http.post(path, content=body, headers=headers), 400, "invalid")
     body = json.dumps({"moments": "{}", "following": None})
     refused(http.post(f"{WAVE}/release", content=body, headers=wave), 400, "invalid")
+    twice = b'{"state": "held", "state": "collecting"}'
+    refused(http.post(f"{NAME}/state", content=twice, headers=plan), 400, "invalid", "twice")
     told = json.dumps({"state": "ended", "reason": "x" * 3000})
     refused(http.post(f"{NAME}/state", content=told, headers=plan), 400, "invalid")
     assert two.status(1).state == "collecting"

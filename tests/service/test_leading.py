@@ -7,23 +7,30 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.shared_plan import SharedPlanClient
 from blurfit.errors import ClosedError, InfeasibleError, ServiceError
+from blurfit.messages.signing import Signer, new_key
 from blurfit.model.published import PublishedModel
+from blurfit.model.signed import examine
 from blurfit.model.statement import as_markdown
 from blurfit.protocol import tokens
 from blurfit.service.app import Limits, Service
 from blurfit.service.leading import Leading
 from blurfit.service.remote import RemoteDatabase
 from blurfit.service.serving import in_a_thread
+from blurfit.service.signing import Signing
 from blurfit.store import plans
 from blurfit.store.store import Store
 from support.joint_plans import both, joint_plan
 from support.plans import people, rows, written
+from support.sharing import TWO
 
 TOKEN, PEER = "the-token-of-an-administrator-here", "the-token-that-both-databases-share"
+PRIVATE = new_key(), new_key()
+KEYS = tuple(Signer(one).key for one in PRIVATE)
 COLUMNS = ("age", "education", "region", "married", "income")
 
 
@@ -40,11 +47,12 @@ class Running:
 def services(tmp_path_factory) -> Iterator[list[Running]]:
     with ExitStack() as stack:
         found = []
-        for name in ("first", "second"):
+        for name, key in zip(("first", "second"), PRIVATE, strict=True):
             place = tmp_path_factory.mktemp("joint") / f"{name}.db"
             store = stack.enter_context(Store(place))
             store.appoint(tokens.hashed(TOKEN))
-            app = Service(store, Limits(requests_per_second=0), look_every=0.05, peer_token=PEER)
+            secrets = {"peer_token": PEER, "signing_key": key}
+            app = Service(store, Limits(requests_per_second=0), look_every=0.05, **secrets)
             url = stack.enter_context(in_a_thread(app))
             database = stack.enter_context(RemoteDatabase(url, token=TOKEN))
             found.append(Running(url, store, database))
@@ -82,7 +90,7 @@ def waves(services: list[Running], plan: Plan) -> list[list[str]]:
 
 
 def test_from_the_first_person_to_one_model_at_both(services, tmp_path) -> None:
-    plan = opened(services, task="label", admission="invited")
+    plan = opened(services, task="label", admission="invited", signing_keys=KEYS)
     invitations = [one.database.invite(plan, 60) for one in services]
     table = written(tmp_path / "people.csv", rows(people(60, 4), 0, 60), COLUMNS)
     with SharedPlanClient(plan) as client:
@@ -92,8 +100,10 @@ def test_from_the_first_person_to_one_model_at_both(services, tmp_path) -> None:
     until(lambda: states(services, plan) == ["ended", "ended"])
     assert waves(services, plan) == [["released", "released"]] * 2
     until(lambda: services[1].database.status(plan)["model"] is not None)
+    until(lambda: all(len(one.database.model(plan).signatures) == 2 for one in services))
     here, there = (one.database.model(plan).to_json() for one in services)
     assert here == there
+    assert examine(here).verified, "both have signed"
     releases = [one.store.read(plans.release_texts, plan.fingerprint) for one in services]
     assert releases[0] == releases[1]
     model = PublishedModel.from_json(here)
@@ -161,6 +171,29 @@ class _Here:
 
     def __exit__(self, *_error: object) -> None:
         """Nothing to hang up."""
+
+
+def test_both_sign_what_a_plan_publishes() -> None:
+    private = new_key(), new_key()
+    plan = joint_plan(signing_keys=tuple(Signer(one).key for one in private))
+    with both(plan) as two:
+        far = Service(two.second, peer_token=PEER, signing_key=private[1])
+        with TestClient(far, base_url=TWO[1][1]) as second:
+            options = {"transport": second._transport, "patience": 0.0}
+            signing = Signing(two.first, Signer(private[0]))
+            leading = Leading(two.first, PEER, options, signing=signing)
+            for quorum in plan.quorums:
+                two.send(quorum)
+                leading.forward(two.name)
+        two.check()
+        texts = []
+        for store in two.stores:
+            shown = Signing(store)  # what is kept, and no more
+            texts.append(shown.signed_model(store.read(plans.model, two.name)))
+            assert examine(texts[-1]).verified
+            for one in store.read(plans.releases, two.name):
+                assert examine(shown.moments(one.fingerprint)).verified
+        assert texts[0] == texts[1]
 
 
 def test_nobody_leads_without_a_secret() -> None:

@@ -89,6 +89,7 @@ def test_a_collection_from_its_opening_to_its_model(database, store) -> None:
         "quorum": 20,
         "invited": False,
         "opened": ANY,
+        "closes": None,
     }
     assert database.open(AGREEMENT) == state
     assert database.open(AGREEMENT) == state  # again, nothing changes

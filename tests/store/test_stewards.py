@@ -7,6 +7,7 @@ from blurfit import ConflictError, InvalidValueError
 from blurfit.protocol import tokens
 from blurfit.store import stewards, tables
 from blurfit.store.store import Store
+from support import postgres
 
 
 def granted(store, name="mail office", right="invite") -> bytes:
@@ -61,8 +62,14 @@ def test_deeds_are_told_newest_first(place) -> None:
     assert [one.fingerprint for one in found] == [f"{2:064}", f"{1:064}"]
 
 
-def test_a_store_of_the_version_before_gets_what_it_lacks(place, monkeypatch) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_store_of_the_version_before_gets_what_it_lacks(
+    kind, in_memory, request, monkeypatch
+) -> None:
     """Written with the first step alone, as before there were stewards; opened with all."""
+    place = f"sqlite:///{in_memory / 'old.db'}"
+    if kind == "postgresql":  # where no store has been yet
+        place = postgres.fresh_database(request.getfixturevalue("postgresql"))
 
     def as_it_was(connection) -> None:
         late = {tables.migrations, tables.stewards, tables.deeds}

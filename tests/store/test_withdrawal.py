@@ -61,6 +61,23 @@ def test_the_sums_are_those_of_the_others_and_so_is_the_model(place, mechanism) 
         assert store.publish(agreement).to_json() == without.publish(agreement).to_json()
 
 
+def test_what_was_moved_meanwhile_is_found_though_others_have_its_old_key(place) -> None:
+    agreement, other = propose(), propose(mechanism="input")
+    sent = people(agreement, 4)
+    with Store(place) as store:
+        store.open(agreement)
+        collection = store.collection(agreement.fingerprint)
+        for one in range(4):
+            store.receive(collection, [arrival(some(sent, slice(one, one + 1)))])
+        found = store.read(withdrawal.where, collection, sent.identifiers)
+        store.write(blocks.put_together, collection)
+        for _ in range(3):
+            store.add(other, perturb(other, {"age": 5, "income": 6}))
+        done = store.write(withdrawal.remove, collection, sent.identifiers[3:], found)
+        assert done == Withdrawn(1, 1)
+        assert (store.count(agreement), store.count(other)) == (3, 3)
+
+
 def test_nobody_comes_back_and_nobody_leaves_late(place) -> None:
     agreement = propose(quorum=38)
     sent = perturb(agreement, PEOPLE)
@@ -87,6 +104,7 @@ def test_nobody_comes_back_and_nobody_leaves_late(place) -> None:
         store.close_collection(agreement.fingerprint)
         with pytest.raises(ClosedError, match="is fixed"):
             withdraw(store, collection, sent.identifiers[3:5])
+        assert store.read(withdrawal.where, collection, sent.identifiers[3:5]) == [], "no search"
         assert withdraw(store, collection, sent.identifiers[:3]) == Withdrawn(3, 0)
         assert store.status(agreement.fingerprint).count == 37
 

@@ -91,7 +91,7 @@ class Plan(Fingerprinted):
                 "Expected no public_rows with waves: public rows give the exact curve from one "
                 "wave, and waves give it without them."
             )
-        if self.terms.proofs:
+        if self.terms.proofs is not False:  # nor is it left open, which would be a second text
             raise InvalidValueError(
                 "Expected no proofs with waves: what is proved is for agreements of one wave."
             )

@@ -18,6 +18,7 @@ import click
 from blurfit.errors import (
     TRY_AGAIN,
     BelowQuorumError,
+    BetweenWavesError,
     BlurfitError,
     ClosedError,
     ConflictError,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 WRONG, UNREACHABLE, REFUSED = 2, 3, 4
 _REFUSALS = (
     BelowQuorumError,
+    BetweenWavesError,
     ClosedError,
     ConflictError,
     NotInvitedError,

@@ -80,8 +80,9 @@ def predict(
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON for scripts.")
 def statement(file: Path, kind: str, as_json: bool) -> None:
     """Print the privacy statement of a published model or of moments in FILE."""
-    from blurfit.model import statement as written
     from blurfit.model.published import PublishedModel
+    from blurfit.model.registry import as_yaml
+    from blurfit.model.statement import as_html, as_markdown
 
     published = _published(file)
     promise, local = published.guarantee, published.agreement.calibration.local
@@ -106,7 +107,8 @@ def statement(file: Path, kind: str, as_json: bool) -> None:
             )
         text = as_card(published)
     else:
-        text = getattr(written, f"as_{kind}")(published)
+        write = {"markdown": as_markdown, "html": as_html, "yaml": as_yaml}[kind]
+        text = write(published)
     if kind == "markdown" and not as_json and sys.stdout.isatty():
         from rich.console import Console
         from rich.markdown import Markdown

@@ -74,7 +74,7 @@ def in_words(file: Path, found: "Examination") -> str:
 
 def _receipt(text: bytes, agreement: "Agreement | None") -> "Examination":
     from blurfit.contributor.receipt import Receipt
-    from blurfit.model.signed import Examination
+    from blurfit.model.signed import Examination, signers
 
     receipt = Receipt.from_json(text)
     if agreement is None:
@@ -84,7 +84,11 @@ def _receipt(text: bytes, agreement: "Agreement | None") -> "Examination":
         )
     wrong = tuple(receipt.wrong_with(agreement))
     rows = sum(part.rows for part in receipt.parts)
-    shown = f"{' and '.join(receipt.services)} acknowledged {rows:,} submissions under these names."
+    # Not at which addresses: these are not signed.
+    shown = (
+        f"{' and '.join(signers(agreement))} signed, with the key of the agreement, that {rows:,} "
+        "submissions are stored under these names."
+    )
     return Examination(
         "a receipt",
         receipt.fingerprint,

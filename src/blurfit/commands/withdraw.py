@@ -28,8 +28,9 @@ from blurfit.commands.common import RefusedError, answer, as_json
 def withdraw(receipt: Path, rows: tuple[int, ...], patience: float, as_json: bool) -> None:
     """Withdraw what a RECEIPT is for, until its collection closes.
 
-    Nobody can come back: the same people cannot be sent again, under the same invitation or with
-    another blur. Stopped in the middle, run it again.
+    Nobody can come back: what was withdrawn is refused if it is sent again, and its invitation
+    stays used. Do not blur the same people anew: that would be a second look at their records.
+    Stopped in the middle, run it again.
     """
     from blurfit.contributor.receipt import Receipt
     from blurfit.contributor.withdrawing import withdraw as ask

@@ -27,6 +27,7 @@ from blurfit.messages.signing import about_submissions, is_signed
 from blurfit.protocol.wire import Acknowledgement
 
 FORMAT, VERSION = "blurfit-receipt", 1
+_MOST_ROWS = 2**32
 Signatures = tuple[str | None, ...]  # one of each database that got something
 
 
@@ -126,6 +127,8 @@ class Receipt:
             raise InvalidValueError(f"Expected a receipt in JSON: {error}.") from error
         if not found.services or not found.parts:
             raise InvalidValueError("Expected a receipt with a service, and something that it has.")
+        if any(part.start < 0 or part.rows < 1 or part.stop > _MOST_ROWS for part in found.parts):
+            raise InvalidValueError("Expected a receipt for rows that a table can have.")
         return found
 
     def save(self, path: str | Path) -> None:

@@ -112,10 +112,10 @@ class Service:
         metrics = self.metrics
         self._limiter = self.limiter or self.limits.limiter()
         self._collector = Collector(self.store, self.linger)
-        leading = Leading(self.store, self.peer_token, self.peer_options)
+        self._signing = Signing(self.store, Signer(self.signing_key) if self.signing_key else None)
+        leading = Leading(self.store, self.peer_token, self.peer_options, signing=self._signing)
         self._advancing = Advancing(self.store, self._collector, leading, self.look_every)
         self._refusals = Refusals(metrics)
-        self._signing = Signing(self.store, Signer(self.signing_key) if self.signing_key else None)
         self._submissions = SubmissionPath(
             self.store,
             self._collector,

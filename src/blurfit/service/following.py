@@ -13,13 +13,13 @@ the same kind of token: one for each wave, and one for the plan.
 from dataclasses import dataclass
 from typing import TypeVar
 
-import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.agreement.plan import Plan
 from blurfit.errors import InvalidValueError
+from blurfit.json_reader import read_json
 from blurfit.protocol.wire import JSON
 from blurfit.service.answers import as_json
 from blurfit.service.bodies import body_of
@@ -81,6 +81,7 @@ class Following:
 
 def _read(body: bytes, kind: type[_Read]) -> _Read:
     try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeError) as error:
+        found: _Read = read_json(body, kind)
+    except ValueError as error:
         raise InvalidValueError(f"Expected what the first database tells: {error}.") from error
+    return found

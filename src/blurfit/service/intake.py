@@ -52,7 +52,7 @@ JSON_BYTES = 4 * 2**20  # of a body; numbers take thirty times as much while the
 _READ_AT_ONCE = 2**14  # a body in JSON up to here is read before others get their turn
 _BATCH_HEAD_BYTES = 16
 _PAUSE = 2.0  # as long as long work took
-_PROVED_BYTES = 64 * 2**20  # of a batch with proofs, each of some 20 kB
+_PROVED_BYTES = 64 * 2**20  # of a batch with proofs, each of 11 to 18 kB
 _A_BATCH = 64  # from here on it is worth a look whether all of it is known
 _BEFORE, _AFTER = len(COLLECTIONS) + 1, len(SUBMISSIONS)
 

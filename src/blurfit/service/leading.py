@@ -31,6 +31,7 @@ from blurfit.protocol.http import Exchange
 from blurfit.protocol.wire import plan_path
 from blurfit.service.documents import ReleasedWave, ToldPlan
 from blurfit.service.peer import RemotePeer
+from blurfit.service.signing import Signing
 from blurfit.store import commitment, joint_plans, joint_publication, plans
 from blurfit.store.advance import learn_model
 from blurfit.store.collections import Collection
@@ -219,6 +220,7 @@ class Leading:
     secret: str | None = field(repr=False)
     options: dict[str, Any] = field(default_factory=dict, repr=False)
     clock: Callable[[], float] = time.monotonic
+    signing: Signing | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._pauses: dict[str, float] = {}  # by plan, in seconds
@@ -247,6 +249,7 @@ class Leading:
         try:
             with self._follower(fingerprint) as follower:
                 lead(self.store, fingerprint, follower)
+            self._sign(fingerprint)
         except BlurfitError as error:
             pause = self._pauses.get(fingerprint, FIRST_PAUSE)
             self._pauses[fingerprint] = min(2 * pause, LONGEST_PAUSE)
@@ -262,7 +265,15 @@ class Leading:
     def end(self, fingerprint: str) -> str | None:
         """End a plan now: see `end`."""
         with self._follower(fingerprint) as follower:
-            return end(self.store, fingerprint, follower)
+            text = end(self.store, fingerprint, follower)
+        self._sign(fingerprint)
+        return text
+
+    def _sign(self, fingerprint: str) -> None:
+        """Let each have the other's signatures of what both have published, where they sign."""
+        for wave in self.store.read(plans.agreements, fingerprint):
+            if self.signing is not None and wave.signing_keys:
+                self.signing.exchange(wave.fingerprint, self.secret, **self.options)
 
     def _is_worth_asking(self, fingerprint: str) -> bool:
         wanted = self._wanted.get(fingerprint)

@@ -47,7 +47,7 @@ from blurfit.service.closing import closes_at_opening
 from blurfit.service.collector import Collector
 from blurfit.service.detached import detached
 from blurfit.service.proposal import plan_from
-from blurfit.service.reading import fingerprint_in, statement_of
+from blurfit.service.reading import fingerprint_in, published, statement_of
 from blurfit.service.shown_counts import plan_for_strangers
 from blurfit.service.signing import Signing
 from blurfit.store import commitment, plans
@@ -131,7 +131,7 @@ class Planning:
         """The plan's model."""
         text = await self._read(plans.model, request)
         text = await run_in_threadpool(self.signing.signed_model, text)
-        return Response(text, media_type=JSON, headers=FOREVER)
+        return published(text)
 
     async def statement(self, request: Request) -> Response:
         """Its privacy statement."""

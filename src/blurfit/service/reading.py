@@ -21,7 +21,7 @@ from blurfit.service.documents import Hour
 from blurfit.service.metrics import Metrics
 from blurfit.service.openapi import document
 from blurfit.service.shown_counts import for_strangers, shown
-from blurfit.service.signing import Signing
+from blurfit.service.signing import Signing, is_final
 from blurfit.store.store import Store
 
 STATEMENTS: dict[str, tuple[str, Callable[[PublishedModel], str]]] = {
@@ -66,12 +66,12 @@ class Reading:
     async def model(self, request: Request) -> Response:
         """The published model."""
         text = await run_in_threadpool(self.signing.model, fingerprint_in(request))
-        return Response(text, media_type=JSON, headers=FOREVER)
+        return published(text)
 
     async def moments(self, request: Request) -> Response:
         """The blurred sums that were published with it."""
         text = await run_in_threadpool(self.signing.moments, fingerprint_in(request))
-        return Response(text, media_type=JSON, headers=FOREVER)
+        return published(text)
 
     async def statement(self, request: Request) -> Response:
         """Its privacy statement."""
@@ -113,3 +113,8 @@ async def statement_of(request: Request, find: Callable[[str], str]) -> Response
 def fingerprint_in(request: Request) -> str:
     """Which collection a request is about."""
     return str(request.path_params["fingerprint"])
+
+
+def published(text: str) -> Response:
+    """To be kept for ever, once everybody has signed it who should."""
+    return Response(text, media_type=JSON, headers=FOREVER if is_final(text) else None)

@@ -23,6 +23,7 @@ from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, Not
 from blurfit.json_reader import read_json
 from blurfit.messages.shares import Role
 from blurfit.messages.signing import (
+    SIGNATURES,
     Deed,
     Signature,
     Signer,
@@ -155,7 +156,8 @@ class Signing:
         collection = self.store.collection(fingerprint)
         agreement = collection.agreement
         kept = self.all_of(collection)
-        if token is None or not 0 < len(kept.moments) < len(agreement.signing_keys):
+        some = {len(kept.model), len(kept.moments)} - {0, len(agreement.signing_keys)}
+        if token is None or not some:
             return
         secret = tokens.for_agreement(token, fingerprint)
         patience = options.pop("patience", _SECONDS)
@@ -179,6 +181,12 @@ def signatures_from(body: bytes) -> Signatures:
             f"Expected signatures of a model and of moments: {error}."
         ) from error
     return found
+
+
+def is_final(text: str) -> bool:
+    """Whether a published text has all the signatures that it can get, and so never changes."""
+    document = json.loads(text)
+    return len(document.get(SIGNATURES, ())) == len(document["agreement"].get("signing_keys", ()))
 
 
 def key_of(agreement: Agreement, role: Role) -> str | None:

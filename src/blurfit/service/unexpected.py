@@ -1,6 +1,6 @@
 """What nobody foresaw: the answer names the request, and the log has its traceback under that name.
 
-Of the request itself nothing is logged but its method and which kind of path it had.
+Of the request itself nothing is logged but its method.
 """
 
 import logging

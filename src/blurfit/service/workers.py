@@ -45,7 +45,6 @@ _log = logging.getLogger(__name__)
 
 SECONDS_TO_STOP = 9.0  # then whoever is left is killed
 SECONDS_BETWEEN_STARTS = 1.0  # of workers in one place, so that one that dies at once is no loop
-MOST = 64
 _STOP = (signal.SIGTERM, signal.SIGINT)
 
 

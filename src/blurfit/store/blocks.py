@@ -173,8 +173,12 @@ def keys(connection: Connection, collection: Collection) -> list[int]:
 def rows_of(
     connection: Connection, collection: Collection, key: int
 ) -> tuple[ByteArray, Numbers] | None:
-    """Identifiers and words of one block; None if it was put together with others meanwhile."""
-    query = sa.select(blocks.c.sums, blocks.c.rows).where(blocks.c.key == key)
+    """Identifiers and words of one block; None if it was put together with others meanwhile.
+
+    SQLite may have given its key to a block of another collection since.
+    """
+    here = (blocks.c.key == key) & (blocks.c.collection == collection.key)
+    query = sa.select(blocks.c.sums, blocks.c.rows).where(here)
     found = connection.execute(query).one_or_none()
     return None if found is None else _compared(collection, key, *found)
 
@@ -185,7 +189,7 @@ def _stored(connection: Connection, collection: Collection) -> Iterator[Any]:
     wanted, here = sa.select(c.key, c.sums, c.rows), c.collection == collection.key
     if connection.dialect.name == "postgresql":
         query = wanted.where(here).order_by(c.key)
-        yield from connection.execution_options(yield_per=16).execute(query)
+        yield from connection.execute(query, execution_options={"yield_per": 16})
         return
     # SQLite would sort whole rows, which takes four times as long. What a transaction reads there
     # is of one moment however many statements it takes.

@@ -25,7 +25,7 @@ Numbers = AnyArray  # float64, or uint64 for shares
 State = Literal["collecting", "paused", "closed", "published"]
 
 LARGEST = 4096  # rows of a block
-LARGEST_PROVED = 1024  # where rows have proofs, of some 20 kB each
+LARGEST_PROVED = 1024  # where rows have proofs, of 11 to 18 kB each
 _FINGERPRINT = re.compile("[0-9a-f]{64}")
 
 

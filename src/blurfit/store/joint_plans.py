@@ -129,9 +129,9 @@ def ready(connection: Connection, fingerprint: str, *, end: bool = False) -> Col
     if held.state == "ended" or (held.state == "held" and not end):
         return None
     wave = open_wave(connection, fingerprint)
-    closing = state(connection, wave) != "collecting"
-    full = blocks.count(connection, wave) >= wave.agreement.quorum
-    return wave if closing or full else None
+    is_closed = state(connection, wave) != "collecting"
+    is_full = blocks.count(connection, wave) >= wave.agreement.quorum
+    return wave if is_closed or is_full else None
 
 
 def is_past(connection: Connection, fingerprint: str) -> bool:

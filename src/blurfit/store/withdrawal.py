@@ -33,7 +33,8 @@ from sqlalchemy.engine import Connection
 
 from blurfit.arrays import ByteArray
 from blurfit.errors import ClosedError, NotCertifiedError, WaveClosedError
-from blurfit.store import blocks, publication, taken
+from blurfit.store import blocks, collections, publication, taken
+from blurfit.store.closing import OPEN
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import as_identifiers, minus
 from blurfit.store.transactions import Transactions
@@ -58,7 +59,12 @@ def withdraw(store: Transactions, collection: Collection, identifiers: ByteArray
 
 
 def where(connection: Connection, collection: Collection, identifiers: ByteArray) -> list[int]:
-    """The blocks that hold what was sent under some identifiers."""
+    """The blocks that hold what was sent under some identifiers, while it can be withdrawn.
+
+    Nothing is searched otherwise: whoever is refused could ask for that again and again.
+    """
+    if collections.state(connection, collection) not in OPEN:
+        return []
     wanted = _still_here(connection, collection, identifiers)
     return blocks.holding(connection, collection, wanted) if len(wanted) else []
 
@@ -109,17 +115,15 @@ def _take_out(
 
 
 def _refuse_unless_open(collection: Collection, state: str) -> None:
-    if state in ("collecting", "paused"):
+    if state in OPEN:
         return
-    if (wave := collection.agreement.wave) is not None:
-        raise WaveClosedError(
-            f"Wave {wave.number} has closed, and its sums were published: what was in them cannot "
-            "be taken out of what everybody has. They protect whoever is in them as agreed."
-        )
-    raise ClosedError(
-        "The collection is closed, and whose submissions are in it is fixed: nothing can be "
-        "withdrawn any more. What is published protects whoever is in it as agreed."
+    fixed = (
+        "is closed, and whose submissions are in it is fixed: nothing can be withdrawn any more. "
+        "What is published protects whoever is in it as agreed."
     )
+    if (wave := collection.agreement.wave) is not None:
+        raise WaveClosedError(f"Wave {wave.number} {fixed}")
+    raise ClosedError(f"The collection {fixed}")
 
 
 def _refuse_if_full(connection: Connection, collection: Collection) -> None:

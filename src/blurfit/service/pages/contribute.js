@@ -29,7 +29,6 @@ import { attributes, inWords } from "./texts.js";
 import { languageChoice, truth } from "./truth.js";
 import { isUsable } from "./usable.js";
 import { verify } from "./verify.js";
-import { withdraw } from "./withdraw.js";
 import {
   agreementInWords,
   countInWords,
@@ -320,6 +319,7 @@ function thank(record) {
 async function takeBack(button) {
   button.disabled = true;
   try {
+    const { withdraw } = await import("./withdraw.js"); // few need it
     const { ok, problem } = await withdraw(outbox.kept(fingerprint));
     if (!ok) throw Object.assign(new Error(problem.detail), { title: problem.title });
     outbox.withdrawn(fingerprint);

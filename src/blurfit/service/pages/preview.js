@@ -61,11 +61,10 @@ function risk(agreement, mu) {
 
 function veryNumbers(agreement, sent, bytes) {
   const counts = { count: sent.numbers.length, bytes: number(bytes.length) };
-  const proof = agreement.proofs ? ".proof" : "";
   return h(
     "details",
     {},
-    h("summary", {}, t(`preview.numbers${proof}`, counts)),
+    h("summary", {}, t(agreement.proofs ? "preview.numbers.proof" : "preview.numbers", counts)),
     numbersPicture(agreement, sent),
     h("p", { class: "hint" }, t("preview.squares")),
     h(
@@ -73,6 +72,6 @@ function veryNumbers(agreement, sent, bytes) {
       { tabindex: "0", "aria-label": t("preview.leaving") },
       sent.numbers.map((one) => one.toPrecision(6)).join("  "),
     ),
-    h("p", { class: "hint" }, t(`preview.besides${proof}`)),
+    h("p", { class: "hint" }, t(agreement.proofs ? "preview.besides.proof" : "preview.besides")),
   );
 }
