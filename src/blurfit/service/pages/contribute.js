@@ -292,8 +292,8 @@ async function late(record) {
   const { ANEW, LATE } = await import("./wavewords.js"); // maybe before the agreement is there
   if (outbox.hasLeft(record)) say(LATE.title, LATE.text);
   else {
-    const answer = () => {
-      outbox.forget(fingerprint);
+    const answer = async () => {
+      if (!(await outbox.forgetUnsent(record.fingerprint))) return location.reload(); // by another tab
       location.replace(`/c/${record.plan}${location.hash}`);
     };
     say(ANEW.title, ANEW.text, h("button", { type: "button", click: answer }, ANEW.button));

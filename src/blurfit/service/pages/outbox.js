@@ -78,6 +78,17 @@ export function hasLeft({ shares }) {
   return !shares || shares.at(-1).received !== undefined;
 }
 
+/** Forget a record of which nothing has left, so that the answers may be blurred for another wave;
+ * false if anything may have left. Whichever tab is sending it is waited for, and finds it gone. */
+export function forgetUnsent(fingerprint) {
+  return alone(`${fingerprint}:delivery`, () => {
+    const record = kept(fingerprint);
+    if (record && hasLeft(record)) return false;
+    if (record) forget(fingerprint);
+    return true;
+  });
+}
+
 /** Note that it was withdrawn: it stays noted that this person took part. */
 export function withdrawn(fingerprint) {
   const { secret: _used, ...rest } = kept(fingerprint);
@@ -94,7 +105,7 @@ export async function deliver(fingerprint, tell) {
   return alone(`${fingerprint}:delivery`, async () => {
     for (let attempt = 1; ; attempt++) {
       const record = kept(fingerprint);
-      if (!record || record.state === "received") return record;
+      if (record?.state !== "sending") return record; // another tab had it, and this one waited
       if (!navigator.onLine) {
         tell({ waiting: "offline" });
         await pause(LONGEST_PAUSE);
