@@ -15,6 +15,7 @@ from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
 from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.perturb import perturb_table
 from blurfit.contributor.share import share
@@ -118,14 +119,19 @@ def running_service(folder: Path, name: str, peer_token: str) -> Iterator[Runnin
             yield Running(name, url, store, token)
 
 
+def open_at_both(agreed: Agreement | Plan, first: Running, second: Running) -> None:
+    """Each administrator opens it, in the role that it names her database for."""
+    roles: tuple[tuple[Running, Role], ...] = ((first, "first"), (second, "second"))
+    for database, role in roles:
+        with database.administer() as remote:
+            remote.open(agreed, role=role)
+
+
 def _collect(
     console: Console, agreement: Agreement, people: Census, first: Running, second: Running
 ) -> ByteArray:
     """Open both, blur, share and send in batches; the identifiers, in the order of the people."""
-    roles: tuple[tuple[Running, Role], ...] = ((first, "first"), (second, "second"))
-    for database, role in roles:
-        with database.administer() as remote:
-            remote.open(agreement, role=role)
+    open_at_both(agreement, first, second)
     identifiers = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with SharedClient(agreement) as client, Progress(*columns, console=console) as progress:

@@ -18,9 +18,8 @@ from blurfit.contributor.shared_plan import SharedPlanClient
 from blurfit.datasets import Census, make_census
 from blurfit.demo import in_waves
 from blurfit.demo.one_database import CONTRIBUTORS, DELTA, EPSILON, HELD_OUT
-from blurfit.demo.two_databases import NAMES, Running, running_service
+from blurfit.demo.two_databases import NAMES, Running, open_at_both, running_service
 from blurfit.errors import NotCertifiedError
-from blurfit.messages.shares import Role
 from blurfit.model.published import PublishedModel
 from blurfit.protocol import tokens
 
@@ -66,10 +65,7 @@ def _collect(
     console: Console, plan: Plan, people: Census, first: Running, second: Running
 ) -> PublishedModel:
     """Open the plan at both, and send until everyone has; the model that both have published."""
-    roles: tuple[tuple[Running, Role], ...] = ((first, "first"), (second, "second"))
-    for database, role in roles:
-        with database.administer() as remote:
-            remote.open(plan, role=role)
+    open_at_both(plan, first, second)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with SharedPlanClient(plan) as client, Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=len(people))

@@ -105,13 +105,8 @@ def step(store: Store, wave: Collection, peer: WavePeer, *, end: bool = False) -
         peer.close_wave()
     chosen, left_out = store.write(joint_plans.fix, wave, peer.identifiers(), end=end)
     masks = peer.masks(chosen.digest, chosen.count, left_out)
-    chosen, shares = store.read(joint_publication.sums_over, wave)
-    if masks.shape != shares.shape:
-        raise NotCertifiedError(
-            f"Expected {shares.size} sums from the other database, and got {masks.size}."
-        )
-    words = joint_publication.together(wave, chosen.count, shares, masks)
-    release = joint_plans.release_of(wave, chosen.count, words)
+    count, words = store.read(joint_publication.together, wave, masks)
+    release = joint_plans.release_of(wave, count, words)
     store.write(joint_plans.publish, wave, release, end=end)
 
 

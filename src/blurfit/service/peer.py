@@ -78,13 +78,8 @@ def publish(store: Store, fingerprint: str, peer: Peer, key: bytes = b"") -> str
 
 def _learn(store: Store, collection: Collection, masks: WordArray) -> Result:
     """From the sums of shares and masks to what is written down, once."""
-    chosen, shares = store.read(joint_publication.sums_over, collection)
-    if masks.shape != shares.shape:
-        raise NotCertifiedError(
-            f"Expected {shares.size} sums from the other database, and got {masks.size}."
-        )
-    words = joint_publication.together(collection, chosen.count, shares, masks)
-    release = joint_publication.release_of(collection, chosen.count, words)
+    count, words = store.read(joint_publication.together, collection, masks)
+    release = joint_publication.release_of(collection, count, words)
     return store.write(joint_publication.keep, collection, release)
 
 

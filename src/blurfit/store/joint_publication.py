@@ -135,11 +135,20 @@ def deliver(connection: Connection, collection: Collection) -> None:
     connection.execute(sa.update(sharing).where(here).values(delivered=True))
 
 
-def together(collection: Collection, count: int, shares: WordArray, masks: WordArray) -> WordArray:
-    """Σv mod 2⁶⁴ from both databases' sums over so many."""
+def together(
+    connection: Connection, collection: Collection, masks: WordArray
+) -> tuple[int, WordArray]:
+    """How many are in the set that was fixed, and Σv mod 2⁶⁴ from both databases' sums over it."""
+    chosen, shares = sums_over(connection, collection)
+    if masks.shape != shares.shape:
+        raise NotCertifiedError(
+            f"Expected {shares.size} sums from the other database, and got {masks.size}."
+        )
     if collection.agreement.proofs:
-        return proved_sums.together(collection.agreement, count, shares, masks)
-    return shares - masks
+        words = proved_sums.together(collection.agreement, chosen.count, shares, masks)
+    else:
+        words = shares - masks
+    return chosen.count, words
 
 
 def release_of(collection: Collection, count: int, words: WordArray) -> Release:
