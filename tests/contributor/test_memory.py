@@ -1,10 +1,12 @@
 """The same rows are known again, in any order and file, and under another agreement are not."""
 
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from blurfit.contributor import memory
 from blurfit.contributor.memory import Memory
 from blurfit.errors import ConflictError, InvalidValueError
 
@@ -59,3 +61,13 @@ def test_a_broken_home_is_refused(home, tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidValueError, match="Set BLURFIT_HOME to another one"):
         Memory(tmp_path / "file" / "folder")
+
+
+def test_who_comes_at_the_same_time_finds_a_whole_key_or_none(tmp_path) -> None:
+    """Killed or overtaken while it is drawn: nobody ever reads a part of it."""
+    for place in range(20):
+        path = tmp_path / f"key{place}"
+        with ThreadPoolExecutor(8) as threads:
+            keys = set(threads.map(lambda _, path=path: memory._key(path), range(8)))
+        assert [len(key) for key in keys] == [32]
+    assert len(list(tmp_path.iterdir())) == 20

@@ -20,6 +20,7 @@ import hashlib
 import os
 import secrets
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -85,13 +86,18 @@ class Memory:
 
 def _key(path: Path) -> bytes:
     """The user's own key, drawn when it is first needed, for its owner alone."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        pass
-    else:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(32))
+    if not path.exists():
+        # Whole under another name first: whoever comes at the same time, or after a kill, finds
+        # all of it or none.
+        part = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(secrets.token_bytes(32))
+            with suppress(FileExistsError):  # another one was first: hers counts
+                os.link(part, path)
+        finally:
+            part.unlink()
     key = path.read_bytes()
     if len(key) != 32:
         raise InvalidValueError(
