@@ -13,13 +13,22 @@ from blurfit.simulation.entropy import operating_system_generator
 NOISY = """
 import numpy as np
 import pytest
-from blurfit.contributor import noise
+from blurfit import Agreement, Numeric, Schema, perturb_table
+from blurfit.contributor import noise, perturb
 from blurfit.simulation.entropy import operating_system_generator
+
+SCHEMA = Schema(features=[Numeric("x", 0, 1)], target=Numeric("y", 0, 1))
+AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=100)
 
 @pytest.mark.parametrize("case", [1, 2])
 def test_noise(case):
     drawn = noise.add(np.zeros(3), 100.0, 1.0).tolist()
     print("drawn", case, drawn, operating_system_generator().random())
+
+def test_table():
+    rows = 8 * perturb._NUMBERS_AT_ONCE // AGREEMENT.width  # in eight parts, which threads share
+    table = {"x": np.zeros(rows), "y": np.zeros(rows)}
+    print("drawn", perturb_table(AGREEMENT, table).numbers[:: rows // 16].tolist())
 """
 
 
@@ -39,7 +48,7 @@ def test_noise_is_replayed(tmp_path: Path) -> None:
         )
     ]
     assert runs[0] == runs[1]
-    first, second = (line.partition("[")[2] for line in runs[0])
+    first, second, _ = (line.partition("[")[2] for line in runs[0])
     assert first != second
 
 

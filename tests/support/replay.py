@@ -2,8 +2,9 @@
 
 What a test says of noise then holds always or never, instead of nearly always. Noise itself takes
 no seed (`blurfit.randomness.bits`, `blurfit.simulation.entropy`), so the modules' own view of the
-operating system is exchanged, which only code that reaches into them can do. Processes that a test
-starts draw real noise.
+operating system is exchanged, which only code that reaches into them can do. A table is blurred by
+one thread instead of as many as there are processors: which of several draws first is chance too.
+Processes that a test starts draw real noise.
 """
 
 import random
@@ -13,6 +14,7 @@ from zlib import crc32
 
 import pytest
 
+from blurfit.contributor import perturb
 from blurfit.randomness import bits
 from blurfit.simulation import entropy
 
@@ -28,4 +30,5 @@ def replayed(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bits, "os", SimpleNamespace(urandom=stream.randbytes))
         patch.setattr(entropy, "secrets", SimpleNamespace(randbits=stream.getrandbits))
+        patch.setattr(perturb, "os", SimpleNamespace(cpu_count=lambda: 1))
         yield
