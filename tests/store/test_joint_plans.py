@@ -24,7 +24,15 @@ from blurfit.model.course import learn_plan
 from blurfit.model.published import PublishedModel
 from blurfit.service import leading
 from blurfit.service.leading import TooFewError
-from blurfit.store import closing, commitment, joint_plans, joint_publication, plans, tables
+from blurfit.store import (
+    closing,
+    commitment,
+    identifier_sets,
+    joint_plans,
+    joint_publication,
+    plans,
+    tables,
+)
 from blurfit.store.advance import advance
 from blurfit.store.backup import backup, restore
 from blurfit.store.joint_plans import News
@@ -266,7 +274,7 @@ def test_no_other_set_is_ever_summed_over(two) -> None:
     sent = two.send(FIRST + 1)
     two.lead()
     wave = two.second.collection(PLAN.first().fingerprint)
-    held = two.second.read(commitment.identifiers_of, wave)
+    held = two.second.read(identifier_sets.identifiers_of, wave)
     digest = commitment.digest_of(wave, held[1:])
     with pytest.raises(InfeasibleError):
         two.second.write(joint_plans.accept, wave, digest, FIRST, held[:1])
@@ -521,7 +529,7 @@ def test_a_database_that_was_restored_takes_no_plan_forward(in_memory, side) -> 
             with pytest.raises(ClosedError, match="restored from a backup"):
                 follower.wave(PLAN.first()).identifiers()
             with pytest.raises((ClosedError, InfeasibleError), match="restored"):
-                held = second.read(commitment.identifiers_of, wave)
+                held = second.read(identifier_sets.identifiers_of, wave)
                 second.write(
                     joint_plans.accept, wave, commitment.digest_of(wave, held), len(held), held[:0]
                 )
@@ -608,7 +616,7 @@ def test_nobody_leaves_a_wave_that_is_about_to_be_published(two) -> None:
     two.send(1)
     for store, wave in zip(two.stores, (first, second), strict=True):
         with pytest.raises(WaveClosedError, match="nobody can leave it any more"):
-            withdraw(store, wave, store.read(commitment.identifiers_of, wave)[-1:])
+            withdraw(store, wave, store.read(identifier_sets.identifiers_of, wave)[-1:])
     two.lead()
     two.check()
     assert two.first.read(plans.releases, two.name)[0].count == FIRST

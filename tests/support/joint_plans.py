@@ -14,7 +14,7 @@ from blurfit.model.course import Course
 from blurfit.schema.schema import Schema
 from blurfit.service import leading
 from blurfit.service.leading import Follower, WavePeer
-from blurfit.store import commitment, joint_plans, joint_publication, plans
+from blurfit.store import identifier_sets, joint_plans, joint_publication, plans
 from blurfit.store.joint_plans import News
 from blurfit.store.store import Store
 from support.plans import FEATURES, TARGETS, people, rows
@@ -45,7 +45,7 @@ class DirectWave(WavePeer):
 
     def identifiers(self):
         found = self.store.read(joint_plans.shown_identifiers, self.wave, b"", 2**18)
-        return commitment.as_identifiers(found)
+        return identifier_sets.as_identifiers(found)
 
     def close_wave(self) -> None:
         self.store.write(joint_plans.close, self.wave)
@@ -150,7 +150,7 @@ class Both:
 
     def holders(self, side: int, wave: str) -> set[bytes]:
         store = self.stores[side]
-        found = store.read(commitment.identifiers_of, store.collection(wave))
+        found = store.read(identifier_sets.identifiers_of, store.collection(wave))
         return {one.tobytes() for one in found}
 
 

@@ -34,7 +34,7 @@ from blurfit.service.peer import IDENTIFIERS_AT_ONCE
 from blurfit.service.reading import fingerprint_in
 from blurfit.service.signing import Signing, signatures_from
 from blurfit.service.verifying import BATCH, judge
-from blurfit.store import commitment, joint_plans, joint_publication
+from blurfit.store import commitment, identifier_sets, joint_plans, joint_publication, roles
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
@@ -94,7 +94,7 @@ class Peering:
         count = request.query_params.get("count", "")
         if not (count.isascii() and count.isdigit() and len(count) <= 18):
             raise InvalidValueError(f"Expected count={count!r} to be how many are in the set.")
-        bits = await body_of(request, OCTETS, commitment.MOST_SHARES // 8 + _A_GROUP)
+        bits = await body_of(request, OCTETS, identifier_sets.MOST_SHARES // 8 + _A_GROUP)
 
         def commit_and_sum() -> Sums:
             collection = self.store.collection(fingerprint)
@@ -105,8 +105,8 @@ class Peering:
 
         def fix(collection: Collection) -> None:
             self.store.read(joint_publication.require_consent, collection)
-            held = self.store.read(commitment.identifiers_of, collection)
-            left_out = commitment.left_out_by(held, bits)
+            held = self.store.read(identifier_sets.identifiers_of, collection)
+            left_out = identifier_sets.left_out_by(held, bits)
             self.store.write(joint_plans.accept, collection, digest, int(count), left_out, held)
 
         def summed(collection: Collection) -> Sums:
@@ -127,7 +127,7 @@ class Peering:
 
         def take() -> None:
             collection = self.store.collection(fingerprint)
-            commitment.require_role(collection, "second")
+            roles.require_role(collection, "second")
             chosen = self.store.read(commitment.recorded, collection)
             joint_publication.check_result(collection, chosen, found.model, found.moments)
             self.store.write(joint_publication.take_result, collection, found.model, found.moments)
@@ -142,7 +142,7 @@ class Peering:
 
         def take() -> Signatures:
             collection = self.store.collection(fingerprint)
-            commitment.require_role(collection, "second")
+            roles.require_role(collection, "second")
             self.signing.take(collection, given)
             return self.signing.all_of(collection)
 

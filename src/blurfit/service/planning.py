@@ -50,7 +50,7 @@ from blurfit.service.proposal import plan_from
 from blurfit.service.reading import fingerprint_in, published, statement_of
 from blurfit.service.shown_counts import plan_for_strangers
 from blurfit.service.signing import Signing
-from blurfit.store import commitment, plans
+from blurfit.store import plans, roles
 from blurfit.store.advance import advance
 from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Store
@@ -88,7 +88,7 @@ class Planning:
 
         def begin() -> tuple[bool, PlanStatus]:
             first = plan.first()
-            commitment.refuse_unless_fitting(first, role)
+            roles.refuse_unless_fitting(first, role)
             refuse_if_too_wide(first, role, self.body_bytes)
             refuse_another_key(first, role, self.share_key)
             self.signing.refuse_another_key(first, role)

@@ -74,11 +74,21 @@ from blurfit.errors import (
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import WITHOUT_A_MODEL, Release, alike
-from blurfit.store import blocks, closing, commitment, joint_publication, plans, publication, tables
+from blurfit.store import (
+    blocks,
+    closing,
+    commitment,
+    identifier_sets,
+    joint_publication,
+    plans,
+    publication,
+    tables,
+)
 from blurfit.store.advance import best_model, dropped, following_of, go_on, open_wave, sums_of
 from blurfit.store.collections import Collection, find, state
-from blurfit.store.commitment import Commitment, require_role
+from blurfit.store.commitment import Commitment
 from blurfit.store.plans import State
+from blurfit.store.roles import require_role
 
 _joint, _sharing, _waves, _c = (
     table.c for table in (tables.joint_plans, tables.sharing, tables.waves, tables.collections)
@@ -146,8 +156,8 @@ def missing(connection: Connection, wave: Collection, theirs: ByteArray) -> int:
     Nothing is closed for this look, so that nobody who sends one share alone can end a plan; nor is
     a wave closed of which the set would be refused (`blurfit.store.commitment`).
     """
-    here = commitment.identifiers_of(connection, wave)
-    common = int(commitment.among(here, commitment.in_order(theirs)).sum())
+    here = identifier_sets.identifiers_of(connection, wave)
+    common = int(identifier_sets.among(here, identifier_sets.in_order(theirs)).sum())
     agreement = wave.agreement
     if common < agreement.quorum:
         return agreement.quorum - common
@@ -266,7 +276,7 @@ def shown_identifiers(
     require_role(collection, "second")
     held = plans.hold_row(connection, _plan_of(collection), update=False)
     _require_consent(held, collection)
-    return commitment.page(connection, collection, after, most)
+    return identifier_sets.page(connection, collection, after, most)
 
 
 def close(connection: Connection, wave: Collection) -> None:

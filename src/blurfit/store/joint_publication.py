@@ -60,9 +60,10 @@ from blurfit.errors import (
 from blurfit.learning.sums import Totals
 from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
 from blurfit.model.release import Release
-from blurfit.store import blocks, closing, commitment, proved_sums, publication
+from blurfit.store import blocks, closing, commitment, identifier_sets, proved_sums, publication
 from blurfit.store.collections import Collection
-from blurfit.store.commitment import Commitment, require_role
+from blurfit.store.commitment import Commitment
+from blurfit.store.roles import require_role
 from blurfit.store.tables import collections, sharing
 from blurfit.store.verdicts import valid
 from blurfit.theory.moment_calibration import MomentCalibration
@@ -103,22 +104,24 @@ def fix(
     if not planned:
         publication.refuse_if_planned(connection, collection)
     _hold(connection, collection)
-    theirs = commitment.in_order(theirs)
-    here = commitment.identifiers_of(connection, collection)
+    theirs = identifier_sets.in_order(theirs)
+    here = identifier_sets.identifiers_of(connection, collection)
     chosen = commitment.recorded(connection, collection)
     if chosen is None:
         publication.shut(connection, collection)
-        both = here[commitment.among(here, theirs)]
+        both = here[identifier_sets.among(here, theirs)]
         if collection.agreement.proofs:
-            both = both[commitment.among(both, commitment.in_order(valid(connection, collection)))]
-        chosen = commitment.record(connection, collection, commitment.minus(here, both), here)
+            both = both[
+                identifier_sets.among(both, identifier_sets.in_order(valid(connection, collection)))
+            ]
+        chosen = commitment.record(connection, collection, identifier_sets.minus(here, both), here)
     common = here[chosen.has(here)]
-    if not commitment.among(common, theirs).all():
+    if not identifier_sets.among(common, theirs).all():
         raise ConflictError(
             f"Expected the other database to hold all of the {chosen.count} contributors that were "
             "fixed, and it has fewer now: it lost some, or it is another one. Restore it."
         )
-    return chosen, commitment.minus(theirs, common)
+    return chosen, identifier_sets.minus(theirs, common)
 
 
 def keep(connection: Connection, collection: Collection, release: Release) -> Result:
@@ -199,7 +202,7 @@ def shown_identifiers(
 ) -> bytes:
     """The identifiers here, a part at a time, once the administrator has closed the collection."""
     require_consent(connection, collection)
-    return commitment.page(connection, collection, after, most)
+    return identifier_sets.page(connection, collection, after, most)
 
 
 def accept(

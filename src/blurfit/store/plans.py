@@ -35,7 +35,7 @@ from blurfit.errors import (
 from blurfit.messages.shares import Role
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.store import closing, collections, commitment, tables
+from blurfit.store import closing, collections, roles, tables
 from blurfit.theory.waves import StageKind
 
 State = Literal["collecting", "held", "ended"]
@@ -96,7 +96,7 @@ def begin(
     two databases this is, where trust is shared.
     """
     first = plan.first()
-    commitment.refuse_unless_fitting(first, role)
+    roles.refuse_unless_fitting(first, role)
     insert = tables.insert_if_absent(connection, tables.plans)
     row = {
         "fingerprint": plan.fingerprint,
@@ -112,7 +112,7 @@ def begin(
     if is_new := not agreements(connection, plan.fingerprint):
         open_wave(connection, first, role)
     elif role != "whole":  # another one than before is a conflict
-        commitment.take_role(connection, collections.find(connection, first.fingerprint).key, role)
+        roles.take_role(connection, collections.find(connection, first.fingerprint).key, role)
     closing.begin_plan(connection, plan.fingerprint, closes, new=is_new)
     return agreements(connection, plan.fingerprint)[-1]
 
@@ -280,7 +280,7 @@ def open_wave(
     assert wave is not None
     key, _ = collections.begin(connection, agreement, closes)
     if role != "whole":
-        commitment.take_role(connection, key, role)
+        roles.take_role(connection, key, role)
     row = {"plan": wave.plan, "number": wave.number, "collection": key}
     connection.execute(sa.insert(tables.waves).values(row))
 

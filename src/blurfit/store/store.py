@@ -23,15 +23,7 @@ from blurfit.messages.shares import Role
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.store import (
-    blocks,
-    closing,
-    collections,
-    commitment,
-    credentials,
-    publication,
-    tables,
-)
+from blurfit.store import blocks, closing, collections, credentials, publication, roles, tables
 from blurfit.store.arrivals import (
     Arrival,
     Group,
@@ -111,11 +103,11 @@ class Store(Transactions):
         is taken any more (`blurfit.store.closing`).
         """
         agreement.verify(allow_unproved=allow_unproved)
-        commitment.refuse_unless_fitting(agreement, role)
+        roles.refuse_unless_fitting(agreement, role)
         with self._writing() as connection:
             key, new = collections.begin(connection, agreement)
             if role != "whole":
-                commitment.take_role(connection, key, role)
+                roles.take_role(connection, key, role)
             closing.begin(connection, key, closes, new=new)
         return new
 
