@@ -23,7 +23,16 @@ from blurfit.messages.shares import Role
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
-from blurfit.store import blocks, closing, collections, credentials, publication, roles, tables
+from blurfit.store import (
+    blocks,
+    closing,
+    collections,
+    connecting,
+    credentials,
+    migrations,
+    publication,
+    roles,
+)
 from blurfit.store.arrivals import (
     Arrival,
     Group,
@@ -64,7 +73,7 @@ class Store(Transactions):
     """
 
     def __init__(
-        self, place: str | Path = ":memory:", *, connections: int = tables.CONNECTIONS
+        self, place: str | Path = ":memory:", *, connections: int = connecting.CONNECTIONS
     ) -> None:
         super().__init__(place, connections)
         self._collections: dict[str, Collection] = {}
@@ -73,7 +82,7 @@ class Store(Transactions):
         self._recent = 0
         try:
             with self._writing() as connection:
-                tables.migrate(connection)
+                migrations.migrate(connection)
                 refuse_backup(connection, str(place))
         except (StorageError, exc.DatabaseError) as error:
             self._engine.dispose()
