@@ -32,7 +32,7 @@ from blurfit.protocol.wire import plan_path
 from blurfit.service.documents import ReleasedWave, ToldPlan
 from blurfit.service.peer import RemotePeer
 from blurfit.service.signing import Signing
-from blurfit.store import commitment, joint_plans, joint_publication, plans
+from blurfit.store import commitment, joint_plans, joint_publication, plan_rows, plans
 from blurfit.store.advance import learn_model
 from blurfit.store.collections import Collection
 from blurfit.store.joint_plans import News
@@ -266,7 +266,7 @@ class Leading:
 
     def _sign(self, fingerprint: str) -> None:
         """Let each have the other's signatures of what both have published, where they sign."""
-        for wave in self.store.read(plans.agreements, fingerprint):
+        for wave in self.store.read(plan_rows.agreements, fingerprint):
             if self.signing is not None and wave.signing_keys:
                 self.signing.exchange(wave.fingerprint, self.secret, **self.options)
 

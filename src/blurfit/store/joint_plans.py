@@ -80,6 +80,7 @@ from blurfit.store import (
     commitment,
     identifier_sets,
     joint_publication,
+    plan_rows,
     plans,
     publication,
     tables,
@@ -87,7 +88,7 @@ from blurfit.store import (
 from blurfit.store.advance import best_model, dropped, following_of, go_on, open_wave, sums_of
 from blurfit.store.collections import Collection, find, state
 from blurfit.store.commitment import Commitment
-from blurfit.store.plans import State
+from blurfit.store.plan_rows import State
 from blurfit.store.roles import require_role
 
 _joint, _sharing, _waves, _c = (
@@ -135,7 +136,7 @@ def leading(connection: Connection) -> list[str]:
 
 def ready(connection: Connection, fingerprint: str, *, end: bool = False) -> Collection | None:
     """The open wave, if as many have come here as it waits for, or if it is closed already."""
-    held = plans.hold_row(connection, fingerprint, update=False)
+    held = plan_rows.hold_row(connection, fingerprint, update=False)
     if held.state == "ended" or (held.state == "held" and not end):
         return None
     wave = open_wave(connection, fingerprint)
@@ -146,7 +147,7 @@ def ready(connection: Connection, fingerprint: str, *, end: bool = False) -> Col
 
 def is_past(connection: Connection, fingerprint: str) -> bool:
     """Whether the plan's date has come, and it goes on: one that is held waits with its end."""
-    held = plans.hold_row(connection, fingerprint, update=False)
+    held = plan_rows.hold_row(connection, fingerprint, update=False)
     return held.state == "collecting" and closing.of_plan(connection, fingerprint).past
 
 
@@ -178,7 +179,7 @@ def fix(
     connection: Connection, wave: Collection, theirs: ByteArray, *, end: bool = False
 ) -> tuple[Commitment, ByteArray]:
     """Close the wave and fix the common set; the set, and whom the second must leave out."""
-    held = plans.hold_row(connection, _plan_of(wave))
+    held = plan_rows.hold_row(connection, _plan_of(wave))
     if held.state == "ended" or (held.state == "held" and not end):
         raise ClosedError("The plan is held, or has ended: no wave is released.")
     return joint_publication.fix(connection, wave, theirs, planned=True)
@@ -197,7 +198,7 @@ def publish(
     connection: Connection, wave: Collection, release: Release, *, end: bool = False
 ) -> None:
     """Publish a wave's sums and open the next one, or end the plan; what was done before stays."""
-    held = plans.hold_row(connection, _plan_of(wave))
+    held = plan_rows.hold_row(connection, _plan_of(wave))
     row = publication.held(connection, wave)
     if held.state == "ended" or row.moments is not None or row.refusal is not None:
         return
@@ -210,7 +211,7 @@ def end_without_the_open_wave(connection: Connection, fingerprint: str) -> None:
     """End a plan with the waves that were released; with none an error is raised, unless the plan's
     date has come.
     """
-    held = plans.hold_row(connection, fingerprint)
+    held = plan_rows.hold_row(connection, fingerprint)
     if held.state == "ended":
         return
     wave = open_wave(connection, fingerprint)
@@ -226,7 +227,7 @@ def end_without_the_open_wave(connection: Connection, fingerprint: str) -> None:
 
 def undelivered(connection: Connection, fingerprint: str) -> list[Delivery]:
     """The releases that the second database may not have, in their order."""
-    held = plans.hold_row(connection, fingerprint, update=False)
+    held = plan_rows.hold_row(connection, fingerprint, update=False)
     query = (
         sa.select(_c.fingerprint, _c.moments, _sharing.delivered)
         .join(tables.waves, _waves.collection == _c.key)
@@ -247,7 +248,7 @@ def undelivered(connection: Connection, fingerprint: str) -> list[Delivery]:
 
 def news(connection: Connection, fingerprint: str) -> News | None:
     """What the second database is still to be told: the end once there is a model, or none."""
-    held = plans.hold_row(connection, fingerprint, update=False)
+    held = plan_rows.hold_row(connection, fingerprint, update=False)
     told = connection.scalar(sa.select(_joint.told).where(_joint.plan == fingerprint))
     if told == held.state or (held.state == "ended" and not held.learned):
         return None
@@ -274,7 +275,7 @@ def shown_identifiers(
     if not publication.is_planned(connection, collection):
         return joint_publication.shown_identifiers(connection, collection, after, most)
     require_role(collection, "second")
-    held = plans.hold_row(connection, _plan_of(collection), update=False)
+    held = plan_rows.hold_row(connection, _plan_of(collection), update=False)
     _require_consent(held, collection)
     return identifier_sets.page(connection, collection, after, most)
 
@@ -335,7 +336,7 @@ def take_release(
     closes = closing.of_plan(connection, plan.fingerprint).closes
     publication.record(connection, wave, Release(moments=moments, refusal=WITHOUT_A_MODEL))
     if following is None:  # the last one, or the first database has ended the plan
-        plans.end(connection, plan.fingerprint, None)
+        plan_rows.end(connection, plan.fingerprint, None)
         return
     found, reason = following_of(plan, published)
     if found is None or found.fingerprint != following:
@@ -344,7 +345,7 @@ def take_release(
             f"{found.fingerprint if found else None}, and the first database announces "
             f"{following}. {reason or 'Let both use the same release of blurfit.'}"
         )
-    plans.open_wave(connection, found, "second", closes)
+    plan_rows.open_wave(connection, found, "second", closes)
 
 
 def check_model(plan: Plan, releases: Sequence[PublishedMoments], model: str | None) -> None:
@@ -366,7 +367,7 @@ def take_news(connection: Connection, fingerprint: str, told: News) -> None:
 
     A model was checked (`check_model`).
     """
-    held = plans.hold_row(connection, fingerprint)
+    held = plan_rows.hold_row(connection, fingerprint)
     if plans.role_in(connection, fingerprint) != "second":
         raise InfeasibleError("Expected the second of a plan's two databases: this one is not.")
     if held.learned:
@@ -378,9 +379,9 @@ def take_news(connection: Connection, fingerprint: str, told: News) -> None:
         row = publication.held(connection, wave)
         if row.moments is None and row.refusal is None:
             publication.record(connection, wave, dropped(wave))
-        plans.end(connection, fingerprint, told.reason)
+        plan_rows.end(connection, fingerprint, told.reason)
         found = None if told.model is None else PublishedModel.from_json(told.model)
-        plans.learned(connection, fingerprint, found)
+        plan_rows.learned(connection, fingerprint, found)
     elif held.state == "ended":
         raise ClosedError(held.reason or "The plan has come to its end here.")
     tell(connection, fingerprint, told.state)
@@ -392,16 +393,16 @@ def _plan_of(wave: Collection) -> str:
     return wave.agreement.wave.plan
 
 
-def _require_wave(connection: Connection, wave: Collection) -> plans.Held:
+def _require_wave(connection: Connection, wave: Collection) -> plan_rows.Held:
     """The plan of a wave here, held until the transaction ends."""
     require_role(wave, "second")
-    held = plans.hold_row(connection, _plan_of(wave))
+    held = plan_rows.hold_row(connection, _plan_of(wave))
     if not publication.is_planned(connection, wave):
         raise InfeasibleError("Expected a wave of a plan that was opened here.")
     return held
 
 
-def _require_consent(held: plans.Held, wave: Collection) -> None:
+def _require_consent(held: plan_rows.Held, wave: Collection) -> None:
     """Refuse while this side's administrator holds the plan, and when it has ended here."""
     if held.state == "ended":
         raise ClosedError(held.reason or "The plan has come to its end here.")
