@@ -4,7 +4,7 @@ import pytest
 
 from blurfit import InfeasibleError
 from blurfit.contributor.share import share
-from blurfit.store import commitment, identifier_sets, joint_publication
+from blurfit.store import commitment, identifier_sets, joint_publication, shared_sums
 from blurfit.store.backup import backup, restore
 from blurfit.store.store import Store
 from support.sharing import arrival, new_agreement, opened
@@ -18,7 +18,7 @@ def asked(store, collection, left_out):
     digest = commitment.digest_of(collection, identifier_sets.minus(held, left_out))
     count = len(held) - len(left_out)
     store.write(joint_publication.accept, collection, digest, count, left_out)
-    return store.read(joint_publication.sums_over, collection)[1]
+    return store.read(shared_sums.sums_over, collection)[1]
 
 
 @pytest.mark.parametrize("closed_before", [True, False])

@@ -31,6 +31,7 @@ from blurfit.store import (
     joint_plans,
     joint_publication,
     plans,
+    shared_sums,
     tables,
 )
 from blurfit.store.advance import advance
@@ -218,7 +219,7 @@ def killed_everywhere(two: Both) -> tuple[set[tuple], dict[str, set[bytes]]]:
     """Where they were killed, and which sums were given by whom."""
     killed: set[tuple] = set()
     sums: dict[str, set[bytes]] = {}
-    given, released = joint_publication.sums_over, []
+    given, released = shared_sums.sums_over, []
 
     def noted(connection, collection):
         chosen, words = given(connection, collection)
@@ -227,7 +228,7 @@ def killed_everywhere(two: Both) -> tuple[set[tuple], dict[str, set[bytes]]]:
         return chosen, words
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joint_publication, "sums_over", noted)
+        patch.setattr(shared_sums, "sums_over", noted)
         for quorum in PLAN.quorums:
             two.send(quorum)
             with ExitStack() as listening:

@@ -14,7 +14,7 @@ from blurfit.model.course import Course
 from blurfit.schema.schema import Schema
 from blurfit.service import leading
 from blurfit.service.leading import Follower, WavePeer
-from blurfit.store import identifier_sets, joint_plans, joint_publication, plans
+from blurfit.store import identifier_sets, joint_plans, plans, shared_sums
 from blurfit.store.joint_plans import News
 from blurfit.store.store import Store
 from support.plans import FEATURES, TARGETS, people, rows
@@ -52,7 +52,7 @@ class DirectWave(WavePeer):
 
     def masks(self, digest, count, left_out):
         self.store.write(joint_plans.accept, self.wave, digest, count, left_out)
-        return self.store.read(joint_publication.sums_over, self.wave)[1]
+        return self.store.read(shared_sums.sums_over, self.wave)[1]
 
     def release(self, moments: str, following: str | None) -> None:
         self.store.write(joint_plans.take_release, self.wave, moments, following)

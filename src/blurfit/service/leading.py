@@ -32,7 +32,7 @@ from blurfit.protocol.wire import plan_path
 from blurfit.service.documents import ReleasedWave, ToldPlan
 from blurfit.service.peer import RemotePeer
 from blurfit.service.signing import Signing
-from blurfit.store import commitment, joint_plans, joint_publication, plan_rows, plans
+from blurfit.store import commitment, joint_plans, joint_publication, plan_rows, plans, shared_sums
 from blurfit.store.advance import learn_model
 from blurfit.store.collections import Collection
 from blurfit.store.joint_plans import News
@@ -105,7 +105,7 @@ def step(store: Store, wave: Collection, peer: WavePeer, *, end: bool = False) -
         peer.close_wave()
     chosen, left_out = store.write(joint_plans.fix, wave, peer.identifiers(), end=end)
     masks = peer.masks(chosen.digest, chosen.count, left_out)
-    count, words = store.read(joint_publication.together, wave, masks)
+    count, words = store.read(shared_sums.together, wave, masks)
     release = joint_plans.release_of(wave, count, words)
     store.write(joint_plans.publish, wave, release, end=end)
 

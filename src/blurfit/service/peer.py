@@ -28,7 +28,7 @@ from blurfit.protocol.http import PATIENCE, Exchange
 from blurfit.protocol.wire import OCTETS, path_of
 from blurfit.service.documents import Published, Sums
 from blurfit.service.verifying import verify
-from blurfit.store import identifier_sets, joint_publication
+from blurfit.store import identifier_sets, joint_publication, shared_sums
 from blurfit.store.collections import Collection
 from blurfit.store.joint_publication import Result
 from blurfit.store.store import Store
@@ -78,7 +78,7 @@ def publish(store: Store, fingerprint: str, peer: Peer, key: bytes = b"") -> str
 
 def _learn(store: Store, collection: Collection, masks: WordArray) -> Result:
     """From the sums of shares and masks to what is written down, once."""
-    count, words = store.read(joint_publication.together, collection, masks)
+    count, words = store.read(shared_sums.together, collection, masks)
     release = joint_publication.release_of(collection, count, words)
     return store.write(joint_publication.keep, collection, release)
 

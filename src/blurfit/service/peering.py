@@ -34,7 +34,14 @@ from blurfit.service.peer import IDENTIFIERS_AT_ONCE
 from blurfit.service.reading import fingerprint_in
 from blurfit.service.signing import Signing, signatures_from
 from blurfit.service.verifying import BATCH, judge
-from blurfit.store import commitment, identifier_sets, joint_plans, joint_publication, roles
+from blurfit.store import (
+    commitment,
+    identifier_sets,
+    joint_plans,
+    joint_publication,
+    roles,
+    shared_sums,
+)
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
@@ -111,7 +118,7 @@ class Peering:
 
         def summed(collection: Collection) -> Sums:
             fix(collection)  # what it takes of memory is given back before anything is summed
-            chosen, words = self.store.read(joint_publication.sums_over, collection)
+            chosen, words = self.store.read(shared_sums.sums_over, collection)
             return Sums(chosen.digest.hex(), chosen.count, [str(int(word)) for word in words])
 
         return as_json(await detached(commit_and_sum))

@@ -83,6 +83,7 @@ from blurfit.store import (
     plan_rows,
     plans,
     publication,
+    shared_sums,
     tables,
 )
 from blurfit.store.advance import best_model, dropped, following_of, go_on, open_wave, sums_of
@@ -188,7 +189,7 @@ def fix(
 def release_of(wave: Collection, count: int, words: WordArray) -> Release:
     """What comes of Σv mod 2⁶⁴ over the set that was fixed: sums, or none for ever."""
     try:
-        totals = joint_publication.totals_of(wave, count, words)
+        totals = shared_sums.totals_of(wave, count, words)
     except InfeasibleError as error:
         return Release(refusal=f"The sums of this wave cannot be published: {error}")
     return sums_of(wave, totals)
