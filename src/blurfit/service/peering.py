@@ -37,8 +37,8 @@ from blurfit.service.verifying import BATCH, judge
 from blurfit.store import (
     commitment,
     identifier_sets,
-    joint_plans,
     joint_publication,
+    plan_follower,
     roles,
     shared_sums,
 )
@@ -66,7 +66,7 @@ class Peering:
         after = _hexadecimal(request, "after", (0, 32))
         found = await run_in_threadpool(
             lambda: self.store.read(
-                joint_plans.shown_identifiers,
+                plan_follower.shown_identifiers,
                 self.store.collection(fingerprint),
                 after,
                 IDENTIFIERS_AT_ONCE,
@@ -114,7 +114,7 @@ class Peering:
             self.store.read(joint_publication.require_consent, collection)
             held = self.store.read(identifier_sets.identifiers_of, collection)
             left_out = identifier_sets.left_out_by(held, bits)
-            self.store.write(joint_plans.accept, collection, digest, int(count), left_out, held)
+            self.store.write(plan_follower.accept, collection, digest, int(count), left_out, held)
 
         def summed(collection: Collection) -> Sums:
             fix(collection)  # what it takes of memory is given back before anything is summed
