@@ -31,7 +31,7 @@ from blurfit.protocol.http import Exchange
 from blurfit.protocol.wire import plan_path
 from blurfit.service.documents import ReleasedWave, ToldPlan
 from blurfit.service.peer import RemotePeer
-from blurfit.service.signing import Signing
+from blurfit.service.signatory import Signatory
 from blurfit.store import (
     commitment,
     joint_plans,
@@ -223,7 +223,7 @@ class Leading:
     secret: str | None = field(repr=False)
     options: dict[str, Any] = field(default_factory=dict, repr=False)
     clock: Callable[[], float] = time.monotonic
-    signing: Signing | None = field(default=None, repr=False)
+    signing: Signatory | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._pauses: dict[str, float] = {}  # by plan, in seconds

@@ -32,7 +32,7 @@ from blurfit.service.detached import detached
 from blurfit.service.documents import Published, Signatures, Sums
 from blurfit.service.peer import IDENTIFIERS_AT_ONCE
 from blurfit.service.reading import fingerprint_in
-from blurfit.service.signing import Signing, signatures_from
+from blurfit.service.signatory import Signatory, signatures_from
 from blurfit.service.verifying import BATCH, judge
 from blurfit.store import (
     commitment,
@@ -55,7 +55,7 @@ class Peering:
 
     store: Store
     secret: str | None = field(repr=False)
-    signing: Signing
+    signing: Signatory
     # What was summed, by set: whoever gave up waiting, and asks again, finds it done.
     _summed: dict[tuple[str, bytes], Sums] = field(default_factory=dict, repr=False)
     _summing: threading.Lock = field(default_factory=threading.Lock, repr=False)
