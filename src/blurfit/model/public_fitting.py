@@ -86,10 +86,7 @@ def fit_public(
         features=asked.features,
         weights=np.array([one.coefficients for one in found]),
         count=moments.count,
-        method=(
-            f"{chosen} regression with {len(rows):,} public rows, worth "
-            f"{balance.effective_rows:,.0f} after matching"
-        ),
+        method=f"{chosen} regression with {len(rows):,} public rows, {balance.in_words}",
         link=LINK[chosen],
         inference=tuple(inference) if complete else (),
         refusal=None if complete else NOT_FOUND,
