@@ -14,6 +14,7 @@ from blurfit.protocol import tokens
 from blurfit.schema.vectors import values
 from blurfit.store import publication
 from blurfit.store.arrivals import Arrival
+from support.unseeded import could_be_noise
 
 RECORD = {"age": 42.625, "married": True, "region": "south"}
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
@@ -49,8 +50,12 @@ def spellings(value: float) -> list[bytes]:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"mechanism": "input", "weight_bound": 1}],
-    ids=["moment", "input"],
+    [
+        {},
+        {"mechanism": "input", "weight_bound": 1},
+        {"sends": "targets", "public_rows": "5a" * 32},
+    ],
+    ids=["moment", "input", "targets"],
 )
 def test_nothing_leaves_but_one_blurred_submission(
     visit, service, propose, fill_in, options
@@ -76,9 +81,8 @@ def test_nothing_leaves_but_one_blurred_submission(
     record = RECORD | {agreement.schema.target.name: 61234.5}
     exact = agreement.exact(record)
     noise = (sent.numbers - exact) / deviations(agreement)
-    assert (noise == 0).sum() <= 2  # each is zero with a probability below 1/2000
-    assert 0.4 < np.std(noise) < 1.8  # ten numbers at least
-    assert np.abs(noise).max() < 7
+    assert (noise == 0).sum() <= 3  # each is zero with a probability below 1/2000
+    assert could_be_noise(noise)
     everything = body + "\n".join(visitor.watch.requests).encode()
     encoded = values(agreement.schema, record).tolist()
     for value in (42.625, 61234.5, *encoded, *exact.tolist()):
@@ -112,8 +116,8 @@ def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose
         noise += ((np.array(numbers) - exact) / deviations(agreement)).tolist()
         page.get_by_role("button", name="Change my answers").click()
     assert len(noise) == 6 * agreement.width == 138
-    assert abs(np.mean(noise)) < 5 / np.sqrt(138)
-    assert abs(np.var(noise) - 1) < 5 * np.sqrt(2 / 138)
+    assert abs(np.mean(noise)) < 6.2 / np.sqrt(138)  # by chance once in 10⁹ runs
+    assert could_be_noise(noise)
 
 
 def test_the_same_answers_keep_their_noise(visit, service, propose, fill_in) -> None:
