@@ -23,6 +23,8 @@ AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=100)
 def draw():
     return [noise.add(np.zeros(3), 100.0, 1.0).tolist(), noise.new_identifiers(1).tolist()]
 
+AT_IMPORT = draw()
+
 @pytest.fixture(scope="session")
 def once_for_all():
     return draw()
@@ -38,7 +40,7 @@ def test_noise(case):
 
 @pytest.mark.parametrize("case", [1, 2])
 def test_shared(case, once_for_all, shared):
-    print("drawn once", once_for_all, shared)
+    print("drawn once", AT_IMPORT, once_for_all, shared)
 
 def test_table():
     rows = 8 * perturb._NUMBERS_AT_ONCE // AGREEMENT.width  # in eight parts, which threads share

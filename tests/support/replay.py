@@ -45,6 +45,13 @@ def pytest_fixture_setup(fixturedef, request):
         return (yield)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """What a module draws while it is imported has a stream too, which its path decides."""
+    with drawn_from(collector.nodeid):
+        return (yield)
+
+
 @contextmanager
 def drawn_from(name: str) -> Iterator[None]:
     """Within, noise is drawn from the stream that belongs to a name."""
