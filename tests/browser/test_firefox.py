@@ -19,7 +19,6 @@ from support.fair import is_standard_normal
 from support.firefox import Tab, firefox, firefox_path
 from support.looks import PICTURES, SCREENSHOTS
 from support.surveys import survey_schema
-from support.unseeded import could_be_noise
 
 PROMISE = {"delta": 1e-6, "quorum": 500, "admission": "anyone"}
 AXE = Path(AXE_FILE_PATH).read_text(encoding="utf-8")

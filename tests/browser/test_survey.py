@@ -22,7 +22,6 @@ from blurfit.theory.setting import ModelGuarantee
 from support.contracts import on_grid, records, steps
 from support.fair import is_standard_normal
 from support.surveys import survey_schema
-from support.unseeded import could_be_noise
 
 PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 1000, "admission": "anyone"}
 

@@ -12,7 +12,6 @@ from blurfit.store import plans
 from blurfit.store.advance import advance, learn_model
 from support.fair import is_standard_normal
 from support.looks import NARROW, WIDE, look_at
-from support.unseeded import could_be_noise
 
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
 ARRIVED = "Your blurred numbers have arrived"
