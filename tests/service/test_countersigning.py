@@ -13,7 +13,7 @@ from blurfit.service.app import Service
 from blurfit.service.countersigning import FIRST_PAUSE, Countersigning
 from blurfit.service.leading import Leading
 from blurfit.service.peer import publish_remotely
-from blurfit.service.signing import Signing
+from blurfit.service.signatory import Signatory
 from blurfit.store import joint_publication, plans, signatures
 from blurfit.store.store import Store
 from support import sharing
@@ -68,7 +68,7 @@ def two():
 def test_it_is_asked_for_until_both_have_signed(two) -> None:
     first, second = two
     name = published(first, second, signing_keys=KEYS)
-    clock, signing = Clock(), Signing(first, Signer(PRIVATE[0]))
+    clock, signing = Clock(), Signatory(first, Signer(PRIVATE[0]))
     away = Countersigning(first, signing, PEER, AWAY, clock)
     assert away.due() == [name], "killed before anything was exchanged"
     away.ask(name)
@@ -78,35 +78,35 @@ def test_it_is_asked_for_until_both_have_signed(two) -> None:
     away.ask(name)
     clock.now += FIRST_PAUSE
     assert away.due() == [], "and less often"
-    assert not examine(Signing(first).model(name)).verified
+    assert not examine(Signatory(first).model(name)).verified
     again = Countersigning(first, signing, PEER, AWAY)
     assert again.due() == [name], "a service that starts anew finds it in its store"
     with reachable(second) as options:
         again.options = options
         again.ask(name)
     assert again.due() == []
-    texts = {Signing(store).model(name) for store in two}  # what is kept, and no more
+    texts = {Signatory(store).model(name) for store in two}  # what is kept, and no more
     assert len(texts) == 1
     assert examine(texts.pop()).verified
-    assert Countersigning(second, Signing(second, Signer(PRIVATE[1])), PEER).due() == []
+    assert Countersigning(second, Signatory(second, Signer(PRIVATE[1])), PEER).due() == []
 
 
 def test_where_nobody_signs_or_can_sign_nothing_is_asked(two) -> None:
     first, second = two
     name = published(first, second)
-    signing = Signing(first, Signer(PRIVATE[0]))
+    signing = Signatory(first, Signer(PRIVATE[0]))
     assert first.read(signatures.missing) == [name]
     assert Countersigning(first, signing, PEER).due() == []
     signed = published(first, second, signing_keys=KEYS)
     assert Countersigning(first, signing, PEER).due() == [signed]
-    assert Countersigning(first, Signing(first), PEER).due() == []
+    assert Countersigning(first, Signatory(first), PEER).due() == []
     assert Countersigning(first, signing, None).due() == []
 
 
 def test_the_waves_and_the_model_of_a_plan() -> None:
     """The second was away for signatures alone, when the plan came to its end."""
     with both(joint_plan(signing_keys=KEYS)) as two, reachable(two.second) as options:
-        signing = Signing(two.first, Signer(PRIVATE[0]))
+        signing = Signatory(two.first, Signer(PRIVATE[0]))
         leading = Leading(two.first, PEER, options)  # which exchanges no signatures
         for quorum in two.plan.quorums:
             two.send(quorum)
@@ -117,7 +117,7 @@ def test_the_waves_and_the_model_of_a_plan() -> None:
             completing.ask(one)
         assert two.first.read(signatures.missing) == []
         for store in two.stores:
-            shown = Signing(store)
+            shown = Signatory(store)
             assert examine(shown.signed_model(store.read(plans.model, two.name))).verified
 
 

@@ -39,7 +39,8 @@ _WAVES = {
 def hold(plan: Path, url: str, patience: float, token_file: Path, as_json: bool) -> None:
     """Release no wave of a PLAN until it is resumed; the open one goes on collecting."""
     _change("hold", plan, url, patience, token_file, as_json=as_json)
-    next_step(f"`blurfit resume {plan} --to {url} …` lets it go on.", quiet=as_json)
+    typed = f"{plan} --to {url} --admin-token-file {token_file}"
+    next_step(f"`blurfit resume {typed}` lets it go on.", quiet=as_json)
 
 
 @click.command(epilog=f"Example: blurfit resume {_EXAMPLE}")

@@ -1,6 +1,6 @@
 """Until both databases have signed what both have published, the first asks for it again.
 
-They exchange their signatures when something is published (`blurfit.service.signing`); the second
+They exchange their signatures when something is published (`blurfit.service.signatory`); the second
 may not answer then, and either may be killed in between. Nothing that is promised depends on it,
 but a file with one signature is half as much worth as was agreed. So the first looks in its store
 for what is at both and not signed by both, and exchanges signatures again, soon and then less
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from blurfit.service.signing import Signing
+from blurfit.service.signatory import Signatory
 from blurfit.store import signatures
 from blurfit.store.store import Store
 
@@ -26,7 +26,7 @@ class Countersigning:
     """Completes signatures for a first database; `secret` is what both share."""
 
     store: Store
-    signing: Signing
+    signing: Signatory
     secret: str | None = field(repr=False)
     options: dict[str, Any] = field(default_factory=dict, repr=False)
     clock: Callable[[], float] = time.monotonic

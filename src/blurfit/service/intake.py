@@ -39,7 +39,7 @@ from blurfit.service.bodies import Allowance, Reserve, read_body
 from blurfit.service.collector import Collector
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
-from blurfit.service.signing import Signing
+from blurfit.service.signatory import Signatory
 from blurfit.store import plans
 from blurfit.store.arrivals import Arrival, all_known
 from blurfit.store.collections import Collection
@@ -73,7 +73,7 @@ class SubmissionPath:
     limiter: Limiter
     crowds: Limiter
     body_bytes: int
-    signing: Signing
+    signing: Signatory
     share_key: str | None = field(default=None, repr=False)
     allowance: Allowance = field(default_factory=Allowance)
     # One at a time, so that not everyone's numbers are in memory, or looked up, at once.

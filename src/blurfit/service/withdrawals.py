@@ -31,7 +31,7 @@ from blurfit.service.detached import detached
 from blurfit.service.documents import Secrets
 from blurfit.service.limits import Limiter
 from blurfit.service.reading import fingerprint_in
-from blurfit.service.signing import Signing
+from blurfit.service.signatory import Signatory
 from blurfit.store import blocks
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
@@ -46,7 +46,7 @@ class Withdrawals:
 
     store: Store
     collector: Collector
-    signing: Signing
+    signing: Signatory
     limiter: Limiter
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 

@@ -51,7 +51,7 @@ from blurfit.store import blocks, collections, publication, taken
 from blurfit.store.blocks import Found
 from blurfit.store.closing import OPEN
 from blurfit.store.collections import Collection
-from blurfit.store.commitment import as_identifiers
+from blurfit.store.identifier_sets import as_identifiers
 from blurfit.store.transactions import Transactions
 
 Write = Callable[..., int]

@@ -31,7 +31,7 @@ const EVERY = 5000;
 const STATES = {
   collecting: "Collecting",
   paused: "Paused: nothing is taken for now",
-  closed: "Closed: nothing more is accepted, and nothing is published yet",
+  closed: "Closed: nothing more is accepted, and no model is published",
   published: "Published",
 };
 let fingerprint = fingerprintHere(); // of a collection, or of a plan
