@@ -35,14 +35,14 @@ from blurfit.errors import BetweenWavesError, InvalidValueError, NotCertifiedErr
 from blurfit.messages.shares import Role
 from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
-from blurfit.protocol.http import PATIENCE, decoded, texts_in
+from blurfit.protocol.http import PATIENCE, Closeable, decoded, texts_in
 from blurfit.protocol.wire import path_of, plan_path
 
 LONGEST_MOMENT = 10.0  # seconds that a full wave is given to close
 _PAUSE = 0.2  # seconds, before the databases are asked again which wave collects
 
 
-class SharedPlanClient:
+class SharedPlanClient(Closeable):
     """The two databases of a plan, at the addresses that it names; arguments as `SharedClient`."""
 
     def __init__(
@@ -191,12 +191,6 @@ class SharedPlanClient:
     def close(self) -> None:
         """Hang up."""
         self._both.close()
-
-    def __enter__(self) -> "SharedPlanClient":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
 
 class _BothSigned:
