@@ -6,6 +6,7 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from support import postgres
 from support.stores import agreement, in_memory, place, places, postgresql
@@ -20,6 +21,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("blurfit")
+# Hypothesis also tries the constants of all modules of ours that are loaded: which those are
+# depends on the tests before, and its examples with them.
+providers.is_local_module_file = lambda _: False
 
 _numbers = itertools.count()
 
