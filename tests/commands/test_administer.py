@@ -61,6 +61,7 @@ def test_a_collection_from_open_to_publish(
         "invited": False,
         "opened": ANY,
         "closes": None,
+        "awaits": None,
     }
     assert json.loads(again.stdout) == state | {"page": page}
     send(service, agreed, 19)

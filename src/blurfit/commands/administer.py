@@ -240,9 +240,18 @@ def in_words(state: dict[str, Any]) -> str:
     else:
         who = "those who are invited"
         came = f"Collecting from {who}: {state['count']:,} have contributed, {needed}.{closes}"
+    other = state.get("awaits")
+    closed, published = "", ""
+    if other is not None:
+        closed = (
+            f" {other} publishes for both databases: ask its administrator to run `blurfit "
+            "publish` there. As long as nobody does, nothing is published here either."
+        )
+        published = f" {other} does not have it yet: publish again, and it is sent again."
     return {
         "collecting": came,
         "paused": f"Paused with {state['count']:,} contributions, {needed}.{closes}",
-        "closed": f"Closed{since} with {state['count']:,} contributions; no model is published.",
-        "published": f"Published, from {state['count']:,} contributions.",
+        "closed": f"Closed{since} with {state['count']:,} contributions; no model is published."
+        + closed,
+        "published": f"Published, from {state['count']:,} contributions.{published}",
     }[state["state"]]
