@@ -50,8 +50,12 @@ def spellings(value: float) -> list[bytes]:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"mechanism": "input", "weight_bound": 1}],
-    ids=["moment", "input"],
+    [
+        {},
+        {"mechanism": "input", "weight_bound": 1},
+        {"sends": "targets", "public_rows": "5a" * 32},
+    ],
+    ids=["moment", "input", "targets"],
 )
 def test_nothing_leaves_but_one_blurred_submission(
     visit, service, propose, fill_in, options

@@ -42,6 +42,13 @@ DATABASES = [
 ]
 
 
+TARGETS = {"sends": "targets", "public_rows": "5a" * 32}
+
+
+def names(schema: Schema) -> list[str]:
+    return [one.name for one in (*schema.features, schema.target)]
+
+
 def wide() -> Schema:
     """Odd names, odd bounds, many levels, and no intercept."""
     return Schema(
@@ -81,6 +88,7 @@ def agreements(survey) -> list[Agreement]:
     kinds = {"number": survey(), "label": survey(above=37_000), "wide": wide(), "class": classes()}
     promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3000}
     for name, schema in kinds.items():
+        heavy = {schema.target.name: 3.0}  # where y² of a number costs something
         mechanisms = ({},) if name == "class" else ({}, by_input)
         for epsilon, delta, quorum, neighbours in cases:
             common = {"epsilon": epsilon, "delta": delta, "quorum": quorum}
@@ -95,6 +103,9 @@ def agreements(survey) -> list[Agreement]:
             {"constant": 5.0},
             {"databases": DATABASES},
             {"databases": DATABASES, "neighbours": "zero-out", "quorum": 70_000},
+            TARGETS,
+            TARGETS | {"neighbours": "zero-out", "databases": DATABASES},
+            TARGETS | {"constant": 0.01, "weights": dict.fromkeys(names(schema), 0.1) | heavy},
         ]
         if name != "class":
             options += [local | by_input, by_input | {"split": 0.5, "debias": False}]
@@ -202,6 +213,9 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
         fields["mu"] *= 1 - 1e-6
         forge("reach of a submission")["reach"]["submission"] *= 1 - 1e-6
         forge("releases")["model"]["releases"] = 1
+        if agreement.sends == "targets":  # whose rows stand for the features then?
+            made["no public rows"] = agreement.to_dict() | {"public_rows": None}
+        made["sends"] = agreement.to_dict() | {"sends": "everything"}  # which is never written out
         for name in ("(intercept)", "age", "region"):  # columns that reach further than was said
             made[f"weight of {name}"] = agreement.to_dict()
             made[f"weight of {name}"]["weights"][name] *= 1 + 1e-5
@@ -249,6 +263,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "input": {"mechanism": "input", "weight_bound": 1},
     "two databases": {"databases": DATABASES},
     "proofs": {"databases": DATABASES, "proofs": True},
+    "targets": TARGETS,
 }
 
 
@@ -363,6 +378,7 @@ def test_encoding_and_what_is_blurred_to_the_last_bit(run, agreements) -> None:
         given = records(agreement.schema, 100)
         body = """
             const agreement = JSON.parse(given.agreement);
+            await forms.ready(agreement);
             const isInput = agreement.mechanism === "input";
             return given.records.map((record) => {
               const { x, y } = isInput ? schema.encode(agreement.schema, record) : { x: [], y: 0 };
@@ -371,7 +387,7 @@ def test_encoding_and_what_is_blurred_to_the_last_bit(run, agreements) -> None:
               return [x, y, v, exact, perturb.onGrid(agreement, record)];
             });"""
         given_all = {"agreement": agreement.to_json(), "records": given}
-        answers = run("schema joint perturb", body, given_all)
+        answers = run("schema joint perturb forms", body, given_all)
         for record, (x, y, v, exact, whole) in zip(given, answers, strict=True):
             if agreement.mechanism == "input":
                 expected = agreement.schema.encode(record)
@@ -386,8 +402,12 @@ def test_encoding_and_what_is_blurred_to_the_last_bit(run, agreements) -> None:
 
 
 def test_what_is_sent_and_its_deviations_are_pythons_to_the_last_bit(run, agreements) -> None:
+    body = """
+        const agreement = JSON.parse(given);
+        await forms.ready(agreement);
+        return parts.partsOf(agreement);"""
     for agreement in agreements:
-        parts = run("parts", "return parts.partsOf(JSON.parse(given));", agreement.to_json())
+        parts = run("forms parts", body, agreement.to_json())
         assert [(one["start"], one["end"]) for one in parts] == [
             (part.numbers.start, part.numbers.stop) for part in agreement.parts
         ]
@@ -397,21 +417,22 @@ def test_what_is_sent_and_its_deviations_are_pythons_to_the_last_bit(run, agreem
             assert shown["towardZero"] == part.toward_zero
 
 
-def test_the_joint_form_is_pythons(run, agreements) -> None:
+def test_the_form_is_pythons(run, agreements) -> None:
     """Which products are sent, by name, and how far they reach under either relation."""
     body = """
         const agreement = JSON.parse(given.agreement);
-        const form = joint.formOf(agreement);
+        await forms.ready(agreement);
+        const form = forms.formOf(agreement);
         const names = ["1", ...form.columns.map(({ name }) => name)];
         return {
           names: form.sent.map(([row, column]) => `${names[row]}·${names[column]}`),
-          reach: given.neighbours.map((one) => joint.reachFor(agreement, one)),
+          reach: given.neighbours.map((one) => form.reach(one)),
         };"""
     for agreement in agreements:
         if agreement.mechanism == "moment":
             relations = [agreement.calibration.model.neighbours, "replace"]
             given = {"agreement": agreement.to_json(), "neighbours": relations}
-            got = run("joint", body, given)
+            got = run("forms", body, given)
             assert tuple(got["names"]) == agreement.form.names
             assert got["reach"] == pytest.approx(agreement.form.reach(relations[0]), rel=1e-14)
 

@@ -154,12 +154,14 @@ def test_rows_without_the_features_are_not_agreed_on(blurfit, folder) -> None:
 
 def test_agree_says_first_what_the_rows_are_worth(blurfit, folder) -> None:
     (folder / "schema.toml").write_text(TOML)
-    terms = ("--epsilon", "1", "--delta", "1e-6", "--quorum", "20000", "--local-epsilon", "1")
-    typed = ("agree", "schema.toml", *terms, "--local-delta", "1e-6", "--public", "rows.csv")
+    terms = ("--epsilon", "1", "--delta", "1e-7", "--quorum", "400000", "--local-epsilon", "1")
+    typed = ("agree", "schema.toml", *terms, "--public", "rows.csv")
     done = blurfit(*typed)
     assert done.returncode == 0, done.stderr
-    assert "With 20,000 contributors at ε = 1 and a local ε = 1, public rows" in done.stdout
-    told = json.loads(blurfit(*typed, "--json").stdout)["public_rows_worth"]
+    assert "With 400,000 contributors at ε = 1 and a local ε = 1, public rows" in done.stdout
+    found = json.loads(blurfit(*typed, "--json").stdout)
+    assert found["local_delta"] == 1e-7  # that of what is published, if none is typed
+    told = found["public_rows_worth"]
     assert told["rows"] == 500
     assert told["cases"][0]["with_public_rows"] < told["constant"] * 1.2
 
@@ -209,6 +211,10 @@ def test_only_products_with_the_target_are_read_beside_public_rows(blurfit, fold
     fitted = blurfit("fit", "moments.json", "--public", "rows.csv")
     assert fitted.returncode == 0, fitted.stderr
     assert "age" in fitted.stdout
+    assert "1,000 public rows, taken as they are: only products with the target" in fitted.stdout
+    assert "matching" not in fitted.stdout
+    told = json.loads(blurfit("fit", "moments.json", "--public", "rows.csv", "--json").stdout)
+    assert told["public"]["columns"]["age"]["contributors"] is None  # which nobody knows
     refused = blurfit("agree", "schema.toml", *terms)
     assert refused.returncode == 2
     assert "Expected public_rows with sends='targets'" in refused.stderr

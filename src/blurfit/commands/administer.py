@@ -176,7 +176,7 @@ def publish(
         return
     refuse_moments_of_input(agreed, moments)
     if agreed.sends != "everything":
-        from blurfit.commands.sums import publish_sums
+        from blurfit.commands.publish_sums import publish_sums
 
         with database_at(url, patience, token_file) as database:
             publish_sums(database, agreed, moments or Path("moments.json"), as_json=as_json)

@@ -76,7 +76,8 @@ def agree(
     """Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.
 
     SCHEMA is a TOML file with the columns and their public bounds (`blurfit init` writes one). What
-    stands in its table [terms] need not be typed.
+    stands in its table [terms] need not be typed. --local-epsilon without --local-delta takes
+    --delta for both.
     """
     from rich.console import Console
 
@@ -103,6 +104,8 @@ def agree(
         raise WrongError(
             f"Expected {', '.join(missing)}: type it, or write it below [terms] in {schema}."
         )
+    if "local_epsilon" in terms:
+        terms.setdefault("local_delta", terms["delta"])
     if waves is None:
         if counts:
             raise WrongError("Expected --waves with --counts.")

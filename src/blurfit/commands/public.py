@@ -86,38 +86,15 @@ def require_agreed(path: Path, agreement: "Agreement") -> None:
 
 
 def balance_facts(balance: "Balance") -> dict[str, Any]:
-    """How public rows were weighted, for scripts."""
-    means = zip(balance.before, balance.after, balance.wanted, strict=True)
+    """How public rows were weighted, for scripts; what is not known of contributors is None."""
+    wanted = [None] * len(balance.names) if balance.wanted is None else balance.wanted.tolist()
+    means = zip(balance.before.tolist(), balance.after.tolist(), wanted, strict=True)
     return {
         "rows": len(balance.weights),
         "effective_rows": balance.effective_rows,
         "largest_weight": balance.largest_ratio,
         "columns": {
-            name: {"public": float(b), "matched": float(a), "contributors": float(w)}
-            for name, (b, a, w) in zip(balance.names, means, strict=True)
+            name: dict(zip(("public", "matched", "contributors"), each, strict=True))
+            for name, each in zip(balance.names, means, strict=True)
         },
     }
-
-
-def plot_balance(balance: "Balance", path: Path) -> None:
-    """Each column's mean: the public rows' before and after, beside the contributors'."""
-    from blurfit.optional import optional
-
-    optional("matplotlib")
-    from matplotlib.figure import Figure
-
-    height = 1.5 + 0.3 * len(balance.names)
-    axis = (figure := Figure(figsize=(7, height), layout="constrained")).subplots()
-    places = range(len(balance.names))
-    axis.hlines(places, balance.before, balance.after, color="lightgrey", zorder=0)
-    axis.scatter(balance.before, places, facecolors="none", edgecolors="tab:grey", label="public")
-    axis.scatter(balance.after, places, color="tab:blue", label="public, matched")
-    axis.scatter(balance.wanted, places, color="tab:red", marker="|", s=150, label="contributors")
-    axis.set_yticks(places, balance.names)
-    axis.invert_yaxis()
-    axis.set_xlabel("mean, on the scale of the public bounds")
-    axis.set_title(
-        f"{len(balance.weights):,} public rows, worth {balance.effective_rows:,.0f}", fontsize=10
-    )
-    axis.legend(fontsize=8)
-    figure.savefig(path, dpi=100)

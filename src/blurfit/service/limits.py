@@ -63,15 +63,11 @@ class Limiter:
         """Whether one more request is fine now, or something that costs as much as several."""
         if not self.rate:
             return True
-        now, table = self.clock(), self._full
-        places = self._places(address)
-        full = max(now, min(table[place] for place in places))
-        left = self.burst - self.rate * (full - now)
+        now, places = self.clock(), self._places(address)
+        left = self.burst - self.rate * (self._full_at(places, now) - now)
         if left + _TOLERANCE < min(cost, self._enough):
             return False
-        full += cost / self.rate
-        for place in places:
-            table[place] = max(table[place], full)
+        self._charge(places, now, cost)
         return True
 
     @property
@@ -90,13 +86,39 @@ class Limiter:
 
         Of that so much has been paid: 1 for any request that was allowed.
         """
-        free = JSON_OF_A_REQUEST if json else BYTES_OF_A_REQUEST
-        cost = max(rows / ROWS_OF_A_REQUEST, size / free)
+        cost = _cost(rows, size, json=json)
         if cost <= paid:
             return paid
         return cost if self.allows(address, cost - paid) else 0.0
+
+    def charge_body(self, address: str, rows: float, size: int, *, json: bool, paid: float) -> None:
+        """Charge what a body costs beyond what was paid for it, and refuse nothing.
+
+        How many submissions there are in JSON is seen once it is read. To ask for the rest then, of
+        a bucket that has just paid for the size, would refuse for ever what costs more than a
+        bucket holds. So the next ones wait for it, and the rate is kept. Names and fingerprint
+        alone take more than a hundredth of `JSON_OF_A_REQUEST` for each submission, so this is
+        never more than was paid before.
+        """
+        cost = _cost(rows, size, json=json)
+        if self.rate and cost > paid:
+            self._charge(self._places(address), self.clock(), cost - paid)
+
+    def _full_at(self, places: tuple[int, int], now: float) -> float:
+        return max(now, min(self._full[place] for place in places))
+
+    def _charge(self, places: tuple[int, int], now: float, cost: float) -> None:
+        full = self._full_at(places, now) + cost / self.rate
+        for place in places:
+            self._full[place] = max(self._full[place], full)
 
     def _places(self, address: str) -> tuple[int, int]:
         name = self.counted_as(address).encode()
         found = int.from_bytes(hashlib.blake2b(name, digest_size=8, key=self._key).digest())
         return found % _PLACES, _PLACES + (found >> 32) % _PLACES
+
+
+def _cost(rows: float, size: int, *, json: bool) -> float:
+    """How many requests a body stands for."""
+    free = JSON_OF_A_REQUEST if json else BYTES_OF_A_REQUEST
+    return max(rows / ROWS_OF_A_REQUEST, size / free)

@@ -1,6 +1,6 @@
 """Signatures of what was published, kept beside it: made once, and served for ever.
 
-A file is signed when it is first asked for (`blurfit.service.signing`), by an answer to whoever
+A file is signed when it is first asked for (`blurfit.service.signatory`), by an answer to whoever
 publishes at the latest. The same key signs the same bytes alike, so it does not matter who is
 first, nor who was killed before. A signature stays when the key is lost; the text that it is of
 never changes.

@@ -27,10 +27,11 @@ from blurfit.store import (
     blocks,
     closing,
     collections,
-    commitment,
+    connecting,
     credentials,
+    migrations,
     publication,
-    tables,
+    roles,
 )
 from blurfit.store.arrivals import (
     Arrival,
@@ -72,7 +73,7 @@ class Store(Transactions):
     """
 
     def __init__(
-        self, place: str | Path = ":memory:", *, connections: int = tables.CONNECTIONS
+        self, place: str | Path = ":memory:", *, connections: int = connecting.CONNECTIONS
     ) -> None:
         super().__init__(place, connections)
         self._collections: dict[str, Collection] = {}
@@ -81,7 +82,7 @@ class Store(Transactions):
         self._recent = 0
         try:
             with self._writing() as connection:
-                tables.migrate(connection)
+                migrations.migrate(connection)
                 refuse_backup(connection, str(place))
         except (StorageError, exc.DatabaseError) as error:
             self._engine.dispose()
@@ -111,11 +112,11 @@ class Store(Transactions):
         is taken any more (`blurfit.store.closing`).
         """
         agreement.verify(allow_unproved=allow_unproved)
-        commitment.refuse_unless_fitting(agreement, role)
+        roles.refuse_unless_fitting(agreement, role)
         with self._writing() as connection:
             key, new = collections.begin(connection, agreement)
             if role != "whole":
-                commitment.take_role(connection, key, role)
+                roles.take_role(connection, key, role)
             closing.begin(connection, key, closes, new=new)
         return new
 

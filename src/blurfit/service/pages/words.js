@@ -161,10 +161,10 @@ function publicRows({ public_rows: digest }) {
 }
 
 /** Blurred sums can be asked more than one question, and people should know which. */
-function releasesInWords({ schema, calibration, wave }) {
+function releasesInWords({ schema, calibration, wave, sends }) {
   if (calibration.model.releases !== "any") return t("releases.one");
   const others = questionsOf(schema).filter(
-    ({ name }) => schema.targets.includes(name) && name !== schema.target.name,
+    ({ name }) => !sends && schema.targets.includes(name) && name !== schema.target.name,
   );
   const named = others.map(titleOf).join(", ");
   const [all, further] =

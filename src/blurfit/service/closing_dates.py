@@ -23,7 +23,7 @@ from blurfit.store.store import Store
 
 
 @dataclass(frozen=True, eq=False)
-class Closing:
+class ClosingDates:
     """Endpoints for whoever may open and close."""
 
     store: Store

@@ -47,7 +47,7 @@ _SECONDS = 15.0  # for the other database to answer
 
 
 @dataclass(frozen=True, eq=False)
-class Signing:
+class Signatory:
     """Signs for a service; without a key, nothing."""
 
     store: Store
