@@ -43,7 +43,7 @@ _PAUSE = 0.2  # seconds, before the databases are asked again which wave collect
 
 
 class SharedPlanClient(Closeable):
-    """The two databases of a plan, at the addresses that it names; arguments as `SharedClient`."""
+    """The two databases of a plan, at the addresses that it names; arguments as for `SharedClient`."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class SharedPlanClient(Closeable):
         return self._both.post_one(role, part.under, message, part.rows, invitations)
 
     def come(self, wave: Agreement) -> int:
-        """How many have contributed to a wave at least: a service rounds it for strangers."""
+        """How many have contributed to a wave, at least: strangers are told a rounded number."""
         answer = self._both.exchanges[0].get(path_of(wave.fingerprint))
         return int(decoded(answer)["count"])
 
@@ -249,7 +249,7 @@ class _CurrentWave:
         return wave
 
     def _current(self) -> tuple[Agreement, int]:
-        """The wave that collects, and how many it waits for, as far as one knows here."""
+        """The wave that collects, and how many it waits for, as far as is known here."""
         wave = self._client.current()
         come = max(self._client.come(wave), self._sent.get(wave.fingerprint, 0))
         return wave, wave.quorum - come
