@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from blurfit.store import tables
 from support import postgres
 from support.stores import agreement, in_memory, place, places, postgresql
 
@@ -26,6 +27,9 @@ settings.load_profile("blurfit")
 providers.is_local_module_file = lambda _: False
 
 _numbers = itertools.count()
+
+
+tables._SECONDS_FOR_A_LOCK = 60  # a busy machine may take longer than a service should wait
 
 
 def pytest_configure() -> None:

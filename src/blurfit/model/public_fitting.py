@@ -6,7 +6,6 @@ released that was not before: this is post-processing, as long as the public row
 and not the contributors' own.
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +14,15 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.balancing import Balance
 from blurfit.learning.inference import Inference
+from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.public_features import Family, PublicFit, fit_with_public_rows
 from blurfit.model.fitting import in_units, told_apart
 from blurfit.model.formula import Formula
 from blurfit.model.prediction import Link
 from blurfit.model.published import PublishedModel
-from blurfit.schema.schema import Categorical, Numeric, Schema
+from blurfit.schema.schema import Categorical, Numeric
 from blurfit.schema.table import listed
-from blurfit.schema.vectors import Question, columns_of, kinds_of, question, units, values
+from blurfit.schema.vectors import Question, columns_of, question, units, values
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments
@@ -61,9 +61,9 @@ def fit_public(
     rows = np.atleast_2d(values(schema, public, asked.features))
     top = aim.upper if chosen == "poisson" and isinstance(aim, Numeric) else None
     features = [column for name in asked.features for column in columns_of(question(schema, name))]
-    absent, reason = _without_spread(schema, asked.features, rows)
-    kept = [place for place in told_apart(schema, asked) if features[place] not in absent]
     joint, match = moments.beside(features, rows), moments.agreement.sends == "everything"
+    absent, reason = _without_spread(joint, features, rows)
+    kept = [place for place in told_apart(schema, asked) if features[place] not in absent]
     if not match and asked.target != schema.target.name:
         raise InfeasibleError(
             f"Expected {schema.target.name!r} as the target, and got {asked.target!r}: only "
@@ -117,7 +117,7 @@ def _family(aim: Question, family: Family | None) -> Family:
 
 
 def _without_spread(
-    schema: Schema, features: Sequence[str], rows: FloatArray
+    joint: JointSums, features: list[str], rows: FloatArray
 ) -> tuple[list[str], str | None]:
     """Levels that no public row has, and why nothing can be said where another column is constant.
 
@@ -125,12 +125,10 @@ def _without_spread(
     contributors of that level, no weights would match, and the fit is refused. What any other
     column adds cannot be told from the intercept.
     """
-    asked = [question(schema, name) for name in features]
-    columns = [pair for one in asked for pair in zip(columns_of(one), kinds_of(one), strict=True)]
-    spreads = np.ptp(rows, axis=0)
-    same = [column for column, spread in zip(columns, spreads, strict=True) if not spread]
-    absent = [name for name, kind in same if kind == "level"]
-    stuck = [name for name, kind in same if kind != "level"]
+    kinds = {column.name: column.kind for column in joint.columns}
+    same = [name for name, spread in zip(features, np.ptp(rows, axis=0), strict=True) if not spread]
+    absent = [name for name in same if kinds[name] == "level"]
+    stuck = [name for name in same if name not in absent]
     if not stuck:
         return absent, None
     return absent, (

@@ -151,7 +151,7 @@ class Signatory:
     def exchange(self, fingerprint: str, token: str | None, **options: Any) -> None:
         """Hand the second database the first's signatures, and get its own.
 
-        What fails is logged, and done when the administrator asks for the model again.
+        What fails is logged, and done later (`blurfit.service.countersigning`).
         """
         collection = self.store.collection(fingerprint)
         agreement = collection.agreement

@@ -32,7 +32,7 @@ from blurfit.errors import (
 )
 from blurfit.messages.shares import Role
 from blurfit.model.moments import PublishedMoments
-from blurfit.store import closing, collections, roles, tables
+from blurfit.store import awaited, closing, collections, roles, tables
 from blurfit.store.plan_rows import (
     State,
     agreements,
@@ -78,6 +78,7 @@ class PlanStatus:
     reason: str | None = None
     model: str | None = None
     closes: int | None = None  # the second since 1970 at which it ends, if one was set
+    awaits: str | None = None  # the other of two databases, if it has the next step
 
 
 def begin(
@@ -146,6 +147,7 @@ def status(connection: Connection, fingerprint: str) -> PlanStatus:
         row.reason,
         shown[-1] if shown else None,
         closing.of_plan(connection, fingerprint).closes,
+        awaited.in_plan(connection, fingerprint, plan.databases) if plan.databases else None,
     )
 
 
@@ -219,8 +221,10 @@ def model(connection: Connection, fingerprint: str) -> str:
         )
     if not row.learned:
         reason = f"{row.reason} " if row.reason else ""
+        first = status(connection, fingerprint).awaits
+        coming = "is being learned" if first is None else f"comes from {first}"
         raise NotPublishedError(
-            f"The plan has ended. {reason}Its model is being learned: ask again in a moment."
+            f"The plan has ended. {reason}Its model {coming}: ask again in a moment."
         )
     raise NotPublishedError(row.reason or "The plan has ended, and there is no model.")
 
