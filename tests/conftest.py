@@ -8,6 +8,7 @@ from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from support import collecting, postgres
 from support.stores import agreement, in_memory, place, places, postgresql
@@ -22,6 +23,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("blurfit")
+# Hypothesis also tries the constants of all modules of ours that are loaded: which those are
+# depends on the tests before, and its examples with them.
+providers.is_local_module_file = lambda _: False
 
 _numbers = itertools.count()
 

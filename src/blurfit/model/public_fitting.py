@@ -6,6 +6,7 @@ released that was not before: this is post-processing, as long as the public row
 and not the contributors' own.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from blurfit.model.fitting import in_units, told_apart
 from blurfit.model.formula import Formula
 from blurfit.model.prediction import Link
 from blurfit.model.published import PublishedModel
-from blurfit.schema.schema import Categorical, Numeric
+from blurfit.schema.schema import Categorical, Numeric, Schema
 from blurfit.schema.table import listed
-from blurfit.schema.vectors import Question, columns_of, question, units, values
+from blurfit.schema.vectors import Question, columns_of, kinds_of, question, units, values
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments
@@ -60,7 +61,7 @@ def fit_public(
     rows = np.atleast_2d(values(schema, public, asked.features))
     top = aim.upper if chosen == "poisson" and isinstance(aim, Numeric) else None
     features = [column for name in asked.features for column in columns_of(question(schema, name))]
-    absent, reason = _without_spread(moments, features, rows)
+    absent, reason = _without_spread(schema, asked.features, rows)
     kept = [place for place in told_apart(schema, asked) if features[place] not in absent]
     joint, match = moments.beside(features, rows), moments.agreement.sends == "everything"
     if not match and asked.target != schema.target.name:
@@ -116,7 +117,7 @@ def _family(aim: Question, family: Family | None) -> Family:
 
 
 def _without_spread(
-    moments: "PublishedMoments", features: list[str], rows: FloatArray
+    schema: Schema, features: Sequence[str], rows: FloatArray
 ) -> tuple[list[str], str | None]:
     """Levels that no public row has, and why nothing can be said where another column is constant.
 
@@ -124,10 +125,12 @@ def _without_spread(
     contributors of that level, no weights would match, and the fit is refused. What any other
     column adds cannot be told from the intercept.
     """
-    kinds = {column.name: column.kind for column in moments.agreement.form.columns}
-    same = [name for name, spread in zip(features, np.ptp(rows, axis=0), strict=True) if not spread]
-    absent = [name for name in same if kinds[name] == "level"]
-    stuck = [name for name in same if name not in absent]
+    asked = [question(schema, name) for name in features]
+    columns = [pair for one in asked for pair in zip(columns_of(one), kinds_of(one), strict=True)]
+    spreads = np.ptp(rows, axis=0)
+    same = [column for column, spread in zip(columns, spreads, strict=True) if not spread]
+    absent = [name for name, kind in same if kind == "level"]
+    stuck = [name for name, kind in same if kind != "level"]
     if not stuck:
         return absent, None
     return absent, (

@@ -77,12 +77,12 @@ def joint_form(schema: Schema, constant: float, weights: Sequence[float]) -> Joi
         group = one.name if len(names) > 1 or isinstance(one, Categorical) else None
         columns += [
             JointColumn(name, weight, kind, group)
-            for name, kind in zip(names, _kinds(one), strict=True)
+            for name, kind in zip(names, kinds_of(one), strict=True)
         ]
     return JointForm(constant, tuple(columns))
 
 
-def _kinds(one: Question) -> tuple[ColumnKind, ...]:
+def kinds_of(one: Question) -> tuple[ColumnKind, ...]:
     """The kind of each of a question's columns; an optional yes/no may be 0, so it is no sign."""
     if isinstance(one, Categorical):
         return tuple("level" for _ in one.columns)
