@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from blurfit.store import tables
+from blurfit.store import connecting
 from support import collecting, postgres
 from support.stores import agreement, in_memory, place, places, postgresql
 
@@ -31,7 +31,7 @@ providers.is_local_module_file = lambda _: False
 _numbers = itertools.count()
 
 
-tables._SECONDS_FOR_A_LOCK = 60  # a busy machine may take longer than a service should wait
+connecting._SECONDS_FOR_A_LOCK = 60  # a busy machine may take longer than a service should wait
 
 
 def pytest_configure(config: pytest.Config) -> None:

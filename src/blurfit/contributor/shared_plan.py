@@ -43,7 +43,7 @@ _PAUSE = 0.2  # seconds, before the databases are asked again which wave collect
 
 
 class SharedPlanClient(Closeable):
-    """The two databases of a plan, at the addresses that it names; arguments as for `SharedClient`."""
+    """The two databases of a plan, at the addresses it names; arguments as for `SharedClient`."""
 
     def __init__(
         self,
