@@ -240,9 +240,11 @@ def in_words(state: dict[str, Any]) -> str:
     else:
         who = "those who are invited"
         came = f"Collecting from {who}: {state['count']:,} have contributed, {needed}.{closes}"
+    if state["state"] == "closed" and state["sums"]:
+        return f"Published, from {state['count']:,} contributions: sums, and no model of them."
     return {
         "collecting": came,
         "paused": f"Paused with {state['count']:,} contributions, {needed}.{closes}",
-        "closed": f"Closed{since} with {state['count']:,} contributions; no model is published.",
+        "closed": f"Closed{since} with {state['count']:,} contributions; nothing is published.",
         "published": f"Published, from {state['count']:,} contributions.",
     }[state["state"]]

@@ -60,6 +60,7 @@ class Status:
     invited: bool
     opened: int | None = None  # the hour since 1970
     closes: int | None = None  # the second since 1970 from which nothing is taken, if one was set
+    sums: bool = False  # whether blurred sums are published, beside a model or without one
 
 
 class Store(Transactions):
@@ -285,4 +286,5 @@ def _status(connection: Connection, collection: Collection) -> Status:
     count = blocks.count(connection, collection)
     quorum, invited = collection.agreement.quorum, collection.invited
     closes = closing.moment(connection, collection.key)
-    return Status(collection.fingerprint, state, count, quorum, invited, opened, closes)
+    sums = collections.has_sums(connection, collection)
+    return Status(collection.fingerprint, state, count, quorum, invited, opened, closes, sums)

@@ -123,7 +123,7 @@ function buttons(status, agreement) {
     state === "paused" ? button("Resume", post("resume")) : null,
     isOpen ? dateButton(button, `/collections/${fingerprint}`, status.closes) : null,
     isOpen ? button("Close…", () => attempt(() => close(fingerprint, agreement, post("close")))) : null,
-    state === "published" ? null : publishing(status, agreement, button),
+    state === "published" || status.sums ? null : publishing(status, agreement, button),
     isOpen && count < quorum ? h("p", { class: "hint" }, "It can be published once the quorum is reached.") : null,
   ].filter(Boolean);
 }
@@ -186,7 +186,7 @@ async function consent(fingerprint, first) {
 }
 
 /** Files of a collection, and how to hand it over. */
-function further({ fingerprint, state }, { mechanism, databases }) {
+function further({ fingerprint, state, sums }, { databases }) {
   const file = (path, name, label) =>
     h("li", {}, h("a", { href: `/collections/${fingerprint}/${path}`, download: name }, label));
   const isDone = state === "published";
@@ -199,10 +199,10 @@ function further({ fingerprint, state }, { mechanism, databases }) {
       {},
       file("agreement", "agreement.json", "Agreement"),
       isDone ? file("model", "model.json", "Model") : null,
-      isDone && mechanism === "moment" ? file("moments", "moments.json", "Blurred sums") : null,
+      sums ? file("moments", "moments.json", "Blurred sums") : null,
       isDone ? file("statement?format=markdown", "statement.md", "Privacy statement") : null,
     ),
-    state === "closed" && databases.length === 0 ? h("p", { class: "hint" }, words.HAND_OVER) : null,
+    state === "closed" && !sums && databases.length === 0 ? h("p", { class: "hint" }, words.HAND_OVER) : null,
   );
 }
 
