@@ -30,11 +30,10 @@ from blurfit.theory import certified, excess_risk, gaussian
 from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.setting import LocalGuarantee, Setting
 from support.contracts import deviations, mutations, on_grid, records, steps
-from support.unseeded import FALSE_ALARM
+from support.fair import CHANCE, DEVIATIONS
 
 DRAWS = 100_000
-KS_LIMIT = math.sqrt(math.log(2 / FALSE_ALARM) / 2)  # which √n·D exceeds as rarely
-NORMAL_LIMIT = stats.norm.isf(FALSE_ALARM / 2)
+KS_LIMIT = math.sqrt(math.log(2 / CHANCE) / 2)  # √n·D is beyond it with this probability
 
 
 DATABASES = [
@@ -442,7 +441,7 @@ def test_the_form_is_pythons(run, agreements) -> None:
 @pytest.mark.parametrize("mechanism", ["moment", "input"])
 def test_each_number_gets_its_own_noise(run, survey, mechanism) -> None:
     """4,000 times the same record: each of the numbers has its mean, its deviation and no
-    correlation with the others. Limits of a few false alarms in 10⁹ over all of them.
+    correlation with the others. Limits of a false alarm in 10⁹ over all of them.
     """
     agreement = Agreement.propose(survey(), epsilon=1, delta=1e-6, quorum=2000, **KINDS[mechanism])
     record = records(agreement.schema, 1)[0]
@@ -454,7 +453,7 @@ def test_each_number_gets_its_own_noise(run, survey, mechanism) -> None:
     given = {"agreement": agreement.to_json(), "record": record, "times": times}
     drawn = np.array(run("perturb", body, given))
     found = (drawn - on_grid(agreement, record)) / deviations(agreement)
-    limit = stats.norm.isf(FALSE_ALARM / found.shape[1] ** 2)
+    limit = stats.norm.isf(CHANCE / found.shape[1] ** 2)
     assert np.abs(found.mean(axis=0)).max() < limit / math.sqrt(times)
     assert np.abs(found.var(axis=0) - 1).max() < limit * math.sqrt(2 / times)
     beside = np.corrcoef(found.T) - np.eye(found.shape[1])
@@ -464,7 +463,7 @@ def test_each_number_gets_its_own_noise(run, survey, mechanism) -> None:
         numbers = drawn[:, part.numbers]
         assert (numbers % part.fine == 0).all()
         if part.fine < part.step:
-            assert stats.kstest(((numbers / part.step) % 1).ravel(), "uniform").pvalue > FALSE_ALARM
+            assert stats.kstest(((numbers / part.step) % 1).ravel(), "uniform").pvalue > CHANCE
 
 
 def test_submissions_byte_for_byte(run) -> None:
@@ -612,7 +611,7 @@ def test_the_agreement_in_words_names_who_collects(run, agreements) -> None:
 def test_noise_is_the_discrete_gaussian(run, deviation) -> None:
     """10⁵ draws in the browser: Kolmogorov–Smirnov against the exact law, and the variance.
 
-    Nothing can be seeded here, so the limits are those of a few false alarms in 10⁹ runs.
+    Nothing can be seeded here, so the limits are those of a false alarm in 10⁹.
     """
     body = """
         const fraction = noise.fractionOf(given[0]);
@@ -629,8 +628,8 @@ def test_noise_is_the_discrete_gaussian(run, deviation) -> None:
     print(f"deviation {deviation}: KS {distance:.5f}, variance ratio {variance:.5f}")
     assert distance * math.sqrt(DRAWS) < KS_LIMIT
     kurtosis = float(mass @ support**4.0) / float(mass @ support**2) ** 2
-    assert abs(variance - 1) < NORMAL_LIMIT * math.sqrt((kurtosis - 1) / DRAWS)
-    assert abs(drawn.mean()) < NORMAL_LIMIT * deviation / math.sqrt(DRAWS)
+    assert abs(variance - 1) < DEVIATIONS * math.sqrt((kurtosis - 1) / DRAWS)
+    assert abs(drawn.mean()) < DEVIATIONS * deviation / math.sqrt(DRAWS)
 
 
 @pytest.mark.statistical
@@ -641,14 +640,14 @@ def test_dither_and_bits_are_uniform(run) -> None:
         assert drawn.min() >= 0
         assert drawn.max() < 2**bits
         bins = np.bincount((drawn / 2 ** (bits - 3)).astype(int), minlength=8)
-        assert stats.chisquare(bins).pvalue > FALSE_ALARM
+        assert stats.chisquare(bins).pvalue > CHANCE
 
 
 def test_names_are_random(run) -> None:
     names = run("noise", "return Array.from({length: 1000}, () => [...noise.newIdentifier()]);")
     assert len({bytes(one) for one in names}) == 1000
     ones = np.unpackbits(np.array(names, dtype=np.uint8)).mean()
-    assert abs(ones - 0.5) < NORMAL_LIMIT * 0.5 / math.sqrt(128_000)
+    assert abs(ones - 0.5) < DEVIATIONS * 0.5 / math.sqrt(128_000)
 
 
 def test_students_t(run) -> None:

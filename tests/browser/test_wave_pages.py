@@ -10,8 +10,8 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.perturb import perturb_table
 from blurfit.store import plans
 from blurfit.store.advance import advance, learn_model
+from support.fair import is_standard_normal
 from support.looks import NARROW, WIDE, look_at
-from support.unseeded import could_be_noise
 
 BLUR, SEND = "Blur my answers", "Send the blurred numbers"
 ARRIVED = "Your blurred numbers have arrived"
@@ -66,7 +66,7 @@ def test_each_wave_is_checked_shown_and_sent_once(visit, service, begin, fill_in
     record = {"age": 42.625, "married": True, "region": "south", plan.schema.target.name: True}
     (part,) = agreement.parts
     noise = (sent.numbers - agreement.exact(record)) / part.deviations
-    assert could_be_noise(noise)
+    assert is_standard_normal(noise)
     page = visitor.go(f"/c/{plan.fingerprint}")  # again, by the same link
     expect(page.get_by_text(ARRIVED)).to_be_visible()
     assert len(visitor.watch.bodies) == 1

@@ -62,6 +62,7 @@ def test_a_collection_from_open_to_publish(
         "opened": ANY,
         "closes": None,
         "sums": False,
+        "awaits": None,
     }
     assert json.loads(again.stdout) == state | {"page": page}
     send(service, agreed, 19)

@@ -91,6 +91,7 @@ def test_a_collection_from_its_opening_to_its_model(database, store) -> None:
         "opened": ANY,
         "closes": None,
         "sums": False,
+        "awaits": None,
     }
     assert database.open(AGREEMENT) == state
     assert database.open(AGREEMENT) == state  # again, nothing changes

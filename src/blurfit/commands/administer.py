@@ -184,7 +184,7 @@ def publish(
         return
     refuse_moments_of_input(agreed, moments)
     if agreed.sends != "everything":
-        from blurfit.commands.sums import publish_sums
+        from blurfit.commands.publish_sums import publish_sums
 
         with database_at(url, patience, token_file) as database:
             publish_sums(database, agreed, moments or Path("moments.json"), as_json=as_json)
@@ -240,11 +240,21 @@ def in_words(state: dict[str, Any]) -> str:
     else:
         who = "those who are invited"
         came = f"Collecting from {who}: {state['count']:,} have contributed, {needed}.{closes}"
+    other = state.get("awaits")
+    closed, published = "", ""
+    if other is not None:
+        closed = (
+            f" {other} publishes for both databases: ask its administrator to run `blurfit "
+            "publish` there. As long as nobody does, nothing is published here either."
+        )
+        published = f" {other} does not have it yet: publish again, and it is sent again."
     if state["state"] == "closed" and state["sums"]:
-        return f"Published, from {state['count']:,} contributions: sums, and no model of them."
+        told = f"Published, from {state['count']:,} contributions: sums, and no model of them."
+        return told + published
     return {
         "collecting": came,
         "paused": f"Paused with {state['count']:,} contributions, {needed}.{closes}",
-        "closed": f"Closed{since} with {state['count']:,} contributions; nothing is published.",
-        "published": f"Published, from {state['count']:,} contributions.",
+        "closed": f"Closed{since} with {state['count']:,} contributions; nothing is published."
+        + closed,
+        "published": f"Published, from {state['count']:,} contributions.{published}",
     }[state["state"]]

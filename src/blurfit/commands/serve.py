@@ -114,8 +114,8 @@ def serve(
     from blurfit.service.bodies import IN_FLIGHT
     from blurfit.service.metrics import Metrics
     from blurfit.service.workers import refuse_unless_possible
+    from blurfit.store.connecting import CONNECTIONS
     from blurfit.store.store import Store
-    from blurfit.store.tables import CONNECTIONS
 
     limits = Limits(
         body_bytes=body_limit * 2**20,

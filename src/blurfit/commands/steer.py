@@ -80,7 +80,18 @@ def plan_state_in_words(state: dict[str, Any]) -> str:
         f"Wave {one['number']} {_WAVES[one['state']].format(**one)}." for one in state["waves"]
     ]
     closes = "" if state["state"] == "ended" else closes_in_words(state["closes"]).strip()
-    return " ".join(filter(None, [heads[state["state"]], *waves, closes, state["reason"]]))
+    told = [heads[state["state"]], *waves, closes, state["reason"], _awaited(state.get("awaits"))]
+    return " ".join(filter(None, told))
+
+
+def _awaited(other: str | None) -> str:
+    """What to do about a plan in which the other of two databases has the next step."""
+    if other is None:
+        return ""
+    return (
+        f"The next step is {other}'s, and is tried again by itself. If this stays so, its service "
+        "does not run, or the two do not reach each other: ask its administrator."
+    )
 
 
 def _change(

@@ -96,7 +96,7 @@ async function update(agreement, course) {
     const list = waves.waveList(agreement, { ...course, status: plan });
     show("waves", h("h2", {}, "Waves"), list, planAction(agreement, plan));
   }
-  const { count, quorum, state, invited, closes, sums } = status;
+  const { count, quorum, state, invited, closes, awaits, sums } = status;
   const shown = state === "closed" && sums ? "sums" : state;
   const left = quorum - count;
   const words =
@@ -106,6 +106,7 @@ async function update(agreement, course) {
   show(
     "status",
     h("p", { class: `state ${state}` }, STATES[shown]),
+    shown === "closed" && awaits !== null ? h("p", {}, `It waits for ${awaits}, which publishes for both databases.`) : null,
     closes === null ? null : h("p", {}, `${state === "collecting" || state === "paused" ? "Closes" : "Closed"} ${moment(closes * 1000)}.`),
     progress(count, quorum, words),
     isOpenToAnyone(agreement)
