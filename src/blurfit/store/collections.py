@@ -165,6 +165,13 @@ def state(connection: Connection, collection: Collection) -> State:
     return found
 
 
+def has_sums(connection: Connection, collection: Collection) -> bool:
+    """Whether its blurred sums are published."""
+    c = tables.collections.c
+    found = sa.select(c.moments.is_not(None)).where(c.key == collection.key)
+    return bool(connection.scalar(found))
+
+
 def opened(connection: Connection, collection: Collection) -> int | None:
     """In which hour since 1970 a collection was opened."""
     c = tables.collections.c
