@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -85,11 +88,17 @@ def test_a_family_is_taken(blurfit, folder) -> None:
     assert json.loads(done.stdout)["method"].startswith("poisson regression with 1,000 public rows")
 
 
-def test_only_the_agreed_file_is_taken(blurfit, folder) -> None:
-    agreed = hashlib.sha256((folder / "rows.csv").read_bytes()).hexdigest()
-    agreement = Agreement.propose(SCHEMA, epsilon=3, delta=1e-6, quorum=20_000, public_rows=agreed)
+@pytest.fixture
+def agreed(folder) -> str:
+    """The digest of rows.csv, which the agreement of named.json names."""
+    digest = hashlib.sha256((folder / "rows.csv").read_bytes()).hexdigest()
+    agreement = Agreement.propose(SCHEMA, epsilon=3, delta=1e-6, quorum=20_000, public_rows=digest)
     sampler = sampler_for(agreement, exact_totals(agreement, people(20_000, 0)))
     moments_of(agreement, sampler.draw(np.random.default_rng(1))).save(folder / "named.json")
+    return digest
+
+
+def test_only_the_agreed_file_is_taken(blurfit, folder, agreed) -> None:
     assert blurfit("fit", "named.json", FORMULA, "--public", "rows.csv").returncode == 0
     other = write(folder / "other.csv", people(1000, 78))
     refused = blurfit("fit", "named.json", FORMULA, "--public", "other.csv", "--out", "model.json")
@@ -138,6 +147,26 @@ def test_an_agreement_names_the_file_and_says_what_is_assumed(blurfit, folder) -
     assert "assumed to be public, and not the contributors' own" in words
     plain = Agreement.propose(written.schema, epsilon=1, delta=1e-6, quorum=5000)
     assert plain.weights != written.weights  # the target is weighted for them
+
+
+@pytest.mark.usefixtures("agreed")
+def test_everyone_can_fetch_the_file_and_have_it_checked(blurfit, folder) -> None:
+    write(folder / "other.csv", people(1000, 9))
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        typed = ("fit", "named.json", FORMULA, "--json", "--public")
+        here, there = (blurfit(*typed, place) for place in ("rows.csv", f"{address}/rows.csv"))
+        other = blurfit(*typed, f"{address}/other.csv")
+        missing = blurfit(*typed, f"{address}/nothing.csv")
+        server.shutdown()
+    assert there.returncode == 0, there.stderr
+    assert there.stdout == here.stdout
+    assert other.returncode == missing.returncode == 2
+    assert "to be the file of public rows that was agreed on" in other.stderr
+    assert "Cannot fetch the public rows at" in missing.stderr
+    assert "404" in missing.stderr
 
 
 def test_rows_without_the_features_are_not_agreed_on(blurfit, folder) -> None:

@@ -131,10 +131,14 @@ def agree(
         as_json=as_json,
     )
     collects = f"`blurfit serve` and `blurfit open {plan_file}` collect" if waves else ""
+    elsewhere = (
+        "each of the two databases opens it: `--as first` and `--as second`."
+        if agreement.databases
+        else f"or `blurfit contribute {out} TABLE --out FILE` blurs into a file."
+    )
     next_step(
         f"`blurfit forecast {out}` says what error to expect; "
-        f"{collects or '`blurfit serve` collects'}, or "
-        f"`blurfit contribute {out} TABLE --out FILE` blurs into a file.",
+        f"{collects or '`blurfit serve` collects'}, {elsewhere}",
         quiet=as_json,
     )
 

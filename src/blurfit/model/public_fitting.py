@@ -14,6 +14,7 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.balancing import Balance
 from blurfit.learning.inference import Inference
+from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.public_features import Family, PublicFit, fit_with_public_rows
 from blurfit.model.fitting import in_units, told_apart
 from blurfit.model.formula import Formula
@@ -60,9 +61,9 @@ def fit_public(
     rows = np.atleast_2d(values(schema, public, asked.features))
     top = aim.upper if chosen == "poisson" and isinstance(aim, Numeric) else None
     features = [column for name in asked.features for column in columns_of(question(schema, name))]
-    absent, reason = _without_spread(moments, features, rows)
-    kept = [place for place in told_apart(schema, asked) if features[place] not in absent]
     joint, match = moments.beside(features, rows), moments.agreement.sends == "everything"
+    absent, reason = _without_spread(joint, features, rows)
+    kept = [place for place in told_apart(schema, asked) if features[place] not in absent]
     if not match and asked.target != schema.target.name:
         raise InfeasibleError(
             f"Expected {schema.target.name!r} as the target, and got {asked.target!r}: only "
@@ -116,7 +117,7 @@ def _family(aim: Question, family: Family | None) -> Family:
 
 
 def _without_spread(
-    moments: "PublishedMoments", features: list[str], rows: FloatArray
+    joint: JointSums, features: list[str], rows: FloatArray
 ) -> tuple[list[str], str | None]:
     """Levels that no public row has, and why nothing can be said where another column is constant.
 
@@ -124,7 +125,7 @@ def _without_spread(
     contributors of that level, no weights would match, and the fit is refused. What any other
     column adds cannot be told from the intercept.
     """
-    kinds = {column.name: column.kind for column in moments.agreement.form.columns}
+    kinds = {column.name: column.kind for column in joint.columns}
     same = [name for name, spread in zip(features, np.ptp(rows, axis=0), strict=True) if not spread]
     absent = [name for name in same if kinds[name] == "level"]
     stuck = [name for name in same if name not in absent]

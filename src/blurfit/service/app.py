@@ -43,6 +43,7 @@ from blurfit.service.answers import Refusals, over_tls, with_headers
 from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.closing_dates import ClosingDates
 from blurfit.service.collector import LINGER, Collector
+from blurfit.service.countersigning import Countersigning
 from blurfit.service.deeds import Deeds
 from blurfit.service.following import Following
 from blurfit.service.intake import SubmissionPath, is_for_submissions
@@ -116,7 +117,8 @@ class Service:
             self.store, Signer(self.signing_key) if self.signing_key else None
         )
         leading = Leading(self.store, self.peer_token, self.peer_options, signing=self._signing)
-        self._advancing = Advancing(self.store, self._collector, leading, self.look_every)
+        both = Countersigning(self.store, self._signing, self.peer_token, self.peer_options)
+        self._advancing = Advancing(self.store, self._collector, leading, both, self.look_every)
         self._refusals = Refusals(metrics)
         self._submissions = SubmissionPath(
             self.store,

@@ -24,6 +24,7 @@ from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.store import (
+    awaited,
     blocks,
     closing,
     collections,
@@ -61,6 +62,7 @@ class Status:
     invited: bool
     opened: int | None = None  # the hour since 1970
     closes: int | None = None  # the second since 1970 from which nothing is taken, if one was set
+    awaits: str | None = None  # the other of two databases, if it has the next step
 
 
 class Store(Transactions):
@@ -286,4 +288,5 @@ def _status(connection: Connection, collection: Collection) -> Status:
     count = blocks.count(connection, collection)
     quorum, invited = collection.agreement.quorum, collection.invited
     closes = closing.moment(connection, collection.key)
-    return Status(collection.fingerprint, state, count, quorum, invited, opened, closes)
+    awaits = awaited.in_collection(connection, collection)
+    return Status(collection.fingerprint, state, count, quorum, invited, opened, closes, awaits)
