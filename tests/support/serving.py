@@ -1,6 +1,5 @@
 """A real `blurfit serve` process that tests may kill."""
 
-import os
 import socket
 import time
 from dataclasses import dataclass, field
@@ -79,7 +78,6 @@ class Serving:
             processes.blurfit,
             *("serve", *options, *self.more),
             out=self.folder / "serve.log",
-            environment={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         )
         if wait:
             self.wait()
