@@ -6,6 +6,7 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from support import postgres
 from support.stores import agreement, in_memory, place, places, postgresql
@@ -20,6 +21,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("blurfit")
+# Hypothesis would read the source of every module that is loaded, for seconds, to draw numbers and
+# words from it: and what a test draws would depend on which tests came before it.
+providers._get_local_constants = lambda: providers._local_constants
 
 _numbers = itertools.count()
 

@@ -280,9 +280,7 @@ class Store(Transactions):
 
 
 def _status(connection: Connection, collection: Collection) -> Status:
-    state = collections.state(connection, collection)
-    opened = collections.opened(connection, collection)
+    state, opened, closes = collections.shown(connection, collection)
     count = blocks.count(connection, collection)
     quorum, invited = collection.agreement.quorum, collection.invited
-    closes = closing.moment(connection, collection.key)
     return Status(collection.fingerprint, state, count, quorum, invited, opened, closes)

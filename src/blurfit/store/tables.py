@@ -28,6 +28,7 @@ there they stay.
 """
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from sqlalchemy.pool import StaticPool
 from blurfit.errors import InvalidValueError, StorageError
 
 metadata = sa.MetaData()
+_DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 _Key = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite counts up only in INTEGER
 
 migrations = sa.Table(
@@ -179,11 +181,26 @@ deeds = sa.Table(
 
 
 def _create_tables(connection: Connection) -> None:
-    metadata.create_all(connection, [t for t in metadata.sorted_tables if t is not migrations])
+    for statement in _creating(connection.dialect.name):
+        connection.exec_driver_sql(statement)
     if connection.dialect.name == "postgresql":
         # Noise cannot be compressed: do not try.
         for column in ("rows", "sums"):
             connection.exec_driver_sql(f'ALTER TABLE blocks ALTER "{column}" SET STORAGE EXTERNAL')
+
+
+@cache
+def _creating(kind: str) -> tuple[str, ...]:
+    """The statements that create all tables of an empty database, written once for each kind."""
+    statements: list[str] = []
+
+    def write(statement: sa.DDLElement, *_more: object, **_named: object) -> None:
+        statements.append(str(statement.compile(dialect=engine.dialect)))
+
+    engine = sa.create_mock_engine(f"{_DRIVERS[kind]}://", write)
+    created = [table for table in metadata.sorted_tables if table is not migrations]
+    metadata.create_all(engine, created, checkfirst=False)
+    return tuple(statements)
 
 
 def add_column(connection: Connection, column: sa.Column[Any]) -> None:
@@ -226,7 +243,12 @@ def migrate(connection: Connection) -> None:
     """Take the steps that are missing, each recorded in the transaction that takes it."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ONE_MIGRATOR)))
-    migrations.create(connection, checkfirst=True)
+    if not sa.inspect(connection).has_table(migrations.name):
+        migrations.create(connection)
+        MIGRATIONS[0][1](connection)  # which creates what the further steps would add
+        rows = [{"number": n, "name": name} for n, (name, _) in enumerate(MIGRATIONS)]
+        connection.execute(sa.insert(migrations).values(rows))
+        return
     taken = set(connection.scalars(sa.select(migrations.c.number)))
     if taken - set(range(len(MIGRATIONS))):
         raise InvalidValueError(
@@ -303,12 +325,12 @@ def url_of(place: str | Path) -> URL:
         raise InvalidValueError(f"Expected a store's URL: {error}") from error
     if backend == "postgres":
         backend = "postgresql"
-    if backend not in ("sqlite", "postgresql"):
+    if backend not in _DRIVERS:
         raise InvalidValueError(
             f"Expected a store like sqlite:///collection.db or postgresql://user@host/name, and "
             f"got one for {backend!r}."
         )
-    return url.set(drivername="sqlite" if backend == "sqlite" else "postgresql+psycopg")
+    return url.set(drivername=_DRIVERS[backend])
 
 
 def file_of(place: str | Path) -> Path | None:
