@@ -41,6 +41,9 @@ browsers:  ## Install the browsers that tests of the pages run in, from the syst
 demo: $(RUNTIME)  ## Let 50,000 generated people agree, blur, send, and get a model
 	$(BIN)/python -m blurfit.demo.one_database
 
+# Workers share what one of them has compiled, whatever the shell says about files that are compiled.
+test coverage: export PYTHONDONTWRITEBYTECODE =
+
 test: $(DEVELOPMENT) browsers  ## Run all tests (the documentation's examples are run by check)
 	$(BIN)/python -m pytest --numprocesses auto
 

@@ -265,7 +265,7 @@ def test_from_opening_to_prediction(visit, service, people) -> None:
     page.get_by_label("east").check()
     expected = float(model.predict({"age": 30, "region": "east"}))
     shown = float(page.locator("#prediction").get_attribute("data-value"))
-    assert shown == pytest.approx(expected, rel=1e-12)
+    assert shown == pytest.approx(expected, rel=1e-12, abs=1e-6)  # noise may bring it near zero
     assert not any(service.token in url for url in administrator.watch.requests)
     kept = page.evaluate(
         "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"

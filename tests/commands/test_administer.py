@@ -61,6 +61,7 @@ def test_a_collection_from_open_to_publish(
         "invited": False,
         "opened": ANY,
         "closes": None,
+        "awaits": None,
     }
     assert json.loads(again.stdout) == state | {"page": page}
     send(service, agreed, 19)
@@ -73,6 +74,7 @@ def test_a_collection_from_open_to_publish(
     assert (
         words.stdout == "Collecting from anyone: 20 submissions have come, the quorum is reached.\n"
     )
+    assert f"Next: `blurfit publish agreement.json --to {service.url} --admin-" in words.stderr
     publish = ["publish", "agreement.json", *as_administrator]
     published = blurfit(*publish, "--moments", "moments.json")
     assert published.returncode == 0, published.stderr
@@ -100,7 +102,7 @@ def test_a_closed_collection_is_closed_for_good(
     database.open(agreed)
     closed = blurfit("close", "agreement.json", *as_administrator)
     assert closed.returncode == 0, closed.stderr
-    assert closed.stdout == "Closed with 0 contributions; nothing is published.\n"
+    assert closed.stdout == "Closed with 0 contributions; no model is published.\n"
     (blurfit.folder / "people.csv").write_text("age,income\n1,2\n")
     late = blurfit("contribute", "agreement.json", "people.csv", *asked)
     assert late.returncode == 4
@@ -113,6 +115,8 @@ def test_a_closed_collection_is_closed_for_good(
 def test_invitations_are_for_their_file_alone(blurfit, agreed, as_administrator, service) -> None:
     opened = blurfit("open", "agreement.json", *as_administrator)
     assert "Collecting from those who are invited" in opened.stdout
+    step = f"Next: `blurfit invite agreement.json --to {service.url} --admin-token-file "
+    assert step in opened.stderr
     asking = ["invite", "agreement.json", *as_administrator, "--count", "7"]
     result = blurfit(*asking, "--out", "invitations.txt")
     assert result.returncode == 0, result.stderr

@@ -90,6 +90,7 @@ def test_a_collection_from_its_opening_to_its_model(database, store) -> None:
         "invited": False,
         "opened": ANY,
         "closes": None,
+        "awaits": None,
     }
     assert database.open(AGREEMENT) == state
     assert database.open(AGREEMENT) == state  # again, nothing changes

@@ -11,7 +11,7 @@ from blurfit.contributor.share import shared_with
 from blurfit.errors import UnknownCollectionError
 from blurfit.learning.sums import total
 from blurfit.messages.masks import expand
-from blurfit.store import collections, tables
+from blurfit.store import collections, migrations
 from blurfit.store.collections import LARGEST, Collection
 from blurfit.store.transactions import Transactions
 from support import sharing
@@ -21,7 +21,7 @@ from support.stores import PEOPLE, propose, totals_of
 @pytest.fixture
 def database(place):
     with Transactions(place) as found:
-        found.write(tables.migrate)
+        found.write(migrations.migrate)
         yield found
 
 

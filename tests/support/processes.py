@@ -103,7 +103,7 @@ def start(
     environment: Mapping[str, str] | None = None,
 ) -> Running:
     """Call a function of a module in a process of its own; what it writes is added to files."""
-    _start_server()
+    forkserver.ensure_running()
     given = os.environ if environment is None else environment
     files = [None if path is None else str(path.resolve()) for path in (out, err or out)]
     where = None if folder is None else str(folder)
@@ -192,20 +192,6 @@ def blurfit(*arguments: str) -> None:
 
     sys.argv = ["blurfit", *arguments]
     main()
-
-
-def _start_server() -> None:
-    """With one thread for BLAS, which reads that when it is imported."""
-    name = "OPENBLAS_NUM_THREADS"
-    before = os.environ.get(name)
-    os.environ[name] = "1"
-    try:
-        forkserver.ensure_running()
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
 
 
 def _prepared(

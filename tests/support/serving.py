@@ -1,6 +1,5 @@
 """A real `blurfit serve` process that tests may kill."""
 
-import os
 import socket
 import time
 from collections.abc import Callable
@@ -88,7 +87,6 @@ class Serving:
             self.command,
             *("serve", *options, *self.more),
             out=self.folder / "serve.log",
-            environment={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         )
         if wait:
             self.wait()

@@ -25,7 +25,7 @@ from blurfit.service.collector import Collector
 from blurfit.service.documents import Secrets
 from blurfit.service.limits import Limiter
 from blurfit.service.reading import fingerprint_in
-from blurfit.service.signing import Signing
+from blurfit.service.signatory import Signatory
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 from blurfit.store.withdrawal import Withdrawn, remove, where
@@ -39,7 +39,7 @@ class Withdrawals:
 
     store: Store
     collector: Collector
-    signing: Signing
+    signing: Signatory
     limiter: Limiter
 
     async def withdraw(self, request: Request) -> Response:

@@ -116,7 +116,7 @@ def begin(
 
 
 def is_fingerprint(text: str) -> bool:
-    """Whether a text may be the name of anything: 64 hexadecimal digits."""
+    """Whether a text may be a fingerprint at all: 64 hexadecimal digits."""
     return _FINGERPRINT.fullmatch(text) is not None
 
 
@@ -153,7 +153,7 @@ def _first_of_plan(connection: Connection, agreement: Agreement) -> int | None:
 
 
 def fingerprints(connection: Connection) -> list[str]:
-    """Those of all collections, in the order of their opening."""
+    """Those of all collections, in the order in which they were opened."""
     c = tables.collections.c
     return list(connection.scalars(sa.select(c.fingerprint).order_by(c.key)))
 

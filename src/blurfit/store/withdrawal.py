@@ -36,7 +36,7 @@ from blurfit.errors import ClosedError, NotCertifiedError, WaveClosedError
 from blurfit.store import blocks, collections, publication, taken
 from blurfit.store.closing import OPEN
 from blurfit.store.collections import Collection
-from blurfit.store.commitment import as_identifiers, minus
+from blurfit.store.identifier_sets import as_identifiers, minus
 from blurfit.store.transactions import Transactions
 
 

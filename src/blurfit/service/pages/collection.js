@@ -31,7 +31,7 @@ const EVERY = 5000;
 const STATES = {
   collecting: "Collecting",
   paused: "Paused: nothing is taken for now",
-  closed: "Closed: nothing more is accepted, and nothing is published yet",
+  closed: "Closed: nothing more is accepted, and no model is published",
   published: "Published",
 };
 let fingerprint = fingerprintHere(); // of a collection, or of a plan
@@ -95,7 +95,7 @@ async function update(agreement, course) {
     const list = waves.waveList(agreement, { ...course, status: plan });
     show("waves", h("h2", {}, "Waves"), list, planAction(agreement, plan));
   }
-  const { count, quorum, state, invited, closes } = status;
+  const { count, quorum, state, invited, closes, awaits } = status;
   const left = quorum - count;
   const words =
     left > 0
@@ -104,6 +104,7 @@ async function update(agreement, course) {
   show(
     "status",
     h("p", { class: `state ${state}` }, STATES[state]),
+    state === "closed" && awaits !== null ? h("p", {}, `It waits for ${awaits}, which publishes for both databases.`) : null,
     closes === null ? null : h("p", {}, `${state === "collecting" || state === "paused" ? "Closes" : "Closed"} ${moment(closes * 1000)}.`),
     progress(count, quorum, words),
     isOpenToAnyone(agreement)
