@@ -1,7 +1,5 @@
 """Entropy balancing: matched where the release says so, left alone where it does not."""
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -9,8 +7,6 @@ from blurfit.errors import InfeasibleError
 from blurfit.learning.balancing import balance, unweighted
 from blurfit.learning.joint_sums import JointSums, clean_sums
 from blurfit.theory.joint_form import JointColumn
-
-mpl.use("Agg")
 
 COLUMNS = (JointColumn("a", 0.5), JointColumn("b", 0.5), JointColumn("y", 0.7, "sign"))
 
@@ -62,14 +58,3 @@ def test_matching_takes_out_the_spread_of_what_is_matched() -> None:
     assert np.trace(found.spread(public, 10**9)) < 0.05 * np.trace(plain.spread(public, 10**9))
     wild = np.sin(9 * public)
     assert np.trace(found.spread(wild, 10**9)) > 0.5 * np.trace(plain.spread(wild, 10**9))
-
-
-def test_a_picture_has_the_contributors_only_where_they_are_known() -> None:
-    generator = np.random.default_rng(4)
-    public = generator.uniform(-1, 1, (500, 2))
-    found = balance(release(generator.uniform(-1, 1, (5000, 2)), 0.0, generator), public)
-    labels = ["public", "public, matched", "contributors"]
-    for one, known in ((found, labels), (unweighted(("a", "b"), public), labels[:1])):
-        axes = one.plot()
-        assert [text.get_text() for text in axes.get_legend().get_texts()] == known
-        plt.close(axes.figure)

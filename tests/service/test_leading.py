@@ -73,7 +73,7 @@ def opened(services: list[Running], **changes: Any) -> Plan:
     return plan
 
 
-def until(done: Callable[[], Any], seconds: float = 120.0) -> None:
+def until(done: Callable[[], Any], seconds: float = 300.0) -> None:
     """Wait for what the services do by themselves."""
     deadline = time.monotonic() + seconds
     while not done():

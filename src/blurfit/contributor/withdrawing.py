@@ -5,8 +5,8 @@ have their share, so it is out as soon as one of them has withdrawn it, or never
 is asked first, since it may leave out fewer (`blurfit.store.commitment`). A database that is closed
 refuses, and one that is away says nothing: then the other's answer decides. So it does where one
 signed that it has a row, and now says that it never had it: no signature says that a row is
-nowhere, so the receipt counts. Whatever got no answer anywhere is asked again, by running the same
-again: to withdraw twice is to withdraw once.
+nowhere, so the receipt counts. What got no answer anywhere may be asked for again: to
+withdraw twice is to withdraw once.
 """
 
 from collections.abc import Collection, Sequence

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import msgspec
 
@@ -27,7 +27,7 @@ from blurfit.errors import (
     ServiceError,
 )
 from blurfit.protocol import tokens
-from blurfit.protocol.http import Exchange
+from blurfit.protocol.http import Closeable, Exchange
 from blurfit.protocol.wire import plan_path
 from blurfit.service.documents import ReleasedWave, ToldPlan
 from blurfit.service.peer import RemotePeer
@@ -176,7 +176,7 @@ class RemoteWavePeer(RemotePeer):
         self._exchange.post(f"{self._path}/release", body)
 
 
-class RemoteFollower:
+class RemoteFollower(Closeable):
     """The second database of a plan over HTTP; options are those of `RemotePeer`."""
 
     def __init__(self, plan: Plan, secret: str, **options: Any) -> None:
@@ -207,12 +207,6 @@ class RemoteFollower:
         self._exchange.close()
         for peer in self._peers.values():
             peer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
 
 @dataclass(eq=False)

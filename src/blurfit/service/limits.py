@@ -8,13 +8,13 @@ is known of a bucket is when it will be full again:
     left(now) = burst − rate · (full − now)
 
 and what costs c moves it to max(now, full) + c/rate. These times stand in two rows of a table, at
-places that a keyed hash of the address tells, as `blurfit.service.networks` counts addresses.
+places given by a keyed hash of the address, as `blurfit.service.networks` counts addresses.
 Somebody whose places are taken in both rows by others who ask for much would have to wait with
-them; two rows of 2¹⁹ places make that rare, and the key makes it nothing that one could bring
+them; two rows of 2¹⁹ places make that rare, and since the hash has a key nobody can bring it
 about. So no address is kept anywhere, nothing has to be forgotten, and however many there are, each
 takes the same time.
 
-The table is memory that processes share which are forked from this one: all workers of a service
+The table is in memory that all processes forked from this one share: the workers of a service
 (`blurfit.service.workers`) keep to one limit. Two that look at the same moment may let one request
 too many pass.
 """
@@ -82,9 +82,9 @@ class Limiter:
     def allows_body(
         self, address: str, rows: float, size: int, *, json: bool, paid: float = 1.0
     ) -> float:
-        """What a request costs that brings so much, if it may; else 0.
+        """What a request with so many rows and bytes costs, if it is allowed; else 0.
 
-        Of that so much has been paid: 1 for any request that was allowed.
+        `paid` is what was charged for it before: 1 for any request that was allowed.
         """
         cost = _cost(rows, size, json=json)
         if cost <= paid:

@@ -8,7 +8,7 @@ Whatever gets no answer is asked again; whoever drives may be killed anywhere, a
 The other database is a stranger: what it answers has a bound in bytes, in pages and in seconds.
 """
 
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import httpx2 as httpx
 import msgspec
@@ -24,7 +24,7 @@ from blurfit.errors import (
 from blurfit.json_reader import read_json
 from blurfit.proofs.prio3 import SEED_WORDS
 from blurfit.protocol import tokens
-from blurfit.protocol.http import PATIENCE, Exchange
+from blurfit.protocol.http import PATIENCE, Closeable, Exchange
 from blurfit.protocol.wire import OCTETS, path_of
 from blurfit.service.documents import Published, Sums
 from blurfit.service.verifying import verify
@@ -83,7 +83,7 @@ def _learn(store: Store, collection: Collection, masks: WordArray) -> Result:
     return store.write(joint_publication.keep, collection, release)
 
 
-class RemotePeer:
+class RemotePeer(Closeable):
     """The second database over HTTP; arguments as for `blurfit.protocol.http.Exchange`."""
 
     def __init__(
@@ -165,12 +165,6 @@ class RemotePeer:
     def close(self) -> None:
         """Hang up."""
         self._exchange.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
 
 def publish_remotely(store: Store, fingerprint: str, token: str | None, **options: Any) -> str:

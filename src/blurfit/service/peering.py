@@ -1,4 +1,4 @@
-"""What a database answers to the other one, over HTTP, to whoever knows the secret that both share.
+"""What a database answers, over HTTP, to the other one, which knows the secret that both share.
 
 | request | what |
 | --- | --- |
@@ -8,7 +8,7 @@
 | POST …/shares/result | the model and the moments, to be stored and served |
 | POST …/shares/signatures | the first's signatures of them, for its own |
 
-What is sent is no secret but what follows from it for one agreement
+What is sent is not the secret itself, but what follows from it for one agreement
 (`blurfit.protocol.tokens.for_agreement`); it is compared in constant time.
 """
 

@@ -72,7 +72,7 @@ def ready(connection: Connection, fingerprint: str, *, end: bool = False) -> Col
 
 
 def is_past(connection: Connection, fingerprint: str) -> bool:
-    """Whether the plan's date has come, and it goes on: one that is held waits with its end."""
+    """Whether the plan's date has come, and the plan is not held: one that is held ends later."""
     held = plan_rows.hold_row(connection, fingerprint, update=False)
     return held.state == "collecting" and closing.of_plan(connection, fingerprint).past
 

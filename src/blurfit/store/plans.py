@@ -8,13 +8,13 @@ it is **held** the open wave goes on collecting, also beyond its quorum, which d
 for n honest people is enough for more. An **ended** plan has a model from the waves that were
 released, or a reason why there is none.
 
-**Two databases.** Where trust is shared, one wave more than `collecting` and `released` is to be
-told apart: *closing*, when the two fix whom they sum over and no share is taken any more
+**Two databases.** Where trust is shared, a wave has one more state between `collecting` and
+`released`: *closing*, when the two fix whom they sum over and no share is taken any more
 (`blurfit.store.joint_plans`). Nobody is then told to blur for a wave: whoever asks for the current
 one is asked to come back in a moment.
 
 **Invitations belong to the plan.** They are kept with its first wave, for all waves. One that was
-used is gone, and cannot be used in a later wave: who was invited once takes part once.
+used is gone, and cannot be used in a later wave: whoever was invited once takes part once.
 """
 
 from dataclasses import dataclass
@@ -84,9 +84,9 @@ class PlanStatus:
 def begin(
     connection: Connection, plan: Plan, closes: int | None = None, *, role: Role = "whole"
 ) -> Agreement:
-    """Keep a plan, and open its first wave; to begin it again changes nothing.
+    """Keep a plan, and open its first wave; beginning it again changes nothing.
 
-    `closes` is when it shall end at the latest (`blurfit.store.closing`); `role` says which of the
+    `closes` is when it is to end at the latest (`blurfit.store.closing`); `role` says which of the
     two databases this is, where trust is shared.
     """
     first = plan.first()
@@ -117,7 +117,7 @@ def document(connection: Connection, fingerprint: str) -> str:
 
 
 def fingerprints(connection: Connection) -> list[str]:
-    """Those of all plans, in the order of their beginning."""
+    """Those of all plans, in the order in which they were begun."""
     first = _waves.number == 1
     return list(connection.scalars(sa.select(_waves.plan).where(first).order_by(_waves.collection)))
 
@@ -243,12 +243,12 @@ def hold(connection: Connection, fingerprint: str) -> None:
 
 
 def resume(connection: Connection, fingerprint: str) -> None:
-    """Let a plan go on that was held."""
+    """Let a plan that was held go on."""
     change_state(connection, fingerprint, "collecting")
 
 
 def newest(connection: Connection, fingerprint: str) -> tuple[int, int]:
-    """How many have come to the newest wave, and which number it has."""
+    """How many have come to the newest wave, and its number."""
     *_, last = connection.execute(_standing(fingerprint))
     return int(last.come), int(last.number)
 

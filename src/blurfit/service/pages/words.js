@@ -269,7 +269,7 @@ export function noiseInWords(agreement) {
     return `${people} on averages that lie between −1 and 1 has a deviation of at least ${noise}. ${more}`;
   }
   const { target } = schema;
-  // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.theory.joint.entry_noise`
+  // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.agreement.numbers.moment_parts`
   const each = weights[INTERCEPT] * weights[target.name] * Math.SQRT2;
   // with noise of the databases themselves: `blurfit.theory.database_noise`
   const draws = agreement.database_noise ? Math.max(1, agreement.databases.length) : 0;
