@@ -284,11 +284,9 @@ class Store(Transactions):
 
 
 def _status(connection: Connection, collection: Collection) -> Status:
-    state = collections.state(connection, collection)
-    opened = collections.opened(connection, collection)
+    state, opened, closes = collections.shown(connection, collection)
     count = blocks.count(connection, collection)
     quorum, invited = collection.agreement.quorum, collection.invited
-    closes = closing.moment(connection, collection.key)
     awaits = awaited.in_collection(connection, collection)
     sums = collections.has_sums(connection, collection)
     return Status(
