@@ -5,7 +5,7 @@ transaction.
 import re
 import time
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -165,9 +165,18 @@ def state(connection: Connection, collection: Collection) -> State:
     return found
 
 
-def shown(connection: Connection, collection: Collection) -> tuple[State, int | None, int | None]:
-    """How far a collection is, in which hour since 1970 it was opened, and when it closes."""
+class Shown(NamedTuple):
+    """What a collection's row tells of how it stands."""
+
+    state: State
+    opened: int | None  # the hour since 1970
+    closes: int | None  # the second since 1970
+    has_sums: bool  # whether its blurred sums are published
+
+
+def shown(connection: Connection, collection: Collection) -> Shown:
+    """How a collection stands, by one look."""
     c = tables.collections.c
-    query = sa.select(closing.STATE, c.opened, c.closes).where(c.key == collection.key)
-    state, opened, closes = connection.execute(query).one()
-    return state, opened, closes
+    columns = closing.STATE, c.opened, c.closes, c.moments.is_not(None)
+    row = connection.execute(sa.select(*columns).where(c.key == collection.key)).one()
+    return Shown(row[0], row[1], row[2], bool(row[3]))
