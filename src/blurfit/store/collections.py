@@ -165,6 +165,12 @@ def state(connection: Connection, collection: Collection) -> State:
     return found
 
 
+_c = tables.collections.c
+_SHOWN = sa.select(closing.STATE, _c.opened, _c.closes, _c.moments.is_not(None)).where(
+    _c.key == sa.bindparam("key")
+)
+
+
 class Shown(NamedTuple):
     """What a collection's row tells of how it stands."""
 
@@ -176,7 +182,5 @@ class Shown(NamedTuple):
 
 def shown(connection: Connection, collection: Collection) -> Shown:
     """How a collection stands, by one look."""
-    c = tables.collections.c
-    columns = closing.STATE, c.opened, c.closes, c.moments.is_not(None)
-    row = connection.execute(sa.select(*columns).where(c.key == collection.key)).one()
+    row = connection.execute(_SHOWN, {"key": collection.key}).one()
     return Shown(row[0], row[1], row[2], bool(row[3]))
