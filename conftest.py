@@ -1,5 +1,5 @@
 """For tests and for the examples of the documentation: noise is replayed, so none fails by luck."""
 
-from support.replay import replayed
+from support.replay import pytest_fixture_setup, pytest_make_collect_report, replayed
 
-__all__ = ["replayed"]
+__all__ = ["pytest_fixture_setup", "pytest_make_collect_report", "replayed"]

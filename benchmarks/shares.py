@@ -32,7 +32,7 @@ from blurfit.messages.masks import sum_of_masks
 from blurfit.messages.shares import Role, Shares
 from blurfit.protocol.wire import BINARY
 from blurfit.service.app import Limits, Service
-from blurfit.store import commitment, joint_publication
+from blurfit.store import commitment, shared_sums
 from blurfit.store.arrivals import Arrival
 
 DATABASES = [("First", "https://first.example"), ("Second", "https://second.example")]
@@ -177,7 +177,7 @@ def sums(folder: str, rounds: int, count: int) -> Iterator[tuple[str, ...]]:
         store, fingerprint = filled(folder, role, count, left_out)
         with store:
             collection = store.collection(fingerprint)
-            seconds = timed(partial(store.read, joint_publication.sums_over, collection), rounds)
+            seconds = timed(partial(store.read, shared_sums.sums_over, collection), rounds)
         yield (
             f"{role}: sums of {count:,} shares, {left_out:,} left out",
             f"{seconds:.3f} s",

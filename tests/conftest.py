@@ -1,13 +1,17 @@
 """What all tests share: one hypothesis profile, the same everywhere, so that a failure can be
 repeated, and stores of both kinds."""
 
+import gc
 import itertools
 import os
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
-from support import postgres
+from blurfit.store import connecting
+from support import collecting, postgres
 from support.stores import agreement, in_memory, place, places, postgresql
 
 __all__ = ["agreement", "in_memory", "place", "places", "postgresql"]
@@ -20,14 +24,38 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("blurfit")
+# Hypothesis also tries the constants of all modules of ours that are loaded: which those are
+# depends on the tests before, and its examples with them.
+providers.is_local_module_file = lambda _: False
 
 _numbers = itertools.count()
 
 
-def pytest_configure() -> None:
+connecting._SECONDS_FOR_A_LOCK = 60  # a busy machine may take longer than a service should wait
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """What tests write waits for no disk, where there is a file system in memory."""
     if (folder := postgres.memory()) is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
+    collecting.rewrite_asserts(config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """One more than there are processors: tests wait for browsers, services and PostgreSQL."""
+    return (yield) + 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of modules and tests stay until the end: nobody looks for garbage among them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

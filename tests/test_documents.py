@@ -1,12 +1,14 @@
 """The documentation: its commands run, its links lead somewhere, its modules exist."""
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 
 import pytest
 
 import blurfit
+from blurfit.datasets import make_census
 from support import processes
 
 ROOT = Path(__file__).parents[1]
@@ -108,3 +110,10 @@ def test_the_architecture_names_modules_that_exist_and_every_room() -> None:
     for room in SOURCE.iterdir():
         if room.is_dir() and (room / "__init__.py").exists():
             assert f"`{room.name}`" in text, room.name
+
+
+def test_the_example_of_public_rows_runs() -> None:
+    """With generated people; with those of the survey it is the same script."""
+    example = runpy.run_path(str(ROOT / "docs" / "examples" / "public_rows.py"))
+    found = example["main"](make_census(12_000, seed=1), 8_000, 1_000, 3_000)
+    assert found["with public rows"] > found["always the more frequent"] + 0.1

@@ -16,7 +16,7 @@ from blurfit.model.published import PublishedModel
 from blurfit.protocol.http import acknowledged, decoded
 from blurfit.protocol.wire import Acknowledgement
 from blurfit.service.administration import hashes_in
-from blurfit.service.closing import closes_in
+from blurfit.service.closing_dates import closes_in
 from blurfit.service.documents import Until
 from blurfit.service.proposal import agreement_from
 from support.stores import propose

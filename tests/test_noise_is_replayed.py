@@ -20,10 +20,27 @@ from blurfit.simulation.entropy import operating_system_generator
 SCHEMA = Schema(features=[Numeric("x", 0, 1)], target=Numeric("y", 0, 1))
 AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=100)
 
+def draw():
+    return [noise.add(np.zeros(3), 100.0, 1.0).tolist(), noise.new_identifiers(1).tolist()]
+
+AT_IMPORT = draw()
+
+@pytest.fixture(scope="session")
+def once_for_all():
+    return draw()
+
+@pytest.fixture(scope="module")
+def shared(request, once_for_all):
+    return draw()
+
 @pytest.mark.parametrize("case", [1, 2])
 def test_noise(case):
     drawn = noise.add(np.zeros(3), 100.0, 1.0).tolist()
     print("drawn", case, drawn, operating_system_generator().random())
+
+@pytest.mark.parametrize("case", [1, 2])
+def test_shared(case, once_for_all, shared):
+    print("drawn once", AT_IMPORT, once_for_all, shared)
 
 def test_table():
     rows = 8 * perturb._NUMBERS_AT_ONCE // AGREEMENT.width  # in eight parts, which threads share
@@ -34,22 +51,28 @@ def test_table():
 
 def test_noise_is_replayed(tmp_path: Path) -> None:
     (tmp_path / "test_noisy.py").write_text(NOISY)
-    (tmp_path / "conftest.py").write_text("from support.replay import replayed\n")
+    (tmp_path / "conftest.py").write_text("from support.replay import *\n")
     command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "--rootdir"]
     command += [str(tmp_path), "-o", f"pythonpath={Path(__file__).parent}", str(tmp_path)]
     alone = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # which take long to import
     runs = [
-        [line for line in said.splitlines() if "drawn" in line]
+        [line.lstrip(".") for line in said.splitlines() if "drawn" in line]
         for said in (
             subprocess.run(
-                command, capture_output=True, text=True, check=True, cwd=tmp_path, env=alone
+                [*command, *some],
+                capture_output=True,
+                text=True,
+                check=True,
+                cwd=tmp_path,
+                env=alone,
             ).stdout
-            for _ in range(2)
+            for some in ([], ["-k", "2 or table"])  # in any order, and whoever runs the others
         )
     ]
-    assert runs[0] == runs[1]
-    first, second, _ = (line.partition("[")[2] for line in runs[0])
-    assert first != second
+    first, second, shared, again, table = runs[0]
+    assert runs[1] == [second, again, table]
+    assert shared == again
+    assert first.partition("[")[2] != second.partition("[")[2]
 
 
 def test_within_a_test_noise_goes_on() -> None:

@@ -4,7 +4,7 @@ RFC 8259 leaves it open what an object with a name twice means, and readers diff
 and a service could each take another value of it for the agreed one. Here such a text is refused,
 as are numbers that are none (NaN, Infinity) and texts too deep to be honest.
 
-**Fast where there is much.** A text has at least as many colons as names, one behind each. What was
+**Fast where there is much.** A text has at least as many colons as names, one after each. What was
 read has so many names, each once: if the text has no more colons than that, nothing is there twice,
 and nothing needs a second look. Submissions pass so, whose texts hold no colon otherwise.
 """

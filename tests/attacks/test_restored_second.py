@@ -4,7 +4,7 @@ import pytest
 
 from blurfit import InfeasibleError
 from blurfit.contributor.share import share
-from blurfit.store import commitment, joint_publication
+from blurfit.store import commitment, identifier_sets, joint_publication, shared_sums
 from blurfit.store.backup import backup, restore
 from blurfit.store.store import Store
 from support.sharing import arrival, new_agreement, opened
@@ -14,11 +14,11 @@ PEOPLE = {"age": [30.0] * 41, "income": [50.0] * 41}
 
 def asked(store, collection, left_out):
     """What a first database asks for: the sum of masks over everyone but these."""
-    held = store.read(commitment.identifiers_of, collection)
-    digest = commitment.digest_of(collection, commitment.minus(held, left_out))
+    held = store.read(identifier_sets.identifiers_of, collection)
+    digest = commitment.digest_of(collection, identifier_sets.minus(held, left_out))
     count = len(held) - len(left_out)
     store.write(joint_publication.accept, collection, digest, count, left_out)
-    return store.read(joint_publication.sums_over, collection)[1]
+    return store.read(shared_sums.sums_over, collection)[1]
 
 
 @pytest.mark.parametrize("closed_before", [True, False])

@@ -278,6 +278,13 @@ def test_two_databases_from_the_form_to_consent(new_browser, tmp_path) -> None:
         entry.get_by_role("button", name="Close…").click()
         sure = there.get_by_role("dialog", name="Close this collection")
         expect(sure).to_contain_text("Office has 0 shares, University has 0 shares. Nobody can")
+        # and from then on for whom it waits
+        sure.get_by_label("I know that this cannot be undone").check()
+        sure.get_by_role("button", name="Close it").click()
+        expect(entry.get_by_text("Office publishes for both databases")).to_be_visible()
+        expect(entry.get_by_role("button", name="Let Office publish…")).to_have_count(0)
+        there.goto(f"{second_url}/collections/{agreement.fingerprint}")
+        expect(there.get_by_text("It waits for Office")).to_be_visible()
 
 
 def test_looks(visit, service, survey) -> None:

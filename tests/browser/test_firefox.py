@@ -15,6 +15,7 @@ from axe_playwright_python.base import AXE_FILE_PATH
 from blurfit import Agreement
 from blurfit.contributor.perturb import blur
 from blurfit.contributor.share import PROOF_BYTES, proved_with
+from support.fair import is_standard_normal
 from support.firefox import Tab, firefox, firefox_path
 from support.looks import PICTURES, SCREENSHOTS
 from support.surveys import survey_schema
@@ -95,7 +96,7 @@ def test_by_keys_in_german(tab: Tab, service, agreements) -> None:
     sent = [float(one) for one in before.split()]
     (part,) = agreement.parts
     noise = (np.array(sent) - agreement.exact(record)) / part.deviations
-    assert 0.7 < np.std(noise) < 1.3
+    assert is_standard_normal(noise)
 
 
 def test_by_mouse_in_english(tab: Tab, service, agreements) -> None:

@@ -12,7 +12,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.share import share
 from blurfit.service.app import Service
 from blurfit.service.serving import in_a_thread
-from blurfit.store import joint_plans
+from blurfit.store import plan_follower
 from blurfit.store.store import Store
 from support.joint_plans import Both
 
@@ -87,7 +87,7 @@ def test_when_the_seed_alone_has_left_one_may_answer_for_the_next_wave(
     blur(page)
     expect(page.get_by_role("button", name=SEND)).to_be_visible()
     fill(two, people)
-    two.second.write(joint_plans.close, two.second.collection(wave.fingerprint))
+    two.second.write(plan_follower.close, two.second.collection(wave.fingerprint))
     held = two.first.count(wave)
     posted = []
     context.on("request", lambda one: posted.append(one.url) if one.method == "POST" else None)

@@ -30,15 +30,23 @@ from blurfit.theory import certified, excess_risk, gaussian
 from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.setting import LocalGuarantee, Setting
 from support.contracts import deviations, mutations, on_grid, records, steps
+from support.fair import CHANCE, DEVIATIONS
 
 DRAWS = 100_000
-KS_LIMIT = math.sqrt(math.log(2e6) / 2)  # √n·D beyond this has a probability of 10⁻⁶
+KS_LIMIT = math.sqrt(math.log(2 / CHANCE) / 2)  # √n·D is beyond it with this probability
 
 
 DATABASES = [
     ("Statistics Office", "https://first.example"),
     ("University", "https://second.example"),
 ]
+
+
+TARGETS = {"sends": "targets", "public_rows": "5a" * 32}
+
+
+def names(schema: Schema) -> list[str]:
+    return [one.name for one in (*schema.features, schema.target)]
 
 
 def wide() -> Schema:
@@ -80,6 +88,7 @@ def agreements(survey) -> list[Agreement]:
     kinds = {"number": survey(), "label": survey(above=37_000), "wide": wide(), "class": classes()}
     promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3000}
     for name, schema in kinds.items():
+        heavy = {schema.target.name: 3.0}  # where y² of a number costs something
         mechanisms = ({},) if name == "class" else ({}, by_input)
         for epsilon, delta, quorum, neighbours in cases:
             common = {"epsilon": epsilon, "delta": delta, "quorum": quorum}
@@ -94,6 +103,9 @@ def agreements(survey) -> list[Agreement]:
             {"constant": 5.0},
             {"databases": DATABASES},
             {"databases": DATABASES, "neighbours": "zero-out", "quorum": 70_000},
+            TARGETS,
+            TARGETS | {"neighbours": "zero-out", "databases": DATABASES},
+            TARGETS | {"constant": 0.01, "weights": dict.fromkeys(names(schema), 0.1) | heavy},
         ]
         if name != "class":
             options += [local | by_input, by_input | {"split": 0.5, "debias": False}]
@@ -201,6 +213,9 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
         fields["mu"] *= 1 - 1e-6
         forge("reach of a submission")["reach"]["submission"] *= 1 - 1e-6
         forge("releases")["model"]["releases"] = 1
+        if agreement.sends == "targets":  # whose rows stand for the features then?
+            made["no public rows"] = agreement.to_dict() | {"public_rows": None}
+        made["sends"] = agreement.to_dict() | {"sends": "everything"}  # which is never written out
         for name in ("(intercept)", "age", "region"):  # columns that reach further than was said
             made[f"weight of {name}"] = agreement.to_dict()
             made[f"weight of {name}"]["weights"][name] *= 1 + 1e-5
@@ -248,6 +263,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "input": {"mechanism": "input", "weight_bound": 1},
     "two databases": {"databases": DATABASES},
     "proofs": {"databases": DATABASES, "proofs": True},
+    "targets": TARGETS,
 }
 
 
@@ -362,6 +378,7 @@ def test_encoding_and_what_is_blurred_to_the_last_bit(run, agreements) -> None:
         given = records(agreement.schema, 100)
         body = """
             const agreement = JSON.parse(given.agreement);
+            await forms.ready(agreement);
             const isInput = agreement.mechanism === "input";
             return given.records.map((record) => {
               const { x, y } = isInput ? schema.encode(agreement.schema, record) : { x: [], y: 0 };
@@ -370,7 +387,7 @@ def test_encoding_and_what_is_blurred_to_the_last_bit(run, agreements) -> None:
               return [x, y, v, exact, perturb.onGrid(agreement, record)];
             });"""
         given_all = {"agreement": agreement.to_json(), "records": given}
-        answers = run("schema joint perturb", body, given_all)
+        answers = run("schema joint perturb forms", body, given_all)
         for record, (x, y, v, exact, whole) in zip(given, answers, strict=True):
             if agreement.mechanism == "input":
                 expected = agreement.schema.encode(record)
@@ -385,8 +402,12 @@ def test_encoding_and_what_is_blurred_to_the_last_bit(run, agreements) -> None:
 
 
 def test_what_is_sent_and_its_deviations_are_pythons_to_the_last_bit(run, agreements) -> None:
+    body = """
+        const agreement = JSON.parse(given);
+        await forms.ready(agreement);
+        return parts.partsOf(agreement);"""
     for agreement in agreements:
-        parts = run("parts", "return parts.partsOf(JSON.parse(given));", agreement.to_json())
+        parts = run("forms parts", body, agreement.to_json())
         assert [(one["start"], one["end"]) for one in parts] == [
             (part.numbers.start, part.numbers.stop) for part in agreement.parts
         ]
@@ -396,21 +417,22 @@ def test_what_is_sent_and_its_deviations_are_pythons_to_the_last_bit(run, agreem
             assert shown["towardZero"] == part.toward_zero
 
 
-def test_the_joint_form_is_pythons(run, agreements) -> None:
+def test_the_form_is_pythons(run, agreements) -> None:
     """Which products are sent, by name, and how far they reach under either relation."""
     body = """
         const agreement = JSON.parse(given.agreement);
-        const form = joint.formOf(agreement);
+        await forms.ready(agreement);
+        const form = forms.formOf(agreement);
         const names = ["1", ...form.columns.map(({ name }) => name)];
         return {
           names: form.sent.map(([row, column]) => `${names[row]}·${names[column]}`),
-          reach: given.neighbours.map((one) => joint.reachFor(agreement, one)),
+          reach: given.neighbours.map((one) => form.reach(one)),
         };"""
     for agreement in agreements:
         if agreement.mechanism == "moment":
             relations = [agreement.calibration.model.neighbours, "replace"]
             given = {"agreement": agreement.to_json(), "neighbours": relations}
-            got = run("joint", body, given)
+            got = run("forms", body, given)
             assert tuple(got["names"]) == agreement.form.names
             assert got["reach"] == pytest.approx(agreement.form.reach(relations[0]), rel=1e-14)
 
@@ -419,7 +441,7 @@ def test_the_joint_form_is_pythons(run, agreements) -> None:
 @pytest.mark.parametrize("mechanism", ["moment", "input"])
 def test_each_number_gets_its_own_noise(run, survey, mechanism) -> None:
     """4,000 times the same record: each of the numbers has its mean, its deviation and no
-    correlation with the others. Limits of a false alarm in a million over all of them.
+    correlation with the others. Limits of a false alarm in 10⁹ over all of them.
     """
     agreement = Agreement.propose(survey(), epsilon=1, delta=1e-6, quorum=2000, **KINDS[mechanism])
     record = records(agreement.schema, 1)[0]
@@ -431,7 +453,7 @@ def test_each_number_gets_its_own_noise(run, survey, mechanism) -> None:
     given = {"agreement": agreement.to_json(), "record": record, "times": times}
     drawn = np.array(run("perturb", body, given))
     found = (drawn - on_grid(agreement, record)) / deviations(agreement)
-    limit = stats.norm.isf(1e-6 / found.shape[1] ** 2)
+    limit = stats.norm.isf(CHANCE / found.shape[1] ** 2)
     assert np.abs(found.mean(axis=0)).max() < limit / math.sqrt(times)
     assert np.abs(found.var(axis=0) - 1).max() < limit * math.sqrt(2 / times)
     beside = np.corrcoef(found.T) - np.eye(found.shape[1])
@@ -441,7 +463,7 @@ def test_each_number_gets_its_own_noise(run, survey, mechanism) -> None:
         numbers = drawn[:, part.numbers]
         assert (numbers % part.fine == 0).all()
         if part.fine < part.step:
-            assert stats.kstest(((numbers / part.step) % 1).ravel(), "uniform").pvalue > 1e-6
+            assert stats.kstest(((numbers / part.step) % 1).ravel(), "uniform").pvalue > CHANCE
 
 
 def test_submissions_byte_for_byte(run) -> None:
@@ -589,7 +611,7 @@ def test_the_agreement_in_words_names_who_collects(run, agreements) -> None:
 def test_noise_is_the_discrete_gaussian(run, deviation) -> None:
     """10⁵ draws in the browser: Kolmogorov–Smirnov against the exact law, and the variance.
 
-    Nothing can be seeded here, so the limits are those of a false alarm in a million.
+    Nothing can be seeded here, so the limits are those of a false alarm in 10⁹.
     """
     body = """
         const fraction = noise.fractionOf(given[0]);
@@ -606,8 +628,8 @@ def test_noise_is_the_discrete_gaussian(run, deviation) -> None:
     print(f"deviation {deviation}: KS {distance:.5f}, variance ratio {variance:.5f}")
     assert distance * math.sqrt(DRAWS) < KS_LIMIT
     kurtosis = float(mass @ support**4.0) / float(mass @ support**2) ** 2
-    assert abs(variance - 1) < 4.9 * math.sqrt((kurtosis - 1) / DRAWS)
-    assert abs(drawn.mean()) < 4.9 * deviation / math.sqrt(DRAWS)
+    assert abs(variance - 1) < DEVIATIONS * math.sqrt((kurtosis - 1) / DRAWS)
+    assert abs(drawn.mean()) < DEVIATIONS * deviation / math.sqrt(DRAWS)
 
 
 @pytest.mark.statistical
@@ -618,14 +640,14 @@ def test_dither_and_bits_are_uniform(run) -> None:
         assert drawn.min() >= 0
         assert drawn.max() < 2**bits
         bins = np.bincount((drawn / 2 ** (bits - 3)).astype(int), minlength=8)
-        assert stats.chisquare(bins).pvalue > 1e-6
+        assert stats.chisquare(bins).pvalue > CHANCE
 
 
 def test_names_are_random(run) -> None:
     names = run("noise", "return Array.from({length: 1000}, () => [...noise.newIdentifier()]);")
     assert len({bytes(one) for one in names}) == 1000
     ones = np.unpackbits(np.array(names, dtype=np.uint8)).mean()
-    assert abs(ones - 0.5) < 4.9 * 0.5 / math.sqrt(128_000)
+    assert abs(ones - 0.5) < DEVIATIONS * 0.5 / math.sqrt(128_000)
 
 
 def test_students_t(run) -> None:

@@ -22,6 +22,7 @@ from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.newton import LogisticNewton, PoissonNewton, logistic_sensitivity
 from blurfit.theory.whitening import Whitening
 from support.contracts import mutations, on_grid, records, steps
+from support.fair import DEVIATIONS
 from support.plans import FEATURES, TARGETS, plan, releases
 
 DATABASES = [("Office", "https://first.example"), ("University", "https://second.example")]
@@ -203,7 +204,7 @@ def test_forged_waves_are_refused_by_both(run, agreements) -> None:
 
 @pytest.mark.statistical
 def test_noise_of_a_newton_wave_is_larger_on_its_slopes(run, agreements) -> None:
-    """2,000 times the same record: mean and deviation of each number, 10⁻⁶ for a false alarm."""
+    """2,000 times the same record: mean and deviation of each number, 10⁻⁸ for a false alarm."""
     agreement = agreements["label 3"]
     record = records(agreement.schema, 1)[0]
     body = """
@@ -215,8 +216,8 @@ def test_noise_of_a_newton_wave_is_larger_on_its_slopes(run, agreements) -> None
     drawn = np.array(run("verify perturb", body, given))
     (part,) = agreement.parts
     found = (drawn - on_grid(agreement, record)) / part.deviations
-    assert np.abs(found.mean(axis=0)).max() < 5.5 / math.sqrt(2000)
-    assert np.abs(found.var(axis=0) - 1).max() < 5.5 * math.sqrt(2 / 2000)
+    assert np.abs(found.mean(axis=0)).max() < DEVIATIONS / math.sqrt(2000)
+    assert np.abs(found.var(axis=0) - 1).max() < DEVIATIONS * math.sqrt(2 / 2000)
     assert part.deviations[-1] == pytest.approx(4.96 * part.deviations[0])
 
 

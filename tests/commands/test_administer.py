@@ -61,6 +61,8 @@ def test_a_collection_from_open_to_publish(
         "invited": False,
         "opened": ANY,
         "closes": None,
+        "sums": False,
+        "awaits": None,
     }
     assert json.loads(again.stdout) == state | {"page": page}
     send(service, agreed, 19)
@@ -73,6 +75,7 @@ def test_a_collection_from_open_to_publish(
     assert (
         words.stdout == "Collecting from anyone: 20 submissions have come, the quorum is reached.\n"
     )
+    assert f"Next: `blurfit publish agreement.json --to {service.url} --admin-" in words.stderr
     publish = ["publish", "agreement.json", *as_administrator]
     published = blurfit(*publish, "--moments", "moments.json")
     assert published.returncode == 0, published.stderr
@@ -91,7 +94,7 @@ def test_a_collection_from_open_to_publish(
     first, second = (blurfit.folder / name for name in ("model.json", "2.json"))
     assert first.read_bytes() == second.read_bytes()
     end = blurfit("status", "agreement.json", *asked, "--json")
-    assert json.loads(end.stdout) == state | {"state": "published", "count": 20}
+    assert json.loads(end.stdout) == state | {"state": "published", "count": 20, "sums": True}
 
 
 def test_a_closed_collection_is_closed_for_good(
@@ -113,6 +116,8 @@ def test_a_closed_collection_is_closed_for_good(
 def test_invitations_are_for_their_file_alone(blurfit, agreed, as_administrator, service) -> None:
     opened = blurfit("open", "agreement.json", *as_administrator)
     assert "Collecting from those who are invited" in opened.stdout
+    step = f"Next: `blurfit invite agreement.json --to {service.url} --admin-token-file "
+    assert step in opened.stderr
     asking = ["invite", "agreement.json", *as_administrator, "--count", "7"]
     result = blurfit(*asking, "--out", "invitations.txt")
     assert result.returncode == 0, result.stderr

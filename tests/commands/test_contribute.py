@@ -83,7 +83,7 @@ def test_those_who_are_invited(blurfit, collection, database, asked, service) ->
     assert stranger.returncode == 4
     assert "invitation" in stranger.stderr
     tokens = database.invite(collection, ROWS)
-    page = f"{service.url}/c/{collection.fingerprint}#"
+    page = f"{service.url}/c/{collection.fingerprint}#invitation="
     (blurfit.folder / "few.txt").write_text("\n".join(tokens[1:]))
     few = blurfit(*sending, "--invitations", "few.txt")
     assert few.returncode == 2

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from blurfit import Agreement, InvalidValueError
-from blurfit.commands.invite import _both, written
+from blurfit.commands.invite import _both, read, written
 from support.stores import SCHEMA
 
 PAGE = "https://first.example/c/" + "ab" * 32
@@ -18,6 +18,11 @@ def test_a_table_for_mail_merge() -> None:
     rows = list(csv.DictReader(io.StringIO(written("csv", TOKENS, PAGE))))
     assert [row["number"] for row in rows] == ["1", "2"]
     assert [row["link"] for row in rows] == [f"{PAGE}#invitation={one}" for one in TOKENS]
+
+
+@pytest.mark.parametrize("form", ["tokens", "links", "csv"])
+def test_what_is_written_can_be_read(form) -> None:
+    assert read(written(form, TOKENS, PAGE)) == [["one-token"], ["another", "of-both"]]
 
 
 def test_codes_to_print() -> None:

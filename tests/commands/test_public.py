@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -85,11 +88,17 @@ def test_a_family_is_taken(blurfit, folder) -> None:
     assert json.loads(done.stdout)["method"].startswith("poisson regression with 1,000 public rows")
 
 
-def test_only_the_agreed_file_is_taken(blurfit, folder) -> None:
-    agreed = hashlib.sha256((folder / "rows.csv").read_bytes()).hexdigest()
-    agreement = Agreement.propose(SCHEMA, epsilon=3, delta=1e-6, quorum=20_000, public_rows=agreed)
+@pytest.fixture
+def agreed(folder) -> str:
+    """The digest of rows.csv, which the agreement of named.json names."""
+    digest = hashlib.sha256((folder / "rows.csv").read_bytes()).hexdigest()
+    agreement = Agreement.propose(SCHEMA, epsilon=3, delta=1e-6, quorum=20_000, public_rows=digest)
     sampler = sampler_for(agreement, exact_totals(agreement, people(20_000, 0)))
     moments_of(agreement, sampler.draw(np.random.default_rng(1))).save(folder / "named.json")
+    return digest
+
+
+def test_only_the_agreed_file_is_taken(blurfit, folder, agreed) -> None:
     assert blurfit("fit", "named.json", FORMULA, "--public", "rows.csv").returncode == 0
     other = write(folder / "other.csv", people(1000, 78))
     refused = blurfit("fit", "named.json", FORMULA, "--public", "other.csv", "--out", "model.json")
@@ -140,6 +149,26 @@ def test_an_agreement_names_the_file_and_says_what_is_assumed(blurfit, folder) -
     assert plain.weights != written.weights  # the target is weighted for them
 
 
+@pytest.mark.usefixtures("agreed")
+def test_everyone_can_fetch_the_file_and_have_it_checked(blurfit, folder) -> None:
+    write(folder / "other.csv", people(1000, 9))
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        typed = ("fit", "named.json", FORMULA, "--json", "--public")
+        here, there = (blurfit(*typed, place) for place in ("rows.csv", f"{address}/rows.csv"))
+        other = blurfit(*typed, f"{address}/other.csv")
+        missing = blurfit(*typed, f"{address}/nothing.csv")
+        server.shutdown()
+    assert there.returncode == 0, there.stderr
+    assert there.stdout == here.stdout
+    assert other.returncode == missing.returncode == 2
+    assert "to be the file of public rows that was agreed on" in other.stderr
+    assert "Cannot fetch the public rows at" in missing.stderr
+    assert "404" in missing.stderr
+
+
 def test_rows_without_the_features_are_not_agreed_on(blurfit, folder) -> None:
     (folder / "schema.toml").write_text(TOML)
     (folder / "other.csv").write_text("height\n180\n")
@@ -154,12 +183,14 @@ def test_rows_without_the_features_are_not_agreed_on(blurfit, folder) -> None:
 
 def test_agree_says_first_what_the_rows_are_worth(blurfit, folder) -> None:
     (folder / "schema.toml").write_text(TOML)
-    terms = ("--epsilon", "1", "--delta", "1e-6", "--quorum", "20000", "--local-epsilon", "1")
-    typed = ("agree", "schema.toml", *terms, "--local-delta", "1e-6", "--public", "rows.csv")
+    terms = ("--epsilon", "1", "--delta", "1e-7", "--quorum", "400000", "--local-epsilon", "1")
+    typed = ("agree", "schema.toml", *terms, "--public", "rows.csv")
     done = blurfit(*typed)
     assert done.returncode == 0, done.stderr
-    assert "With 20,000 contributors at ε = 1 and a local ε = 1, public rows" in done.stdout
-    told = json.loads(blurfit(*typed, "--json").stdout)["public_rows_worth"]
+    assert "With 400,000 contributors at ε = 1 and a local ε = 1, public rows" in done.stdout
+    found = json.loads(blurfit(*typed, "--json").stdout)
+    assert found["local_delta"] == 1e-7  # that of what is published, if none is typed
+    told = found["public_rows_worth"]
     assert told["rows"] == 500
     assert told["cases"][0]["with_public_rows"] < told["constant"] * 1.2
 
@@ -209,6 +240,10 @@ def test_only_products_with_the_target_are_read_beside_public_rows(blurfit, fold
     fitted = blurfit("fit", "moments.json", "--public", "rows.csv")
     assert fitted.returncode == 0, fitted.stderr
     assert "age" in fitted.stdout
+    assert "1,000 public rows, taken as they are: only products with the target" in fitted.stdout
+    assert "matching" not in fitted.stdout
+    told = json.loads(blurfit("fit", "moments.json", "--public", "rows.csv", "--json").stdout)
+    assert told["public"]["columns"]["age"]["contributors"] is None  # which nobody knows
     refused = blurfit("agree", "schema.toml", *terms)
     assert refused.returncode == 2
     assert "Expected public_rows with sends='targets'" in refused.stderr

@@ -25,6 +25,18 @@ def test_answers_say_whether_and_how_far_they_help() -> None:
     assert "no model can be had" in public_answer(FOUND, NOTHING)
 
 
+def test_little_is_called_little_and_noise_is_not_praised() -> None:
+    """Not "help" by a hair, nor by being the less useless of two models that are."""
+    even = Beside(5000, 1.0, None, alone=1.504, with_public_rows=1.5, without_privacy=1.0)
+    assert "public rows make little difference: the model goes 50%" in public_answer(FOUND, even)
+    for alone in (2.3, math.nan):
+        useless = Beside(5000, 1.0, 1.0, alone, with_public_rows=2.2, without_privacy=1.0)
+        told = public_answer(FOUND, useless)
+        assert "no model worth having: always guessing the same has the error 2.0" in told
+        assert "2.200 with public rows and" in told
+        assert "help" not in told
+
+
 def test_the_table_has_every_case_and_says_what_is_assumed() -> None:
     console = Console(width=120)
     with console.capture() as capture:

@@ -35,6 +35,8 @@ def test_the_first_start_on_a_fresh_machine_shows_the_token_once(blurfit) -> Non
         assert f"{served.url}/openapi.json" in served.greeting
         assert served.said.startswith(ONCE)
         assert f"open {served.url}/admin in a browser" in served.hint
+        assert "put the token into a file of yours, token.txt; then `blurfit open" in served.hint
+        assert f"--to {served.url} --admin-token-file token.txt`" in served.hint
         token = served.said.removeprefix(ONCE)
         assert len(token) == 43
         assert is_administrator(served.url, token)
@@ -57,6 +59,8 @@ def test_a_token_file_is_written_for_its_owner_and_another_is_refused(blurfit) -
     arguments = ["--store", "sqlite:///collection.db", "--admin-token-file"]
     with blurfit.serving(*arguments, "token.txt") as served:
         assert "token.txt, which is new" in served.said
+        assert f"`blurfit open agreement.json --to {served.url} --admin-token-file " in served.hint
+        assert "put the token" not in served.hint
         token = (folder / "token.txt").read_text().strip()
         assert token not in served.greeting + served.said
         assert stat.S_IMODE((folder / "token.txt").stat().st_mode) == 0o600

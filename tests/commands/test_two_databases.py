@@ -62,9 +62,11 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
             opened = done("open", *options, "--as", role)
             assert "Collecting from those who are invited" in opened
             assert "The other database gives out its own" in opened
-            done("invite", *options, "--count", "30", "--out", f"{role}-invitations.txt")
+            done("invite", *options, "--count", "1", "--out", f"{role}-invitations.txt")
         joined = ["--count", "2", "--links", "--out", "joined.txt"]
         done("invite", *as_first, *joined, "--both", "second.txt")
+        everyone = ["--count", "30", "--out", "everyone.txt", "--both", "second.txt"]
+        done("invite", *as_first, *everyone)
         for line in (blurfit.folder / "joined.txt").read_text().split():
             page, _, both = line.partition("#invitation=")
             assert page == f"{urls[0]}/c/{_fingerprint(blurfit)}"
@@ -74,12 +76,15 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
         assert "Expected no --to" in refused
         file = done("contribute", "agreement.json", "people.csv", "--out", "x.parquet", code=2)
         assert "shared between two databases" in " ".join(file.split())
-        invitations = ["--invitations", "first-invitations.txt"]
-        invitations += ["--invitations", "second-invitations.txt"]
-        sent = done("contribute", "agreement.json", "people.csv", *invitations)
+        each = ["--invitations", "first-invitations.txt", "--invitations", "second-invitations.txt"]
+        few = done("contribute", "agreement.json", "people.csv", *each, code=2)
+        assert "Expected an invitation of Office for each of 30 rows" in " ".join(few.split())
+        sent = done("contribute", "agreement.json", "people.csv", "--invitations", "everyone.txt")
         assert "30 rows" in sent
         assert "closed by University" in done("publish", *as_first, code=2)
         assert "Now Office publishes" in done("publish", *as_second, code=4)
+        waiting = done("status", *as_second[:3])
+        assert "Office publishes for both databases: ask its administrator" in waiting
         done("publish", *as_first, "--out", "one.json")
         done("publish", *as_second, "--out", "two.json")
     finally:
@@ -104,6 +109,9 @@ def test_two_files_of_invitations(blurfit, done) -> None:
     done("agree", "schema.toml", *PROMISE, *split)
     (blurfit.folder / "some.txt").write_text("x\n")
     told = done("contribute", "agreement.json", "people.csv", "--invitations", "some.txt", code=2)
+    assert "Expected 2 in each line" in told
+    three = ["--invitations", "some.txt"] * 3
+    told = done("contribute", "agreement.json", "people.csv", *three, code=2)
     assert "Expected 2 files" in told
     assert "two databases" in done("agree", "schema.toml", *PROMISE, *split[:3], code=2)
 

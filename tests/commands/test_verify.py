@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from blurfit import Store, perturb
 from blurfit.cli import main
 from blurfit.messages.signing import Signer, new_key
-from blurfit.service.signing import Signing
+from blurfit.service.signatory import Signatory
 from support.stores import PEOPLE, propose
 
 SIGNER = Signer(new_key())
@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
     with Store() as store:
         store.add(agreement, perturb(agreement, PEOPLE))
         (place / "unsigned.json").write_text(store.publish_text(agreement.fingerprint))
-        signing = Signing(store, SIGNER)
+        signing = Signatory(store, SIGNER)
         (place / "model.json").write_text(signing.model(agreement.fingerprint))
     return place
 

@@ -1,5 +1,5 @@
-"""The operating system's randomness has no seed, so each statistical test may fail by chance: once
-in 10⁸ runs, or in a deliberate mistake (`TestTheTestsThemselves`)."""
+"""Each statistical test would refuse fair noise once in 10⁸ draws, and a deliberate mistake
+(`TestTheTestsThemselves`) nearly always; the noise of a test is the same in every run."""
 
 import inspect
 import math
@@ -19,6 +19,7 @@ from blurfit.contributor import noise
 from blurfit.contributor.noise import add, new_identifiers, to_grid
 from blurfit.errors import InvalidValueError
 from blurfit.randomness import bits
+from support.replay import drawn_from
 
 CHANCE = 1e-9
 DRAWS = 120_000  # a variance that is wrong by 3 % is seen with probability 0.99
@@ -31,7 +32,8 @@ powers_of_two = st.integers(-40, 40).map(lambda exponent: 2.0**exponent)
 @cache
 def drawn(ratio):
     """Exact noise in steps, drawn once for all tests."""
-    blurred = add(np.zeros(DRAWS), ratio * STEP, STEP)
+    with drawn_from(f"noise in {ratio} steps"):  # whichever test is the first to ask
+        blurred = add(np.zeros(DRAWS), ratio * STEP, STEP)
     return blurred / STEP
 
 

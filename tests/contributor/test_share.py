@@ -17,7 +17,7 @@ from blurfit.learning.sums import block_sums, total
 from blurfit.messages.masks import expand
 from blurfit.messages.submissions import Submissions
 from blurfit.store.collections import Collection
-from blurfit.store.joint_publication import totals_of
+from blurfit.store.shared_sums import totals_of
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]

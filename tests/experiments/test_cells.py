@@ -2,7 +2,7 @@
 
 import pytest
 
-from blurfit.experiments.cells import MOST_TRIALS, SweepCell, cell_names
+from blurfit.experiments.cells import SweepCell, cell_names
 
 
 @pytest.mark.parametrize("cell", [SweepCell(0.1, 2**13, 20), SweepCell(16.0, 1, 3)])
@@ -10,9 +10,9 @@ def test_a_name_is_read_as_it_was_written(cell: SweepCell) -> None:
     assert SweepCell.read(str(cell)) == cell
 
 
-def test_cells_are_within_the_population_and_the_most_trials() -> None:
+def test_cells_are_within_the_population() -> None:
     people = range(1000)  # only their number counts
     assert cell_names(people, (0.1, 1.0), (500, 900, 980), 100) == [
-        f"{epsilon}:{n}:{MOST_TRIALS}" for epsilon in (0.1, 1.0) for n in (500, 900)
+        f"{epsilon}:{n}:100" for epsilon in (0.1, 1.0) for n in (500, 900)
     ]
     assert cell_names(people, (1.0,), (500, 900), 3, largest_share=0.75) == ["1.0:500:3"]

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.usefixtures("short_chains")
 
 def test_all_lines_are_there_and_no_privacy_is_best_or_nearly(people, monkeypatch) -> None:
     monkeypatch.setattr(rivals, "PUBLISHED_STEPS", 100)
-    small = Comparison("rivals", (512,), (1.0,), most_trials=2, from_rows=True)
-    cells = small.cells(people, 5)
+    small = Comparison("rivals", (512,), (1.0,), from_rows=True)
+    cells = small.cells(people, 2)
     assert cells == ["linear:1.0:512:0:2", "logistic:1.0:512:0:2"]
     for cell in cells:
         rows = small.compute(people, cell, {})
@@ -38,7 +38,7 @@ def test_all_lines_are_there_and_no_privacy_is_best_or_nearly(people, monkeypatc
 
 
 def test_the_first_trials_of_everything_come_first(people) -> None:
-    many = Comparison("u", (128, 512), (1.0,), 100, from_rows=False)
+    many = Comparison("u", (128, 512), (1.0,), from_rows=False)
     cells = many.cells(people, 30)
     assert cells[:2] == ["linear:1.0:128:0:20", "linear:1.0:512:0:20"]
     assert cells[-1] == "logistic:1.0:512:20:30"

@@ -2,12 +2,20 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from blurfit.experiments.head_to_head import LINES, PRIVATE_MEAN, PUBLIC_FEATURES, WAVES
 from blurfit.experiments.methods import CERTIFIED_OBJECTIVE, MOMENT
 from blurfit.experiments.plots import draw
 from blurfit.experiments.provenance import Provenance
-from blurfit.experiments.rivals_page import BEGIN, END, NAME, measured_text, write_rivals_page
+from blurfit.experiments.rivals_page import (
+    BEGIN,
+    END,
+    NAME,
+    draw_rivals,
+    measured_text,
+    write_rivals_page,
+)
 from blurfit.experiments.trials import Row, write_csv
 
 
@@ -47,6 +55,12 @@ def test_labels_have_a_section_of_their_own(rows) -> None:
     text = measured_text(labels, Provenance("a survey", synthetic=False, rows=9, trials=8))
     assert text.index("### Numbers: replace") < text.index("### Labels: zero-out")
     assert "Share of mistakes" in text
+
+
+def test_the_picture_is_of_all_sets(rows) -> None:
+    figure = Figure()
+    draw_rivals(figure, rows)
+    assert figure.get_suptitle() == f"{NAME} · 2 sets"
 
 
 def _rest(row: Row) -> tuple[float, int, int, float]:

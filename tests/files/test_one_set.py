@@ -14,7 +14,7 @@ from blurfit import ConflictError, InfeasibleError, Store, Submissions, perturb_
 from blurfit.files.engines.threads import Threads
 from blurfit.files.handover import export
 from blurfit.files.learn import Work, learn_files, totals
-from blurfit.files.receipt import ReleaseReceipt
+from blurfit.files.release_receipts import ReleaseReceipt
 from blurfit.messages.submission_writer import Writer
 from blurfit.model.moments import PublishedMoments
 from blurfit.theory.triangle import pack

@@ -1,5 +1,4 @@
 import math
-import time
 import warnings
 from dataclasses import FrozenInstanceError
 from itertools import combinations
@@ -440,7 +439,7 @@ class TestRegularised:
 
     @pytest.mark.parametrize("name", PENALTIES)
     @pytest.mark.parametrize("bounded", [False, True])
-    def test_ill_conditioned_problems_of_two_hundred_weights_take_seconds(self, name, bounded):
+    def test_ill_conditioned_problems_of_two_hundred_weights_take_few_steps(self, name, bounded):
         rng = np.random.default_rng(11)
         A, _ = with_eigenvalues(np.logspace(0, -8, 200), rng)
         c = A @ rng.normal(size=200)
@@ -450,7 +449,6 @@ class TestRegularised:
             "elastic net": ElasticNet(scale, 1e-6),
             "groups": Groups(scale),
         }
-        started = time.perf_counter()
         found = minimise(
             A,
             c,
@@ -460,7 +458,6 @@ class TestRegularised:
         assert found.residual <= 1e-11
         # The ball makes it easy, once the penalty has adapted to the multiplier.
         assert found.iterations < (150 if bounded else 1200)
-        assert time.perf_counter() - started < 10.0
 
     @pytest.mark.parametrize("condition", [1e6, 1e8, 1e9])
     def test_nonnegative_weights_by_trying_every_support(self, condition):

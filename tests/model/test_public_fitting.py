@@ -5,7 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from blurfit import PublishedModel
+from blurfit import (
+    Agreement,
+    Categorical,
+    Numeric,
+    PublishedModel,
+    PublishedMoments,
+    Schema,
+    Store,
+    perturb_table,
+)
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.model.public_fitting import fit_public
 from support.joint_release import SCHEMA, people, release
@@ -77,6 +86,40 @@ def test_balance_is_told_beside_the_model() -> None:
     assert model.features == ("age", "education", "region", "married")
     assert balance.effective_rows > 1000
     assert f"worth {balance.effective_rows:,.0f}" in model.method
+
+
+def test_a_level_that_no_public_row_has_is_left_out_of_the_table_alone() -> None:
+    """All else has its standard errors; a number that is the same for everyone is a refusal."""
+    schema = Schema(
+        [
+            Numeric("age", 18, 90),
+            Categorical("marital", ["single", "married", "formerly"], optional=True),
+        ],
+        Numeric("income", 0, 100),
+    )
+    rng = np.random.default_rng(3)
+
+    def some(count: int) -> dict[str, np.ndarray]:
+        age, marital = rng.uniform(18, 90, count), rng.choice(["single", "married"], count)
+        income = 0.5 * age + 20 * (marital == "married") + rng.normal(0, 5, count)
+        return {"age": age, "marital": marital, "income": income}
+
+    def released(**options: str) -> PublishedMoments:
+        agreement = Agreement.propose(schema, epsilon=5, delta=1e-6, quorum=20_000, **options)
+        with Store() as store:
+            store.add(agreement, perturb_table(agreement, some(20_000)))
+            store.publish_text(agreement.fingerprint)
+            return store.moments(agreement)
+
+    rows = some(2000)
+    found = {one.name: one for one in released().fit(public=rows).estimates(1 - 1e-9)}
+    assert list(found) == ["(intercept)", "age", "marital=married"]
+    assert found["marital=married"].lower < 20 < found["marital=married"].upper
+    assert found["marital=married"].standard_error < 3
+    unmatched = released(sends="targets", public_rows="5a" * 32)
+    stuck = unmatched.fit(public=rows | {"age": np.full(2000, 54.0)})
+    assert stuck.inference == ()
+    assert stuck.refusal.startswith("all public rows have the same 'age'")
 
 
 def test_a_caveat_of_the_release_is_the_models() -> None:

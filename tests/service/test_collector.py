@@ -10,7 +10,7 @@ from blurfit import InvalidValueError, StorageError
 from blurfit.contributor.perturb import perturb_table
 from blurfit.service import collector as module
 from blurfit.service.collector import Collector
-from blurfit.store import tables
+from blurfit.store import connecting
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
 from support.stores import propose
@@ -157,7 +157,7 @@ def test_the_store_is_tidied_now_and_then_and_a_failure_is_no_matter(
 
 
 def test_a_locked_collection_keeps_no_other_waiting_on_postgresql(places, monkeypatch) -> None:
-    monkeypatch.setattr(tables, "_SECONDS_FOR_A_LOCK", 60)
+    monkeypatch.setattr(connecting, "_SECONDS_FOR_A_LOCK", 60)
     locked, free = propose(), propose(epsilon=101)
     with Store(places.fresh()) as store:
         store.open(locked)

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -73,7 +73,8 @@ def rest_of(one: socket.socket) -> bytes:
 
 def answer_to(port: int, message: bytes, source: str = "127.0.0.1") -> bytes:
     with connected(port, source) as one:
-        one.sendall(message)
+        with suppress(ConnectionError):  # it may hang up before it has everything
+            one.sendall(message)
         return rest_of(one)
 
 
@@ -165,7 +166,8 @@ def test_silent_sockets_are_closed_and_leave_room_again(hasty) -> None:
     try:
         for one in silent:  # they were let in, and were closed when nothing came
             assert rest_of(one).startswith(b"HTTP/1.1 408")
-        assert is_well(hasty), "and there is room again"
+        # There is room again; here it may be that a busy machine asks too slowly itself.
+        assert any(is_well(hasty) for _ in range(100))
     finally:
         for one in silent:
             one.close()
@@ -198,7 +200,7 @@ def test_an_answer_that_nobody_takes_is_dropped() -> None:
             ended.set()  # it waits for whoever reads, until it is dropped
 
     with (
-        in_a_thread(app, bounds=HASTY, lifespan="off") as url,
+        in_a_thread(app, bounds=replace(BOUNDS, answer_seconds=0.2), lifespan="off") as url,
         connected(int(url.rpartition(":")[2])) as one,
     ):
         one.sendall(HEALTH + b"\r\n")

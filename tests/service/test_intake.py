@@ -1,5 +1,6 @@
 """Submissions in both forms: what is taken, what is refused, and that answers tell nothing."""
 
+import itertools
 import json
 import logging
 import threading
@@ -15,7 +16,9 @@ from blurfit.contributor.perturb import perturb, perturb_table
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.protocol.wire import BINARY, JSON
+from blurfit.service import collector
 from blurfit.service.app import Limits, Service
+from blurfit.service.collector import Collector
 from blurfit.store.store import Store
 from support.requests import ADMINISTRATOR, TOKEN, opened, refused, send
 from support.stores import PEOPLE, SCHEMA
@@ -140,11 +143,22 @@ def test_when_storage_fails_nothing_is_acknowledged(agreement, tmp_path, caplog)
 
 
 def test_many_at_once_are_grouped_and_each_is_answered(store, agreement, monkeypatch) -> None:
-    sizes = []
-    receive = store.receive
-    monkeypatch.setattr(
-        store, "receive", lambda f, arrivals: (sizes.append(len(arrivals)), receive(f, arrivals))[1]
-    )
+    sizes, third, submitted = [], threading.Event(), itertools.count(1)
+    receive, submit = store.receive, Collector.submit
+
+    def received(collection, arrivals) -> list:
+        assert third.wait(300)  # however slowly they come, two of them wait together
+        sizes.append(len(arrivals))
+        return receive(collection, arrivals)
+
+    def counted(*given) -> object:
+        if next(submitted) == 3:
+            third.set()
+        return submit(*given)
+
+    monkeypatch.setattr(store, "receive", received)
+    monkeypatch.setattr(Collector, "submit", counted)
+    monkeypatch.setattr(collector, "SECONDS_TO_STORE", 600.0)
     ones = list(perturb_table(agreement, PEOPLE))
     with TestClient(Service(store, Limits(requests_per_second=0), linger=0.05)) as client:
         path = opened(client, agreement)

@@ -49,7 +49,7 @@ def test_killed_while_a_plan_goes_on_between_two(tmp_path, monkeypatch) -> None:
             service = databases[int(generator.integers(2))]
             service.kill()
             service.start()
-        sender.join(240)
+        sender.join(900)
         assert not sender.is_alive()
         until_both_have_a_model(plan, databases)
     finally:
@@ -62,7 +62,7 @@ def test_killed_while_a_plan_goes_on_between_two(tmp_path, monkeypatch) -> None:
 def send_until_the_end(plan, folder, sent: list[int]) -> None:
     """Tables of people, one after the other, until the plan wants no more."""
     everyone = people(20 * MORE, 4)
-    with SharedPlanClient(plan, patience=200.0) as client:
+    with SharedPlanClient(plan, patience=600.0) as client:
         for number in range(20):
             part = rows(everyone, number * MORE, (number + 1) * MORE)
             table = written(folder / f"people{number}.csv", part, COLUMNS)
@@ -79,7 +79,7 @@ def send_until_the_end(plan, folder, sent: list[int]) -> None:
 
 
 def until_both_have_a_model(plan, databases) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     path = f"/plans/{plan.fingerprint}/model"
     while {one.client.get(one.url + path).status_code for one in databases} != {200}:
         assert time.monotonic() < deadline

@@ -21,7 +21,7 @@ from blurfit.service.app import Limits, Service
 from blurfit.service.leading import Leading
 from blurfit.service.remote import RemoteDatabase
 from blurfit.service.serving import in_a_thread
-from blurfit.service.signing import Signing
+from blurfit.service.signatory import Signatory
 from blurfit.store import plans
 from blurfit.store.store import Store
 from support.joint_plans import both, joint_plan
@@ -73,7 +73,7 @@ def opened(services: list[Running], **changes: Any) -> Plan:
     return plan
 
 
-def until(done: Callable[[], Any], seconds: float = 120.0) -> None:
+def until(done: Callable[[], Any], seconds: float = 300.0) -> None:
     """Wait for what the services do by themselves."""
     deadline = time.monotonic() + seconds
     while not done():
@@ -180,7 +180,7 @@ def test_both_sign_what_a_plan_publishes() -> None:
         far = Service(two.second, peer_token=PEER, signing_key=private[1])
         with TestClient(far, base_url=TWO[1][1]) as second:
             options = {"transport": second._transport, "patience": 0.0}
-            signing = Signing(two.first, Signer(private[0]))
+            signing = Signatory(two.first, Signer(private[0]))
             leading = Leading(two.first, PEER, options, signing=signing)
             for quorum in plan.quorums:
                 two.send(quorum)
@@ -188,7 +188,7 @@ def test_both_sign_what_a_plan_publishes() -> None:
         two.check()
         texts = []
         for store in two.stores:
-            shown = Signing(store)  # what is kept, and no more
+            shown = Signatory(store)  # what is kept, and no more
             texts.append(shown.signed_model(store.read(plans.model, two.name)))
             assert examine(texts[-1]).verified
             for one in store.read(plans.releases, two.name):

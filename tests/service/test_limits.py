@@ -2,12 +2,15 @@
 
 import multiprocessing
 
+import numpy as np
 from starlette.testclient import TestClient
 
 from blurfit.contributor.perturb import perturb_table
+from blurfit.messages.submissions import Submission
+from blurfit.protocol.wire import JSON
 from blurfit.service import limits
 from blurfit.service.app import Limits, Service
-from blurfit.service.limits import Limiter
+from blurfit.service.limits import JSON_OF_A_REQUEST, ROWS_OF_A_REQUEST, Limiter
 from blurfit.store.store import Store
 from support.requests import refused, send
 from support.stores import PEOPLE, propose
@@ -48,9 +51,12 @@ def test_nothing_is_kept_of_an_address_and_many_take_no_more_room() -> None:
 
 
 def test_whoever_shares_a_place_with_somebody_busy_does_not_wait_with_him(monkeypatch) -> None:
-    """Only those do who share both; found here by trying, which takes the key."""
+    """Only those do who share both; found here by trying, which takes the key.
+
+    With a random key none of 200 shares both in one run of 23.
+    """
     monkeypatch.setattr(limits, "_PLACES", 8)
-    limiter = Limiter(rate=1, burst=2, clock=Clock())
+    limiter = Limiter(rate=1, burst=2, clock=Clock(), _key=bytes(16))
     assert [limiter.allows("busy", 2), limiter.allows("busy")] == [True, False]
     busy = limiter._places("busy")
     seen = set()
@@ -97,6 +103,45 @@ def test_what_costs_more_than_a_bucket_holds_waits_and_does_not_exceed_the_rate(
             times.append(second)
     assert times[0] == 0
     assert 8 <= len(times) <= 11, "1000 each, so one in a hundred seconds"
+
+
+def test_small_rows_in_json_pass_at_any_rate_and_keep_it() -> None:
+    """They cost more than their bytes: what that is shows once they are read, and is not refused.
+
+    Each try pays for the request and the bytes; the rest is charged to whoever comes next.
+    """
+    clock = Clock()
+    limiter = Limiter(rate=1, burst=10, clock=clock)
+    rows, size = 2000, 2000 * 200  # 24.4 requests by their bytes, 40 by their number
+    times = []
+    for second in range(0, 1000, 5):
+        clock.now = float(second)
+        if limiter.allows("a") and (paid := limiter.allows_body("a", 0, size, json=True)):
+            limiter.charge_body("a", rows, size, json=True, paid=paid)
+            times.append(second)
+    assert times[0] == 0
+    assert 1000 / 40 - 2 <= len(times) <= 1000 / 40 + 1
+
+
+def test_names_and_fingerprint_alone_cost_half_of_a_row_in_json() -> None:
+    """`Limiter.charge_body` rests on it."""
+    least = Submission("0" * 32, "0" * 64, np.zeros(1)).to_json()
+    assert 100 * len(least) > JSON_OF_A_REQUEST
+    assert JSON_OF_A_REQUEST / len(least) <= 2 * ROWS_OF_A_REQUEST
+
+
+def test_a_full_bucket_is_enough_for_any_json() -> None:
+    agreement = propose()
+    many = perturb_table(agreement, {name: np.resize(of, 2000) for name, of in PEOPLE.items()})
+    text = many.to_json().encode()
+    assert 1.2 * len(text) / JSON_OF_A_REQUEST < 2000 / ROWS_OF_A_REQUEST
+    for body in (text, iter([text])):  # with its length, and without
+        limits_here = Limits(requests_per_second=1e-9, burst=30)
+        with Store() as store, TestClient(Service(store, limits_here)) as http:
+            store.open(agreement)
+            path = f"/collections/{agreement.fingerprint}"
+            assert send(http, path, body, JSON).json()["new"] == 2000
+            refused(send(http, path, text, JSON), 429, "too-many-requests")
 
 
 def test_networks_of_ipv6_count_as_one() -> None:

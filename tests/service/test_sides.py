@@ -49,8 +49,8 @@ def test_whoever_may_close_is_told_before(tmp_path) -> None:
             store.open(agreement, role=role)
             if part is not None:
                 store.receive(store.collection(agreement.fingerprint), [arrival(part)])
-        assert httpx.get(path).status_code == 401
-        told = httpx.get(path, headers=ADMINISTRATOR).json()
+        assert httpx.get(path, timeout=300).status_code == 401
+        told = httpx.get(path, headers=ADMINISTRATOR, timeout=300).json()
         assert told["databases"] == [
             {"name": "Office", "count": 0},
             {"name": "University", "count": 20},
@@ -58,4 +58,4 @@ def test_whoever_may_close_is_told_before(tmp_path) -> None:
         assert "20 shares at University to be there alone" in told["warning"]
         assert told["warning"].endswith("send again while both collect.")
         first.receive(first.collection(agreement.fingerprint), [arrival(shares.first)])
-        assert httpx.get(path, headers=ADMINISTRATOR).json()["warning"] is None
+        assert httpx.get(path, headers=ADMINISTRATOR, timeout=300).json()["warning"] is None

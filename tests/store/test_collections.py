@@ -11,7 +11,7 @@ from blurfit.contributor.share import shared_with
 from blurfit.errors import UnknownCollectionError
 from blurfit.learning.sums import total
 from blurfit.messages.masks import expand
-from blurfit.store import collections, tables
+from blurfit.store import collections, migrations
 from blurfit.store.collections import LARGEST, Collection
 from blurfit.store.transactions import Transactions
 from support import sharing
@@ -21,7 +21,7 @@ from support.stores import PEOPLE, propose, totals_of
 @pytest.fixture
 def database(place):
     with Transactions(place) as found:
-        found.write(tables.migrate)
+        found.write(migrations.migrate)
         yield found
 
 
@@ -33,8 +33,10 @@ def test_a_collection_is_begun_once_and_found_as_it_was(database, agreement) -> 
     assert (found.key, found.invited, found.role) == (key, False, "whole")
     assert found.agreement.to_json() == agreement.to_json()
     assert found.fingerprint == agreement.fingerprint
-    assert database.read(collections.state, found) == "collecting"
-    assert abs(database.read(collections.opened, found) - time.time() / 3600) < 2
+    state, opened, closes = database.read(collections.shown, found)
+    assert state == database.read(collections.state, found) == "collecting"
+    assert abs(opened - time.time() / 3600) < 2
+    assert closes is None
 
 
 def test_invitations_are_needed_unless_the_agreement_says_anyone(database) -> None:

@@ -7,7 +7,7 @@ from blurfit.contributor.perturb import perturb_table
 from blurfit.learning.sums import Totals
 from blurfit.randomness import database
 from blurfit.service.peer import publish
-from blurfit.store import joint_publication
+from blurfit.store import joint_publication, shared_sums
 from blurfit.store.store import Store
 from support.sharing import new_agreement, opened, send
 from support.sharing import propose as propose_two
@@ -66,8 +66,8 @@ def test_each_of_two_databases_adds_its_own_before_sums_are_exchanged(place) -> 
         chosen, left_out = first.write(joint_publication.fix, here, peer.identifiers())
         asked = [peer.masks(chosen.digest, chosen.count, left_out) for _ in range(2)]
         assert (asked[0] == asked[1]).all(), "the same noise for whoever asks again"
-        one, mine = first.read(joint_publication.sums_over, here)
-        other, _ = second.read(joint_publication.sums_over, there)
+        one, mine = first.read(shared_sums.sums_over, here)
+        other, _ = second.read(shared_sums.sums_over, there)
         assert (one.noise != other.noise).any()
         assert one.noise.any()
         assert other.noise.any()

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 from blurfit.contributor.share import SharedRecords
 from blurfit.errors import BlurfitError, ClosedError, ServiceError, WaveClosedError
 from blurfit.service import leading
-from blurfit.store import commitment, plans
+from blurfit.store import commitment, plan_rows, plans
 from blurfit.store.store import Store
 from support.joint_plans import Both, Direct, joint_plan
 
@@ -137,7 +137,7 @@ class JointWalk(RuleBasedStateMachine):
     def somebody_asks_the_second_for_another_set(self, wanted: int, fewer: int) -> None:
         if wanted:
             return
-        newest = self.stores[1].read(plans.agreements, self.two.name)[-1]
+        newest = self.stores[1].read(plan_rows.agreements, self.two.name)[-1]
         peer = Wire(self, None).wave(newest)
         try:
             here = peer.identifiers()

@@ -2,18 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 
 import pytest
-import sqlalchemy as sa
 from sqlalchemy import event
 
 from blurfit.errors import (
-    BelowQuorumError,
     BetweenWavesError,
     ClosedError,
     ConflictError,
-    DateClosedError,
     InfeasibleError,
     InvalidValueError,
     NotInvitedError,
@@ -24,7 +20,15 @@ from blurfit.model.course import learn_plan
 from blurfit.model.published import PublishedModel
 from blurfit.service import leading
 from blurfit.service.leading import TooFewError
-from blurfit.store import closing, commitment, joint_plans, joint_publication, plans, tables
+from blurfit.store import (
+    commitment,
+    identifier_sets,
+    joint_publication,
+    plan_follower,
+    plan_leader,
+    plans,
+    shared_sums,
+)
 from blurfit.store.advance import advance
 from blurfit.store.backup import backup, restore
 from blurfit.store.joint_plans import News
@@ -46,8 +50,8 @@ def two():
 def test_both_go_from_wave_to_wave_and_publish_the_same(two) -> None:
     assert two.current(0) == two.current(1) == PLAN.first()
     two.send(FIRST)
-    assert two.first.read(joint_plans.leading) == [two.name]
-    assert two.second.read(joint_plans.leading) == []
+    assert two.first.read(plan_leader.leading) == [two.name]
+    assert two.second.read(plan_leader.leading) == []
     two.lead()
     assert two.states() == [["released", "collecting"]] * 2
     two.check()
@@ -57,7 +61,7 @@ def test_both_go_from_wave_to_wave_and_publish_the_same(two) -> None:
     assert two.states() == [["released", "released"]] * 2
     texts = {store.read(plans.model, two.name) for store in two.stores}
     assert texts == {learn_plan(PLAN, two.first.read(plans.releases, two.name)).to_json()}
-    assert two.first.read(joint_plans.leading) == []
+    assert two.first.read(plan_leader.leading) == []
     two.lead()  # again changes nothing
     two.check()
 
@@ -88,35 +92,6 @@ def test_to_the_logistic_model_itself(noise) -> None:
         assert (model.link, model.count, len(model.waves)) == ("logistic", 90, 3)
         draws = {one.agreement.database_draws for one in two.first.read(plans.releases, two.name)}
         assert draws == {2 if noise else 0}
-
-
-def test_a_wave_fills_by_those_whom_both_have(two) -> None:
-    two.send(FIRST - 2)
-    two.send(1, sides=(0,))  # shares without seeds, and a seed without a share
-    orphan = two.send(1, sides=(0,))
-    two.send(1, sides=(1,))
-    with pytest.raises(TooFewError, match="2 more") as refusal:
-        two.lead()
-    assert refusal.value.missing == 2
-    assert two.states() == [["collecting", "planned"]] * 2, "nobody can end a plan by one share"
-    assert two.deliver(orphan, (1,)) == [1]
-    two.send(1)
-    two.lead()
-    two.check()
-    assert two.status().waves[0].count == FIRST + 1
-
-
-def test_too_uneven_a_wave_goes_on_collecting() -> None:
-    """By invitation, a set may leave out a tenth of the first's, and half of the second's."""
-    with both(joint_plan(admission="invited")) as two:
-        two.send(FIRST)
-        two.send(5, sides=(0,))
-        with pytest.raises(InfeasibleError, match="of 23 at one of them 5 are not"):
-            two.lead()
-        assert two.states() == [["collecting", "planned"]] * 2
-        two.send(SECOND)
-        two.lead()
-        two.check()
 
 
 def test_between_two_waves_nobody_is_told_to_blur(two) -> None:
@@ -210,7 +185,7 @@ def killed_everywhere(two: Both) -> tuple[set[tuple], dict[str, set[bytes]]]:
     """Where they were killed, and which sums were given by whom."""
     killed: set[tuple] = set()
     sums: dict[str, set[bytes]] = {}
-    given, released = joint_publication.sums_over, []
+    given, released = shared_sums.sums_over, []
 
     def noted(connection, collection):
         chosen, words = given(connection, collection)
@@ -219,7 +194,7 @@ def killed_everywhere(two: Both) -> tuple[set[tuple], dict[str, set[bytes]]]:
         return chosen, words
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joint_publication, "sums_over", noted)
+        patch.setattr(shared_sums, "sums_over", noted)
         for quorum in PLAN.quorums:
             two.send(quorum)
             with ExitStack() as listening:
@@ -259,106 +234,6 @@ def mortal(store: Store, killed: set[tuple], where: tuple) -> Iterator[None]:
         event.remove(engine, "before_cursor_execute", reached)
 
 
-# ---- a side that lies
-
-
-def test_no_other_set_is_ever_summed_over(two) -> None:
-    sent = two.send(FIRST + 1)
-    two.lead()
-    wave = two.second.collection(PLAN.first().fingerprint)
-    held = two.second.read(commitment.identifiers_of, wave)
-    digest = commitment.digest_of(wave, held[1:])
-    with pytest.raises(InfeasibleError):
-        two.second.write(joint_plans.accept, wave, digest, FIRST, held[:1])
-    chosen = two.second.read(commitment.recorded, wave)
-    assert chosen.count == FIRST + 1
-    assert len(sent) == FIRST + 1
-
-
-def test_a_second_that_is_asked_for_another_set_before_the_release(two) -> None:
-    """Whoever has the peer's token, and asks first, fixes the set: there is no other afterwards."""
-    two.send(FIRST + 1)
-    peer = two.follower.wave(PLAN.first())
-    wave = two.second.collection(PLAN.first().fingerprint)
-    held = peer.identifiers()
-    with pytest.raises(InfeasibleError, match="closed"):  # no sum while more may come
-        peer.masks(commitment.digest_of(wave, held[1:]), FIRST, held[:1])
-    peer.close_wave()
-    peer.masks(commitment.digest_of(wave, held[1:]), FIRST, held[:1])
-    with pytest.raises(ConflictError, match="There will never be another"):
-        two.lead()
-    assert two.states() == [["closing", "planned"]] * 2
-    assert two.first.read(plans.release_texts, two.name) == []
-
-
-def test_a_second_that_names_fewer_after_closing_gets_nothing(two) -> None:
-    class Lying(Direct):
-        def wave(self, agreement):
-            found = super().wave(agreement)
-            first_look, truth = [True], found.identifiers
-
-            def identifiers():
-                names = truth()
-                look, first_look[0] = first_look[0], False
-                return names if look else names[:-1]
-
-            found.identifiers = identifiers
-            return found
-
-    two.send(FIRST)
-    with pytest.raises(BelowQuorumError):
-        two.lead(Lying(two.second, PLAN))
-    assert two.states() == [["collecting", "planned"], ["closing", "planned"]]
-    two.lead()  # with the truth it goes on
-    two.check()
-
-
-def test_no_other_sums_and_no_other_map_are_taken(two) -> None:
-    two.send(FIRST)
-    other = joint_plan(quorum=61)  # of whom nothing follows here
-    peer = two.follower.wave(PLAN.first())
-    with pytest.raises(InvalidValueError, match="set that was fixed"), both(PLAN) as elsewhere:
-        elsewhere.send(FIRST)
-        elsewhere.lead()
-        (text,) = elsewhere.first.read(plans.release_texts, PLAN.fingerprint)
-        peer.release(text, None)
-    kept: list[tuple[str, str | None]] = []
-
-    class Announcing(Direct):
-        def wave(self, agreement):
-            found = super().wave(agreement)
-            tell = found.release
-
-            def release(moments, following):
-                kept.append((moments, following))
-                tell(moments, other.first().fingerprint)
-
-            found.release = release
-            return found
-
-    with pytest.raises(ConflictError, match="Expected wave 2 to have the fingerprint"):
-        two.lead(Announcing(two.second, PLAN))
-    assert two.states() == [["released", "collecting"], ["closing", "planned"]]
-    with pytest.raises(BetweenWavesError):
-        two.current(1)  # so no contributor blurs
-    two.lead()
-    two.check()
-    ((moments, following),) = kept
-    peer.release(moments, following)  # again changes nothing
-    with pytest.raises(ConflictError, match="a wave has one"):
-        peer.release(text, following)
-
-
-def test_a_model_that_does_not_follow_is_not_taken(two) -> None:
-    two.send(FIRST)
-    two.lead()
-    found = learn_plan(PLAN, two.first.read(plans.releases, two.name))
-    text = replace(found, weights=found.weights + 1.0).to_json()
-    with pytest.raises(InvalidValueError, match="follows from the plan's releases"):
-        two.follower.tell(News("ended", None, text))
-    assert two.status(1).state == "collecting"
-
-
 def test_shares_are_published_by_their_plan_alone(two) -> None:
     two.send(FIRST)
     name = PLAN.first().fingerprint
@@ -375,7 +250,7 @@ def test_shares_are_published_by_their_plan_alone(two) -> None:
             joint_publication.take_result, two.second.collection(name), None, "moments"
         )
     with pytest.raises(InfeasibleError, match="second of an agreement's two databases"):
-        two.first.write(joint_plans.close, two.first.collection(name))
+        two.first.write(plan_follower.close, two.first.collection(name))
 
 
 # ---- held, resumed, ended
@@ -396,76 +271,6 @@ def test_either_may_hold_it(two) -> None:
     two.lead()
     two.check()
     assert two.status(1).state == "collecting"
-
-
-def test_held_after_closing_no_sum_is_told(two) -> None:
-    two.send(FIRST)
-    peer = two.follower.wave(PLAN.first())
-    peer.close_wave()
-    two.second.write(plans.hold, two.name)
-    with pytest.raises(InfeasibleError, match="University holds the plan"):
-        two.lead()
-    two.second.write(plans.resume, two.name)
-    two.lead()
-    two.check()
-
-
-def test_ended_early_at_both_with_the_best_model_so_far(two) -> None:
-    with pytest.raises(BelowQuorumError, match="nothing has been released"):
-        leading.end(two.first, two.name, two.follower)
-    two.send(FIRST)
-    two.lead()
-    two.send(3)
-    wave = two.current()
-    text = leading.end(two.first, two.name, two.follower)
-    two.check()
-    assert PublishedModel.from_json(text).count == FIRST
-    assert two.second.read(plans.model, two.name) == text
-    assert two.states() == [["released", "dropped"]] * 2
-    assert two.status(1).reason == "Its administrator ended it after wave 1 of 2."
-    late = two.deliver(two.shared(1, wave))
-    assert all(isinstance(one, WaveClosedError) for one in late)
-    for side in (0, 1):
-        with pytest.raises(ClosedError, match="Its administrator ended it"):
-            two.current(side)
-    assert leading.end(two.first, two.name, two.follower) == text
-
-
-def test_ended_with_the_open_wave_if_both_have_its_quorum(two) -> None:
-    two.send(FIRST)
-    two.lead()
-    two.send(SECOND)
-    text = leading.end(two.first, two.name, two.follower)
-    assert PublishedModel.from_json(text).count == 60
-    two.check()
-
-
-class Away(Direct):
-    """A second database that does not answer."""
-
-    def wave(self, _agreement):
-        raise ServiceError("Nobody answers.")
-
-    tell = wave
-
-
-def test_ended_while_the_second_is_away(two) -> None:
-    """Nothing is thrown away for a moment's silence; who holds it first says that it may be."""
-    away = Away(two.second, PLAN)
-    two.send(FIRST)
-    two.lead()
-    two.send(SECOND)
-    with pytest.raises(ServiceError, match="Nothing has ended"):
-        leading.end(two.first, two.name, away)
-    assert two.status().state == "collecting"
-    two.first.write(plans.hold, two.name)
-    text = leading.end(two.first, two.name, away)
-    assert PublishedModel.from_json(text).count == FIRST
-    assert [two.status(side).state for side in (0, 1)] == ["ended", "collecting"]
-    assert two.first.read(joint_plans.leading) == [two.name]
-    two.lead()  # when it is back
-    two.check()
-    assert two.second.read(plans.model, two.name) == text
 
 
 # ---- people
@@ -521,9 +326,13 @@ def test_a_database_that_was_restored_takes_no_plan_forward(in_memory, side) -> 
             with pytest.raises(ClosedError, match="restored from a backup"):
                 follower.wave(PLAN.first()).identifiers()
             with pytest.raises((ClosedError, InfeasibleError), match="restored"):
-                held = second.read(commitment.identifiers_of, wave)
+                held = second.read(identifier_sets.identifiers_of, wave)
                 second.write(
-                    joint_plans.accept, wave, commitment.digest_of(wave, held), len(held), held[:0]
+                    plan_follower.accept,
+                    wave,
+                    commitment.digest_of(wave, held),
+                    len(held),
+                    held[:0],
                 )
         else:
             with pytest.raises(InvalidValueError):  # it would tell of an end without a model
@@ -532,67 +341,7 @@ def test_a_database_that_was_restored_takes_no_plan_forward(in_memory, side) -> 
         assert again[side].read(plans.release_texts, PLAN.fingerprint) == []
 
 
-# ---- dates, and people who leave
-
-
-def test_its_date_goes_from_wave_to_wave_and_ends_it_at_both() -> None:
-    with both(PLAN) as two:
-        for store in two.stores:
-            store.write(closing.move_plan, two.name, FOREVER)
-        two.send(FIRST)
-        two.lead()
-        assert [two.status(side).closes for side in (0, 1)] == [FOREVER, FOREVER]
-        two.send(3)
-        pass_the_date(two.first, two.current())
-        with pytest.raises(DateClosedError):
-            two.current()
-        assert two.first.read(joint_plans.leading) == [two.name]
-        two.lead()
-        two.check()
-        assert two.states() == [["released", "dropped"]] * 2
-        assert two.status(1).reason == "Its date came after 1 of its 2 waves."
-        texts = {store.read(plans.model, two.name) for store in two.stores}
-        assert len(texts) == 1
-
-
-def test_a_full_wave_is_released_when_the_date_comes_and_none_without_its_quorum() -> None:
-    for come, released in ((FIRST, "released"), (FIRST - 1, "dropped")):
-        with both(PLAN) as two:
-            two.send(come)
-            pass_the_date(two.first, two.current())
-            two.lead()
-            two.check()
-            assert two.states() == [[released, "planned"]] * 2
-            assert [two.status(side).state for side in (0, 1)] == ["ended", "ended"]
-
-
-def test_its_date_ends_it_also_if_the_second_finds_another_map() -> None:
-    """One plan in some thousands: two machines round a number of the map differently."""
-
-    class Rounds(Direct):
-        def wave(self, agreement):
-            found = super().wave(agreement)
-            take = found.release
-            found.release = lambda moments, following: take(moments, following and "0" * 64)
-            return found
-
-    with both(PLAN) as two:
-        two.send(FIRST)
-        other = Rounds(two.second, PLAN)
-        for _ in range(2):
-            with pytest.raises(ConflictError, match="Expected wave 2 to have the fingerprint"):
-                two.lead(other)
-        pass_the_date(two.first, two.current())
-        two.lead(other)
-        assert two.states() == [["released", "dropped"], ["released", "planned"]]
-        assert len({store.read(plans.model, two.name) for store in two.stores}) == 1
-
-
-def pass_the_date(store: Store, wave) -> None:
-    """As if the plan's date had come."""
-    c = tables.collections.c
-    here = sa.update(tables.collections).where(c.fingerprint == wave.fingerprint)
-    store.write(lambda connection: connection.execute(here.values(closes=1)))
+# ---- people who leave
 
 
 def test_nobody_leaves_a_wave_that_is_about_to_be_published(two) -> None:
@@ -602,13 +351,13 @@ def test_nobody_leaves_a_wave_that_is_about_to_be_published(two) -> None:
     first, second = (store.collection(PLAN.first().fingerprint) for store in two.stores)
     assert withdraw(two.second, second, gone.second.identifiers).new == 1
     two.send(1)
-    assert two.first.read(joint_plans.ready, two.name) is not None
+    assert two.first.read(plan_leader.ready, two.name) is not None
     with pytest.raises(TooFewError, match="1 more"):
         two.lead()
     two.send(1)
     for store, wave in zip(two.stores, (first, second), strict=True):
         with pytest.raises(WaveClosedError, match="nobody can leave it any more"):
-            withdraw(store, wave, store.read(commitment.identifiers_of, wave)[-1:])
+            withdraw(store, wave, store.read(identifier_sets.identifiers_of, wave)[-1:])
     two.lead()
     two.check()
     assert two.first.read(plans.releases, two.name)[0].count == FIRST

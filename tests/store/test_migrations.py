@@ -1,4 +1,4 @@
-"""A store of the version before, as that version wrote it, is brought up to date and goes on.
+"""Each step is taken once or not at all, and a store of the version before goes on.
 
 `older/version2.sql` was dumped from a store that the code of version 2 had filled: five collections
 (one takes submissions, one is published, one is by invitation, one is closed, one is a released
@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from blurfit import InvalidValueError
 from blurfit.contributor.perturb import perturb_table
 from blurfit.model.published import PublishedModel
 from blurfit.protocol.tokens import hashed
-from blurfit.store import plans, stewards, tables
+from blurfit.store import migrations, plans, stewards, tables
 from blurfit.store.advance import advance, learn_model
 from blurfit.store.store import Store
 from support.stores import PEOPLE
 
+STEPS = range(len(migrations.MIGRATIONS))
 OLDER = Path(__file__).parent / "older" / "version2.sql"
 
 
@@ -45,7 +47,7 @@ def test_it_has_the_tables_of_a_new_one_and_says_which_version_it_is(file, tmp_p
     assert shape(file) == shape(tmp_path / "new.db")
     with Store(file) as store, store._reading() as connection:
         taken = list(connection.scalars(sa.select(tables.migrations.c.number)))
-        assert taken == list(range(len(tables.MIGRATIONS)))
+        assert taken == list(range(len(migrations.MIGRATIONS)))
 
 
 def test_everything_that_was_in_it_is_there_and_goes_on(file) -> None:
@@ -87,9 +89,9 @@ def test_killed_before_the_end_it_is_the_store_that_it_was(file, monkeypatch) ->
     def fail(_connection) -> None:
         raise RuntimeError
 
-    steps = (*tables.MIGRATIONS, ("one that fails", fail))
+    steps = (*migrations.MIGRATIONS, ("one that fails", fail))
     with monkeypatch.context() as patch:
-        patch.setattr(tables, "MIGRATIONS", steps)
+        patch.setattr(migrations, "MIGRATIONS", steps)
         with pytest.raises(RuntimeError):
             Store(file)
     assert _dump(file) == before
@@ -117,3 +119,53 @@ def _dump(file: Path) -> list[str]:
         return list(connection.iterdump())
     finally:
         connection.close()
+
+
+def test_a_new_store_has_taken_every_step(place) -> None:
+    with Store(place) as store, store._reading() as connection:
+        assert list(connection.scalars(sa.select(tables.migrations.c.number))) == [*STEPS]
+
+
+def test_a_migration_is_taken_once_and_recorded_with_it(place, monkeypatch) -> None:
+    with Store(place):
+        pass
+    steps = []
+
+    def add_column(connection: sa.Connection) -> None:
+        steps.append("taken")
+        connection.execute(sa.text("ALTER TABLE settings ADD COLUMN remark TEXT"))
+
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, ("remark", add_column)))
+    for _ in range(2):
+        with Store(place) as store, store._reading() as connection:
+            connection.execute(sa.text("SELECT remark FROM settings"))
+            assert list(connection.scalars(sa.select(tables.migrations.c.number))) == [
+                *STEPS,
+                len(STEPS),
+            ]
+    assert steps == ["taken"]
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(place, monkeypatch) -> None:
+    with Store(place):
+        pass
+
+    def half(connection: sa.Connection) -> None:
+        connection.execute(sa.text("ALTER TABLE settings ADD COLUMN half TEXT"))
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, ("half", half)))
+        with pytest.raises(RuntimeError):
+            Store(place)
+    with Store(place) as store, store._reading() as connection:
+        columns = {c["name"] for c in sa.inspect(connection).get_columns("settings")}
+        assert columns == {"name", "value"}
+        assert list(connection.scalars(sa.select(tables.migrations.c.number))) == [*STEPS]
+
+
+def test_a_newer_store_is_left_alone(place) -> None:
+    with Store(place) as store, store._writing() as connection:
+        connection.execute(sa.insert(tables.migrations).values(number=7, name="from the future"))
+    with pytest.raises(InvalidValueError, match="a newer blurfit wrote it"):
+        Store(place)

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from blurfit.errors import InvalidValueError, StorageError
-from blurfit.store import tables
+from blurfit.store import connecting
 from blurfit.store.store import Store
 from support.stores import propose
 
@@ -22,7 +22,7 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
 
 
 def test_a_lock_that_somebody_holds_is_given_up(places, monkeypatch) -> None:
-    monkeypatch.setattr(tables, "_SECONDS_FOR_A_LOCK", 1)
+    monkeypatch.setattr(connecting, "_SECONDS_FOR_A_LOCK", 1)
     agreement, other = propose(), propose(epsilon=101)
     with Store(places.fresh()) as store:
         store.open(agreement)
@@ -38,7 +38,7 @@ def test_a_lock_that_somebody_holds_is_given_up(places, monkeypatch) -> None:
 
 
 def test_what_an_address_says_of_patience_is_kept() -> None:
-    engine = tables.connect("postgresql://nobody@127.0.0.1/nothing?connect_timeout=17")
-    assert "connect_timeout" not in tables._patience(engine.url)
-    assert "statement_timeout" in tables._patience(engine.url)["options"]
+    engine = connecting.connect("postgresql://nobody@127.0.0.1/nothing?connect_timeout=17")
+    assert "connect_timeout" not in connecting._patience(engine.url)
+    assert "statement_timeout" in connecting._patience(engine.url)["options"]
     engine.dispose()

@@ -26,7 +26,7 @@ from blurfit.messages.submissions import Submissions
 from blurfit.model.course import Course
 from blurfit.model.moments import PublishedMoments
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.store import plans
+from blurfit.store import plan_rows, plans
 from blurfit.store.advance import advance, learn_model
 from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Store
@@ -166,7 +166,7 @@ class Faults(RuleBasedStateMachine):
             assert shown.count == len(counted) >= shown.agreement.quorum
             assert shown.sums.tolist() == np.sum(list(counted.values()), axis=0).tolist()
         course = Course.of(self.plan, releases)
-        agreements = self.services[0].read(plans.agreements, self.name)
+        agreements = self.services[0].read(plan_rows.agreements, self.name)
         if len(agreements) > len(releases):
             course.require(agreements[-1])
 

@@ -9,7 +9,8 @@ from blurfit.errors import NotCertifiedError
 from blurfit.messages.submissions import Submissions
 from blurfit.randomness.database import words
 from blurfit.store import proved_sums
-from blurfit.store.commitment import Commitment, in_order
+from blurfit.store.commitment import Commitment
+from blurfit.store.identifier_sets import in_order
 from support.sharing import arrival, new_agreement
 
 AGREEMENT = new_agreement(proofs=True)

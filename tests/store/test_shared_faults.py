@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 
 from blurfit import BlurfitError, ClosedError, ConflictError, ServiceError
 from blurfit.service.peer import Peer, publish
-from blurfit.store import commitment, joint_publication
+from blurfit.store import commitment, identifier_sets, joint_publication
 from blurfit.store.store import Store
 from support.sharing import MOST, arrival, counted, identifier_of, marked, new_agreement, opened
 
@@ -210,7 +210,7 @@ class TwoDatabases(RuleBasedStateMachine):
         self.lied = True
 
         def lie(names: np.ndarray) -> np.ndarray:
-            extra = commitment.as_identifiers(
+            extra = identifier_sets.as_identifiers(
                 b"".join(identifier_of(n) for n in range(self.people))
             )
             return np.concatenate([names[fewer:], extra]) if more else names[fewer:]

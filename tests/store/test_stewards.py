@@ -5,7 +5,7 @@ import sqlalchemy as sa
 
 from blurfit import ConflictError, InvalidValueError
 from blurfit.protocol import tokens
-from blurfit.store import stewards, tables
+from blurfit.store import migrations, stewards, tables
 from blurfit.store.store import Store
 from support import postgres
 
@@ -78,7 +78,7 @@ def test_a_store_of_the_version_before_gets_what_it_lacks(
 
     token = tokens.hashed(tokens.new_token())
     with monkeypatch.context() as before:
-        before.setattr(tables, "MIGRATIONS", (("create the tables", as_it_was),))
+        before.setattr(migrations, "MIGRATIONS", (("create the tables", as_it_was),))
         with Store(place) as store:
             store.appoint(token)
             there = store.read(lambda c: set(sa.inspect(c).get_table_names()))

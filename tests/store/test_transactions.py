@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from blurfit.errors import StorageError
-from blurfit.store import tables
+from blurfit.store import migrations, tables
 from blurfit.store.transactions import Transactions
 
 NOTES = sa.Table("notes", sa.MetaData(), sa.Column("text", sa.Text, primary_key=True))
@@ -101,6 +101,6 @@ def test_tidying_loses_nothing_and_empties_the_log(in_memory) -> None:
 
 def test_tables_are_the_houses_own() -> None:
     with Transactions(":memory:") as notes:
-        notes.write(tables.migrate)
+        notes.write(migrations.migrate)
         found = notes.read(lambda connection: sa.inspect(connection).get_table_names())
         assert {table.name for table in tables.metadata.sorted_tables} <= set(found)

@@ -14,7 +14,7 @@ from blurfit.model.course import Course
 from blurfit.schema.schema import Schema
 from blurfit.service import leading
 from blurfit.service.leading import Follower, WavePeer
-from blurfit.store import commitment, joint_plans, joint_publication, plans
+from blurfit.store import identifier_sets, plan_follower, plans, shared_sums
 from blurfit.store.joint_plans import News
 from blurfit.store.store import Store
 from support.plans import FEATURES, TARGETS, people, rows
@@ -44,18 +44,18 @@ class DirectWave(WavePeer):
         return self.store.collection(self.name)
 
     def identifiers(self):
-        found = self.store.read(joint_plans.shown_identifiers, self.wave, b"", 2**18)
-        return commitment.as_identifiers(found)
+        found = self.store.read(plan_follower.shown_identifiers, self.wave, b"", 2**18)
+        return identifier_sets.as_identifiers(found)
 
     def close_wave(self) -> None:
-        self.store.write(joint_plans.close, self.wave)
+        self.store.write(plan_follower.close, self.wave)
 
     def masks(self, digest, count, left_out):
-        self.store.write(joint_plans.accept, self.wave, digest, count, left_out)
-        return self.store.read(joint_publication.sums_over, self.wave)[1]
+        self.store.write(plan_follower.accept, self.wave, digest, count, left_out)
+        return self.store.read(shared_sums.sums_over, self.wave)[1]
 
     def release(self, moments: str, following: str | None) -> None:
-        self.store.write(joint_plans.take_release, self.wave, moments, following)
+        self.store.write(plan_follower.take_release, self.wave, moments, following)
 
 
 class Direct(Follower):
@@ -70,8 +70,8 @@ class Direct(Follower):
     def tell(self, news: News) -> None:
         name = self.plan.fingerprint
         if news.state == "ended":
-            joint_plans.check_model(self.plan, self.store.read(plans.releases, name), news.model)
-        self.store.write(joint_plans.take_news, name, news)
+            plan_follower.check_model(self.plan, self.store.read(plans.releases, name), news.model)
+        self.store.write(plan_follower.take_news, name, news)
 
 
 class Both:
@@ -150,7 +150,7 @@ class Both:
 
     def holders(self, side: int, wave: str) -> set[bytes]:
         store = self.stores[side]
-        found = store.read(commitment.identifiers_of, store.collection(wave))
+        found = store.read(identifier_sets.identifiers_of, store.collection(wave))
         return {one.tobytes() for one in found}
 
 

@@ -46,7 +46,7 @@ def server() -> Iterator[str]:
                 [binaries / "postgres", "-D", data, "-k", folder, *settings],
                 **options | {"stdout": log, "stderr": log},
             )
-        url = f"postgresql://postgres:@/postgres?host={folder}"
+        url = f"postgresql://postgres:@/postgres?host={folder}&connect_timeout=60"
         try:
             _wait(url, process, Path(folder, "log"))
             yield url

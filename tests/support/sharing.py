@@ -10,9 +10,10 @@ from blurfit.contributor.share import SharedRecords, proved_with, shared_with
 from blurfit.messages.submissions import Submissions
 from blurfit.service.peer import Peer
 from blurfit.service.verifying import judge
-from blurfit.store import commitment, joint_publication
+from blurfit.store import commitment, identifier_sets, joint_publication, shared_sums
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
+from support.published import moments_in
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:8002"))
@@ -69,7 +70,7 @@ def arrival(shares) -> Arrival:
 
 def counted(store: Store, agreement: Agreement) -> set[int]:
     """Who is in the published sums; somebody who were in them twice would show as another."""
-    shown = store.moments(agreement)
+    shown = moments_in(store.moments_text(agreement.fingerprint))
     steps = [round(one / agreement.grid.quadratic) for one in shown.sums.tolist()]
     found = {
         WIDTH * bit + place
@@ -91,7 +92,7 @@ class Direct(Peer):
         found = self.store.read(
             joint_publication.shown_identifiers, self.store.collection(self.fingerprint), b"", 2**18
         )
-        return commitment.as_identifiers(found)
+        return identifier_sets.as_identifiers(found)
 
     def verify(self, names: ByteArray, words: WordArray) -> WordArray:
         return judge(self.store, self.store.collection(self.fingerprint), names, words, KEY)
@@ -104,9 +105,7 @@ class Direct(Peer):
             count,
             left_out,
         )
-        return self.store.read(
-            joint_publication.sums_over, self.store.collection(self.fingerprint)
-        )[1]
+        return self.store.read(shared_sums.sums_over, self.store.collection(self.fingerprint))[1]
 
     def deliver(self, model: str | None, moments: str) -> None:
         collection = self.store.collection(self.fingerprint)

@@ -138,13 +138,13 @@ class Agreement(Fingerprinted):
         )
 
     def _repr_html_(self) -> str:
-        from blurfit.agreement.plot import as_html
+        from blurfit.agreement.notebook_view import as_html
 
         return as_html(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """How well one answer could be told from another: see `blurfit.agreement.plot`."""
-        from blurfit.agreement.plot import plot
+        """How well one answer could be told from another: see `blurfit.agreement.notebook_view`."""
+        from blurfit.agreement.notebook_view import plot
 
         return plot(self, ax)
 

@@ -72,7 +72,7 @@ class Findings(list[Finding]):
 
     def plot(self, ax: Any = None) -> Any:
         """Audited over promised ε, a bar for each attack; the axes are returned."""
-        from blurfit.audit.plot import plot
+        from blurfit.audit.findings_plot import plot
 
         return plot(self, ax)
 

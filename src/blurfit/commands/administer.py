@@ -88,7 +88,10 @@ def open_collection(
         sentence += f"\n{premise_in_words(agreed.first() if isinstance(agreed, Plan) else agreed)}"
     answer(state | {"page": page}, sentence, as_json=as_json)
     if state["invited"]:
-        step = f"`blurfit invite {agreement} --links …` writes a link for each person."
+        step = (
+            f"`blurfit invite {agreement} --to {url} --admin-token-file {token_file} --count N "
+            "--links --out links.txt` writes a link for each of N people."
+        )
     else:
         step = (
             f"share that link, or send a table: `blurfit contribute {agreement} TABLE --to {url}`."
@@ -107,6 +110,10 @@ def status(agreement: Path, url: str, patience: float, as_json: bool) -> None:
     with RemoteDatabase(url, patience=patience) as database:
         state = database.status(load_agreed(agreement))
     answer(state, in_words(state), as_json=as_json)
+    reached = "quorum" in state and state["count"] >= state["quorum"]  # a plan goes on by itself
+    if reached and state["state"] == "collecting":
+        typed = f"{agreement} --to {url} --admin-token-file FILE"
+        next_step(f"`blurfit publish {typed}`, or wait for more.", quiet=as_json)
 
 
 @click.command(epilog=f"Example: blurfit close {_AS_ADMINISTRATOR}")
@@ -133,7 +140,8 @@ def close(
     with database_at(url, patience, token_file) as database:
         state = database.close_collection(agreed)
     answer(state, in_words(state), as_json=as_json)
-    next_step(f"`blurfit publish {agreement} --to {url} …` learns and publishes.", quiet=as_json)
+    typed = f"{agreement} --to {url} --admin-token-file {token_file}"
+    next_step(f"`blurfit publish {typed}` learns and publishes.", quiet=as_json)
 
 
 @click.command(
@@ -176,7 +184,7 @@ def publish(
         return
     refuse_moments_of_input(agreed, moments)
     if agreed.sends != "everything":
-        from blurfit.commands.sums import publish_sums
+        from blurfit.commands.publish_sums import publish_sums
 
         with database_at(url, patience, token_file) as database:
             publish_sums(database, agreed, moments or Path("moments.json"), as_json=as_json)
@@ -232,9 +240,21 @@ def in_words(state: dict[str, Any]) -> str:
     else:
         who = "those who are invited"
         came = f"Collecting from {who}: {state['count']:,} have contributed, {needed}.{closes}"
+    other = state.get("awaits")
+    closed, published = "", ""
+    if other is not None:
+        closed = (
+            f" {other} publishes for both databases: ask its administrator to run `blurfit "
+            "publish` there. As long as nobody does, nothing is published here either."
+        )
+        published = f" {other} does not have it yet: publish again, and it is sent again."
+    if state["state"] == "closed" and state["sums"]:
+        told = f"Published, from {state['count']:,} contributions: sums, and no model of them."
+        return told + published
     return {
         "collecting": came,
         "paused": f"Paused with {state['count']:,} contributions, {needed}.{closes}",
-        "closed": f"Closed{since} with {state['count']:,} contributions; nothing is published.",
-        "published": f"Published, from {state['count']:,} contributions.",
+        "closed": f"Closed{since} with {state['count']:,} contributions; nothing is published."
+        + closed,
+        "published": f"Published, from {state['count']:,} contributions.{published}",
     }[state["state"]]

@@ -76,7 +76,8 @@ def agree(
     """Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.
 
     SCHEMA is a TOML file with the columns and their public bounds (`blurfit init` writes one). What
-    stands in its table [terms] need not be typed.
+    stands in its table [terms] need not be typed. --local-epsilon without --local-delta takes
+    --delta for both.
     """
     from rich.console import Console
 
@@ -103,6 +104,8 @@ def agree(
         raise WrongError(
             f"Expected {', '.join(missing)}: type it, or write it below [terms] in {schema}."
         )
+    if "local_epsilon" in terms:
+        terms.setdefault("local_delta", terms["delta"])
     if waves is None:
         if counts:
             raise WrongError("Expected --waves with --counts.")
@@ -128,10 +131,14 @@ def agree(
         as_json=as_json,
     )
     collects = f"`blurfit serve` and `blurfit open {plan_file}` collect" if waves else ""
+    elsewhere = (
+        "each of the two databases opens it: `--as first` and `--as second`."
+        if agreement.databases
+        else f"or `blurfit contribute {out} TABLE --out FILE` blurs into a file."
+    )
     next_step(
         f"`blurfit forecast {out}` says what error to expect; "
-        f"{collects or '`blurfit serve` collects'}, or "
-        f"`blurfit contribute {out} TABLE --out FILE` blurs into a file.",
+        f"{collects or '`blurfit serve` collects'}, {elsewhere}",
         quiet=as_json,
     )
 

@@ -52,7 +52,7 @@ def restore(
     What was published stays. Collections that had published nothing are closed for good, because
     the original may have published since, of other people; see --original-lost.
     """
-    from blurfit.store import tables
+    from blurfit.store import connecting
     from blurfit.store.backup import Copied, mark_restored
     from blurfit.store.backup import restore as copy
 
@@ -62,7 +62,7 @@ def restore(
         found = Copied(0, 0, mark_restored(place, original_lost=original_lost))
         sentence = f"Marked {place} as restored."
     else:
-        target = tables.file_of(place)
+        target = connecting.file_of(place)
         if target is None:
             raise InvalidValueError(
                 f"Expected --store to be a file in SQLite, and got {place!r}. Fill PostgreSQL with "

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     "--invitations",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
-    help="A file with an invitation for each row; where trust is shared, one of each database.",
+    help="A file with an invitation for each row, or a link; where trust is shared, with those of "
+    "both databases joined (`blurfit invite --both`), or else a file of each.",
 )
 @click.option(
     "--journal",
@@ -127,13 +128,7 @@ def contribute(
         )
         next_step(f"`blurfit learn {agreement} {out}`, with others' files or alone.", quiet=as_json)
         return
-    wanted = len(agreed.databases) or 1
-    if invitations and len(invitations) != wanted:
-        raise InvalidValueError(
-            f"Expected {wanted} files of --invitations, and got {len(invitations)}: one of each "
-            "database that gets something."
-        )
-    tokens = [_tokens(path) for path in invitations] or [[]] * wanted
+    tokens = _tokens(invitations, len(agreed.databases) or 1)
     with watched("blur and send", quiet=as_json) as progress:
         task = progress.add_task("", total=None)
 
@@ -245,12 +240,29 @@ def _share(
         return client.contribute_table(table, invitations=tokens, **options)
 
 
-def _tokens(path: Path) -> list[str]:
-    """Invitations, or the links that hold them, one a line."""
-    try:
-        lines = path.read_text(encoding="utf-8").split()
-    except UnicodeError as error:
+def _tokens(paths: tuple[Path, ...], wanted: int) -> list[list[str]]:
+    """The invitations of each database, for one row after the other."""
+    from blurfit.commands.invite import read
+
+    found: list[list[str]] = []
+    for path in paths:
+        try:
+            lines = read(path.read_text(encoding="utf-8"))
+        except UnicodeError as error:
+            raise InvalidValueError(
+                f"Expected --invitations {str(path)!r} to be what `blurfit invite` wrote: {error}."
+            ) from error
+        each = wanted if len(paths) == 1 else 1
+        if wrong := [row for row, line in enumerate(lines, start=1) if len(line) != each]:
+            raise InvalidValueError(
+                f"Expected {each} in each line of --invitations {str(path)!r}, and line {wrong[0]} "
+                f"has {len(lines[wrong[0] - 1])}: one of each database that gets something, joined "
+                "as `blurfit invite --both` writes them, or in a file of each."
+            )
+        found += [list(column) for column in zip(*lines, strict=True)] or [[] for _ in range(each)]
+    if paths and len(found) != wanted:
         raise InvalidValueError(
-            f"Expected --invitations {str(path)!r} to be what `blurfit invite` wrote: {error}."
-        ) from error
-    return [line.rpartition("#")[2] for line in lines]
+            f"Expected {wanted} files of --invitations, and got {len(paths)}: one of each database "
+            "that gets something."
+        )
+    return found or [[] for _ in range(wanted)]

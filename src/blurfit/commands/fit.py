@@ -12,11 +12,10 @@ from blurfit.commands.common import (
     next_step,
     out_file,
     picture_file,
-    wrote,
+    save_picture,
 )
 from blurfit.commands.public import (
     balance_facts,
-    plot_balance,
     public_option,
     read_public,
     require_agreed,
@@ -86,8 +85,8 @@ def fit(
         )
     else:
         _fit_public(release, formula, public, family, picture, out, as_json=as_json)
-    if out is not None:
-        next_step(after_learning(out, None), quiet=as_json)
+    kept = "type it again with `--out model.json` to keep this model, and to predict with it."
+    next_step(kept if out is None else after_learning(out, None), quiet=as_json)
 
 
 def _fit_public(
@@ -109,8 +108,7 @@ def _fit_public(
     rows = read_public(public, release.agreement.schema, asked.features)
     model, balance = fit_public(release, rows, asked, family=family)
     if picture is not None:
-        plot_balance(balance, picture)
-        wrote(picture)
+        save_picture(balance.plot, picture)
     if not as_json:
         click.echo(f"{balance}\n\n{PUBLIC_ROWS_ASSUMED}\n")
     show_model(model, out, as_json=as_json, public=balance_facts(balance))

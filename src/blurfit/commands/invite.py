@@ -38,6 +38,8 @@ _CALLED = {
     "csv": "links in a table",
     "codes": "QR codes",
 }
+_COLUMNS = ("number", "link")
+_FRAGMENT = "#invitation="
 _SHEET = """<!doctype html><meta charset="utf-8"><title>Invitations</title>
 <style>
 body {{display: grid; grid-template-columns: repeat(auto-fill, 5cm); gap: 1cm}}
@@ -115,16 +117,27 @@ def written(form: Form, tokens: Sequence[str], page: str) -> str:
     """
     if form == "tokens":
         return "".join(f"{token}\n" for token in tokens)
-    links = [f"{page}#invitation={token}" for token in tokens]
+    links = [f"{page}{_FRAGMENT}{token}" for token in tokens]
     if form == "links":
         return "".join(f"{link}\n" for link in links)
     if form == "csv":
         table = io.StringIO()
         writer = csv.writer(table)
-        writer.writerow(["number", "link"])
+        writer.writerow(_COLUMNS)
         writer.writerows(enumerate(links, start=1))
         return table.getvalue()
     return _SHEET.format(codes="\n".join(map(_code, range(1, len(links) + 1), links)))
+
+
+def read(text: str) -> list[list[str]]:
+    """The invitations of each line that `written` wrote, but for QR codes: one, or one of each
+    database.
+
+    >>> read(written("csv", ["abc", "first,second"], "https://first.example/c/00"))
+    [['abc'], ['first', 'second']]
+    """
+    lines = [line for line in text.split() if line != ",".join(_COLUMNS)]
+    return [line.rpartition(_FRAGMENT)[2].rstrip('"').split(",") for line in lines]
 
 
 def _code(number: int, link: str) -> str:

@@ -30,7 +30,7 @@ def beside(place: str) -> Path | None:
 
     Processes that share a PostgreSQL store are given the same file by whoever starts them.
     """
-    from blurfit.store.tables import file_of
+    from blurfit.store.connecting import file_of
 
     found = file_of(place)
     return None if found is None else found.with_name(found.name + ".signing-key")

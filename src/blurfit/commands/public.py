@@ -1,8 +1,10 @@
 """Public rows on the command line: which file they are in, and how they were made to match."""
 
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -17,13 +19,47 @@ if TYPE_CHECKING:
     from blurfit.schema.schema import Schema
 
 _KINDS = (".csv", ".parquet")
+_LARGEST = 2**31  # bytes that are fetched; whoever has more public rows needs only some of them
+
+
+class _FileOrAddress(click.Path):
+    """A file, or what is fetched from where it is public, for as long as the command runs."""
+
+    name = "file or url"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if ctx is not None and str(value).startswith(("http://", "https://")):
+            value = _fetched(str(value), Path(ctx.with_resource(TemporaryDirectory())))
+        return super().convert(value, param, ctx)
+
+
+def _fetched(address: str, folder: Path) -> Path:
+    import httpx2 as httpx
+
+    path = folder / (PurePosixPath(urlsplit(address).path).name or "rows")
+    size = 0
+    try:
+        with httpx.stream("GET", address, follow_redirects=True, timeout=60.0) as answer:
+            answer.raise_for_status()
+            with path.open("wb") as file:
+                for part in answer.iter_bytes():
+                    size += file.write(part)
+                    if size > _LARGEST:
+                        raise InvalidValueError(
+                            f"Expected at most {_LARGEST:,} bytes of public rows at {address!r}."
+                        )
+    except httpx.HTTPError as error:
+        raise InvalidValueError(
+            f"Cannot fetch the public rows at {address!r}: {' '.join(str(error).split())}."
+        ) from error
+    return path
 
 
 def public_option(help_text: str) -> Callable[[Any], Any]:
-    """A file of public rows."""
+    """A file of public rows, here or where everybody finds it."""
     return click.option(
         "--public",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=_FileOrAddress(exists=True, dir_okay=False, path_type=Path),
         help=help_text,
     )
 
@@ -86,38 +122,15 @@ def require_agreed(path: Path, agreement: "Agreement") -> None:
 
 
 def balance_facts(balance: "Balance") -> dict[str, Any]:
-    """How public rows were weighted, for scripts."""
-    means = zip(balance.before, balance.after, balance.wanted, strict=True)
+    """How public rows were weighted, for scripts; what is not known of contributors is None."""
+    wanted = [None] * len(balance.names) if balance.wanted is None else balance.wanted.tolist()
+    means = zip(balance.before.tolist(), balance.after.tolist(), wanted, strict=True)
     return {
         "rows": len(balance.weights),
         "effective_rows": balance.effective_rows,
         "largest_weight": balance.largest_ratio,
         "columns": {
-            name: {"public": float(b), "matched": float(a), "contributors": float(w)}
-            for name, (b, a, w) in zip(balance.names, means, strict=True)
+            name: dict(zip(("public", "matched", "contributors"), each, strict=True))
+            for name, each in zip(balance.names, means, strict=True)
         },
     }
-
-
-def plot_balance(balance: "Balance", path: Path) -> None:
-    """Each column's mean: the public rows' before and after, beside the contributors'."""
-    from blurfit.optional import optional
-
-    optional("matplotlib")
-    from matplotlib.figure import Figure
-
-    height = 1.5 + 0.3 * len(balance.names)
-    axis = (figure := Figure(figsize=(7, height), layout="constrained")).subplots()
-    places = range(len(balance.names))
-    axis.hlines(places, balance.before, balance.after, color="lightgrey", zorder=0)
-    axis.scatter(balance.before, places, facecolors="none", edgecolors="tab:grey", label="public")
-    axis.scatter(balance.after, places, color="tab:blue", label="public, matched")
-    axis.scatter(balance.wanted, places, color="tab:red", marker="|", s=150, label="contributors")
-    axis.set_yticks(places, balance.names)
-    axis.invert_yaxis()
-    axis.set_xlabel("mean, on the scale of the public bounds")
-    axis.set_title(
-        f"{len(balance.weights):,} public rows, worth {balance.effective_rows:,.0f}", fontsize=10
-    )
-    axis.legend(fontsize=8)
-    figure.savefig(path, dpi=100)

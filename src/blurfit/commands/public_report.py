@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from blurfit.commands.forecast_report import number
 
+_LITTLE = 0.01  # of the way, which is about what the draws of a forecast differ by
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -48,21 +50,29 @@ def public_answer(found: "PublicForecast", one: "Beside") -> str:
     start = f"With {one.contributors:,} contributors at {promise},"
     if math.isnan(one.with_public_rows):
         return f"{start} no model can be had with these public rows."
+    if not min(one.with_public_rows, one.alone) < found.constant:
+        return (
+            f"{start} the noise leaves no model worth having: always guessing the same has the "
+            f"error {number(found.constant)}, the model {_told(one.with_public_rows)} with public "
+            f"rows and {_told(one.alone)} without."
+        )
     ways = [
         "nothing at all"
         if math.isnan(error)
         else f"{max(found.way(error), 0.0):.0%} of the way from a constant to no privacy"
         for error in (one.alone, one.with_public_rows)
     ]
-    verdict = "public rows help" if _helps(one) else "public rows do not help"
     return (
-        f"{start} {verdict}: the model goes {ways[1]} with them (error "
+        f"{start} public rows {_verdict(found, one)}: the model goes {ways[1]} with them (error "
         f"{_told(one.with_public_rows)}), {ways[0]} without (error {_told(one.alone)})."
     )
 
 
-def _helps(one: "Beside") -> bool:
-    return math.isnan(one.alone) or one.with_public_rows < one.alone
+def _verdict(found: "PublicForecast", one: "Beside") -> str:
+    gain = found.way(one.with_public_rows) - found.way(one.alone)
+    if abs(gain) < _LITTLE:
+        return "make little difference"
+    return "do not help" if gain < 0 else "help"  # where there is nothing else, too
 
 
 def _told(error: float) -> str:

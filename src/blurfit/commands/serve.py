@@ -114,8 +114,8 @@ def serve(
     from blurfit.service.bodies import IN_FLIGHT
     from blurfit.service.metrics import Metrics
     from blurfit.service.workers import refuse_unless_possible
+    from blurfit.store.connecting import CONNECTIONS
     from blurfit.store.store import Store
-    from blurfit.store.tables import CONNECTIONS
 
     limits = Limits(
         body_bytes=body_limit * 2**20,
@@ -145,7 +145,7 @@ def serve(
             "share_key": share_key,
             "signing_key": signing_key,
         }
-        network["signs"] = signs
+        network |= {"signs": signs, "token_file": token_file}
         if workers == 1:
             run(lambda _: Service(store, limits, **known, **together), host, port, said, **network)
 
@@ -179,6 +179,7 @@ def run(
     said: str,
     *,
     signs: str = "",
+    token_file: Path | None = None,
     workers: int = 1,
     tls_certificate: str | None = None,
     tls_key: str | None = None,
@@ -225,7 +226,8 @@ def run(
     except OSError as error:
         words = f"Cannot listen on {host}:{port}; try another --port."
         raise WrongError(f"{words} ({error.strerror or error})") from error
-    _announce(host, sockets[0].getsockname()[1], said, signs, tls=bool(tls_certificate))
+    port = sockets[0].getsockname()[1]
+    _announce(host, port, said, signs, token_file, tls=bool(tls_certificate))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     reloads = [signal.SIGHUP] if tls_certificate and hasattr(signal, "SIGHUP") else []
 
@@ -252,14 +254,18 @@ async def _nobody(*_: Any) -> None:
     """What the parent of workers serves."""
 
 
-def _announce(host: str, port: int, said: str, signs: str, *, tls: bool) -> None:
+def _announce(
+    host: str, port: int, said: str, signs: str, token_file: Path | None, *, tls: bool
+) -> None:
     """Say where the service is, and what to do next."""
     name = f"[{host}]" if ":" in host else host
     address = f"{'https' if tls else 'http'}://{name}:{port}"
     click.echo(f"Serving at {address} : open it in a browser. For programs: {address}/openapi.json")
     click.echo(said)
+    kept = "" if token_file else "put the token into a file of yours, token.txt; then "
+    typed = f"--to {address} --admin-token-file {token_file or 'token.txt'}"
     click.echo(
-        f"Next, in another terminal: `blurfit open agreement.json --to {address} …`, or open "
+        f"Next, in another terminal: {kept}`blurfit open agreement.json {typed}`, or open "
         f"{address}/admin in a browser. Ctrl-C stops the service. {signs}".strip()
     )
     if not tls and host not in LOOPBACK:

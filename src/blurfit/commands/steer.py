@@ -39,7 +39,8 @@ _WAVES = {
 def hold(plan: Path, url: str, patience: float, token_file: Path, as_json: bool) -> None:
     """Release no wave of a PLAN until it is resumed; the open one goes on collecting."""
     _change("hold", plan, url, patience, token_file, as_json=as_json)
-    next_step(f"`blurfit resume {plan} --to {url} …` lets it go on.", quiet=as_json)
+    typed = f"{plan} --to {url} --admin-token-file {token_file}"
+    next_step(f"`blurfit resume {typed}` lets it go on.", quiet=as_json)
 
 
 @click.command(epilog=f"Example: blurfit resume {_EXAMPLE}")
@@ -79,7 +80,18 @@ def plan_state_in_words(state: dict[str, Any]) -> str:
         f"Wave {one['number']} {_WAVES[one['state']].format(**one)}." for one in state["waves"]
     ]
     closes = "" if state["state"] == "ended" else closes_in_words(state["closes"]).strip()
-    return " ".join(filter(None, [heads[state["state"]], *waves, closes, state["reason"]]))
+    told = [heads[state["state"]], *waves, closes, state["reason"], _awaited(state.get("awaits"))]
+    return " ".join(filter(None, told))
+
+
+def _awaited(other: str | None) -> str:
+    """What to do about a plan in which the other of two databases has the next step."""
+    if other is None:
+        return ""
+    return (
+        f"The next step is {other}'s, and is tried again by itself. If this stays so, its service "
+        "does not run, or the two do not reach each other: ask its administrator."
+    )
 
 
 def _change(

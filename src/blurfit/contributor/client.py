@@ -11,7 +11,7 @@ for a wave that is open; if that closes while it is on its way, it is left out a
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import httpx2 as httpx
 
@@ -29,11 +29,11 @@ from blurfit.errors import InvalidValueError, UnknownCollectionError, WaveClosed
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
-from blurfit.protocol.http import PATIENCE, Exchange, acknowledged, decoded, texts_in
+from blurfit.protocol.http import PATIENCE, Closeable, Exchange, acknowledged, decoded, texts_in
 from blurfit.protocol.wire import BINARY, INVITATION, path_of, plan_path
 
 
-class Client:
+class Client(Closeable):
     """A service as contributors see it; arguments as for `blurfit.protocol.http.Exchange`."""
 
     def __init__(
@@ -210,12 +210,6 @@ class Client:
     def close(self) -> None:
         """Hang up."""
         self._exchange.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
 
 class _OneService:

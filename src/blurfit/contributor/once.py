@@ -50,7 +50,7 @@ def take_part(
         blur: asks for the current wave, and blurs the record for it, under an identifier that
             follows from this secret. It is called only if nothing that depends on this person's
             record has ever left for the plan.
-        send: hands over, and tells what those signed who have it; an error if it was not received.
+        send: hands it over, and returns what its receivers signed; an error if it was not received.
         services: where it goes.
         announce: sends what says nothing of the record, and comes first: the seed.
 

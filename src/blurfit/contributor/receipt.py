@@ -42,7 +42,7 @@ class Part:
 
     @property
     def stop(self) -> int:
-        """The row behind the last one."""
+        """The row after the last one."""
         return self.start + self.rows
 
 
@@ -75,7 +75,7 @@ class Receipt:
         return identifiers_of(secrets_of(self.secret, start, start + 1)).tobytes().hex()
 
     def identifiers(self, part: Part) -> bytes:
-        """Those of a part, one behind the other."""
+        """Those of a part, one after another."""
         return identifiers_of(secrets_of(self.secret, part.start, part.stop)).tobytes()
 
     def wrong_with(self, *agreements: Agreement) -> list[str]:

@@ -12,7 +12,7 @@ count it twice.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import httpx2 as httpx
 
@@ -26,7 +26,7 @@ from blurfit.contributor.share import SharedRecords, share, share_exact
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.messages.sealing import seal
 from blurfit.messages.shares import Role
-from blurfit.protocol.http import PATIENCE, Exchange, acknowledged
+from blurfit.protocol.http import PATIENCE, Closeable, Exchange, acknowledged
 from blurfit.protocol.wire import BINARY, INVITATION, path_of
 
 
@@ -49,7 +49,7 @@ class SharedReceipt:
         return not self.failures
 
 
-class SharedClient:
+class SharedClient(Closeable):
     """The two databases of an agreement, at the addresses that it names.
 
     Args:
@@ -198,12 +198,6 @@ class SharedClient:
         """Hang up."""
         for exchange in self.exchanges:
             exchange.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
 
 class _TwoServices:

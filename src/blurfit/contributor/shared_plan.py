@@ -35,15 +35,15 @@ from blurfit.errors import BetweenWavesError, InvalidValueError, NotCertifiedErr
 from blurfit.messages.shares import Role
 from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
-from blurfit.protocol.http import PATIENCE, decoded, texts_in
+from blurfit.protocol.http import PATIENCE, Closeable, decoded, texts_in
 from blurfit.protocol.wire import path_of, plan_path
 
 LONGEST_MOMENT = 10.0  # seconds that a full wave is given to close
 _PAUSE = 0.2  # seconds, before the databases are asked again which wave collects
 
 
-class SharedPlanClient:
-    """The two databases of a plan, at the addresses that it names; arguments as `SharedClient`."""
+class SharedPlanClient(Closeable):
+    """The two databases of a plan, at the addresses it names; arguments as for `SharedClient`."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class SharedPlanClient:
         return self._both.post_one(role, part.under, message, part.rows, invitations)
 
     def come(self, wave: Agreement) -> int:
-        """How many have contributed to a wave at least: a service rounds it for strangers."""
+        """How many have contributed to a wave, at least: strangers are told a rounded number."""
         answer = self._both.exchanges[0].get(path_of(wave.fingerprint))
         return int(decoded(answer)["count"])
 
@@ -191,12 +191,6 @@ class SharedPlanClient:
     def close(self) -> None:
         """Hang up."""
         self._both.close()
-
-    def __enter__(self) -> "SharedPlanClient":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
 
 class _BothSigned:
@@ -255,7 +249,7 @@ class _CurrentWave:
         return wave
 
     def _current(self) -> tuple[Agreement, int]:
-        """The wave that collects, and how many it waits for, as far as one knows here."""
+        """The wave that collects, and how many it waits for, as far as is known here."""
         wave = self._client.current()
         come = max(self._client.come(wave), self._sent.get(wave.fingerprint, 0))
         return wave, wave.quorum - come

@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 from blurfit.experiments.cohort import Cohort
 
-MOST_TRIALS = 20
-
 
 class SweepCell(NamedTuple):
     """What is computed at once.
@@ -38,7 +36,7 @@ def cell_names(
 ) -> list[str]:
     """The name of each cell that takes no larger share of the population to train on."""
     return [
-        str(SweepCell(epsilon, n, min(trials, MOST_TRIALS)))
+        str(SweepCell(epsilon, n, trials))
         for epsilon in epsilons
         for n in quorums
         if n <= largest_share * len(population)

@@ -149,7 +149,7 @@ $ blurfit reproduce --data FOLDER     # or: make figures
 Data: {facts.population}, {facts.rows:,} rows. {real} 13 features and an intercept, each centred and
 scaled by public bounds into the unit ball; income clipped to 0–200,000 and scaled to [0, 1] for the
 RMSE; the label is an income above 37,000. δ = 0.01, neighbours replace one record, {facts.trials}
-trials at most: each table says how many it has. In the paper's figures the training rows of a trial
+trials: a table of fewer says so. In the paper's figures the training rows of a trial
 are a window of n rows of a random order, and the test rows the n/4 that follow it, as in the paper
 (4 : 1); at n = 2²¹ all {facts.rows - 2**21:,} rows that remain are the test rows. The paper's own
 extract (IPUMS, 2000) may not be passed on: `--data` takes yours.

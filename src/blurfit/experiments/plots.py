@@ -58,10 +58,10 @@ def draw(name: str, rows: Sequence[Row], path: Path, title: str) -> None:
     """The picture of the experiment of that name."""
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     if name == RIVALS_2026.name:
-        draw_rivals(figure, rows)
+        draw_rivals(figure, rows)  # of many sets, and not of the population alone
     else:
         _drawers(name)(figure, means(rows))
-    figure.suptitle(title, fontsize=10)
+        figure.suptitle(title, fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn = io.BytesIO()
     figure.savefig(drawn, dpi=DOTS, metadata={"Software": None})

@@ -120,9 +120,7 @@ class Comparison:
     name: str
     quorums: tuple[int, ...]
     epsilons: tuple[float, ...]
-    most_trials: int
     from_rows: bool
-    most_large_trials: int = 10  # at n of 2¹⁷, where a rival takes hundreds of whole gradients
 
     def cells(self, population: Cohort, trials: int) -> list[str]:
         """problem:ε:n:first:last, the first trials of everything before the next ones.
@@ -131,16 +129,13 @@ class Comparison:
         """
         problems = ("logistic",) if population.schema.is_label else ("linear", "logistic")
         return [
-            f"{problem}:{epsilon}:{n}:{first}:{min(first + TRIALS_AT_ONCE, trials, self._most(n))}"
+            f"{problem}:{epsilon}:{n}:{first}:{min(first + TRIALS_AT_ONCE, trials)}"
             for first in range(0, trials, TRIALS_AT_ONCE)
             for problem in problems
             for epsilon in self.epsilons
             for n in self.quorums
-            if n <= 0.75 * len(population) and first < self._most(n)
+            if n <= 0.75 * len(population)
         ]
-
-    def _most(self, n: int) -> int:
-        return self.most_trials if n < 2**17 else self.most_large_trials
 
     def compute(
         self,
@@ -215,13 +210,8 @@ class Comparison:
         return generator_for([population.seed, words, trial])
 
 
-RIVALS = Comparison("rivals", (2**17,), (0.1, 0.3, 1.0, 3.0), most_trials=10, from_rows=True)
+RIVALS = Comparison("rivals", (2**17,), (0.1, 0.3, 1.0, 3.0), from_rows=True)
 UTILITY = Comparison(
-    "utility",
-    tuple(2**k for k in (9, 11, 13, 15, 17)),
-    (0.1, 1.0),
-    most_trials=100,
-    from_rows=False,
-    most_large_trials=40,
+    "utility", tuple(2**k for k in (9, 11, 13, 15, 17)), (0.1, 1.0), from_rows=False
 )
 assert {CONSTANT, INPUT, MOMENT, WAVES} < set(LINES)

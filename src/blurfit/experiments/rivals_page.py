@@ -47,8 +47,10 @@ def draw_rivals(figure: Figure, rows: Sequence[Row]) -> None:
     A row for numbers and one for labels, a column for each relation; ours in colour, the best rival
     in black, all others grey.
     """
-    sections = list(_sections(errors_of(rows)))
+    errors = errors_of(rows)
+    sections = list(_sections(errors))
     figure.set_size_inches(10, 8)
+    figure.suptitle(f"{NAME} · {len({cell.data for cell in errors})} sets", fontsize=10)
     kinds = list(dict.fromkeys(label for label, _, _ in sections))
     relations = list(dict.fromkeys(relation for _, relation, _ in sections))
     axes = figure.subplots(len(kinds), len(relations), sharey="row", squeeze=False)

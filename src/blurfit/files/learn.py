@@ -6,9 +6,9 @@ contributors wrote.
 Every row is checked as the service checks an arrival (`Screen`), every identifier counts once, and
 sums are exact, so the model is the one that a store would publish of the same submissions, to the
 last bit, whatever the files, their order, and who did the work. And there is one release, as from a
-store (`blurfit.model.release`, `blurfit.files.receipt`). Where the agreement has noise of the
-database itself, whoever learns draws it, once, and the receipt says so: of two that learn at the
-same time one receipt stays, and with it one noise.
+store (`blurfit.model.release`, `blurfit.files.release_receipts`). Where the agreement has noise of
+the database itself, whoever learns draws it, once, and the receipt says so: of two that learn at
+the same time one receipt stays, and with it one noise.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.errors import ConflictError
 from blurfit.files.duplicates import tell_apart
 from blurfit.files.engines import Engine, Progress
-from blurfit.files.receipt import Receipts
+from blurfit.files.release_receipts import Receipts
 from blurfit.files.scan import Stretch, agreed
 from blurfit.files.sources import find, identify, open_stream
 from blurfit.learning.sums import Totals, total

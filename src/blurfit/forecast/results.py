@@ -100,7 +100,7 @@ class Forecast:
 
     def plot(self) -> Any:
         """Errors against contributors as a matplotlib figure."""
-        from blurfit.forecast.plot import plot
+        from blurfit.forecast.error_curves import plot
 
         return plot(self)
 

@@ -137,7 +137,7 @@ def propose_terms(
     terms = {"delta": 1e-6, **rest, "mechanism": mechanism, "epsilon": epsilon}
     if local_epsilon is not None:
         terms |= {"local_epsilon": local_epsilon}
-        terms.setdefault("local_delta", 1e-6)
+        terms.setdefault("local_delta", terms["delta"])
     if mechanism == "input":
         blocks = len(schema.features) + schema.intercept
         terms.setdefault("weight_bound", (2 if schema.is_label else 1) * math.sqrt(blocks))

@@ -19,6 +19,7 @@ release is. Post-processing, as long as the public rows are not the contributors
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,8 @@ class Balance:
 
     `effective_rows` is Kish's 1/Σq²: how many equal rows would be as good. `misfits` are what is
     left of each moment's difference, in deviations of its own noise; `before` and `after` are the
-    means of the columns, beside the contributors' `wanted`.
+    means of the columns, beside the contributors' `wanted`; None where nothing is known of these,
+    and the rows are taken as they are.
     """
 
     weights: FloatArray
@@ -48,7 +50,7 @@ class Balance:
     misfits: FloatArray
     before: FloatArray
     after: FloatArray
-    wanted: FloatArray
+    wanted: FloatArray | None
     _features: FloatArray | None = None  # f, centred by its weighted mean, where rows were weighted
     _inverse: FloatArray | None = None  # (F + S/γ)⁻¹ under the weights
     _noise: FloatArray | None = None  # ν, privacy's part of S
@@ -74,7 +76,25 @@ class Balance:
         found: FloatArray = (rest * each[:, None]).T @ rest + of_noise
         return found
 
+    @property
+    def in_words(self) -> str:
+        """What the rows are worth, for one line of a report."""
+        if self.wanted is None:
+            return "taken as they are"
+        return f"worth {self.effective_rows:,.0f} after matching"
+
+    def plot(self, ax: Any = None) -> Any:
+        """Means before and after, by matplotlib: see `blurfit.learning.balance_plot`."""
+        from blurfit.learning.balance_plot import plot_balance
+
+        return plot_balance(self, ax)
+
     def __str__(self) -> str:
+        if self.wanted is None:
+            return (
+                f"{len(self.weights):,} public rows, {self.in_words}: only products with the "
+                "target were sent, so nobody knows whether the contributors' features differ."
+            )
         lines = [
             f"{len(self.weights):,} public rows, worth {self.effective_rows:,.0f}; the largest "
             f"weight is {self.largest_ratio:.1f} times the mean one.",
@@ -142,10 +162,12 @@ def balance(sums: Submodel, rows: FloatArray) -> Balance:
 
 
 def unweighted(names: tuple[str, ...], rows: FloatArray) -> Balance:
-    """Public rows as they are: known to be of the contributors' own population."""
+    """Public rows as they are: nothing is known of the contributors that they could be matched to,
+    so it is assumed that their features are alike.
+    """
     mean, count = rows.mean(axis=0), len(rows)
     equal = np.full(count, 1 / count)
-    return Balance(equal, float(count), 1.0, names, np.zeros(0), mean, mean, mean)
+    return Balance(equal, float(count), 1.0, names, np.zeros(0), mean, mean, None)
 
 
 def _features(rows: FloatArray, sums: Submodel) -> tuple[FloatArray, FloatArray, IntArray]:

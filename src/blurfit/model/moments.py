@@ -89,8 +89,8 @@ class PublishedMoments(PublishedFile):
         return f"<p>{head}</p>{self.correlations()._repr_html_()}"
 
     def plot(self, ax: Any = None) -> Any:
-        """The correlations of all columns, by matplotlib: see `blurfit.model.plot`."""
-        from blurfit.model.plot import plot_moments
+        """The correlations of all columns, by matplotlib: see `blurfit.model.pictures`."""
+        from blurfit.model.pictures import plot_moments
 
         return plot_moments(self, ax)
 

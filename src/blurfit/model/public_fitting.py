@@ -14,12 +14,14 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.balancing import Balance
 from blurfit.learning.inference import Inference
+from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.public_features import Family, PublicFit, fit_with_public_rows
 from blurfit.model.fitting import in_units, told_apart
 from blurfit.model.formula import Formula
 from blurfit.model.prediction import Link
 from blurfit.model.published import PublishedModel
 from blurfit.schema.schema import Categorical, Numeric
+from blurfit.schema.table import listed
 from blurfit.schema.vectors import Question, columns_of, question, units, values
 
 if TYPE_CHECKING:
@@ -59,8 +61,9 @@ def fit_public(
     rows = np.atleast_2d(values(schema, public, asked.features))
     top = aim.upper if chosen == "poisson" and isinstance(aim, Numeric) else None
     features = [column for name in asked.features for column in columns_of(question(schema, name))]
-    kept = told_apart(schema, asked)
     joint, match = moments.beside(features, rows), moments.agreement.sends == "everything"
+    absent, reason = _without_spread(joint, features, rows)
+    kept = [place for place in told_apart(schema, asked) if features[place] not in absent]
     if not match and asked.target != schema.target.name:
         raise InfeasibleError(
             f"Expected {schema.target.name!r} as the target, and got {asked.target!r}: only "
@@ -76,7 +79,7 @@ def fit_public(
             part = joint.submodel(column, [features[place] for place in kept])
             apart = fit_with_public_rows(part, rows[:, kept], chosen, match=match, top=top)
         found.append(whole)
-        told = _inference(moments, asked, chosen, apart, kept, level)
+        told = None if reason else _inference(moments, asked, chosen, apart, kept, level, absent)
         inference += [] if told is None else [told]
     balance = found[0].balance  # of the features alone, so that of every class
     complete = len(inference) == len(found)
@@ -86,13 +89,10 @@ def fit_public(
         features=asked.features,
         weights=np.array([one.coefficients for one in found]),
         count=moments.count,
-        method=(
-            f"{chosen} regression with {len(rows):,} public rows, worth "
-            f"{balance.effective_rows:,.0f} after matching"
-        ),
+        method=f"{chosen} regression with {len(rows):,} public rows, {balance.in_words}",
         link=LINK[chosen],
         inference=tuple(inference) if complete else (),
-        refusal=None if complete else NOT_FOUND,
+        refusal=None if complete else reason or NOT_FOUND,
         references=asked.references,
         software=moments.software,
         caveat=moments.caveat,
@@ -116,6 +116,27 @@ def _family(aim: Question, family: Family | None) -> Family:
     return family
 
 
+def _without_spread(
+    joint: JointSums, features: list[str], rows: FloatArray
+) -> tuple[list[str], str | None]:
+    """Levels that no public row has, and why nothing can be said where another column is constant.
+
+    What an absent level adds stays unknown, and all else need not: were more than a few
+    contributors of that level, no weights would match, and the fit is refused. What any other
+    column adds cannot be told from the intercept.
+    """
+    kinds = {column.name: column.kind for column in joint.columns}
+    same = [name for name, spread in zip(features, np.ptp(rows, axis=0), strict=True) if not spread]
+    absent = [name for name in same if kinds[name] == "level"]
+    stuck = [name for name in same if name not in absent]
+    if not stuck:
+        return absent, None
+    return absent, (
+        f"all public rows have the same {listed(stuck)}, which cannot be told from the intercept. "
+        "Leave it out, or use other rows. Predictions by shrinkage are still possible."
+    )
+
+
 def _levels(aim: Question) -> tuple[str | None, ...]:
     """The class that each column of a target is of; of others there is one column, and no class."""
     return tuple(aim.levels) if isinstance(aim, Categorical) else (None,)
@@ -128,6 +149,7 @@ def _inference(
     found: PublicFit,
     kept: list[int],
     level: str | None,
+    absent: list[str],
 ) -> Inference | None:
     """Unshrunk coefficients with the parts of their covariance, in the user's units."""
     if found.unshrunk is None or found.sampling is None or found.privacy is None:
@@ -139,7 +161,7 @@ def _inference(
         references=formula.references,
         level=level,
         log_odds=family != "linear",
-    )
+    ).without(absent)
     plain = Inference(
         names=told.names,
         count=moments.count,

@@ -215,8 +215,8 @@ class PublishedModel(PublishedFile):
         return Summary.of(self, confidence)
 
     def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
-        """The coefficients with their intervals, by matplotlib: see `blurfit.model.plot`."""
-        from blurfit.model.plot import plot_model
+        """The coefficients with their intervals, by matplotlib: see `blurfit.model.pictures`."""
+        from blurfit.model.pictures import plot_model
 
         return plot_model(self, ax, output=output, confidence=confidence)
 

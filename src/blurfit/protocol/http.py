@@ -13,7 +13,6 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import TracebackType
 from typing import Any, Self
 from urllib.request import getproxies
 
@@ -31,7 +30,21 @@ SECONDS_FOR_AN_ANSWER = 30.0  # from the first byte to the last, unless there is
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 
 
-class Exchange:
+class Closeable:
+    """What is open until it is closed, or its `with` ends."""
+
+    def close(self) -> None:
+        """Hang up."""
+        raise NotImplementedError  # pragma: no cover
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+class Exchange(Closeable):
     """A service at a URL.
 
     Args:
@@ -137,17 +150,6 @@ class Exchange:
     def close(self) -> None:
         """Hang up."""
         self._http.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def decoded(answer: bytes) -> Any:

@@ -5,8 +5,9 @@ from typing import Any
 
 from blurfit import validate
 from blurfit.errors import InvalidValueError
-from blurfit.schema.columns import Binary, Categorical, Feature, Label, Numeric, Outside
+from blurfit.schema.columns import Binary, Categorical, Feature, Label, Numeric
 from blurfit.schema.content import WORDING_KEYS, wording_from
+from blurfit.schema.numeric import Outside
 from blurfit.schema.table import refuse_keys
 
 

@@ -37,17 +37,10 @@ import numpy as np
 from blurfit import validate
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.schema.columns import (
-    OUTSIDE,
-    Binary,
-    Categorical,
-    Feature,
-    Label,
-    Numeric,
-    Target,
-)
+from blurfit.schema.columns import Binary, Categorical, Feature, Label, Numeric, Target
 from blurfit.schema.content import ABOUT, NO_ONE, About, about_from
 from blurfit.schema.entries import column_from_dict
+from blurfit.schema.numeric import OUTSIDE
 from blurfit.schema.table import Table, listed, read, refuse_keys
 
 __all__ = [

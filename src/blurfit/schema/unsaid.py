@@ -35,9 +35,9 @@ from blurfit.schema.table import missing
 NOT_SAID = "(not said)"
 
 
-def unsaid_column(name: str) -> str:
-    """The name of the column that is 1 for whoever does not say."""
-    return f"{name}={NOT_SAID}"
+def unsaid_columns(name: str, optional: bool) -> tuple[str, ...]:
+    """The name of the column that is 1 for whoever does not say, where that is allowed."""
+    return (f"{name}={NOT_SAID}",) if optional else ()
 
 
 def is_unsaid(column: str) -> bool:

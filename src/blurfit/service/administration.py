@@ -16,14 +16,14 @@ from blurfit.protocol.wire import JSON, MOST_SUBMISSIONS, Acknowledgement
 from blurfit.service.answers import as_json
 from blurfit.service.authorisation import admit, steward
 from blurfit.service.bodies import body_of
-from blurfit.service.closing import closes_at_opening
+from blurfit.service.closing_dates import closes_at_opening
 from blurfit.service.collector import Collector
 from blurfit.service.detached import Underway, detached
 from blurfit.service.documents import Hashes
 from blurfit.service.peer import publish_remotely
 from blurfit.service.proposal import agreement_from
 from blurfit.service.reading import fingerprint_in
-from blurfit.service.signing import Signing
+from blurfit.service.signatory import Signatory
 from blurfit.store import joint_publication, publication
 from blurfit.store.store import Status, Store
 
@@ -34,7 +34,7 @@ class Administration:
 
     store: Store
     collector: Collector
-    signing: Signing
+    signing: Signatory
     peer_token: str | None = field(repr=False)
     peer_options: dict[str, Any] = field(repr=False)
     share_key: str | None = field(default=None, repr=False)

@@ -10,16 +10,19 @@ A service that was killed between the arrivals and the step takes it when it sta
 every other service on the store: each looks around every few seconds.
 
 Where a plan has two databases the first one leads (`blurfit.service.leading`): the step takes a
-talk over the wire, so it is taken beside the writer, in a thread for each plan.
+talk over the wire, so it is taken beside the writer, in a thread for each plan. In the same looks,
+and as much beside it, signatures are completed (`blurfit.service.countersigning`).
 """
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from blurfit.errors import BelowQuorumError, UnknownCollectionError
 from blurfit.service.collector import Collector
+from blurfit.service.countersigning import Countersigning
 from blurfit.service.detached import detached
 from blurfit.service.leading import Leading
 from blurfit.store.advance import advance, due, learn_model, missing
@@ -41,12 +44,14 @@ class Advancing:
     store: Store
     collector: Collector
     leading: Leading
+    countersigning: Countersigning
     look_every: float = LOOK_EVERY
 
     def __post_init__(self) -> None:
         self.collector.stored = self.stored
         self._until_counted: dict[str, int] = {}  # by plan: so many more, then it is counted
-        self._led: dict[str, asyncio.Task[None]] = {}  # by plan, while something is done
+        # By plan, or by collection, while something is done together with the other database.
+        self._beside: dict[str, asyncio.Task[None]] = {}
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
@@ -112,24 +117,26 @@ class Advancing:
                 for plan in await detached(lambda: self.store.read(due)):
                     await self._take_forward(plan)
                 for plan in await detached(self.leading.due):
-                    self._lead(plan)
+                    self._begin(plan, self.leading.forward)
+                for collection in await detached(self.countersigning.due):
+                    self._begin(collection, self.countersigning.ask)
             except Exception:
                 _log.exception("Plans could not be looked after; they will be looked at again.")
             with suppress(TimeoutError):
                 wait = self.leading.seconds_to_wait(self.look_every)
                 await asyncio.wait_for(self._wake.wait(), wait)
 
-    def _lead(self, plan: str) -> None:
-        """Take a plan of two databases forward, unless somebody is at it."""
-        before = self._led.get(plan)
+    def _begin(self, name: str, step: Callable[[str], None]) -> None:
+        """Do something together with the other database, unless somebody is at it."""
+        before = self._beside.get(name)
         if not self._closing and (before is None or before.done()):
-            self._led[plan] = asyncio.create_task(self._lead_on(plan))
+            self._beside[name] = asyncio.create_task(self._do(name, step))
 
-    async def _lead_on(self, plan: str) -> None:
+    async def _do(self, name: str, step: Callable[[str], None]) -> None:
         try:
-            await detached(lambda: self.leading.forward(plan))
+            await detached(lambda: step(name))
         except Exception:
-            _log.exception("Plan %s could not be led; it will be tried again.", plan)
+            _log.exception("What is next of %s failed; it will be tried again.", name)
 
     async def _take_forward(self, plan: str) -> None:
         if not self._closing:

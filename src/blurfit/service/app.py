@@ -9,11 +9,11 @@
 | POST …/withdrawals | contributors | `blurfit.service.withdrawals` |
 | GET …/invitation | who holds one | `blurfit.service.invitations` |
 | POST …/invitations, …/pause, …/close, … | administrator | `blurfit.service.administration` |
-| POST …/until | administrator | when it closes: `blurfit.service.closing` |
+| POST …/until | administrator | when it closes: `blurfit.service.closing_dates` |
 | POST /plans, GET /plans/{fingerprint}, … | both | plans of waves: `blurfit.service.planning` |
 | …/shares/… | the other database | publish together: `blurfit.service.peering` |
 | POST /agreements | administrator | what a schema and a promise would give; nothing is kept |
-| GET /signing-key | anyone | the public key of this service: `blurfit.service.signing` |
+| GET /signing-key | anyone | the public key of this service: `blurfit.service.signatory` |
 | GET /deeds | who may read them | what was done with tokens: `blurfit.service.deeds` |
 | GET /, /c/…, /m/…, /admin | anyone | pages for people: `blurfit.service.website` |
 | GET /healthz, /metrics, /openapi.json | anyone | for those who run it |
@@ -41,8 +41,9 @@ from blurfit.service.administration import Administration
 from blurfit.service.advancing import LOOK_EVERY, Advancing
 from blurfit.service.answers import Refusals, over_tls, with_headers
 from blurfit.service.bodies import IN_FLIGHT, Allowance
-from blurfit.service.closing import Closing
+from blurfit.service.closing_dates import ClosingDates
 from blurfit.service.collector import LINGER, Collector
+from blurfit.service.countersigning import Countersigning
 from blurfit.service.deeds import Deeds
 from blurfit.service.following import Following
 from blurfit.service.intake import SubmissionPath, is_for_submissions
@@ -55,7 +56,7 @@ from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
 from blurfit.service.reading import Reading
 from blurfit.service.sides import LookingAtSides
-from blurfit.service.signing import Signing
+from blurfit.service.signatory import Signatory
 from blurfit.service.unexpected import Router, foreseen
 from blurfit.service.withdrawals import Withdrawals
 from blurfit.store.store import Store
@@ -92,7 +93,7 @@ class Service:
     `peer_token` is what this service and the one of an agreement's other database know each other
     by; `peer_options` are for `blurfit.service.peer.RemotePeer`. `share_key` is the private key to
     which agreements seal this database's shares (`blurfit.messages.sealing`), `signing_key` the one
-    with which it signs where agreements name it (`blurfit.service.signing`). `limiter`, `crowds`
+    with which it signs where agreements name it (`blurfit.service.signatory`). `limiter`, `crowds`
     and `metrics` are given where several processes have them in common (`blurfit.service.workers`).
     """
 
@@ -112,9 +113,12 @@ class Service:
         metrics = self.metrics
         self._limiter = self.limiter or self.limits.limiter()
         self._collector = Collector(self.store, self.linger)
-        self._signing = Signing(self.store, Signer(self.signing_key) if self.signing_key else None)
+        self._signing = Signatory(
+            self.store, Signer(self.signing_key) if self.signing_key else None
+        )
         leading = Leading(self.store, self.peer_token, self.peer_options, signing=self._signing)
-        self._advancing = Advancing(self.store, self._collector, leading, self.look_every)
+        both = Countersigning(self.store, self._signing, self.peer_token, self.peer_options)
+        self._advancing = Advancing(self.store, self._collector, leading, both, self.look_every)
         self._refusals = Refusals(metrics)
         self._submissions = SubmissionPath(
             self.store,
@@ -163,7 +167,7 @@ class Service:
             self.share_key,
             self.limits.body_bytes,
         )
-        closing = Closing(self.store, self._collector)
+        closing = ClosingDates(self.store, self._collector)
         guests, deeds = Invitations(self.store), Deeds(self.store)
         withdrawals = Withdrawals(self.store, self._collector, signing, self._limiter)
         return [

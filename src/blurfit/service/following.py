@@ -25,7 +25,7 @@ from blurfit.service.answers import as_json
 from blurfit.service.bodies import body_of
 from blurfit.service.documents import ReleasedWave, ToldPlan
 from blurfit.service.peering import Peering
-from blurfit.store import joint_plans, plans
+from blurfit.store import plan_follower, plans
 from blurfit.store.joint_plans import News
 from blurfit.store.store import Store
 
@@ -45,7 +45,7 @@ class Following:
         fingerprint = self.peering.admit(request)
 
         def close() -> None:
-            self.store.write(joint_plans.close, self.store.collection(fingerprint))
+            self.store.write(plan_follower.close, self.store.collection(fingerprint))
 
         await run_in_threadpool(close)
         return as_json(await run_in_threadpool(self.store.status, fingerprint))
@@ -57,7 +57,7 @@ class Following:
 
         def take() -> None:
             wave = self.store.collection(fingerprint)
-            self.store.write(joint_plans.take_release, wave, found.moments, found.following)
+            self.store.write(plan_follower.take_release, wave, found.moments, found.following)
 
         await run_in_threadpool(take)
         return as_json(await run_in_threadpool(self.store.status, fingerprint))
@@ -72,8 +72,8 @@ class Following:
             if news.state == "ended":
                 plan = Plan.from_json(self.store.read(plans.document, fingerprint))
                 releases = self.store.read(plans.releases, fingerprint)
-                joint_plans.check_model(plan, releases, news.model)
-            self.store.write(joint_plans.take_news, fingerprint, news)
+                plan_follower.check_model(plan, releases, news.model)
+            self.store.write(plan_follower.take_news, fingerprint, news)
             return self.store.read(plans.status, fingerprint)
 
         return as_json(await run_in_threadpool(take))

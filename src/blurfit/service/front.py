@@ -12,8 +12,8 @@ has:
 | seconds in which nobody takes the answer | cut |
 | connections of one address (`blurfit.service.networks`), and of all | 503, closed |
 
-Deadlines are looked after by one sweep for all connections, so that a request costs two readings of
-the clock and no timer. Connections between two requests are uvicorn's, which closes them after five
+Deadlines are checked by one sweep over all connections, so that a request costs two readings of the
+clock and no timer. Connections between two requests are uvicorn's, which closes them after five
 seconds.
 """
 

@@ -39,7 +39,7 @@ from blurfit.service.bodies import Allowance, Reserve, read_body
 from blurfit.service.collector import Collector
 from blurfit.service.limits import Limiter
 from blurfit.service.metrics import Metrics
-from blurfit.service.signing import Signing
+from blurfit.service.signatory import Signatory
 from blurfit.store import plans
 from blurfit.store.arrivals import Arrival, all_known
 from blurfit.store.collections import Collection
@@ -73,7 +73,7 @@ class SubmissionPath:
     limiter: Limiter
     crowds: Limiter
     body_bytes: int
-    signing: Signing
+    signing: Signatory
     share_key: str | None = field(default=None, repr=False)
     allowance: Allowance = field(default_factory=Allowance)
     # One at a time, so that not everyone's numbers are in memory, or looked up, at once.
@@ -136,15 +136,16 @@ class SubmissionPath:
             self.signing.refuse_another_key(collection.agreement, collection.role)
             limit = min(self.body_bytes, largest_body(collection, headers))
             json, stated = _kind(headers) == JSON, min(_stated(headers), limit)
-            rows_of_it = 0.0 if json else stated / collection.layout.size
-            paid = self._pay(address, rows_of_it, stated, json=json)  # before it is read
+            one = collection.layout.size
+            paid = self._pay(address, one, stated, json=json)  # before it comes
             body = await read_body(headers, receive, limit, held)
+            paid = self._pay(address, one, len(body), json=json, paid=paid)  # before it is read
             if (key := own_key(collection)) is not None:
                 body = unsealed(collection, body, self.share_key, key)
             rows = await self._rows(collection, headers, body)
             arrival = Arrival(rows, _invitations(headers))
-            count = arrival.size // collection.layout.size
-            self._pay(address, count, len(body), json=json, paid=paid)
+            count = arrival.size // one
+            self.limiter.charge_body(address, count, len(body), json=json, paid=paid)
             self._refuse_if_crowded(fingerprint, count - 1)
             if count >= _A_BATCH and await self._is_known(collection, arrival):
                 new = 0
@@ -160,8 +161,11 @@ class SubmissionPath:
             answer += b',"signature":"%s"' % signature.encode()
         await send_answer(send, 200, JSON, answer + b"}")
 
-    def _pay(self, address: str, rows: float, size: int, *, json: bool, paid: float = 1.0) -> float:
-        """What a body costs an address, which has paid so much of that before; or refuse it."""
+    def _pay(self, address: str, one: int, size: int, *, json: bool, paid: float = 1.0) -> float:
+        """What a body of such a size costs an address, which has paid so much of that before; or
+        refuse it. Each submission has `one` bytes, unless it is in JSON.
+        """
+        rows = 0.0 if json else size / one
         cost = self.limiter.allows_body(address, rows, size, json=json, paid=paid)
         if not cost:
             raise RequestError(

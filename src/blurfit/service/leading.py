@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import msgspec
 
@@ -27,12 +27,20 @@ from blurfit.errors import (
     ServiceError,
 )
 from blurfit.protocol import tokens
-from blurfit.protocol.http import Exchange
+from blurfit.protocol.http import Closeable, Exchange
 from blurfit.protocol.wire import plan_path
 from blurfit.service.documents import ReleasedWave, ToldPlan
 from blurfit.service.peer import RemotePeer
-from blurfit.service.signing import Signing
-from blurfit.store import commitment, joint_plans, joint_publication, plans
+from blurfit.service.signatory import Signatory
+from blurfit.store import (
+    commitment,
+    joint_plans,
+    joint_publication,
+    plan_leader,
+    plan_rows,
+    plans,
+    shared_sums,
+)
 from blurfit.store.advance import learn_model
 from blurfit.store.collections import Collection
 from blurfit.store.joint_plans import News
@@ -85,11 +93,11 @@ class Follower(Protocol):
 
 def lead(store: Store, fingerprint: str, follower: Follower) -> None:
     """Take a plan as far as it goes now, and let the second database know."""
-    if store.read(joint_plans.is_past, fingerprint):  # also if a release was not taken so far
+    if store.read(plan_leader.is_past, fingerprint):  # also if a release was not taken so far
         end(store, fingerprint, follower)
         return
     deliver(store, fingerprint, follower)
-    while (wave := store.read(joint_plans.ready, fingerprint)) is not None:
+    while (wave := store.read(plan_leader.ready, fingerprint)) is not None:
         step(store, wave, follower.wave(wave.agreement))
         deliver(store, fingerprint, follower)
     learn_model(store, fingerprint)
@@ -99,27 +107,27 @@ def lead(store: Store, fingerprint: str, follower: Follower) -> None:
 def step(store: Store, wave: Collection, peer: WavePeer, *, end: bool = False) -> None:
     """Publish the open wave with the second database, and open the next; or end with it."""
     if store.read(commitment.recorded, wave) is None:
-        missing = store.read(joint_plans.missing, wave, peer.identifiers())
+        missing = store.read(plan_leader.missing, wave, peer.identifiers())
         if missing > 0:
             raise TooFewError(missing)
         peer.close_wave()
-    chosen, left_out = store.write(joint_plans.fix, wave, peer.identifiers(), end=end)
+    chosen, left_out = store.write(plan_leader.fix, wave, peer.identifiers(), end=end)
     masks = peer.masks(chosen.digest, chosen.count, left_out)
-    count, words = store.read(joint_publication.together, wave, masks)
-    release = joint_plans.release_of(wave, count, words)
-    store.write(joint_plans.publish, wave, release, end=end)
+    count, words = store.read(shared_sums.together, wave, masks)
+    release = plan_leader.release_of(wave, count, words)
+    store.write(plan_leader.publish, wave, release, end=end)
 
 
 def deliver(store: Store, fingerprint: str, follower: Follower) -> None:
     """Give the second database each release that it may not have, in their order."""
-    for wave, moments, following in store.read(joint_plans.undelivered, fingerprint):
+    for wave, moments, following in store.read(plan_leader.undelivered, fingerprint):
         follower.wave(wave.agreement).release(moments, following)
         store.write(joint_publication.deliver, wave)
 
 
 def tell(store: Store, fingerprint: str, follower: Follower) -> None:
     """Let the second database know if the plan is held, goes on, or has ended."""
-    news = store.read(joint_plans.news, fingerprint)
+    news = store.read(plan_leader.news, fingerprint)
     if news is not None:
         follower.tell(news)
         store.write(joint_plans.tell, fingerprint, news.state)
@@ -132,7 +140,7 @@ def end(store: Store, fingerprint: str, follower: Follower) -> str | None:
     the second database does not answer, an error is raised and nothing has ended, unless the plan
     is held: then it ends without that wave.
     """
-    wave = store.read(joint_plans.ready, fingerprint, end=True)
+    wave = store.read(plan_leader.ready, fingerprint, end=True)
     if wave is not None:
         try:
             step(store, wave, follower.wave(wave.agreement), end=True)
@@ -145,7 +153,7 @@ def end(store: Store, fingerprint: str, follower: Follower) -> str | None:
                 ) from error
         except (InfeasibleError, InvalidValueError, NotCertifiedError) as refusal:
             _log.info("Plan %s ends without its open wave: %s", fingerprint, refusal)
-    store.write(joint_plans.end_without_the_open_wave, fingerprint)
+    store.write(plan_leader.end_without_the_open_wave, fingerprint)
     text = learn_model(store, fingerprint)
     try:
         deliver(store, fingerprint, follower)
@@ -168,7 +176,7 @@ class RemoteWavePeer(RemotePeer):
         self._exchange.post(f"{self._path}/release", body)
 
 
-class RemoteFollower:
+class RemoteFollower(Closeable):
     """The second database of a plan over HTTP; options are those of `RemotePeer`."""
 
     def __init__(self, plan: Plan, secret: str, **options: Any) -> None:
@@ -200,12 +208,6 @@ class RemoteFollower:
         for peer in self._peers.values():
             peer.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
 
 @dataclass(eq=False)
 class Leading:
@@ -215,7 +217,7 @@ class Leading:
     secret: str | None = field(repr=False)
     options: dict[str, Any] = field(default_factory=dict, repr=False)
     clock: Callable[[], float] = time.monotonic
-    signing: Signing | None = field(default=None, repr=False)
+    signing: Signatory | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._pauses: dict[str, float] = {}  # by plan, in seconds
@@ -229,7 +231,7 @@ class Leading:
         now = self.clock()
         return [
             one
-            for one in self.store.read(joint_plans.leading)
+            for one in self.store.read(plan_leader.leading)
             if self._not_before.get(one, 0.0) <= now or self._is_worth_asking(one)
         ]
 
@@ -266,7 +268,7 @@ class Leading:
 
     def _sign(self, fingerprint: str) -> None:
         """Let each have the other's signatures of what both have published, where they sign."""
-        for wave in self.store.read(plans.agreements, fingerprint):
+        for wave in self.store.read(plan_rows.agreements, fingerprint):
             if self.signing is not None and wave.signing_keys:
                 self.signing.exchange(wave.fingerprint, self.secret, **self.options)
 

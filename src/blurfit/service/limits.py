@@ -8,13 +8,13 @@ is known of a bucket is when it will be full again:
     left(now) = burst − rate · (full − now)
 
 and what costs c moves it to max(now, full) + c/rate. These times stand in two rows of a table, at
-places that a keyed hash of the address tells, as `blurfit.service.networks` counts addresses.
+places given by a keyed hash of the address, as `blurfit.service.networks` counts addresses.
 Somebody whose places are taken in both rows by others who ask for much would have to wait with
-them; two rows of 2¹⁹ places make that rare, and the key makes it nothing that one could bring
+them; two rows of 2¹⁹ places make that rare, and since the hash has a key nobody can bring it
 about. So no address is kept anywhere, nothing has to be forgotten, and however many there are, each
 takes the same time.
 
-The table is memory that processes share which are forked from this one: all workers of a service
+The table is in memory that all processes forked from this one share: the workers of a service
 (`blurfit.service.workers`) keep to one limit. Two that look at the same moment may let one request
 too many pass.
 """
@@ -63,15 +63,11 @@ class Limiter:
         """Whether one more request is fine now, or something that costs as much as several."""
         if not self.rate:
             return True
-        now, table = self.clock(), self._full
-        places = self._places(address)
-        full = max(now, min(table[place] for place in places))
-        left = self.burst - self.rate * (full - now)
+        now, places = self.clock(), self._places(address)
+        left = self.burst - self.rate * (self._full_at(places, now) - now)
         if left + _TOLERANCE < min(cost, self._enough):
             return False
-        full += cost / self.rate
-        for place in places:
-            table[place] = max(table[place], full)
+        self._charge(places, now, cost)
         return True
 
     @property
@@ -86,17 +82,43 @@ class Limiter:
     def allows_body(
         self, address: str, rows: float, size: int, *, json: bool, paid: float = 1.0
     ) -> float:
-        """What a request costs that brings so much, if it may; else 0.
+        """What a request with so many rows and bytes costs, if it is allowed; else 0.
 
-        Of that so much has been paid: 1 for any request that was allowed.
+        `paid` is what was charged for it before: 1 for any request that was allowed.
         """
-        free = JSON_OF_A_REQUEST if json else BYTES_OF_A_REQUEST
-        cost = max(rows / ROWS_OF_A_REQUEST, size / free)
+        cost = _cost(rows, size, json=json)
         if cost <= paid:
             return paid
         return cost if self.allows(address, cost - paid) else 0.0
+
+    def charge_body(self, address: str, rows: float, size: int, *, json: bool, paid: float) -> None:
+        """Charge what a body costs beyond what was paid for it, and refuse nothing.
+
+        How many submissions there are in JSON is seen once it is read. To ask for the rest then, of
+        a bucket that has just paid for the size, would refuse for ever what costs more than a
+        bucket holds. So the next ones wait for it, and the rate is kept. Names and fingerprint
+        alone take more than a hundredth of `JSON_OF_A_REQUEST` for each submission, so this is
+        never more than was paid before.
+        """
+        cost = _cost(rows, size, json=json)
+        if self.rate and cost > paid:
+            self._charge(self._places(address), self.clock(), cost - paid)
+
+    def _full_at(self, places: tuple[int, int], now: float) -> float:
+        return max(now, min(self._full[place] for place in places))
+
+    def _charge(self, places: tuple[int, int], now: float, cost: float) -> None:
+        full = self._full_at(places, now) + cost / self.rate
+        for place in places:
+            self._full[place] = max(self._full[place], full)
 
     def _places(self, address: str) -> tuple[int, int]:
         name = self.counted_as(address).encode()
         found = int.from_bytes(hashlib.blake2b(name, digest_size=8, key=self._key).digest())
         return found % _PLACES, _PLACES + (found >> 32) % _PLACES
+
+
+def _cost(rows: float, size: int, *, json: bool) -> float:
+    """How many requests a body stands for."""
+    free = JSON_OF_A_REQUEST if json else BYTES_OF_A_REQUEST
+    return max(rows / ROWS_OF_A_REQUEST, size / free)

@@ -1,41 +1,32 @@
 """The service described for programs (OpenAPI 3.1): every path, every answer, every refusal.
 
 A test sends thousands of requests that it makes from this document, and compares the answers with
-it. The schemas are those of `blurfit.service.documents`, and what anyone may ask is in
-`blurfit.service.openapi_public`.
+it. The schemas are those of `blurfit.service.documents`. What anyone may ask is in
+`blurfit.service.openapi_public`, plans are in `blurfit.service.openapi_plans`, and what two
+databases ask each other is in `blurfit.service.openapi_shares`; the rest is below.
 """
 
 from typing import Any
 
 from blurfit.protocol import problems
-from blurfit.protocol.wire import (
-    COLLECTIONS,
-    JSON,
-    OCTETS,
-    ONE_COLLECTION,
-    ONE_PLAN,
-    PLANS,
-)
+from blurfit.protocol.wire import COLLECTIONS, JSON, ONE_COLLECTION
 from blurfit.service import documents
+from blurfit.service.openapi_plans import plans
 from blurfit.service.openapi_public import pages, reading, sending
+from blurfit.service.openapi_shares import shares
 from blurfit.service.operations import (
     BODY,
-    BYTES,
     OBJECT,
     ONE,
-    PRINT,
+    ROLE,
     UNTIL,
     answer,
     array,
-    content,
     of_one,
     operation,
-    query,
     reference,
 )
 from blurfit.version import __version__
-
-_ROLE = query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is.")
 
 
 def document() -> dict[str, Any]:
@@ -51,8 +42,8 @@ def document() -> dict[str, Any]:
             **_administration(),
             **reading(),
             **sending(),
-            **_plans(),
-            **_shares(),
+            **plans(),
+            **shares(),
             **pages(),
         },
         "components": {
@@ -118,7 +109,7 @@ def _administration() -> dict[str, Any]:
                 opened,
                 *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
                 body={JSON: reference("AgreementDocument")},
-                parameters=[_ROLE, UNTIL],
+                parameters=[ROLE, UNTIL],
                 security="administrator",
             ),
         },
@@ -157,164 +148,4 @@ def _administration() -> dict[str, Any]:
             )
         ),
         **{f"{ONE_COLLECTION}{path}": of_one(post=one) for path, one in found.items()},
-    }
-
-
-def _plans() -> dict[str, Any]:
-    """Plans of waves; each wave is a collection as well."""
-    status, model = reference("PlanStatus"), answer(OBJECT, "The model, always the same bytes.")
-    state = answer(status, "How far the plan is.")
-    opened = answer(status, "It was open.") | answer(status, "It is open now.", "201")
-    published = (*ONE, problems.NOT_PUBLISHED)
-    reading = {
-        "": operation("State, waves, counts and quorums", state, *ONE),
-        "/plan": operation(
-            "The plan itself", answer(reference("PlanDocument"), "Always the same bytes."), *ONE
-        ),
-        "/agreement": operation(
-            "The agreement of the wave that collects now",
-            answer(reference("AgreementDocument"), "The agreement; later, another."),
-            *(*ONE, problems.CLOSED, problems.DATE_CLOSED, problems.BETWEEN_WAVES),
-        ),
-        "/releases": operation(
-            "What the waves so far have published, in order",
-            answer(array("Moments"), "The releases."),
-            *ONE,
-        ),
-        "/model": operation("The model of a plan that has ended", model, *published),
-        "/statement": operation(
-            "The privacy statement in words",
-            content("The statement.", "text/markdown", "text/html", "application/yaml"),
-            *(problems.INVALID, *published),
-            parameters=[query("format", {"enum": ["markdown", "html", "yaml"]})],
-        ),
-    }
-    doing = {
-        "/invitations": operation(
-            "Keep the hashes of one-time invitations to the plan",
-            answer(reference("Acknowledgement"), "They are on disk."),
-            *(problems.INVALID, problems.INFEASIBLE, problems.CLOSED, problems.DATE_CLOSED),
-            *(*ONE, *BODY),
-            body={JSON: reference("Hashes")},
-            security="administrator",
-        ),
-        "/until": operation(
-            "End the plan at another moment at the latest, or at none",
-            state,
-            *(problems.INVALID, problems.CLOSED, *ONE, *BODY),
-            body={JSON: reference("Until")},
-            security="administrator",
-        ),
-        "/hold": operation(
-            "Release no wave until the plan is resumed; the open one goes on collecting",
-            state,
-            *(*ONE, problems.CLOSED),
-            security="administrator",
-        ),
-        "/resume": operation(
-            "Let a plan go on", state, *(*ONE, problems.CLOSED), security="administrator"
-        ),
-        "/publish": operation(
-            "End the plan now, with the best model so far",
-            model,
-            *(*published, problems.BELOW_QUORUM, problems.INFEASIBLE, problems.OTHER_DATABASE),
-            security="administrator",
-        ),
-    }
-    return {
-        PLANS: {
-            "get": operation("All plans", answer(array("PlanStatus"), "Their states.")),
-            "post": operation(
-                "Keep a plan, and open its first wave",
-                opened,
-                *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
-                body={JSON: reference("PlanDocument")},
-                parameters=[_ROLE, UNTIL],
-                security="administrator",
-            ),
-        },
-        f"{PLANS}/proposal": {
-            "post": operation(
-                "The plan that a schema and a promise would give; nothing is kept",
-                answer(reference("PlanDocument"), "The plan."),
-                *(problems.INVALID, problems.INFEASIBLE, *BODY),
-                body={JSON: reference("PlanProposal")},
-                security="administrator",
-            )
-        },
-        **{f"{ONE_PLAN}{path}": of_one(get=one) for path, one in reading.items()},
-        **{f"{ONE_PLAN}{path}": of_one(post=one) for path, one in doing.items()},
-    }
-
-
-def _shares() -> dict[str, Any]:
-    """What the two databases of an agreement ask each other, with the token that both have."""
-    shared = (problems.INVALID, problems.INFEASIBLE, *ONE)
-    fixed = (*shared, problems.CONFLICT, problems.BELOW_QUORUM, *BODY)
-    identifiers = operation(
-        "The identifiers of the shares here, in order, once the collection is closed",
-        {"200": {"description": "16 bytes each.", "content": {OCTETS: {"schema": BYTES}}}},
-        *shared,
-        parameters=[query("after", {"pattern": "^([0-9a-f]{32})?$"})],
-        security="peer",
-    )
-    proofs = operation(
-        "Verify proofs together: answers to the first database's half of some verifiers",
-        {"200": {"description": "32 bytes each.", "content": {OCTETS: {"schema": BYTES}}}},
-        *(*shared, problems.CONFLICT, *BODY),
-        body={OCTETS: BYTES},
-        security="peer",
-    )
-    total = operation(
-        "Commit to one set of contributors, for ever, and tell the sum of their masks",
-        answer(reference("Sums"), "The sums mod 2⁶⁴; asked again, the same."),
-        *fixed,
-        body={OCTETS: BYTES},
-        parameters=[query("digest", PRINT), query("count", {"type": "integer", "minimum": 0})],
-        security="peer",
-    )
-    result = operation(
-        "Store and serve the result",
-        answer(reference("Status"), "It is published here too."),
-        *fixed,
-        body={JSON: reference("Published")},
-        security="peer",
-    )
-    told = (*shared, problems.CLOSED, problems.CONFLICT, *BODY)
-    closed = operation(
-        "Close a wave of a plan that has its quorum at both databases",
-        answer(reference("Status"), "No more shares are taken for it."),
-        *(*shared, problems.CLOSED, problems.BELOW_QUORUM),
-        security="peer",
-    )
-    released = operation(
-        "Publish a wave's sums here too, and open the wave that follows",
-        answer(reference("Status"), "It is published here too."),
-        *told,
-        body={JSON: reference("ReleasedWave")},
-        security="peer",
-    )
-    state = operation(
-        "Be held, go on, or end with a model, as the plan's first database does",
-        answer(reference("PlanStatus"), "How far the plan is."),
-        *told,
-        body={JSON: reference("ToldPlan")},
-        security="peer",
-    )
-    signed = operation(
-        "Keep signatures of the result, and tell all that there are",
-        answer(reference("Signatures"), "Those of both databases."),
-        *(problems.INVALID, problems.INFEASIBLE, *ONE, *BODY),
-        body={JSON: reference("Signatures")},
-        security="peer",
-    )
-    return {
-        f"{ONE_COLLECTION}/shares/close": of_one(post=closed),
-        f"{ONE_COLLECTION}/shares/release": of_one(post=released),
-        f"{ONE_PLAN}/shares/state": of_one(post=state),
-        f"{ONE_COLLECTION}/shares/signatures": of_one(post=signed),
-        f"{ONE_COLLECTION}/shares/identifiers": of_one(get=identifiers),
-        f"{ONE_COLLECTION}/shares/proofs": of_one(post=proofs),
-        f"{ONE_COLLECTION}/shares/sum": of_one(post=total),
-        f"{ONE_COLLECTION}/shares/result": of_one(post=result),
     }

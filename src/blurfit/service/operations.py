@@ -18,7 +18,12 @@ BYTES = {"type": "string", "format": "binary"}
 PRINT = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 OBJECT = {"type": "object"}
 
-
+ROLE = {
+    "name": "role",
+    "in": "query",
+    "schema": {**TEXT, "enum": ["whole", "first", "second"]},
+    "description": "Which of two databases this is.",
+}
 UNTIL = {
     "name": "until",
     "in": "query",

@@ -8,7 +8,7 @@ Whatever gets no answer is asked again; whoever drives may be killed anywhere, a
 The other database is a stranger: what it answers has a bound in bytes, in pages and in seconds.
 """
 
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import httpx2 as httpx
 import msgspec
@@ -24,17 +24,17 @@ from blurfit.errors import (
 from blurfit.json_reader import read_json
 from blurfit.proofs.prio3 import SEED_WORDS
 from blurfit.protocol import tokens
-from blurfit.protocol.http import PATIENCE, Exchange
+from blurfit.protocol.http import PATIENCE, Closeable, Exchange
 from blurfit.protocol.wire import OCTETS, path_of
 from blurfit.service.documents import Published, Sums
 from blurfit.service.verifying import verify
-from blurfit.store import commitment, joint_publication
+from blurfit.store import identifier_sets, joint_publication, shared_sums
 from blurfit.store.collections import Collection
 from blurfit.store.joint_publication import Result
 from blurfit.store.store import Store
 
 IDENTIFIERS_AT_ONCE = 2**18
-MOST_PAGES = commitment.MOST_SHARES // IDENTIFIERS_AT_ONCE + 1  # the last is not full
+MOST_PAGES = identifier_sets.MOST_SHARES // IDENTIFIERS_AT_ONCE + 1  # the last is not full
 _BYTES_FOR_A_NUMBER = 32  # of a sum, in JSON
 _SECONDS_AT_MOST = 15.0  # an administrator waits for the answer, and may ask again
 
@@ -78,12 +78,12 @@ def publish(store: Store, fingerprint: str, peer: Peer, key: bytes = b"") -> str
 
 def _learn(store: Store, collection: Collection, masks: WordArray) -> Result:
     """From the sums of shares and masks to what is written down, once."""
-    count, words = store.read(joint_publication.together, collection, masks)
+    count, words = store.read(shared_sums.together, collection, masks)
     release = joint_publication.release_of(collection, count, words)
     return store.write(joint_publication.keep, collection, release)
 
 
-class RemotePeer:
+class RemotePeer(Closeable):
     """The second database over HTTP; arguments as for `blurfit.protocol.http.Exchange`."""
 
     def __init__(
@@ -113,7 +113,7 @@ class RemotePeer:
         parts, after = [], b""
         for _ in range(MOST_PAGES):
             part = self._exchange.get(f"{self._path}/identifiers?after={after.hex()}")
-            parts.append(commitment.as_identifiers(part))
+            parts.append(identifier_sets.as_identifiers(part))
             if len(parts[-1]) < IDENTIFIERS_AT_ONCE:
                 self._held = np.concatenate(parts)
                 return self._held
@@ -142,7 +142,7 @@ class RemotePeer:
         held = self.identifiers() if self._held is None else self._held
         answer = self._exchange.post(
             f"{self._path}/sum?digest={digest.hex()}&count={count}",
-            commitment.members(held, left_out),
+            identifier_sets.members(held, left_out),
             content_type=OCTETS,
         )
         try:
@@ -165,12 +165,6 @@ class RemotePeer:
     def close(self) -> None:
         """Hang up."""
         self._exchange.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
 
 def publish_remotely(store: Store, fingerprint: str, token: str | None, **options: Any) -> str:

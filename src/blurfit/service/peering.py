@@ -1,4 +1,4 @@
-"""What a database answers to the other one, over HTTP, to whoever knows the secret that both share.
+"""What a database answers, over HTTP, to the other one, which knows the secret that both share.
 
 | request | what |
 | --- | --- |
@@ -8,7 +8,7 @@
 | POST …/shares/result | the model and the moments, to be stored and served |
 | POST …/shares/signatures | the first's signatures of them, for its own |
 
-What is sent is no secret but what follows from it for one agreement
+What is sent is not the secret itself, but what follows from it for one agreement
 (`blurfit.protocol.tokens.for_agreement`); it is compared in constant time.
 """
 
@@ -32,9 +32,16 @@ from blurfit.service.detached import detached
 from blurfit.service.documents import Published, Signatures, Sums
 from blurfit.service.peer import IDENTIFIERS_AT_ONCE
 from blurfit.service.reading import fingerprint_in
-from blurfit.service.signing import Signing, signatures_from
+from blurfit.service.signatory import Signatory, signatures_from
 from blurfit.service.verifying import BATCH, judge
-from blurfit.store import commitment, joint_plans, joint_publication
+from blurfit.store import (
+    commitment,
+    identifier_sets,
+    joint_publication,
+    plan_follower,
+    roles,
+    shared_sums,
+)
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
@@ -48,7 +55,7 @@ class Peering:
 
     store: Store
     secret: str | None = field(repr=False)
-    signing: Signing
+    signing: Signatory
     # What was summed, by set: whoever gave up waiting, and asks again, finds it done.
     _summed: dict[tuple[str, bytes], Sums] = field(default_factory=dict, repr=False)
     _summing: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -59,7 +66,7 @@ class Peering:
         after = _hexadecimal(request, "after", (0, 32))
         found = await run_in_threadpool(
             lambda: self.store.read(
-                joint_plans.shown_identifiers,
+                plan_follower.shown_identifiers,
                 self.store.collection(fingerprint),
                 after,
                 IDENTIFIERS_AT_ONCE,
@@ -94,7 +101,7 @@ class Peering:
         count = request.query_params.get("count", "")
         if not (count.isascii() and count.isdigit() and len(count) <= 18):
             raise InvalidValueError(f"Expected count={count!r} to be how many are in the set.")
-        bits = await body_of(request, OCTETS, commitment.MOST_SHARES // 8 + _A_GROUP)
+        bits = await body_of(request, OCTETS, identifier_sets.MOST_SHARES // 8 + _A_GROUP)
 
         def commit_and_sum() -> Sums:
             collection = self.store.collection(fingerprint)
@@ -105,13 +112,13 @@ class Peering:
 
         def fix(collection: Collection) -> None:
             self.store.read(joint_publication.require_consent, collection)
-            held = self.store.read(commitment.identifiers_of, collection)
-            left_out = commitment.left_out_by(held, bits)
-            self.store.write(joint_plans.accept, collection, digest, int(count), left_out, held)
+            held = self.store.read(identifier_sets.identifiers_of, collection)
+            left_out = identifier_sets.left_out_by(held, bits)
+            self.store.write(plan_follower.accept, collection, digest, int(count), left_out, held)
 
         def summed(collection: Collection) -> Sums:
             fix(collection)  # what it takes of memory is given back before anything is summed
-            chosen, words = self.store.read(joint_publication.sums_over, collection)
+            chosen, words = self.store.read(shared_sums.sums_over, collection)
             return Sums(chosen.digest.hex(), chosen.count, [str(int(word)) for word in words])
 
         return as_json(await detached(commit_and_sum))
@@ -127,7 +134,7 @@ class Peering:
 
         def take() -> None:
             collection = self.store.collection(fingerprint)
-            commitment.require_role(collection, "second")
+            roles.require_role(collection, "second")
             chosen = self.store.read(commitment.recorded, collection)
             joint_publication.check_result(collection, chosen, found.model, found.moments)
             self.store.write(joint_publication.take_result, collection, found.model, found.moments)
@@ -142,7 +149,7 @@ class Peering:
 
         def take() -> Signatures:
             collection = self.store.collection(fingerprint)
-            commitment.require_role(collection, "second")
+            roles.require_role(collection, "second")
             self.signing.take(collection, given)
             return self.signing.all_of(collection)
 

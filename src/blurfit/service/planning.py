@@ -10,7 +10,7 @@
 | GET …/model, …/statement | anyone | the plan's model, when it has ended |
 | POST …/invitations | administrator | for the whole plan, whichever wave collects |
 | POST …/hold, …/resume | administrator | release no wave for a while |
-| POST …/until | administrator | when it ends at the latest: `blurfit.service.closing` |
+| POST …/until | administrator | when it ends at the latest: `blurfit.service.closing_dates` |
 | POST …/publish | administrator | end it now, with the best model so far |
 | POST /plans/proposal | administrator | what a schema and a promise would give; nothing is kept |
 
@@ -43,14 +43,14 @@ from blurfit.service.advancing import Advancing
 from blurfit.service.answers import FOREVER, as_json
 from blurfit.service.authorisation import admit, steward
 from blurfit.service.bodies import body_of
-from blurfit.service.closing import closes_at_opening
+from blurfit.service.closing_dates import closes_at_opening
 from blurfit.service.collector import Collector
 from blurfit.service.detached import detached
 from blurfit.service.proposal import plan_from
 from blurfit.service.reading import fingerprint_in, published, statement_of
 from blurfit.service.shown_counts import plan_for_strangers
-from blurfit.service.signing import Signing
-from blurfit.store import commitment, plans
+from blurfit.service.signatory import Signatory
+from blurfit.store import plans, roles
 from blurfit.store.advance import advance
 from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Store
@@ -65,7 +65,7 @@ class Planning:
     store: Store
     collector: Collector
     advancing: Advancing
-    signing: Signing
+    signing: Signatory
     share_key: str | None = field(default=None, repr=False)
     body_bytes: int = 2**25
 
@@ -88,7 +88,7 @@ class Planning:
 
         def begin() -> tuple[bool, PlanStatus]:
             first = plan.first()
-            commitment.refuse_unless_fitting(first, role)
+            roles.refuse_unless_fitting(first, role)
             refuse_if_too_wide(first, role, self.body_bytes)
             refuse_another_key(first, role, self.share_key)
             self.signing.refuse_another_key(first, role)

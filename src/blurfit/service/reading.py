@@ -21,7 +21,7 @@ from blurfit.service.documents import Hour
 from blurfit.service.metrics import Metrics
 from blurfit.service.openapi import document
 from blurfit.service.shown_counts import for_strangers, shown
-from blurfit.service.signing import Signing, is_final
+from blurfit.service.signatory import Signatory, is_final
 from blurfit.store.store import Store
 
 STATEMENTS: dict[str, tuple[str, Callable[[PublishedModel], str]]] = {
@@ -37,7 +37,7 @@ class Reading:
 
     store: Store
     metrics: Metrics
-    signing: Signing
+    signing: Signatory
 
     async def collections(self, _request: Request) -> Response:
         """The states of all collections."""

@@ -1,6 +1,6 @@
 """A database from afar, as its administrator and the model's users see it."""
 
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlencode
 
 import httpx2 as httpx
@@ -12,13 +12,13 @@ from blurfit.messages.shares import Role
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.protocol import tokens
-from blurfit.protocol.http import PATIENCE, Exchange, decoded, texts_in
+from blurfit.protocol.http import PATIENCE, Closeable, Exchange, decoded, texts_in
 from blurfit.protocol.wire import COLLECTIONS, PLANS, path_of, plan_path
 
 HASHES_AT_ONCE = 5000
 
 
-class RemoteDatabase:
+class RemoteDatabase(Closeable):
     """A service; arguments as for `blurfit.protocol.http.Exchange`."""
 
     def __init__(
@@ -108,12 +108,6 @@ class RemoteDatabase:
     def close(self) -> None:
         """Hang up."""
         self._exchange.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
 
 
 def _path(agreed: Agreement | Plan) -> str:

@@ -29,7 +29,7 @@ from blurfit.proofs import field
 from blurfit.proofs.prio3 import HELPER, LEADER, SEED_WORDS, Halves, Prepared
 from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
-from blurfit.store import blocks, commitment, joint_publication, verdicts
+from blurfit.store import blocks, identifier_sets, joint_publication, verdicts
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
 
@@ -55,8 +55,8 @@ def verify(
 ) -> None:
     """Find a verdict on everyone whose shares both have; `RequestError` if that takes longer."""
     store.write(verdicts.fix_key, collection, key)
-    done = commitment.in_order(store.read(verdicts.looked_at, collection))
-    waiting = commitment.in_order(commitment.minus(theirs, done))
+    done = identifier_sets.in_order(store.read(verdicts.looked_at, collection))
+    waiting = identifier_sets.in_order(identifier_sets.minus(theirs, done))
     ends, left = time.monotonic() + seconds, len(waiting)
     for block in store.read(blocks.keys, collection):
         found = store.read(blocks.rows_of, collection, block)
@@ -64,7 +64,7 @@ def verify(
             verify(store, collection, peer, theirs, key, ends - time.monotonic())
             return
         names, words = found
-        wanted = commitment.among(names, waiting)
+        wanted = identifier_sets.among(names, waiting)
         names, words = names[wanted], words[wanted]
         for start in range(0, len(names), BATCH):
             if time.monotonic() > ends:
@@ -102,7 +102,7 @@ def judge(
     store.write(verdicts.fix_key, collection, key)
     prio3 = collection.agreement.proving.prio3
     here, shares = store.read(_rows_of, collection, names)
-    places = np.flatnonzero(commitment.among(names, here))
+    places = np.flatnonzero(identifier_sets.among(names, here))
     answers = np.zeros((len(names), SEED_WORDS), dtype=np.uint64)
     if not len(places):
         return answers
@@ -141,11 +141,11 @@ def _rows_of(
     connection: Connection, collection: Collection, names: ByteArray
 ) -> tuple[ByteArray, WordArray]:
     """Identifiers and words of those contributors who are here, in order."""
-    wanted = commitment.in_order(names)
+    wanted = identifier_sets.in_order(names)
     found = [
         (some[chosen], words[chosen])
         for some, words in blocks.rows(connection, collection)
-        if (chosen := commitment.among(some, wanted)).any()
+        if (chosen := identifier_sets.among(some, wanted)).any()
     ]
     if not found:
         return names[:0], np.zeros((0, collection.layout.width), dtype=np.uint64)

@@ -1,15 +1,15 @@
 """Several processes behind one port: each a whole service, and all of them on one store.
 
-A parent binds the port, forks the workers, starts another where one has died, hands on what it is
-told, and ends within ten seconds. It opens no store and answers nobody, so there is little in it
+A parent binds the port, forks the workers, starts another where one has died, passes signals on to
+them, and ends within ten seconds. It opens no store and answers nobody, so there is little in it
 that could fail; and if it is killed, the workers notice and end, too.
 
-Each worker has a listening socket of its own on the same port (SO_REUSEPORT), between which the
-system divides whoever comes. The parent keeps all of them open: those who wait at the socket of a
-worker that died are answered by the one that takes its place. Where sockets cannot share a port,
-the workers share one socket.
+Each worker has a listening socket of its own on the same port (SO_REUSEPORT), and the system
+divides new connections among these. The parent keeps all of them open: those who wait at the socket
+of a worker that died are answered by the one that takes its place. Where sockets cannot share a
+port, the workers share one socket.
 
-What one process keeps in memory is, with several,
+With several processes, what one would keep in memory is kept
 
 | what | where | so |
 | --- | --- | --- |
@@ -44,7 +44,7 @@ from blurfit.errors import InvalidValueError
 _log = logging.getLogger(__name__)
 
 SECONDS_TO_STOP = 9.0  # then whoever is left is killed
-SECONDS_BETWEEN_STARTS = 1.0  # of workers in one place, so that one that dies at once is no loop
+SECONDS_BETWEEN_STARTS = 1.0  # in one place: one that dies at once must not make a loop
 _STOP = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -66,7 +66,7 @@ def refuse_unless_possible(workers: int, place: str) -> None:
 
 
 def listening(host: str, port: int, workers: int, backlog: int) -> list[socket.socket]:
-    """A socket for each worker, all of them at one port that nobody else listens at."""
+    """A socket for each worker, all of them on one port that nobody else listens on."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Alone at first: sockets that may share a port would also share it with another service.
     alone = socket.create_server((host, port), family=family, backlog=backlog)
@@ -81,7 +81,7 @@ def listening(host: str, port: int, workers: int, backlog: int) -> list[socket.s
 
 
 class Worker(uvicorn.Server):
-    """uvicorn's server, for which Ctrl-C is the parent's business: that tells it to stop."""
+    """uvicorn's server, which leaves Ctrl-C to the parent, and stops when the parent says so."""
 
     def handle_exit(self, sig: int, frame: object) -> None:
         """What is told by a signal."""
@@ -125,7 +125,7 @@ class Workers:
             signal.set_wakeup_fd(self._wake)
 
     def _see_to_it(self) -> None:
-        """That there is a worker in every place, unless its last one has only just begun."""
+        """Start a worker wherever one is missing, unless the last one there has only just begun."""
         now = time.monotonic()
         for number in range(len(self.sockets)):
             if number in self._running.values():
@@ -194,7 +194,7 @@ class Workers:
     def _end(self, heard: socket.socket) -> None:
         """Tell all to end, wait a while, and kill whoever is left."""
         for one in self.sockets:
-            one.close()  # whoever comes now is refused, and does not wait for nobody
+            one.close()  # whoever comes now is refused, and does not wait in vain
         self._tell(signal.SIGTERM)
         deadline = time.monotonic() + SECONDS_TO_STOP
         while self._running and (left := deadline - time.monotonic()) > 0:

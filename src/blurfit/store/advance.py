@@ -31,7 +31,7 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import Release
 from blurfit.randomness.database import blurred
-from blurfit.store import blocks, closing, collections, plans, publication
+from blurfit.store import blocks, closing, collections, plan_rows, plans, publication
 from blurfit.store.collections import Collection
 from blurfit.store.transactions import Transactions
 
@@ -48,7 +48,7 @@ def advance(connection: Connection, fingerprint: str, *, end: bool = False) -> A
     Raises BelowQuorumError, and changes nothing, while too few have come: to the open wave, or, to
     end the plan, to the first.
     """
-    held = plans.hold_row(connection, fingerprint)
+    held = plan_rows.hold_row(connection, fingerprint)
     if held.state == "ended" or (held.state == "held" and not end):
         return None
     now = open_wave(connection, fingerprint)
@@ -65,7 +65,7 @@ def advance(connection: Connection, fingerprint: str, *, end: bool = False) -> A
 
 def open_wave(connection: Connection, fingerprint: str) -> Collection:
     """The newest wave of a plan."""
-    newest = plans.agreements(connection, fingerprint)[-1]
+    newest = plan_rows.agreements(connection, fingerprint)[-1]
     return collections.find(connection, newest.fingerprint)
 
 
@@ -98,9 +98,9 @@ def go_on(
         else:
             following, reason = following_of(plan, published)
     if following is not None:
-        plans.open_wave(connection, following, now.role, closes)
+        plan_rows.open_wave(connection, following, now.role, closes)
     else:
-        plans.end(connection, plan.fingerprint, reason)
+        plan_rows.end(connection, plan.fingerprint, reason)
     return following
 
 
@@ -109,7 +109,7 @@ def learn_model(store: Transactions, fingerprint: str) -> str | None:
 
     The newest waves may say nothing that a model can be learned from: then it is from those before.
     """
-    if dict(store.read(plans.unfinished)).get(fingerprint) != "ended":
+    if dict(store.read(plan_rows.unfinished)).get(fingerprint) != "ended":
         return store.read(plans.model_text, fingerprint)
     plan = Plan.from_json(store.read(plans.document, fingerprint))
     found, refusal = best_model(plan, store.read(plans.releases, fingerprint))
@@ -122,7 +122,7 @@ def due(connection: Connection) -> list[str]:
     """
     return [
         fingerprint
-        for fingerprint, state in plans.unfinished(connection)
+        for fingerprint, state in plan_rows.unfinished(connection)
         if plans.role_in(connection, fingerprint) == "whole"
         and (state == "ended" or (state == "collecting" and _is_due(connection, fingerprint)))
     ]
@@ -185,11 +185,11 @@ def _write_down(
     connection: Connection, fingerprint: str, model: PublishedModel | None, refusal: str | None
 ) -> str | None:
     """Keep what was learned, unless the plan goes on, or somebody else was quicker."""
-    held = plans.hold_row(connection, fingerprint)
+    held = plan_rows.hold_row(connection, fingerprint)
     if held.state != "ended" or held.learned:
         return plans.model_text(connection, fingerprint)
-    plans.learned(connection, fingerprint, model)
+    plan_rows.learned(connection, fingerprint, model)
     if model is None:
         reason = " ".join(filter(None, (held.reason, f"There is no model: {refusal}")))
-        plans.end(connection, fingerprint, reason)
+        plan_rows.end(connection, fingerprint, reason)
     return None if model is None else model.to_json()

@@ -41,7 +41,7 @@ from blurfit.errors import (
 from blurfit.store import blocks, closing
 from blurfit.store.closing import Standing
 from blurfit.store.collections import Collection, Numbers
-from blurfit.store.commitment import MOST_SHARES
+from blurfit.store.identifier_sets import MOST_SHARES
 from blurfit.store.tables import invitations
 from blurfit.store.taken import known_among, take, withdrawn_among
 

@@ -35,7 +35,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.errors import InvalidValueError, StorageError
-from blurfit.store import blocks, collections, tables
+from blurfit.store import blocks, collections, connecting, tables
 from blurfit.store.closing import CLOSES_IF_PAST
 from blurfit.store.transactions import Transactions
 
@@ -206,7 +206,7 @@ def _is_marked(connection: sqlite3.Connection) -> bool:
 
 
 def _file_of(place: str | Path) -> Path:
-    if (found := tables.file_of(place)) is None:
+    if (found := connecting.file_of(place)) is None:
         raise InvalidValueError(
             f"Expected a store in SQLite, and {str(place)!r} is none. Back up PostgreSQL with "
             "pg_dump; after pg_restore, run `blurfit restore --in-place --store …`."

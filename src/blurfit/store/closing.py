@@ -11,13 +11,13 @@ While a collection takes submissions its date may be moved, earlier or later, or
 it has come the collection is closed for good, as if by hand; and where one was closed by hand
 before its date, the date is forgotten. So a date that is past is when it closed.
 
-**Two databases** have a date each, set by each one's administrator, whose consent to publish it is,
-as closing by hand would be. Whoever comes between the two dates reaches one database alone and is
-left out: the earlier date ends the collection, and both should be one.
+**Two databases** have a date each. Their administrators set them, and thereby consent to publish,
+as they would by closing by hand. Whoever comes between the two dates reaches one database alone and
+is left out: the earlier date ends the collection, and the two should be the same.
 
 **A plan's** date is kept with each of its waves. When it comes, the open wave is released if it has
-its quorum, and else dropped; the plan ends with the best model of what was released
-(`blurfit.store.advance`). A plan that is held waits with that until it is resumed.
+its quorum, and dropped otherwise; the plan ends with the best model of what was released
+(`blurfit.store.advance`). A plan that is held ends when it is resumed.
 
 A date depends on nobody's answers, and nothing is published before a collection has closed, so no
 promise changes with one.
@@ -59,7 +59,7 @@ def _in_postgresql(_element: Any, _compiler: Any, **_options: Any) -> str:
 # What a collection is in now; `collections.c.state` is what was last written down.
 STATE = sa.case((_c.state.in_(OPEN) & (_c.closes <= Clock()), "closed"), else_=_c.state)
 _PAST = sa.func.coalesce(_c.closes <= Clock(), sa.false())
-# For whoever closes a collection otherwise: a date that has not come means nothing any more.
+# For whoever closes a collection by hand: a date that has not come means nothing any more.
 CLOSES_IF_PAST = sa.case((_c.closes <= Clock(), _c.closes), else_=None)
 
 
@@ -73,7 +73,7 @@ class Standing:
 
 
 def standing(connection: Connection, key: int) -> Standing:
-    """What a transaction that takes submissions looks at, and keeps others from changing.
+    """What a transaction that takes submissions looks at, and lets nobody change meanwhile.
 
     The lock is shared: groups of arrivals need not wait for each other, but whoever publishes, or
     moves the date, waits for them, and they for it.
@@ -86,7 +86,7 @@ def standing(connection: Connection, key: int) -> Standing:
 
 
 def refuse_if_past(now: Standing) -> None:
-    """Tell whoever comes too late, and that it is nobody's fault but the date's."""
+    """Refuse whoever comes after the date, and say when it was."""
     if now.past and now.closes is not None and now.state != "published":
         raise DateClosedError(
             f"This collection took submissions until {in_words(now.closes)}, and that has passed. "
@@ -153,7 +153,7 @@ def begin_plan(connection: Connection, plan: str, closes: int | None, *, new: bo
 
 
 def move_plan(connection: Connection, plan: str, closes: int | None) -> None:
-    """Let a plan end at another moment, or at none; waves that open later have the same."""
+    """Let a plan end at another moment, or at none; waves that open later have the same date."""
     held = sa.select(plans.c.fingerprint).where(plans.c.fingerprint == plan).with_for_update()
     connection.execute(held)  # first the plan and then its wave, as whoever advances it does
     move(connection, _newest_key(connection, plan), closes)

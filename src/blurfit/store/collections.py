@@ -116,7 +116,7 @@ def begin(
 
 
 def is_fingerprint(text: str) -> bool:
-    """Whether a text may be the name of anything: 64 hexadecimal digits."""
+    """Whether a text may be a fingerprint at all: 64 hexadecimal digits."""
     return _FINGERPRINT.fullmatch(text) is not None
 
 
@@ -153,7 +153,7 @@ def _first_of_plan(connection: Connection, agreement: Agreement) -> int | None:
 
 
 def fingerprints(connection: Connection) -> list[str]:
-    """Those of all collections, in the order of their opening."""
+    """Those of all collections, in the order in which they were opened."""
     c = tables.collections.c
     return list(connection.scalars(sa.select(c.fingerprint).order_by(c.key)))
 
@@ -165,8 +165,16 @@ def state(connection: Connection, collection: Collection) -> State:
     return found
 
 
-def opened(connection: Connection, collection: Collection) -> int | None:
-    """In which hour since 1970 a collection was opened."""
+def has_sums(connection: Connection, collection: Collection) -> bool:
+    """Whether its blurred sums are published."""
     c = tables.collections.c
-    found: int | None = connection.scalar(sa.select(c.opened).where(c.key == collection.key))
-    return found
+    found = sa.select(c.moments.is_not(None)).where(c.key == collection.key)
+    return bool(connection.scalar(found))
+
+
+def shown(connection: Connection, collection: Collection) -> tuple[State, int | None, int | None]:
+    """How far a collection is, in which hour since 1970 it was opened, and when it closes."""
+    c = tables.collections.c
+    query = sa.select(closing.STATE, c.opened, c.closes).where(c.key == collection.key)
+    state, opened, closes = connection.execute(query).one()
+    return state, opened, closes

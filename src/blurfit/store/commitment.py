@@ -31,10 +31,6 @@ that invents contributors is nothing, with the limit or without it, and the agre
 so. Nor is there one **where databases add noise of their own**: then the promise against either of
 them counts on nobody else in the set (`blurfit.theory.database_noise`).
 
-**The set on its way** is one bit for each of those whom the second holds, in order: two megabytes
-for 2²⁴ of them, whoever is left out. A database takes no more shares than that (`MOST_SHARES`), so
-that whoever sends more keeps others from coming, and never a collection from its end.
-
 **With proofs** (`blurfit.agreement.proving`) a set holds only people whose proofs were found valid
 here, and leaves out those whose proofs were not. A database that lies about its half of a proof can
 make it fail, and nobody can tell that from garbage (`docs/verified-shares.md` says why). What has
@@ -62,27 +58,24 @@ from sqlalchemy.engine import Connection
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, InvalidValueError
-from blurfit.messages.shares import ROLES, Role
+from blurfit.messages.shares import Role
 from blurfit.randomness.database import words
 from blurfit.store.collections import Collection
-from blurfit.store.tables import (
-    identifiers,
-    insert_if_absent,
-    recent,
-    sharing,
-    verdicts,
-    withdrawn,
+from blurfit.store.identifier_sets import (
+    WIDTH,
+    among,
+    as_identifiers,
+    identifiers_of,
+    in_order,
+    minus,
 )
-from blurfit.validate import one_of
+from blurfit.store.tables import sharing, verdicts
 
 # 1/ϱ: a set may leave out at most one in so many of those whom a database holds.
 LEFT_OUT_ONE_IN: dict[Role, int] = {"first": 10, "second": 2}
-MOST_SHARES = 2**24  # that a collection of shares takes
-AT_ONCE = 2**16  # identifiers that are read together
 # And because their proofs failed, where people are invited: one in so many, or as many as there are
 # if so many times the quorum remain.
 FAILED_ONE_IN, ENOUGH = 10, 4
-_WIDTH = 16
 _INSIDE = b"+"  # before a list of those who are in a set
 
 
@@ -107,57 +100,6 @@ class Commitment:
         return found if self.inside else ~found
 
 
-def refuse_unless_fitting(agreement: Agreement, role: Role) -> None:
-    """Refuse whole submissions where there are two databases, and shares where there is one."""
-    one_of(ROLES, role=role)
-    if not agreement.databases and role != "whole":
-        raise InvalidValueError(
-            f"Expected role={role!r} to be 'whole': the agreement names no second database."
-        )
-    if agreement.databases and role == "whole":
-        raise InvalidValueError(
-            f"Expected role={role!r} to be first or second, because the agreement is between two "
-            "databases: say which of them this is, like `--as first`."
-        )
-
-
-def take_role(connection: Connection, key: int, role: Role) -> None:
-    """Write down which of the two databases this is; another role than before is a conflict."""
-    values = {"collection": key, "role": role, "delivered": False}
-    connection.execute(insert_if_absent(connection, sharing).values(values))
-    before = connection.scalar(sa.select(sharing.c.role).where(sharing.c.collection == key))
-    if before != role:
-        raise ConflictError(
-            f"Expected role={role!r} to be {before!r}, as when the collection was opened: that "
-            "cannot be changed afterwards."
-        )
-
-
-def identifiers_of(connection: Connection, collection: Collection) -> ByteArray:
-    """Everyone whose share is here, in order; read in parts, as each takes more on its way."""
-    part = page(connection, collection, b"", AT_ONCE)
-    whole = bytearray(part)
-    while len(part) == _WIDTH * AT_ONCE:
-        part = page(connection, collection, part[-_WIDTH:], AT_ONCE)
-        whole += part
-    return as_identifiers(whole)
-
-
-def page(connection: Connection, collection: Collection, after: bytes, most: int) -> bytes:
-    """The next identifiers after a given one, one after the other."""
-    parts = []
-    for table in (identifiers, recent):
-        here, later = table.c.collection == collection.key, table.c.identifier > after
-        gone = sa.exists().where(
-            (withdrawn.c.collection == collection.key)
-            & (withdrawn.c.identifier == table.c.identifier)
-        )
-        parts.append(sa.select(table.c.identifier).where(here & later & ~gone))
-    both = sa.union_all(*parts).subquery()
-    query = sa.select(both.c.identifier).order_by(both.c.identifier).limit(most)
-    return b"".join(connection.scalars(query))
-
-
 def recorded(connection: Connection, collection: Collection) -> Commitment | None:
     """The set that was fixed, if one was."""
     query = sa.select(sharing.c.digest, sharing.c.count, sharing.c.left_out, sharing.c.noise)
@@ -166,7 +108,7 @@ def recorded(connection: Connection, collection: Collection) -> Commitment | Non
     if digest is None:
         return None
     drawn = np.frombuffer(noise, dtype="<u8").astype(np.uint64)
-    inside = left_out[:1] == _INSIDE and len(left_out) % _WIDTH == len(_INSIDE)
+    inside = left_out[:1] == _INSIDE and len(left_out) % WIDTH == len(_INSIDE)
     listed = memoryview(left_out)[len(_INSIDE) :] if inside else left_out
     return Commitment(bytes(digest), count, as_identifiers(listed), drawn, inside)
 
@@ -274,76 +216,9 @@ def most_left_out(agreement: Agreement, role: Role, held: int) -> int:
     return held // LEFT_OUT_ONE_IN[role]
 
 
-def members(held: ByteArray, left_out: ByteArray) -> bytes:
-    """One bit for each of those who are held, in order: whether it is in the set."""
-    return np.packbits(~among(held, in_order(left_out))).tobytes()
-
-
-def left_out_by(held: ByteArray, bits: bytes) -> ByteArray:
-    """The inverse of `members`: those whose bit is not set."""
-    if len(bits) != -(-len(held) // 8):
-        raise InvalidValueError(
-            f"Expected a bit for each of the {len(held)} contributors here, and got {len(bits)} "
-            "bytes: the other database has seen other ones. Let it ask again."
-        )
-    inside = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=len(held)).astype(np.bool_)
-    return held[~inside]
-
-
-def require_role(collection: Collection, role: Role) -> None:
-    """Refuse what is for the other database."""
-    if collection.role != role:
-        raise InfeasibleError(
-            f"Expected the {role} of an agreement's two databases, and this one was opened as "
-            f"{collection.role!r}. Is the address right?"
-        )
-
-
 def digest_of(collection: Collection, common: ByteArray) -> bytes:
     """What stands for a set of identifiers, which are in order."""
     whole = hashlib.sha256(b"blurfit common set\n")
     whole.update(bytes.fromhex(collection.agreement.fingerprint))
     whole.update(common.tobytes())
     return whole.digest()
-
-
-def as_identifiers(data: bytes | bytearray | memoryview) -> ByteArray:
-    """Identifiers, one after the other, as rows of 16 bytes."""
-    if len(data) % _WIDTH:
-        raise InvalidValueError(
-            f"Expected identifiers of {_WIDTH} bytes, and got {len(data)} bytes: it was cut short."
-        )
-    return np.frombuffer(data, dtype=np.uint8).reshape(-1, _WIDTH)
-
-
-def in_order(some: ByteArray) -> ByteArray:
-    """Each identifier once, sorted; most are so already, and to see that takes far less time."""
-    keys = _keys(some)
-    if not (keys[:-1] < keys[1:]).all():
-        keys = np.unique(keys)
-    return keys.view(np.uint8).reshape(-1, _WIDTH)
-
-
-def minus(some: ByteArray, others: ByteArray) -> ByteArray:
-    """Those of the first that are not among the second, in the order of the first."""
-    if not len(others):
-        return some
-    return some[~among(some, in_order(others))]
-
-
-def among(some: ByteArray, others: ByteArray) -> npt.NDArray[np.bool_]:
-    """Which of the first are among the second, which are in order."""
-    found = np.zeros(len(some), dtype=np.bool_)
-    if not len(others):
-        return found
-    wanted, known = _keys(some), _keys(others)
-    for start in range(0, len(some), AT_ONCE):  # so that it takes little memory besides
-        part = wanted[start : start + AT_ONCE]
-        places = np.minimum(np.searchsorted(known, part), len(known) - 1)
-        found[start : start + AT_ONCE] = known[places] == part
-    return found
-
-
-def _keys(some: ByteArray) -> npt.NDArray[np.bytes_]:
-    # All are of 16 bytes, so zeros at the end, which NumPy does not tell from nothing, do no harm.
-    return np.ascontiguousarray(some).view("S16").ravel()

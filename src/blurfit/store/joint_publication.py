@@ -44,28 +44,23 @@ all that anyone ever gets.
 
 from typing import NamedTuple
 
-import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.agreement.contracts import largest_scale
-from blurfit.agreement.databases import DEVIATIONS, largest_steps
 from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import (
     ConflictError,
     InfeasibleError,
     InvalidValueError,
-    NotCertifiedError,
 )
-from blurfit.learning.sums import Totals
 from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
 from blurfit.model.release import Release
-from blurfit.store import blocks, closing, commitment, proved_sums, publication
+from blurfit.store import closing, commitment, identifier_sets, publication, shared_sums
 from blurfit.store.collections import Collection
-from blurfit.store.commitment import Commitment, require_role
+from blurfit.store.commitment import Commitment
+from blurfit.store.roles import require_role
 from blurfit.store.tables import collections, sharing
 from blurfit.store.verdicts import valid
-from blurfit.theory.moment_calibration import MomentCalibration
 
 
 class Result(NamedTuple):
@@ -103,22 +98,24 @@ def fix(
     if not planned:
         publication.refuse_if_planned(connection, collection)
     _hold(connection, collection)
-    theirs = commitment.in_order(theirs)
-    here = commitment.identifiers_of(connection, collection)
+    theirs = identifier_sets.in_order(theirs)
+    here = identifier_sets.identifiers_of(connection, collection)
     chosen = commitment.recorded(connection, collection)
     if chosen is None:
         publication.shut(connection, collection)
-        both = here[commitment.among(here, theirs)]
+        both = here[identifier_sets.among(here, theirs)]
         if collection.agreement.proofs:
-            both = both[commitment.among(both, commitment.in_order(valid(connection, collection)))]
-        chosen = commitment.record(connection, collection, commitment.minus(here, both), here)
+            both = both[
+                identifier_sets.among(both, identifier_sets.in_order(valid(connection, collection)))
+            ]
+        chosen = commitment.record(connection, collection, identifier_sets.minus(here, both), here)
     common = here[chosen.has(here)]
-    if not commitment.among(common, theirs).all():
+    if not identifier_sets.among(common, theirs).all():
         raise ConflictError(
             f"Expected the other database to hold all of the {chosen.count} contributors that were "
             "fixed, and it has fewer now: it lost some, or it is another one. Restore it."
         )
-    return chosen, commitment.minus(theirs, common)
+    return chosen, identifier_sets.minus(theirs, common)
 
 
 def keep(connection: Connection, collection: Collection, release: Release) -> Result:
@@ -135,54 +132,13 @@ def deliver(connection: Connection, collection: Collection) -> None:
     connection.execute(sa.update(sharing).where(here).values(delivered=True))
 
 
-def together(
-    connection: Connection, collection: Collection, masks: WordArray
-) -> tuple[int, WordArray]:
-    """How many are in the set that was fixed, and Σv mod 2⁶⁴ from both databases' sums over it."""
-    chosen, shares = sums_over(connection, collection)
-    if masks.shape != shares.shape:
-        raise NotCertifiedError(
-            f"Expected {shares.size} sums from the other database, and got {masks.size}."
-        )
-    if collection.agreement.proofs:
-        words = proved_sums.together(collection.agreement, chosen.count, shares, masks)
-    else:
-        words = shares - masks
-    return chosen.count, words
-
-
 def release_of(collection: Collection, count: int, words: WordArray) -> Release:
     """What comes of Σv mod 2⁶⁴ over the set that was fixed: a model, or none for ever."""
     try:
-        totals = totals_of(collection, count, words)
+        totals = shared_sums.totals_of(collection, count, words)
     except InfeasibleError as error:
         return Release(refusal=str(error))
     return Release.of(collection.agreement, totals)
-
-
-def totals_of(collection: Collection, count: int, words: WordArray) -> Totals:
-    """The totals from Σv mod 2⁶⁴, exactly: the sums that one database would have found.
-
-    Signed, since |Σv| < 2⁶³. An honest sum is at most N·B steps (`blurfit.agreement.databases`),
-    so a larger one is refused: then somebody has sent what is no share of a blurred record.
-    """
-    agreement = collection.agreement
-    assert isinstance(agreement.calibration, MomentCalibration)
-    # One rounding each, as in `blurfit.learning.sums`; to multiply by a power of two is exact.
-    steps = words.view(np.int64).astype(np.float64)
-    scale = largest_scale(agreement.form)
-    largest = count * largest_steps(agreement.calibration, agreement.grid, scale)
-    if agreement.database_noise:
-        most = DEVIATIONS * float(agreement.database_ratios.max())
-        largest += agreement.database_draws * most
-    if (np.abs(steps) > largest).any():
-        raise InfeasibleError(
-            f"The sums are larger than {count:,} blurred records can add up to: somebody sent "
-            "shares that are no shares of a blurred record. Shares cannot be screened; collect "
-            "again, by invitation."
-        )
-    sums, draws = steps * agreement.grid.quadratic, agreement.database_draws
-    return Totals(count, sums, agreement.fingerprint, draws)
 
 
 # ---- the second database
@@ -199,7 +155,7 @@ def shown_identifiers(
 ) -> bytes:
     """The identifiers here, a part at a time, once the administrator has closed the collection."""
     require_consent(connection, collection)
-    return commitment.page(connection, collection, after, most)
+    return identifier_sets.page(connection, collection, after, most)
 
 
 def accept(
@@ -280,62 +236,6 @@ def consent(connection: Connection, collection: Collection) -> str | None:
     query = sa.select(sa.func.coalesce(c.model, c.moments)).where(c.key == collection.key)
     found: str | None = connection.scalar(query)
     return found
-
-
-# ---- both
-
-
-def sums_over(connection: Connection, collection: Collection) -> tuple[Commitment, WordArray]:
-    """The set that was fixed, and Σ over exactly this set, of shares or of masks, mod 2⁶⁴, or in
-    the field where there are proofs; with the noise of this database where that was agreed.
-
-    The sums of the blocks, minus those of the rows that are left out. Where nobody is left out no
-    row is read: so it is at the first database, whose shares are the long ones, as long as
-    contributors send the seed before the share (`blurfit.contributor.shared_client`).
-    """
-    chosen = commitment.recorded(connection, collection)
-    if chosen is None:
-        raise InfeasibleError("Expected a set to be fixed before anything is summed over it.")
-    if collection.agreement.proofs:
-        count, total = proved_sums.over(connection, collection, chosen)
-    else:
-        count, total = _sums_of_blocks(connection, collection, chosen)
-    if count != chosen.count:
-        raise NotCertifiedError(
-            f"Expected {chosen.count} shares in the set that was fixed, and found {count}: the "
-            "storage is damaged. Restore it from a backup."
-        )
-    if collection.agreement.proofs:
-        return chosen, proved_sums.plus(total, chosen.noise)
-    return chosen, total + chosen.noise
-
-
-def _sums_of_blocks(
-    connection: Connection, collection: Collection, chosen: Commitment
-) -> tuple[int, WordArray]:
-    if chosen.inside:  # a mask costs more than a look at its name
-        return _sums_of_rows(connection, collection, chosen, inside=True)
-    count, total = 0, np.zeros(1, dtype=np.uint64)
-    for rows, sums in blocks.parts(connection, collection):
-        count += rows
-        total = total + np.frombuffer(sums, dtype="<u8")
-    if len(chosen.listed):
-        fewer, excluded = _sums_of_rows(connection, collection, chosen, inside=False)
-        return count - fewer, total - excluded
-    return count, total
-
-
-def _sums_of_rows(
-    connection: Connection, collection: Collection, chosen: Commitment, *, inside: bool
-) -> tuple[int, WordArray]:
-    """How many rows are in the set, or left out of it, and their sums."""
-    count, total = 0, np.zeros(1, dtype=np.uint64)
-    for identifiers, words in blocks.rows(connection, collection):
-        wanted = chosen.has(identifiers) == inside
-        if wanted.any():
-            count += int(wanted.sum())
-            total = total + collection.sums(words[wanted])
-    return count, total
 
 
 def _hold(connection: Connection, collection: Collection) -> None:

@@ -8,16 +8,15 @@ it is **held** the open wave goes on collecting, also beyond its quorum, which d
 for n honest people is enough for more. An **ended** plan has a model from the waves that were
 released, or a reason why there is none.
 
-**Two databases.** Where trust is shared, one wave more than `collecting` and `released` is to be
-told apart: *closing*, when the two fix whom they sum over and no share is taken any more
+**Two databases.** Where trust is shared, a wave has one more state between `collecting` and
+`released`: *closing*, when the two fix whom they sum over and no share is taken any more
 (`blurfit.store.joint_plans`). Nobody is then told to blur for a wave: whoever asks for the current
 one is asked to come back in a moment.
 
 **Invitations belong to the plan.** They are kept with its first wave, for all waves. One that was
-used is gone, and cannot be used in a later wave: who was invited once takes part once.
+used is gone, and cannot be used in a later wave: whoever was invited once takes part once.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,19 +29,23 @@ from blurfit.errors import (
     BetweenWavesError,
     ClosedError,
     NotPublishedError,
-    UnknownCollectionError,
 )
 from blurfit.messages.shares import Role
 from blurfit.model.moments import PublishedMoments
-from blurfit.model.published import PublishedModel
-from blurfit.store import closing, collections, commitment, tables
+from blurfit.store import awaited, closing, collections, roles, tables
+from blurfit.store.plan_rows import (
+    State,
+    agreements,
+    change_state,
+    hold_row,
+    open_wave,
+    row_of,
+)
 from blurfit.theory.waves import StageKind
 
-State = Literal["collecting", "held", "ended"]
 WaveState = Literal["planned", "collecting", "closing", "released", "dropped"]
 
-_plans, _waves, _c = tables.plans.c, tables.waves.c, tables.collections.c
-_joint = tables.joint_plans.c
+_waves, _c, _joint = tables.waves.c, tables.collections.c, tables.joint_plans.c
 
 
 @dataclass(frozen=True)
@@ -75,28 +78,19 @@ class PlanStatus:
     reason: str | None = None
     model: str | None = None
     closes: int | None = None  # the second since 1970 at which it ends, if one was set
-
-
-@dataclass(frozen=True)
-class Held:
-    """A plan whose row nobody else changes until the transaction ends."""
-
-    plan: Plan
-    state: State
-    reason: str | None
-    learned: bool
+    awaits: str | None = None  # the other of two databases, if it has the next step
 
 
 def begin(
     connection: Connection, plan: Plan, closes: int | None = None, *, role: Role = "whole"
 ) -> Agreement:
-    """Keep a plan, and open its first wave; to begin it again changes nothing.
+    """Keep a plan, and open its first wave; beginning it again changes nothing.
 
-    `closes` is when it shall end at the latest (`blurfit.store.closing`); `role` says which of the
+    `closes` is when it is to end at the latest (`blurfit.store.closing`); `role` says which of the
     two databases this is, where trust is shared.
     """
     first = plan.first()
-    commitment.refuse_unless_fitting(first, role)
+    roles.refuse_unless_fitting(first, role)
     insert = tables.insert_if_absent(connection, tables.plans)
     row = {
         "fingerprint": plan.fingerprint,
@@ -112,25 +106,25 @@ def begin(
     if is_new := not agreements(connection, plan.fingerprint):
         open_wave(connection, first, role)
     elif role != "whole":  # another one than before is a conflict
-        commitment.take_role(connection, collections.find(connection, first.fingerprint).key, role)
+        roles.take_role(connection, collections.find(connection, first.fingerprint).key, role)
     closing.begin_plan(connection, plan.fingerprint, closes, new=is_new)
     return agreements(connection, plan.fingerprint)[-1]
 
 
 def document(connection: Connection, fingerprint: str) -> str:
     """The plan's text."""
-    return str(_row(connection, fingerprint).document)
+    return str(row_of(connection, fingerprint).document)
 
 
 def fingerprints(connection: Connection) -> list[str]:
-    """Those of all plans, in the order of their beginning."""
+    """Those of all plans, in the order in which they were begun."""
     first = _waves.number == 1
     return list(connection.scalars(sa.select(_waves.plan).where(first).order_by(_waves.collection)))
 
 
 def status(connection: Connection, fingerprint: str) -> PlanStatus:
     """How far a plan is."""
-    row = _row(connection, fingerprint)
+    row = row_of(connection, fingerprint)
     plan = Plan.from_json(row.document)
     found = list(connection.execute(_standing(fingerprint)))
     stages = zip(plan.kinds, plan.quorums, strict=True)
@@ -153,6 +147,7 @@ def status(connection: Connection, fingerprint: str) -> PlanStatus:
         row.reason,
         shown[-1] if shown else None,
         closing.of_plan(connection, fingerprint).closes,
+        awaited.in_plan(connection, fingerprint, plan.databases) if plan.databases else None,
     )
 
 
@@ -175,7 +170,7 @@ def role_in(connection: Connection, fingerprint: str) -> Role:
 
 def still_open(connection: Connection, fingerprint: str) -> Agreement:
     """The agreement of the newest wave; an error if the plan has ended."""
-    row = _row(connection, fingerprint)
+    row = row_of(connection, fingerprint)
     if row.state == "ended":
         raise ClosedError(
             "The plan has come to its end, and nothing more is collected. "
@@ -204,7 +199,7 @@ def releases(connection: Connection, fingerprint: str) -> list[PublishedMoments]
 
 def release_texts(connection: Connection, fingerprint: str) -> list[str]:
     """What the waves so far have published, as the texts whose SHA-256 later waves carry."""
-    _row(connection, fingerprint)
+    row_of(connection, fingerprint)
     query = (
         sa.select(_c.moments)
         .join(tables.waves, _waves.collection == _c.key)
@@ -216,7 +211,7 @@ def release_texts(connection: Connection, fingerprint: str) -> list[str]:
 
 def model(connection: Connection, fingerprint: str) -> str:
     """The model of a plan that has ended, always the same text."""
-    row = _row(connection, fingerprint)
+    row = row_of(connection, fingerprint)
     if (text := model_text(connection, fingerprint)) is not None:
         return text
     if row.state != "ended":
@@ -226,8 +221,10 @@ def model(connection: Connection, fingerprint: str) -> str:
         )
     if not row.learned:
         reason = f"{row.reason} " if row.reason else ""
+        first = status(connection, fingerprint).awaits
+        coming = "is being learned" if first is None else f"comes from {first}"
         raise NotPublishedError(
-            f"The plan has ended. {reason}Its model is being learned: ask again in a moment."
+            f"The plan has ended. {reason}Its model {coming}: ask again in a moment."
         )
     raise NotPublishedError(row.reason or "The plan has ended, and there is no model.")
 
@@ -242,96 +239,18 @@ def model_text(connection: Connection, fingerprint: str) -> str | None:
 
 def hold(connection: Connection, fingerprint: str) -> None:
     """Release no wave until the plan is resumed; the open one goes on collecting."""
-    _change(connection, fingerprint, "held")
+    change_state(connection, fingerprint, "held")
 
 
 def resume(connection: Connection, fingerprint: str) -> None:
-    """Let a plan go on that was held."""
-    _change(connection, fingerprint, "collecting")
-
-
-# ---- for `blurfit.store.advance`
-
-
-def hold_row(connection: Connection, fingerprint: str, *, update: bool = True) -> Held:
-    """The plan, whose row is held until the transaction ends; or only looked at."""
-    row = _row(connection, fingerprint, update=update)
-    plan = Plan.from_json(row.document)
-    return Held(plan, row.state, row.reason, bool(row.learned))
-
-
-def agreements(connection: Connection, fingerprint: str) -> list[Agreement]:
-    """Those of the waves that were opened, in their order."""
-    query = (
-        sa.select(_c.agreement)
-        .join(tables.waves, _waves.collection == _c.key)
-        .where(_waves.plan == fingerprint)
-        .order_by(_waves.number)
-    )
-    return [Agreement.from_json(text) for text in connection.scalars(query)]
-
-
-def open_wave(
-    connection: Connection, agreement: Agreement, role: Role, closes: int | None = None
-) -> None:
-    """Collect under the agreement of a plan's next wave, until the plan's date if it has one."""
-    agreement.verify()
-    wave = agreement.wave
-    assert wave is not None
-    key, _ = collections.begin(connection, agreement, closes)
-    if role != "whole":
-        commitment.take_role(connection, key, role)
-    row = {"plan": wave.plan, "number": wave.number, "collection": key}
-    connection.execute(sa.insert(tables.waves).values(row))
-
-
-def end(connection: Connection, fingerprint: str, reason: str | None) -> None:
-    """Write down that a plan has ended, and why, if that was not after its last wave."""
-    _update(connection, fingerprint, state="ended", reason=reason)
+    """Let a plan that was held go on."""
+    change_state(connection, fingerprint, "collecting")
 
 
 def newest(connection: Connection, fingerprint: str) -> tuple[int, int]:
-    """How many have come to the newest wave, and which number it has."""
+    """How many have come to the newest wave, and its number."""
     *_, last = connection.execute(_standing(fingerprint))
     return int(last.come), int(last.number)
-
-
-def unfinished(connection: Connection) -> Sequence[tuple[str, State]]:
-    """Fingerprint and state of every plan whose model is still to come."""
-    query = sa.select(_plans.fingerprint, _plans.state).where(sa.not_(_plans.learned))
-    return [(row.fingerprint, row.state) for row in connection.execute(query)]
-
-
-def learned(connection: Connection, fingerprint: str, model: PublishedModel | None) -> None:
-    """Write down the model of a plan, with the last wave that it is from; or that it has none."""
-    if model is not None:
-        values = {"model": model.to_json(), "state": "published", "refusal": None}
-        here = _c.fingerprint == model.fingerprint
-        connection.execute(sa.update(tables.collections).where(here).values(values))
-    _update(connection, fingerprint, learned=True)
-
-
-def _change(connection: Connection, fingerprint: str, state: State) -> None:
-    if hold_row(connection, fingerprint).state == "ended":
-        raise ClosedError("The plan has come to its end: there is nothing to hold or to resume.")
-    _update(connection, fingerprint, state=state)
-
-
-def _update(connection: Connection, fingerprint: str, **values: str | bool | None) -> None:
-    here = _plans.fingerprint == fingerprint
-    connection.execute(sa.update(tables.plans).where(here).values(**values))
-
-
-def _row(connection: Connection, fingerprint: str, *, update: bool = False) -> Any:
-    query, row = sa.select(tables.plans).where(_plans.fingerprint == fingerprint), None
-    if collections.is_fingerprint(fingerprint):  # others are no text that every database takes
-        row = connection.execute(query.with_for_update() if update else query).first()
-    if row is None:
-        raise UnknownCollectionError(
-            f"No plan with fingerprint={fingerprint!r} was begun here. Is this the service that "
-            "you were invited to, and has the plan been opened?"
-        )
-    return row
 
 
 def _standing(fingerprint: str) -> sa.Select[Any]:

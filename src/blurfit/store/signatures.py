@@ -1,8 +1,8 @@
 """Signatures of what was published, kept beside it: made once, and served for ever.
 
-A file is signed when it is first asked for (`blurfit.service.signing`), by an answer to whoever
-publishes at the latest. The same key signs the same bytes alike, so it does not matter who is
-first, nor who was killed before. A signature stays when the key is lost; the text that it is of
+A file is signed when it is first asked for (`blurfit.service.signatory`), at the latest to answer
+whoever publishes it. The same key signs the same bytes alike, so it does not matter who is first,
+nor who was killed before. A signature stays when the key is lost; the text that it is of
 never changes.
 """
 
@@ -14,9 +14,10 @@ from sqlalchemy.engine import Connection
 
 from blurfit.messages.signing import Signature
 from blurfit.store.collections import Collection
-from blurfit.store.tables import insert_if_absent, signatures
+from blurfit.store.tables import collections, insert_if_absent, sharing, signatures
 
 Document = Literal["model", "moments"]
+_BOTH = 2  # databases, each with a key of its own
 
 
 def kept(
@@ -46,3 +47,25 @@ def keep(
     ]
     if rows:
         connection.execute(insert_if_absent(connection, signatures), rows)
+
+
+def missing(connection: Connection) -> list[str]:
+    """What a first database has given the second, and of which a document lacks a signature.
+
+    Collections by their fingerprints, those that nobody signs among them.
+    """
+    c, s = collections.c, signatures.c
+
+    def is_short(document: Document) -> sa.ColumnElement[bool]:
+        of_it = (s.collection == c.key) & (s.document == document)
+        made = sa.select(sa.func.count()).where(of_it).scalar_subquery()
+        return collections.c[document].is_not(None) & (made < _BOTH)
+
+    query = (
+        sa.select(c.fingerprint)
+        .join(sharing, sharing.c.collection == c.key)
+        .where((sharing.c.role == "first") & sharing.c.delivered)
+        .where(is_short("model") | is_short("moments"))
+        .order_by(c.key)
+    )
+    return list(connection.scalars(query))

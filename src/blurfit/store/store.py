@@ -24,13 +24,15 @@ from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.store import (
+    awaited,
     blocks,
     closing,
     collections,
-    commitment,
+    connecting,
     credentials,
+    migrations,
     publication,
-    tables,
+    roles,
 )
 from blurfit.store.arrivals import (
     Arrival,
@@ -60,6 +62,8 @@ class Status:
     invited: bool
     opened: int | None = None  # the hour since 1970
     closes: int | None = None  # the second since 1970 from which nothing is taken, if one was set
+    awaits: str | None = None  # the other of two databases, if it has the next step
+    sums: bool = False  # whether blurred sums are published, beside a model or without one
 
 
 class Store(Transactions):
@@ -72,7 +76,7 @@ class Store(Transactions):
     """
 
     def __init__(
-        self, place: str | Path = ":memory:", *, connections: int = tables.CONNECTIONS
+        self, place: str | Path = ":memory:", *, connections: int = connecting.CONNECTIONS
     ) -> None:
         super().__init__(place, connections)
         self._collections: dict[str, Collection] = {}
@@ -81,7 +85,7 @@ class Store(Transactions):
         self._recent = 0
         try:
             with self._writing() as connection:
-                tables.migrate(connection)
+                migrations.migrate(connection)
                 refuse_backup(connection, str(place))
         except (StorageError, exc.DatabaseError) as error:
             self._engine.dispose()
@@ -111,11 +115,11 @@ class Store(Transactions):
         is taken any more (`blurfit.store.closing`).
         """
         agreement.verify(allow_unproved=allow_unproved)
-        commitment.refuse_unless_fitting(agreement, role)
+        roles.refuse_unless_fitting(agreement, role)
         with self._writing() as connection:
             key, new = collections.begin(connection, agreement)
             if role != "whole":
-                commitment.take_role(connection, key, role)
+                roles.take_role(connection, key, role)
             closing.begin(connection, key, closes, new=new)
         return new
 
@@ -280,9 +284,11 @@ class Store(Transactions):
 
 
 def _status(connection: Connection, collection: Collection) -> Status:
-    state = collections.state(connection, collection)
-    opened = collections.opened(connection, collection)
+    state, opened, closes = collections.shown(connection, collection)
     count = blocks.count(connection, collection)
     quorum, invited = collection.agreement.quorum, collection.invited
-    closes = closing.moment(connection, collection.key)
-    return Status(collection.fingerprint, state, count, quorum, invited, opened, closes)
+    awaits = awaited.in_collection(connection, collection)
+    sums = collections.has_sums(connection, collection)
+    return Status(
+        collection.fingerprint, state, count, quorum, invited, opened, closes, awaits, sums
+    )

@@ -16,7 +16,7 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
 from blurfit.errors import StorageError
-from blurfit.store import tables
+from blurfit.store import connecting
 
 _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
@@ -27,12 +27,12 @@ _OURS = (exc.DataError, exc.IntegrityError, exc.NotSupportedError, exc.Programmi
 
 
 class Transactions:
-    """A database at a place, as `blurfit.store.tables.connect` takes it."""
+    """A database at a place, as `blurfit.store.connecting.connect` takes it."""
 
-    def __init__(self, place: str | Path, connections: int = tables.CONNECTIONS) -> None:
-        self._engine = tables.connect(place, connections)
+    def __init__(self, place: str | Path, connections: int = connecting.CONNECTIONS) -> None:
+        self._engine = connecting.connect(place, connections)
         self._lock = RLock() if str(place) in (":memory:", "sqlite://") else None
-        self._file = tables.file_of(place)
+        self._file = connecting.file_of(place)
         self._identity: tuple[int, int] | None = None
 
     def write(

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from blurfit.arrays import BoolArray, ByteArray
 from blurfit.errors import ConflictError
 from blurfit.store.collections import Collection
-from blurfit.store.commitment import as_identifiers
+from blurfit.store.identifier_sets import as_identifiers
 from blurfit.store.tables import insert_if_absent, sharing, verdicts
 
 

@@ -1,6 +1,7 @@
 // What the administration page says, in one place: what is wrong with a field, which terms make
 // little sense, and what to expect.
 
+import { titleOf } from "./texts.js";
 import { number } from "./words.js";
 
 // ---- what is wrong, beside its field
@@ -63,7 +64,7 @@ const percent = (share) => `${number(100 * share, 2)} percentage points`;
 /** “± 4,800 in income”, or “± 3.1 percentage points”. */
 function amount(value, target) {
   return target.kind === "numeric" && !("above" in target)
-    ? `± ${number(value, 2)} in ${target.name}`
+    ? `± ${number(value, 2)} in ${titleOf(target)}`
     : `± ${percent(value)}`;
 }
 
@@ -167,6 +168,16 @@ export const SUMS =
   "“blurfit fit moments.json --public FILE”.";
 export const PAUSED =
   "Paused: what is sent now waits on the sender’s device, and is taken when you resume.";
+/** What to do where the other of two databases has the next step. */
+export const AWAITED = {
+  closed: (other) =>
+    `${other} publishes for both databases: ask its administrator to do so. As long as nobody does, nothing is ` +
+    "published here either.",
+  published: (other) => `${other} does not have it yet. Publish again, and it is sent again.`,
+  plan: (other) =>
+    `The next step is ${other}’s, and is tried again by itself. If this stays so, its service does not run, or the ` +
+    "two do not reach each other: ask its administrator.",
+};
 export const HAND_OVER =
   "To learn from this collection together with others, close it and run “blurfit export” where its store is: " +
   "its one release then belongs to the file.";

@@ -7,6 +7,7 @@ import { attempt, confirmOnce, tell } from "./dialogs.js";
 import { invite } from "./inviting.js";
 import { roleHere } from "./opening.js";
 import { ask, h, place, progress, show } from "./page.js";
+import { titleOf } from "./texts.js";
 import { waveInWords } from "./wavewords.js";
 import { countInWords, number, targetInWords } from "./words.js";
 
@@ -67,7 +68,7 @@ function whereFocusIs() {
 // ---- one collection
 
 function card(status) {
-  const { fingerprint, state, count, quorum } = status;
+  const { fingerprint, state, count, quorum, awaits } = status;
   const agreement = agreements.get(fingerprint);
   const { schema } = agreement;
   return h(
@@ -78,6 +79,7 @@ function card(status) {
     h("p", { class: "hint" }, subtitle(agreement, status)),
     progress(count, quorum, countInWords(status)),
     state === "paused" ? h("p", { class: "hint" }, words.PAUSED) : null,
+    awaits ? h("p", { class: "note some" }, words.AWAITED[status.sums ? "published" : state](awaits)) : null,
     h("div", { class: "buttons" }, buttons(status, agreement)),
     further(status, agreement),
   );
@@ -97,7 +99,7 @@ function subtitle({ schema, databases, fingerprint }, { opened, invited, state, 
   const who = invited ? "by invitation" : "open to anyone";
   const both = databases.length ? `shared between ${databases.map(({ name }) => name).join(" and ")}` : "";
   const about = schema.title ? targetInWords(schema) : "";
-  const from = `from ${schema.features.map(({ name }) => name).join(", ")}`;
+  const from = `from ${schema.features.map(titleOf).join(", ")}`;
   return [about, from, when, closesInWords({ state, closes }), who, both, fingerprint.slice(0, 8)].filter(Boolean).join(" · ");
 }
 
@@ -123,10 +125,14 @@ function buttons(status, agreement) {
     state === "paused" ? button("Resume", post("resume")) : null,
     isOpen ? dateButton(button, `/collections/${fingerprint}`, status.closes) : null,
     isOpen ? button("Close…", () => attempt(() => close(fingerprint, agreement, post("close")))) : null,
-    state === "published" ? null : publishing(status, agreement, button),
+    isPublishable(status) ? publishing(status, agreement, button) : null,
     isOpen && count < quorum ? h("p", { class: "hint" }, "It can be published once the quorum is reached.") : null,
   ].filter(Boolean);
 }
+
+/** What is published here and not there yet is sent again; whoever waits for the other cannot publish. */
+const isPublishable = ({ state, awaits, sums }) =>
+  state === "published" || sums ? awaits !== null : awaits === null;
 
 /** Ask once more; where there are two databases, with how many each of them has. */
 async function close(fingerprint, { databases }, act) {
@@ -186,7 +192,7 @@ async function consent(fingerprint, first) {
 }
 
 /** Files of a collection, and how to hand it over. */
-function further({ fingerprint, state }, { mechanism, databases }) {
+function further({ fingerprint, state, sums }, { databases }) {
   const file = (path, name, label) =>
     h("li", {}, h("a", { href: `/collections/${fingerprint}/${path}`, download: name }, label));
   const isDone = state === "published";
@@ -199,17 +205,17 @@ function further({ fingerprint, state }, { mechanism, databases }) {
       {},
       file("agreement", "agreement.json", "Agreement"),
       isDone ? file("model", "model.json", "Model") : null,
-      isDone && mechanism === "moment" ? file("moments", "moments.json", "Blurred sums") : null,
+      sums ? file("moments", "moments.json", "Blurred sums") : null,
       isDone ? file("statement?format=markdown", "statement.md", "Privacy statement") : null,
     ),
-    state === "closed" && databases.length === 0 ? h("p", { class: "hint" }, words.HAND_OVER) : null,
+    state === "closed" && !sums && databases.length === 0 ? h("p", { class: "hint" }, words.HAND_OVER) : null,
   );
 }
 
 // ---- a plan of waves
 
 function planCard(plan, opened) {
-  const { fingerprint, state, waves, invited, model, reason } = plan;
+  const { fingerprint, state, waves, invited, model, reason, awaits } = plan;
   const now = waves.find((one) => one.state === "collecting") ?? waves.findLast((one) => one.fingerprint);
   const agreement = agreements.get(now.fingerprint);
   const post = (what) => () =>
@@ -233,6 +239,7 @@ function planCard(plan, opened) {
     ),
     isOver ? null : progress(now.count, now.quorum, countInWords({ ...now, invited })),
     reason ? h("p", { class: "hint" }, reason) : null,
+    awaits ? h("p", { class: "note some" }, words.AWAITED.plan(awaits)) : null,
     h(
       "div",
       { class: "buttons" },

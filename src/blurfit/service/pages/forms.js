@@ -1,5 +1,6 @@
 // What a contributor sends, as one form whatever it is made of: the products of all columns
-// (`joint.js`), or what a later wave's map makes of them (`waveform.js`).
+// (`joint.js`) or of the target's (`targetform.js`), or what a later wave's map makes of them
+// (`waveform.js`).
 //
 //   sent      the place [row, column] of each number in a table
 //   counts    how often each counts in the norm in which noise is alike in all directions: 1, 2
@@ -11,12 +12,13 @@
 import * as joint from "./joint.js";
 import { columnsOf } from "./schema.js";
 
-let later = null; // waveform.js
+let [later, part] = [null, null]; // waveform.js, targetform.js
 
 export const isLater = ({ wave }) => wave !== null && wave.map !== null;
 
-/** What a later wave needs comes when there is one: its map is refused unless it can do no harm. */
+/** What few agreements need comes when one does; a wave's map is refused unless it can do no harm. */
 export async function ready(agreement) {
+  if (agreement.sends) part = await import("./targetform.js");
   if (!isLater(agreement)) return;
   later = await import("./waveform.js");
   later.verifyMap(agreement.wave.map, agreement.schema);
@@ -34,12 +36,13 @@ export function widthOf(agreement) {
 }
 
 function jointForm(agreement) {
-  const form = joint.formOf(agreement);
+  const whole = joint.formOf(agreement);
+  const reach = (neighbours) => joint.reachFor(agreement, neighbours);
+  const form = { ...whole, reach, ...(agreement.sends && part.targetForm(agreement, whole)) };
   return {
-    sent: form.sent,
+    ...form,
     counts: form.sent.map(([row, column]) => (row === column ? 1 : 2)),
     size: form.columns.length + 1,
     products: (values) => joint.products(form, values),
-    reach: (neighbours) => joint.reachFor(agreement, neighbours),
   };
 }

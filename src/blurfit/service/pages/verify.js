@@ -30,7 +30,12 @@ import { verifyAbout, verifyWording } from "./wording.js";
 export { NotCertified };
 
 /** Fields that came later: left out where they have their default, and never written out then. */
-const LEFT_OUT = { admission: ["anyone"], database_noise: [true], proofs: [true] };
+const LEFT_OUT = {
+  admission: ["anyone"],
+  database_noise: [true],
+  proofs: [true],
+  sends: ["targets"],
+};
 const FIELDS = {
   agreement: [
     "format",
@@ -81,12 +86,6 @@ const [LEAST_WEIGHT, LARGEST_WEIGHT] = [1e-3, 1e3];
 /** Refuse (throw NotCertified) unless this is the agreement meant, and its noise keeps what it
  * promises. Returns the submission's μ, as computed here. */
 export async function verify(agreement, expectedFingerprint) {
-  if (agreement?.sends !== undefined) {
-    throw new NotCertified(
-      "This agreement asks for products with the target alone, which this page cannot make. Take part " +
-        "with `blurfit contribute`. Nothing has left this device.",
-    );
-  }
   exactly(agreement, FIELDS.agreement, "agreement", [...Object.keys(LEFT_OUT), "signing_keys"]);
   for (const [name, choices] of Object.entries(LEFT_OUT)) {
     const isFine = !(name in agreement) || choices.includes(agreement[name]);
@@ -186,8 +185,9 @@ async function inputOf(agreement) {
 
 /** No wave, or one of a plan: the first has no map, and a later one a map that can do no harm. That
  * it follows from the plan and the releases is checked by `plan.js`. */
-function verifyWave({ wave, mechanism, public_rows: rows }) {
+function verifyWave({ wave, mechanism, public_rows: rows, sends }) {
   demand(rows === null || (isDigest(rows) && mechanism === "moment"), "public_rows", rows, "a hash");
+  demand(!sends || (rows !== null && wave === null), "sends", sends, "public rows, and one wave");
   if (wave === null) return;
   exactly(wave, ["plan", "number", "follows", "map"], "wave");
   demand(mechanism === "moment" && isDigest(wave.plan), "plan", wave.plan, "a hash");

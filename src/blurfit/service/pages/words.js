@@ -161,10 +161,10 @@ function publicRows({ public_rows: digest }) {
 }
 
 /** Blurred sums can be asked more than one question, and people should know which. */
-function releasesInWords({ schema, calibration, wave }) {
+function releasesInWords({ schema, calibration, wave, sends }) {
   if (calibration.model.releases !== "any") return t("releases.one");
   const others = questionsOf(schema).filter(
-    ({ name }) => schema.targets.includes(name) && name !== schema.target.name,
+    ({ name }) => !sends && schema.targets.includes(name) && name !== schema.target.name,
   );
   const named = others.map(titleOf).join(", ");
   const [all, further] =
@@ -269,7 +269,7 @@ export function noiseInWords(agreement) {
     return `${people} on averages that lie between −1 and 1 has a deviation of at least ${noise}. ${more}`;
   }
   const { target } = schema;
-  // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.theory.joint.entry_noise`
+  // σ/(√2·c·b) on Σv of the target, in its own units: `blurfit.agreement.numbers.moment_parts`
   const each = weights[INTERCEPT] * weights[target.name] * Math.SQRT2;
   // with noise of the databases themselves: `blurfit.theory.database_noise`
   const draws = agreement.database_noise ? Math.max(1, agreement.databases.length) : 0;

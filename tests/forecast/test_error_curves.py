@@ -3,7 +3,7 @@
 import matplotlib as mpl
 import pytest
 
-from blurfit.forecast.plot import plot
+from blurfit.forecast.error_curves import plot
 from blurfit.forecast.results import Case, Forecast
 
 mpl.use("Agg")

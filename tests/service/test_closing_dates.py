@@ -87,7 +87,7 @@ def test_a_plan_ends_by_itself_when_its_date_comes(http, store) -> None:
     refused(move(http, f"/collections/{second.fingerprint}", '{"until": null}'), 409, "infeasible")
     let_pass(store, PLAN.fingerprint)
     refused(http.get(f"{HERE}/agreement"), 409, "date-closed")
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while (status := http.get(HERE).json())["model"] is None:  # at the service's next look
         assert time.monotonic() < deadline, status
     assert status["state"] == "ended"

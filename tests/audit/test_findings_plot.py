@@ -4,7 +4,7 @@ import matplotlib as mpl
 import pytest
 
 from blurfit.audit.examination import Finding
-from blurfit.audit.plot import plot
+from blurfit.audit.findings_plot import plot
 
 mpl.use("Agg")
 

@@ -1,9 +1,9 @@
 """What a service signs, where an agreement names its key: receipts, withdrawals, publications.
 
-A receipt is signed when it is given. What was published is signed when it is first asked for, which
-the answer to whoever publishes is at the latest, and the signature is kept
-(`blurfit.store.signatures`). Of two databases each signs for itself, and they hand each other their
-signatures once the result is at both: from then on each serves the file with both.
+A receipt is signed when it is given. What was published is signed when it is first asked for, at
+the latest to answer whoever publishes it, and the signature is kept (`blurfit.store.signatures`).
+Of two databases each signs for itself, and they hand each other their signatures once the result is
+at both: from then on each serves the file with both.
 
 A service that does not have the private key of an agreement refuses to open it; if it has lost the
 key since, it refuses further submissions before any of them is stored, since nobody would take its
@@ -47,7 +47,7 @@ _SECONDS = 15.0  # for the other database to answer
 
 
 @dataclass(frozen=True, eq=False)
-class Signing:
+class Signatory:
     """Signs for a service; without a key, nothing."""
 
     store: Store
@@ -76,7 +76,7 @@ class Signing:
         return self.signer.sign(message).signature
 
     def receipt(self, collection: Collection, rows: bytes | memoryview) -> str | None:
-        """The signature for messages of the collection's layout, one behind the other."""
+        """The signature for messages of the collection's layout, one after another."""
         if key_of(collection.agreement, collection.role) is None:
             return None
         layout = collection.layout
@@ -84,14 +84,14 @@ class Signing:
         return self.of_submissions("receipt", collection, layout.identifiers(table).tobytes())
 
     def signed(self, fingerprint: str, document: Document, text: str) -> str:
-        """A published text with its signatures, of which this service's own is made if need be."""
+        """A published text with its signatures; this service's own is made if need be."""
         collection = self.store.collection(fingerprint)
         if not collection.agreement.signing_keys:
             return text
         return with_signatures(text, self._signatures(collection, document, text))
 
     def signed_model(self, text: str) -> str:
-        """The text of a plan's model, signed under the agreement that it says."""
+        """The text of a plan's model, signed under the agreement that it names."""
         return self.signed(json.loads(text)["fingerprint"], "model", text)
 
     def model(self, fingerprint: str) -> str:
@@ -151,7 +151,7 @@ class Signing:
     def exchange(self, fingerprint: str, token: str | None, **options: Any) -> None:
         """Hand the second database the first's signatures, and get its own.
 
-        What fails is logged, and done when the administrator asks for the model again.
+        What fails is logged, and done later (`blurfit.service.countersigning`).
         """
         collection = self.store.collection(fingerprint)
         agreement = collection.agreement

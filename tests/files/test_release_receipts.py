@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from blurfit import ConflictError, InfeasibleError, InvalidValueError
-from blurfit.files import receipt as module
-from blurfit.files.receipt import Receipts, ReleaseReceipt
+from blurfit.files import release_receipts as module
+from blurfit.files.release_receipts import Receipts, ReleaseReceipt
 from blurfit.files.sources import Identity
 from blurfit.model.release import Release
 
@@ -97,7 +97,7 @@ def test_killed_after_each_step(places, step) -> None:
     """Either nothing was released and the same run may be repeated, or the first model stays."""
     script = f"""
 import os, sys
-from blurfit.files import receipt as module
+from blurfit.files import release_receipts as module
 from blurfit.files.sources import Identity
 from blurfit.model.release import Release
 steps = 0

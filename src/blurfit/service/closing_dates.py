@@ -23,7 +23,7 @@ from blurfit.store.store import Store
 
 
 @dataclass(frozen=True, eq=False)
-class Closing:
+class ClosingDates:
     """Endpoints for whoever may open and close."""
 
     store: Store
@@ -51,7 +51,7 @@ class Closing:
 
 
 def closes_at_opening(request: Request) -> int | None:
-    """When what a request opens shall close: `until` behind the question mark."""
+    """When whatever a request opens is to close: `until`, after the question mark."""
     given = request.query_params.get("until")
     return None if given is None else instant(given)
 

@@ -1,0 +1,93 @@
+"""The steps by which a store of an earlier version becomes one of today, each taken once.
+
+A new store needs the first alone, which creates all tables as they are today. A step is recorded in
+the transaction that takes it, so that one that fails leaves nothing behind, and services that start
+together wait for whoever came first.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from blurfit.errors import InvalidValueError
+from blurfit.store import tables
+
+
+@cache
+def _creating(kind: str) -> tuple[str, ...]:
+    """The statements that create all other tables, written once for each kind of database."""
+    dialect = {"sqlite": sqlite, "postgresql": postgresql}[kind].dialect()
+    created = [one for one in tables.metadata.sorted_tables if one is not tables.migrations]
+    indexes = [CreateIndex(index) for table in created for index in table.indexes]
+    steps: list[sa.schema.ExecutableDDLElement] = [*map(CreateTable, created), *indexes]
+    return tuple(str(one.compile(dialect=dialect)) for one in steps)
+
+
+def _create_tables(connection: Connection) -> None:
+    for statement in _creating(connection.dialect.name):
+        connection.exec_driver_sql(statement)
+    if connection.dialect.name == "postgresql":
+        # Noise cannot be compressed: do not try.
+        for column in ("rows", "sums"):
+            connection.exec_driver_sql(f'ALTER TABLE blocks ALTER "{column}" SET STORAGE EXTERNAL')
+
+
+def add_column(connection: Connection, column: sa.Column[Any]) -> None:
+    """Give a table of an older store a column that new ones are created with; it may be empty."""
+    table = column.table
+    if column.name not in {one["name"] for one in sa.inspect(connection).get_columns(table.name)}:
+        kind = column.type.compile(connection.dialect)
+        connection.exec_driver_sql(f'ALTER TABLE "{table.name}" ADD COLUMN "{column.name}" {kind}')
+
+
+def _create_stewards(connection: Connection) -> None:
+    tables.metadata.create_all(connection, [tables.stewards, tables.deeds])
+
+
+def _create_signatures(connection: Connection) -> None:
+    tables.metadata.create_all(connection, [tables.withdrawn, tables.signatures])
+
+
+def _add_closing(connection: Connection) -> None:
+    add_column(connection, tables.collections.c.closes)
+
+
+def _create_joint_plans(connection: Connection) -> None:
+    tables.metadata.create_all(connection, [tables.joint_plans])
+
+
+MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
+    ("create the tables", _create_tables),
+    ("keep who administers besides, and what was done", _create_stewards),
+    ("keep who withdrew, and signatures", _create_signatures),
+    ("let collections close at a date", _add_closing),
+    ("keep what two databases of a plan have told each other", _create_joint_plans),
+)
+_ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
+
+
+def migrate(connection: Connection) -> None:
+    """Take the steps that are missing, each recorded in the transaction that takes it."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ONE_MIGRATOR)))
+    if not sa.inspect(connection).has_table(tables.migrations.name):
+        tables.migrations.create(connection)
+        MIGRATIONS[0][1](connection)
+        rows = [{"number": n, "name": name} for n, (name, _) in enumerate(MIGRATIONS)]
+        connection.execute(sa.insert(tables.migrations).values(rows))
+        return
+    taken = set(connection.scalars(sa.select(tables.migrations.c.number)))
+    if taken - set(range(len(MIGRATIONS))):
+        raise InvalidValueError(
+            f"Expected a store of at most version {len(MIGRATIONS)}, and this one is of version "
+            f"{max(taken) + 1}: a newer blurfit wrote it. Use that one."
+        )
+    for number, (name, step) in enumerate(MIGRATIONS):
+        if number not in taken:
+            step(connection)
+            connection.execute(sa.insert(tables.migrations).values(number=number, name=name))

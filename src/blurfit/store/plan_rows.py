@@ -1,0 +1,110 @@
+"""A plan's rows: what is written down of it, and held by whoever takes it a step further.
+
+Each step (`blurfit.store.advance`, `blurfit.store.joint_plans`) holds the plan's row first and the
+wave's second, so that no two of them can wait for each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.plan import Plan
+from blurfit.errors import ClosedError, UnknownCollectionError
+from blurfit.messages.shares import Role
+from blurfit.model.published import PublishedModel
+from blurfit.store import collections, roles, tables
+
+State = Literal["collecting", "held", "ended"]
+
+_plans, _waves, _c = tables.plans.c, tables.waves.c, tables.collections.c
+
+
+@dataclass(frozen=True)
+class Held:
+    """A plan whose row nobody else changes until the transaction ends."""
+
+    plan: Plan
+    state: State
+    reason: str | None
+    learned: bool
+
+
+def hold_row(connection: Connection, fingerprint: str, *, update: bool = True) -> Held:
+    """The plan, whose row is held until the transaction ends; or only looked at."""
+    row = row_of(connection, fingerprint, update=update)
+    plan = Plan.from_json(row.document)
+    return Held(plan, row.state, row.reason, bool(row.learned))
+
+
+def agreements(connection: Connection, fingerprint: str) -> list[Agreement]:
+    """Those of the waves that were opened, in their order."""
+    query = (
+        sa.select(_c.agreement)
+        .join(tables.waves, _waves.collection == _c.key)
+        .where(_waves.plan == fingerprint)
+        .order_by(_waves.number)
+    )
+    return [Agreement.from_json(text) for text in connection.scalars(query)]
+
+
+def open_wave(
+    connection: Connection, agreement: Agreement, role: Role, closes: int | None = None
+) -> None:
+    """Collect under the agreement of a plan's next wave, until the plan's date if it has one."""
+    agreement.verify()
+    wave = agreement.wave
+    assert wave is not None
+    key, _ = collections.begin(connection, agreement, closes)
+    if role != "whole":
+        roles.take_role(connection, key, role)
+    row = {"plan": wave.plan, "number": wave.number, "collection": key}
+    connection.execute(sa.insert(tables.waves).values(row))
+
+
+def end(connection: Connection, fingerprint: str, reason: str | None) -> None:
+    """Write down that a plan has ended, and why, if that was not after its last wave."""
+    _update(connection, fingerprint, state="ended", reason=reason)
+
+
+def unfinished(connection: Connection) -> Sequence[tuple[str, State]]:
+    """Fingerprint and state of every plan whose model is still to come."""
+    query = sa.select(_plans.fingerprint, _plans.state).where(sa.not_(_plans.learned))
+    return [(row.fingerprint, row.state) for row in connection.execute(query)]
+
+
+def learned(connection: Connection, fingerprint: str, model: PublishedModel | None) -> None:
+    """Write down the model of a plan, with the last wave that it is from; or that it has none."""
+    if model is not None:
+        values = {"model": model.to_json(), "state": "published", "refusal": None}
+        here = _c.fingerprint == model.fingerprint
+        connection.execute(sa.update(tables.collections).where(here).values(values))
+    _update(connection, fingerprint, learned=True)
+
+
+def change_state(connection: Connection, fingerprint: str, state: State) -> None:
+    """Hold a plan, or let it go on, unless it has ended."""
+    if hold_row(connection, fingerprint).state == "ended":
+        raise ClosedError("The plan has come to its end: there is nothing to hold or to resume.")
+    _update(connection, fingerprint, state=state)
+
+
+def _update(connection: Connection, fingerprint: str, **values: str | bool | None) -> None:
+    here = _plans.fingerprint == fingerprint
+    connection.execute(sa.update(tables.plans).where(here).values(**values))
+
+
+def row_of(connection: Connection, fingerprint: str, *, update: bool = False) -> Any:
+    """The plan as it is written down; an error if there is none."""
+    query, row = sa.select(tables.plans).where(_plans.fingerprint == fingerprint), None
+    if collections.is_fingerprint(fingerprint):  # others are no text that every database takes
+        row = connection.execute(query.with_for_update() if update else query).first()
+    if row is None:
+        raise UnknownCollectionError(
+            f"No plan with fingerprint={fingerprint!r} was begun here. Is this the service that "
+            "you were invited to, and has the plan been opened?"
+        )
+    return row
