@@ -37,8 +37,9 @@ def test_large_collections_are_distributed_as_if_every_person_were_drawn(people)
     assert ks_2samp(*errors, method="asymp").pvalue > 1e-4
 
 
-def test_deviations_have_the_covariance_of_the_rows() -> None:
-    """Var(n·M + √n·D) = n·Var(zzᵀ): by the rows' own variance."""
+def test_deviations_have_the_covariance_of_the_rows(monkeypatch) -> None:
+    """Var(n·M + √n·D) = n·Var(zzᵀ): by the rows' own variance, however many they are."""
+    monkeypatch.setattr(module, "ROWS_GENERATED", 2**12)
     people = Population.generated(SCHEMA, explained=0.5, seed=2)
     sums = Samples(people, 2000, seed=0).at(10**6)
     products = people.rows[:, 1] * people.rows[:, -1]
