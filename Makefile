@@ -23,20 +23,21 @@ $(DEVELOPMENT): $(RUNTIME) requirements/dev.txt
 
 setup: $(DEVELOPMENT)  ## Install everything into .venv, so that .venv/bin/blurfit is the command
 
-define INSTALLED
-	@command -v $(1) >/dev/null || command -v $(2) >/dev/null || { \
-	    as=; test "$$(id -u)" = 0 || as="sudo -n"; \
-	    command -v apt-get >/dev/null && $$as apt-get update -qq \
-	    && $$as apt-get install -qq -y --no-install-recommends $(1) fonts-dejavu-core; \
-	} || { \
-	    echo "NO $(1), and it cannot be installed here: THE PAGES WILL NOT BE TESTED IN IT." >&2; \
-	    test "$$CI" != true; \
-	}
-endef
+HAD = command -v $(1) >/dev/null
+GOT = { as=; test "$$(id -u)" = 0 || as="sudo -n"; \
+    $(call HAD,apt-get) && $$as apt-get -o Acquire::http::Timeout=20 update -qq \
+    && $$as apt-get install -qq -y --no-install-recommends $(1) fonts-dejavu-core; }
+MISSED = { \
+    echo "NO $(1), and it cannot be installed here: THE PAGES WILL NOT BE TESTED IN IT." >&2; \
+    test "$$CI" != true; }
 
 browsers:  ## Install the browsers that tests of the pages run in, from the system's packages
-	$(call INSTALLED,chromium,chromium-browser)
-	$(call INSTALLED,firefox-esr,firefox)
+	@# Chromium without a window to draw takes half the time; where it cannot be had, the whole will do
+	@$(call HAD,chromium-headless-shell) || $(call GOT,chromium-headless-shell) \
+	    || $(call HAD,chromium) || $(call HAD,chromium-browser) || $(call GOT,chromium) \
+	    || $(call MISSED,chromium)
+	@$(call HAD,firefox-esr) || $(call HAD,firefox) || $(call GOT,firefox-esr) \
+	    || $(call MISSED,firefox-esr)
 
 demo: $(RUNTIME)  ## Let 50,000 generated people agree, blur, send, and get a model
 	$(BIN)/python -m blurfit.demo.one_database

@@ -42,6 +42,18 @@ def test_files_and_documents_are_read_back(document: Fingerprinted, tmp_path) ->
 
 
 @document
+def test_a_text_is_read_once_and_what_is_wrong_is_refused_every_time(document) -> None:
+    kind, other = type(document), type(DOCUMENTS[document is DOCUMENTS[0]])
+    text = document.to_json()
+    assert kind.from_json(text) is kind.from_json(text)
+    for _ in range(2):
+        with pytest.raises(InvalidValueError):
+            kind.from_json(text.replace("income", "wealth"))
+        with pytest.raises(InvalidValueError):
+            other.from_json(text)
+
+
+@document
 def test_a_changed_text_is_refused(document: Fingerprinted) -> None:
     kind, text = type(document), document.to_json()
     with pytest.raises(InvalidValueError, match="the text was changed after it was written"):

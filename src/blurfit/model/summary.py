@@ -169,8 +169,8 @@ def _cells(one: Estimate, name: str) -> tuple[str, ...]:
 def number(value: float, error: float | None = None) -> str:
     """A number for people: three significant digits, or enough for two of its standard error.
 
-    >>> number(1086.34, 52.1), number(0.00012345), number(-101234.0)
-    ('1,086', '0.000123', '-101,000')
+    >>> number(1086.34, 52.1), number(0.00012345), number(-101234.0), number(1e-6, 8.3e-8)
+    ('1,086', '0.000123', '-101,000', '1.00e-06')
     """
     if not math.isfinite(value):
         return str(value)
@@ -181,8 +181,8 @@ def number(value: float, error: float | None = None) -> str:
     else:
         places = 2 - math.floor(math.log10(abs(value)))
     rounded = round(value, places)
-    if (rounded and abs(rounded) < 1e-6) or abs(rounded) >= 1e15:
-        return f"{value:.3g}"
+    if (rounded and abs(rounded) < 1e-4) or abs(rounded) >= 1e15:
+        return f"{value:.2e}"
     return f"{rounded + 0.0:,.{max(places, 0)}f}"
 
 

@@ -30,6 +30,7 @@ from blurfit.messages.submissions import Submissions
 from blurfit.store.collections import Collection, Numbers
 from blurfit.store.tables import blocks
 
+Found = tuple[int, ByteArray]  # a block's key, and some whose rows are in it
 SMALL, MANY = 256, 256  # blocks below so many rows are put together when there are so many of them
 
 
@@ -54,13 +55,20 @@ def put_together(connection: Connection, collection: Collection) -> None:
         _write(connection, collection, hour, *_apart(collection, b"".join(parts)))
 
 
-def holding(connection: Connection, collection: Collection, names: ByteArray) -> list[int]:
-    """The blocks that hold a row of one of these."""
-    return [
-        key
-        for key, _, rows in _stored(connection, collection)
-        if _are_among(_apart(collection, rows)[0], names).any()
-    ]
+def holding(connection: Connection, collection: Collection, names: ByteArray) -> list[Found]:
+    """The blocks that hold a row of one of these, each with whose they are."""
+    found = []
+    for key, _, rows in _stored(connection, collection):
+        identifiers = np.ascontiguousarray(_table(collection, rows)[:, :16])
+        if (here := _are_among(identifiers, names)).any():
+            found.append((key, identifiers[here]))
+    return found
+
+
+def number(connection: Connection, collection: Collection) -> int:
+    """How many blocks a collection has."""
+    here = blocks.c.collection == collection.key
+    return int(connection.scalar(sa.select(sa.func.count()).where(here)) or 0)
 
 
 def remove(connection: Connection, collection: Collection, key: int, names: ByteArray) -> ByteArray:
@@ -228,8 +236,12 @@ def _block(collection: Collection, identifiers: ByteArray, numbers: Numbers) -> 
     }
 
 
+def _table(collection: Collection, rows: bytes) -> ByteArray:
+    return np.frombuffer(rows, dtype=np.uint8).reshape(-1, 16 + 8 * collection.layout.width)
+
+
 def _apart(collection: Collection, rows: bytes) -> tuple[ByteArray, Numbers]:
-    table = np.frombuffer(rows, dtype=np.uint8).reshape(-1, 16 + 8 * collection.layout.width)
+    table = _table(collection, rows)
     kind = "<f8" if collection.role == "whole" else "<u8"
     return np.ascontiguousarray(table[:, :16]), np.ascontiguousarray(table[:, 16:]).view(kind)
 

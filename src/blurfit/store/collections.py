@@ -165,8 +165,16 @@ def state(connection: Connection, collection: Collection) -> State:
     return found
 
 
-def opened(connection: Connection, collection: Collection) -> int | None:
-    """In which hour since 1970 a collection was opened."""
+def has_sums(connection: Connection, collection: Collection) -> bool:
+    """Whether its blurred sums are published."""
     c = tables.collections.c
-    found: int | None = connection.scalar(sa.select(c.opened).where(c.key == collection.key))
-    return found
+    found = sa.select(c.moments.is_not(None)).where(c.key == collection.key)
+    return bool(connection.scalar(found))
+
+
+def shown(connection: Connection, collection: Collection) -> tuple[State, int | None, int | None]:
+    """How far a collection is, in which hour since 1970 it was opened, and when it closes."""
+    c = tables.collections.c
+    query = sa.select(closing.STATE, c.opened, c.closes).where(c.key == collection.key)
+    state, opened, closes = connection.execute(query).one()
+    return state, opened, closes
