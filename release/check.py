@@ -3,8 +3,9 @@
     python release/check.py [--python PATH ...]
 
 For each Python from 3.11 on that is found here: a new environment outside the clone, the wheel with
-its extras for tables and the service, and the first survey from the schema to predictions, then a
-service that answers with its pages. What fails ends it with the output of what failed.
+its extras for tables, formulas, pictures and the service, and the first survey from the schema to
+predictions and another question, the demo, then a service that answers with its pages. What fails
+ends it with the output of what failed.
 """
 
 import argparse
@@ -23,9 +24,11 @@ SURVEY = (
     ("init", "survey"),
     ("agree", "survey/schema.toml", "--out", "agreement.json"),
     ("contribute", "agreement.json", "survey/people.csv", "--out", "submissions.parquet"),
-    ("learn", "agreement.json", "submissions.parquet", "--out", "model.json"),
+    ("learn", "agreement.json", "submissions.parquet", "--moments", "moments.json"),
+    ("fit", "moments.json", "owns_home ~ age + income", "--out", "home.json"),
     ("show", "model.json"),
     ("predict", "model.json", "survey/people.csv", "--out", "predictions.csv"),
+    ("demo", "--contributors", "2000", "--out", "demo"),
 )
 
 
@@ -75,7 +78,7 @@ def attempt(python: Path, wheel: Path, folder: Path) -> None:
     environment = folder / "environment"
     run(python, "-m", "venv", environment)
     pip = environment / "bin" / "python", "-m", "pip", "install", "--quiet"
-    run(*pip, "--disable-pip-version-check", f"{wheel}[service,tables]")
+    run(*pip, "--disable-pip-version-check", f"{wheel}[experiments,formulas,service,tables]")
     blurfit, home = environment / "bin" / "blurfit", {"BLURFIT_HOME": str(folder / "home")}
     version = run(blurfit, "--version", folder=folder, **home).split()[-1]
     for words in SURVEY:

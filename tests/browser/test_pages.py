@@ -6,7 +6,15 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from blurfit import Agreement, Categorical, Numeric, PublishedModel, Schema, perturb_table
+from blurfit import (
+    Agreement,
+    Categorical,
+    Numeric,
+    PublishedModel,
+    PublishedMoments,
+    Schema,
+    perturb_table,
+)
 from blurfit.model.registry import as_yaml
 
 
@@ -63,6 +71,24 @@ def test_a_collection_is_json_for_programs(visit, service, collect) -> None:
     answer = visitor.context.request.get(path, headers={"accept": "*/*"})
     assert answer.json()["quorum"] == 300
     assert answer.headers["vary"] == "accept"
+
+
+def test_sums_without_a_model_are_called_published(visit, service, survey, people) -> None:
+    """And everybody gets them: by products with the target alone there is no model here."""
+    agreement = Agreement.propose(
+        survey("target alone"),
+        **{"epsilon": 1, "delta": 1e-6, "quorum": 300, "admission": "anyone"},
+        **{"sends": "targets", "public_rows": "5a" * 32},
+    )
+    service.open(agreement)
+    service.store.add(agreement, perturb_table(agreement, people(300, "target alone")))
+    service.store.publish_text(agreement.fingerprint)
+    page = visit().go(f"/collections/{agreement.fingerprint}")
+    expect(page.get_by_text("Published: blurred sums, and no model of them")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download the blurred sums").click()
+    moments = PublishedMoments.load(download.value.path())
+    assert (moments.count, moments.agreement) == (300, agreement)
 
 
 ANSWERS = ((42, "yes", "south"), (18.5, "no", "east"), (79, "yes", "north"))

@@ -61,6 +61,7 @@ def test_a_collection_from_open_to_publish(
         "invited": False,
         "opened": ANY,
         "closes": None,
+        "sums": False,
         "awaits": None,
     }
     assert json.loads(again.stdout) == state | {"page": page}
@@ -93,7 +94,7 @@ def test_a_collection_from_open_to_publish(
     first, second = (blurfit.folder / name for name in ("model.json", "2.json"))
     assert first.read_bytes() == second.read_bytes()
     end = blurfit("status", "agreement.json", *asked, "--json")
-    assert json.loads(end.stdout) == state | {"state": "published", "count": 20}
+    assert json.loads(end.stdout) == state | {"state": "published", "count": 20, "sums": True}
 
 
 def test_a_closed_collection_is_closed_for_good(
@@ -102,7 +103,7 @@ def test_a_closed_collection_is_closed_for_good(
     database.open(agreed)
     closed = blurfit("close", "agreement.json", *as_administrator)
     assert closed.returncode == 0, closed.stderr
-    assert closed.stdout == "Closed with 0 contributions; no model is published.\n"
+    assert closed.stdout == "Closed with 0 contributions; nothing is published.\n"
     (blurfit.folder / "people.csv").write_text("age,income\n1,2\n")
     late = blurfit("contribute", "agreement.json", "people.csv", *asked)
     assert late.returncode == 4

@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from blurfit.commands.forecast_report import advice_in_words, number, report
+from blurfit.commands.forecast_report import advice_in_words, liars_in_words, number, report
 from blurfit.forecast.results import Case, Forecast
 from blurfit.forecast.tuning import Advice
 
@@ -66,3 +66,9 @@ def test_advice_in_words(found) -> None:
     text = advice_in_words(Advice({"l2": 3.0, "balance": 1.5}, before, after))
     assert "l2 = 3, balance = 1.5 brings the error from 2.000 to 1.100" in text
     assert "as good as any" in advice_in_words(Advice({}, before, before))
+
+
+def test_liars_move_columns_as_people_call_them() -> None:
+    words = liars_in_words({"(intercept)": 1.5, "region=n": 2.0}, {"region=n": "Region: north"})
+    assert words.endswith("at most by about: (intercept) ± 1.500, Region: north ± 2.000.")
+    assert "as far as they like" in liars_in_words({"region=n": None}, {})

@@ -35,7 +35,7 @@ def test_a_collection_closes_at_its_date(blurfit, service, agreed, asked, as_adm
         let_pass(store, agreed.fingerprint)
     words = blurfit("status", "agreement.json", *asked).stdout
     assert words == (
-        "Closed since 2001-09-09 01:46:40 UTC with 0 contributions; no model is published.\n"
+        "Closed since 2001-09-09 01:46:40 UTC with 0 contributions; nothing is published.\n"
     )
     late = blurfit("until", "agreement.json", "never", *as_administrator)
     assert late.returncode == 4

@@ -47,7 +47,8 @@ def test_each_class_has_its_section() -> None:
         (-0.00123456, 0.00021, "-0.00123"),
         (0.0, None, "0"),
         (123456.0, 2500.0, "123,500"),
-        (1e-9, None, "1e-09"),
+        (1e-9, None, "1.00e-09"),
+        (1.0e-6, 8.3e-8, "1.00e-06"),  # and its error 8.30e-08: one form for both
         (float("inf"), None, "inf"),
         (-0.001, 20.0, "0"),
     ],

@@ -26,6 +26,7 @@ def test_a_collection_from_opening_to_statement(http, agreement) -> None:
         "invited": False,
         "opened": ANY,
         "closes": None,
+        "sums": False,
         "awaits": None,
     }
     assert Agreement.from_json(http.get(f"{path}/agreement").text) == agreement

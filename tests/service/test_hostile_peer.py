@@ -15,7 +15,7 @@ from blurfit.protocol import http, tokens
 from blurfit.protocol.http import Exchange
 from blurfit.service import peer as module
 from blurfit.service.peer import RemotePeer
-from support.serving import Serving
+from support.serving import Serving, impatient
 from support.sharing import new_agreement, propose
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -150,7 +150,8 @@ def test_a_service_ends_whatever_others_do(tmp_path) -> None:
 
     (tmp_path / "peer.txt").write_text(SECRET)
     more = ("--peer-token-file", str(tmp_path / "peer.txt"))
-    service = Serving(f"sqlite:///{tmp_path / 'collection.db'}", tmp_path, more)
+    place = f"sqlite:///{tmp_path / 'collection.db'}"
+    service = Serving(place, tmp_path, more, command=impatient)
     service.start()
 
     def publish(fingerprint: str) -> None:

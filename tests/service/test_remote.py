@@ -90,6 +90,7 @@ def test_a_collection_from_its_opening_to_its_model(database, store) -> None:
         "invited": False,
         "opened": ANY,
         "closes": None,
+        "sums": False,
         "awaits": None,
     }
     assert database.open(AGREEMENT) == state
@@ -99,7 +100,7 @@ def test_a_collection_from_its_opening_to_its_model(database, store) -> None:
     with pytest.raises(NotPublishedError, match="has not been published"):
         database.model(AGREEMENT)
     model = database.publish(AGREEMENT)
-    assert database.status(AGREEMENT) == state | {"count": 40, "state": "published"}
+    assert database.status(AGREEMENT) == state | {"count": 40, "state": "published", "sums": True}
     assert model.count == 40
     assert model.agreement == AGREEMENT
     assert database.publish(AGREEMENT).to_json() == model.to_json()

@@ -26,6 +26,8 @@ def test_states_keep_everything_else() -> None:
     assert for_strangers(one) == Status("ab", "collecting", 1200, 2000, invited=True)
     done = Status("ab", "published", 1234, 1000, invited=True)
     assert for_strangers(done) == done, "the model says it anyway"
+    sums = Status("ab", "closed", 1234, 1000, invited=True, sums=True)
+    assert for_strangers(sums) == sums, "and so do sums without a model"
     waves = (
         WaveStatus(1, "joint", 1000, "released", 1234, "ab"),
         WaveStatus(2, "newton", 2000, "collecting", 567, "cd"),

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 from blurfit import InvalidValueError, Store, perturb
 from blurfit.contributor.client import Client
 from blurfit.contributor.noise import new_secret
+from blurfit.contributor.receipt import Part, Receipt
 from blurfit.contributor.shared_client import SharedClient
 from blurfit.contributor.withdrawing import withdraw
 from blurfit.errors import ServiceError
@@ -17,6 +18,7 @@ from blurfit.messages.receipts import secrets_of
 from blurfit.messages.signing import Signer, about_submissions, new_key
 from blurfit.protocol.tokens import hashed
 from blurfit.service.app import Limits, Service
+from blurfit.store import blocks, withdrawal
 from support import ed25519, sharing
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
 from support.sharing import TWO
@@ -88,6 +90,46 @@ def test_what_is_no_secret_is_refused_and_each_costs_a_hundred_requests(store) -
             refused(answer, 400, "invalid", "secrets")
         assert [ask(http, path, bytes(32)).status_code for _ in range(4)] == [200, 200, 200, 429]
         refused(ask(http, f"/collections/{'0' * 64}", bytes(32)), 404, "unknown-collection")
+
+
+def test_where_there_are_more_blocks_each_costs_a_request(store, monkeypatch) -> None:
+    monkeypatch.setattr(blocks, "number", lambda *_: 150)
+    limits = Limits(requests_per_second=1e-9, burst=350)
+    with TestClient(Service(store, limits), client=("203.0.113.5", 1)) as http:
+        path = opened(http, propose())
+        assert [ask(http, path, bytes(32)).status_code for _ in range(3)] == [200, 200, 429]
+
+
+def test_a_collection_that_closes_in_between_tells_who_stays(store, monkeypatch) -> None:
+    """Others write between any two blocks; here it is somebody who closes the collection."""
+    monkeypatch.setattr(withdrawal, "BLOCKS_AT_ONCE", 1)
+    agreement = propose(signing_keys=KEYS[:1])
+    service = Service(store, signing_key=PRIVATE[0])
+    with TestClient(service) as http:
+        path, secret = opened(http, agreement), new_secret()
+        sent = perturb(agreement, PEOPLE, secret=secret)
+        for one in sent:
+            send(http, path, one.to_bytes())
+        between = service._collector.between_commits
+
+        async def and_close(work, *given):
+            done = await between(work, *given)
+            await between(store.close_collection, agreement.fingerprint)
+            return done
+
+        monkeypatch.setattr(service._collector, "between_commits", and_close)
+        answer = ask(http, path, *secrets_of(secret, 0, 3)).json()
+        assert (answer["withdrawn"], answer["new"], len(answer["staying"])) == (1, 1, 2)
+        names = [one.tobytes() for one in sent.identifiers[:3]]
+        (out,) = [one for one in names if one.hex() not in answer["staying"]]
+        told = about_submissions("withdrawal", agreement.fingerprint, "whole", out)
+        assert ed25519.verifies(told, KEYS[0], answer["signature"])
+        part = Part(0, 3, agreement.fingerprint, (None,))
+        receipt = Receipt(("http://testserver",), secret, (part,))
+        found = withdraw(receipt, transports=[http._transport], patience=0.0)
+        assert (found.out, found.staying) == (1, 2)
+        assert "closed before all of it was withdrawn" in found.reason
+        assert store.count(agreement) == 39
 
 
 def test_a_receipt_withdraws_all_of_it_or_some_rows(http, store) -> None:

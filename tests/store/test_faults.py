@@ -25,6 +25,7 @@ from blurfit import Agreement, BlurfitError, ClosedError, ConflictError, Infeasi
 from blurfit.messages.submissions import Submissions
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.store.store import Store
+from support.published import moments_in
 from support.stores import arrival
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
@@ -172,7 +173,7 @@ class Faults(RuleBasedStateMachine):
         assert counts == {len(self.delivered)}
         assert self.acknowledged <= self.delivered
         if self.models:
-            shown = self.services[0].moments(self.agreement)
+            shown = moments_in(self.services[0].moments_text(self.fingerprint))
             steps = shown.sums / self.agreement.grid.quadratic
             assert steps.tolist() == marks(self.delivered, self.agreement.width).tolist()
 

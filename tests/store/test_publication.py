@@ -66,7 +66,9 @@ def test_sums_alone_are_what_publishing_gives_where_there_is_no_model() -> None:
     agreement = propose(sends="targets", public_rows="00" * 32)
     with Store() as store:
         store.add(agreement, perturb_table(agreement, PEOPLE))
+        assert not store.status(agreement.fingerprint).sums
         shown = store.publish_text(agreement.fingerprint)
+        assert store.status(agreement.fingerprint).sums
         assert (
             shown == store.publish_text(agreement.fingerprint) == store.moments(agreement).to_json()
         )

@@ -1,6 +1,7 @@
 """Who withdraws is out of the sums, exactly, once, and for good; and nobody after the end."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from blurfit.contributor.perturb import blur
 from blurfit.errors import BelowQuorumError, ClosedError, ConflictError, WaveClosedError
 from blurfit.messages.submissions import Submissions
 from blurfit.service.peer import publish
-from blurfit.store import blocks, withdrawal
+from blurfit.store import blocks, taken, withdrawal
 from blurfit.store.advance import advance
 from blurfit.store.arrivals import all_known
 from blurfit.store.plans import begin
@@ -69,16 +70,16 @@ def test_what_was_moved_meanwhile_is_found_though_others_have_its_old_key(place)
         collection = store.collection(agreement.fingerprint)
         for one in range(4):
             store.receive(collection, [arrival(some(sent, slice(one, one + 1)))])
-        found = store.read(withdrawal.where, collection, sent.identifiers)
+        found = store.read(withdrawal.where, collection, sent.identifiers[3:])
         store.write(blocks.put_together, collection)
         for _ in range(3):
             store.add(other, perturb(other, {"age": 5, "income": 6}))
-        done = store.write(withdrawal.remove, collection, sent.identifiers[3:], found)
-        assert done == Withdrawn(1, 1)
+        assert store.write(withdrawal.remove, collection, found) == 0
+        assert withdraw(store, collection, sent.identifiers[3:]) == Withdrawn(1, 1)
         assert (store.count(agreement), store.count(other)) == (3, 3)
 
 
-def test_nobody_comes_back_and_nobody_leaves_late(place) -> None:
+def test_nobody_comes_back_and_nobody_leaves_late(place, monkeypatch) -> None:
     agreement = propose(quorum=38)
     sent = perturb(agreement, PEOPLE)
     with Store(place) as store:
@@ -104,7 +105,10 @@ def test_nobody_comes_back_and_nobody_leaves_late(place) -> None:
         store.close_collection(agreement.fingerprint)
         with pytest.raises(ClosedError, match="is fixed"):
             withdraw(store, collection, sent.identifiers[3:5])
-        assert store.read(withdrawal.where, collection, sent.identifiers[3:5]) == [], "no search"
+        with monkeypatch.context() as patch:
+            patch.setattr(withdrawal.blocks, "holding", lambda *_: 1 / 0)
+            with pytest.raises(ClosedError):  # and without a search
+                store.read(withdrawal.where, collection, sent.identifiers[3:5])
         assert withdraw(store, collection, sent.identifiers[:3]) == Withdrawn(3, 0)
         assert store.status(agreement.fingerprint).count == 37
 
@@ -161,11 +165,91 @@ def test_blocks_that_were_put_together_meanwhile_are_looked_at_again() -> None:
         for row in range(40):
             store.receive(collection, [arrival(some(sent, slice(row, row + 1)))])
         names = sent.identifiers[:3]
-        found = store.read(blocks.holding, collection, names)
-        assert len(found) == 3
-        store.write(blocks.put_together, collection)
-        assert store.write(withdrawal.remove, collection, names, found).new == 3
+
+        def write(what, *given) -> int:
+            if store.read(blocks.number, collection) > 1:  # whoever writes was faster
+                store.write(blocks.put_together, collection)
+            return store.write(what, *given)
+
+        assert len(store.read(blocks.holding, collection, names)) == 3
+        assert withdraw(store, collection, names, write) == Withdrawn(3, 3)
         assert store.read(blocks.totals, collection).count == 37
+
+
+@pytest.fixture
+def scattered():
+    """Twenty people in as many blocks, of whom five are in each transaction."""
+    agreement = propose(quorum=5)
+    sent = people(agreement, 20)
+    with Store() as store, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(withdrawal, "BLOCKS_AT_ONCE", 5)
+        store.open(agreement)
+        collection = store.collection(agreement.fingerprint)
+        for row in range(20):
+            store.receive(collection, [arrival(some(sent, slice(row, row + 1)))])
+        yield store, collection, sent
+
+
+def whole(store: Store, collection, sent: Submissions) -> set[int]:
+    """Who is left: those in the blocks, whose sums are theirs, and those not written down as
+    withdrawn are the same.
+    """
+    found = store.read(blocks.totals, collection)
+    out = store.read(taken.withdrawn_among, collection, [one.tobytes() for one in sent.identifiers])
+    left = [row for row, one in enumerate(sent.identifiers) if one.tobytes() not in out]
+    expected = totals_of(collection.agreement, some(sent, left))
+    assert (found.count, found.sums.tolist()) == (len(left), expected.sums.tolist())
+    return set(left)
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_killed_between_any_two_transactions_the_same_is_asked_again(scattered, turn) -> None:
+    store, collection, sent = scattered
+    turns = iter(range(9))
+
+    def killed(what, *given) -> int:
+        done = store.write(what, *given)
+        if next(turns) == turn:
+            raise KeyboardInterrupt
+        return done
+
+    names = sent.identifiers[:15]
+    with pytest.raises(KeyboardInterrupt):
+        withdraw(store, collection, names, killed)
+    assert len(whole(store, collection, sent)) == 20 - 5 * (turn + 1)
+    assert withdraw(store, collection, names) == Withdrawn(15, 15 - 5 * (turn + 1))
+    assert whole(store, collection, sent) == set(range(15, 20))
+
+
+def test_each_block_is_read_and_written_once(scattered, monkeypatch) -> None:
+    store, collection, sent = scattered
+    store.write(blocks.put_together, collection)
+    written = []
+    remove = blocks.remove
+    monkeypatch.setattr(
+        withdrawal.blocks, "remove", lambda *a: (written.append(a[2]), remove(*a))[1]
+    )
+    assert withdraw(store, collection, sent.identifiers[3:9]).new == 6
+    assert len(written) == 1
+
+
+def test_a_collection_that_closes_in_between_keeps_the_others(scattered) -> None:
+    """Whoever asked is told who is out, and who stays; so is whoever asks again."""
+    store, collection, sent = scattered
+
+    def closing(what, *given) -> int:
+        done = store.write(what, *given)
+        store.close_collection(collection.fingerprint)
+        return done
+
+    names = sent.identifiers[:12]
+    found = withdraw(store, collection, names, closing)
+    assert (found.withdrawn, found.new, len(found.staying)) == (5, 5, 7)
+    left = whole(store, collection, sent)
+    assert {sent.identifiers[row].tobytes() for row in left if row < 12} == set(found.staying)
+    assert withdraw(store, collection, names) == replace(found, new=0)
+    with pytest.raises(ClosedError):
+        withdraw(store, collection, sent.identifiers[12:])
 
 
 def test_the_row_is_overwritten(in_memory: Path) -> None:

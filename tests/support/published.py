@@ -1,8 +1,11 @@
-"""Models that nobody learned: for tests of what is said about them."""
+"""Models that nobody learned, to test what is said about them; and sums that were published."""
+
+from functools import lru_cache
 
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 
 
@@ -13,3 +16,9 @@ def published(agreement: Agreement, count: int) -> PublishedModel:
     return PublishedModel(
         agreement, schema.target.name, names, np.ones((1, 1 + len(names))), count, "by hand"
     )
+
+
+@lru_cache(maxsize=8)
+def moments_in(text: str) -> PublishedMoments:
+    """What a text says that a walk looks at after each of its steps: read once."""
+    return PublishedMoments.from_json(text)

@@ -2,12 +2,14 @@
 
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
 
+from blurfit.service import serving
 from support import processes
 from support.processes import Running
 
@@ -38,6 +40,12 @@ class Port:
         self.held.close()
 
 
+def impatient(*arguments: str) -> None:
+    """`blurfit …` that gives requests less time when it is told to end."""
+    serving.SECONDS_TO_END = 0.3
+    processes.blurfit(*arguments)
+
+
 def _client() -> httpx.Client:
     """Without certificates, which take long to read, and with a new connection for each request.
 
@@ -54,6 +62,7 @@ class Serving:
     place: str
     folder: Path
     more: tuple[str, ...] = ()  # options of `blurfit serve`
+    command: Callable[..., object] = processes.blurfit
     port: Port = field(default_factory=Port)
     process: Running | None = None
     client: httpx.Client = field(default_factory=_client, repr=False)
@@ -75,7 +84,7 @@ class Serving:
         options = ["--store", self.place, "--port", str(self.port.number)]
         options += ["--requests-per-second", "0", "--admin-token-file", str(self.token_file)]
         self.process = processes.start(
-            processes.blurfit,
+            self.command,
             *("serve", *options, *self.more),
             out=self.folder / "serve.log",
         )

@@ -13,6 +13,7 @@ from blurfit.service.verifying import judge
 from blurfit.store import commitment, identifier_sets, joint_publication, shared_sums
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
+from support.published import moments_in
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:8002"))
@@ -69,7 +70,7 @@ def arrival(shares) -> Arrival:
 
 def counted(store: Store, agreement: Agreement) -> set[int]:
     """Who is in the published sums; somebody who were in them twice would show as another."""
-    shown = store.moments(agreement)
+    shown = moments_in(store.moments_text(agreement.fingerprint))
     steps = [round(one / agreement.grid.quadratic) for one in shown.sums.tolist()]
     found = {
         WIDTH * bit + place

@@ -10,7 +10,7 @@ import hmac
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -104,16 +104,28 @@ class Fingerprinted(ABC):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Read what `to_json` wrote; refuses a text whose fingerprint is not its own."""
-        try:
-            document = read_json(text)
-        except ValueError as error:
-            raise InvalidValueError(f"Expected {cls.CALLED} in JSON: {error}.") from error
-        return cls.from_document(document)
+        """Read what `to_json` wrote; refuses a text whose fingerprint is not its own.
+
+        A service reads the same few texts at every step: one that was read lately is not read
+        again. What it says cannot change, nor can what was read from it.
+        """
+        found = _found_in(cls, text)
+        assert isinstance(found, cls)
+        return found
 
     def save(self, path: str | Path) -> None:
         """Write it to a file."""
         Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+
+@lru_cache(maxsize=64)
+def _found_in(kind: type[Fingerprinted], text: str | bytes) -> Fingerprinted:
+    """What a text says; errors are not remembered."""
+    try:
+        document = read_json(text)
+    except ValueError as error:
+        raise InvalidValueError(f"Expected {kind.CALLED} in JSON: {error}.") from error
+    return kind.from_document(document)
 
 
 def alike(stated: str, fingerprint: str) -> bool:

@@ -248,10 +248,13 @@ def in_words(state: dict[str, Any]) -> str:
             "publish` there. As long as nobody does, nothing is published here either."
         )
         published = f" {other} does not have it yet: publish again, and it is sent again."
+    if state["state"] == "closed" and state["sums"]:
+        told = f"Published, from {state['count']:,} contributions: sums, and no model of them."
+        return told + published
     return {
         "collecting": came,
         "paused": f"Paused with {state['count']:,} contributions, {needed}.{closes}",
-        "closed": f"Closed{since} with {state['count']:,} contributions; no model is published."
+        "closed": f"Closed{since} with {state['count']:,} contributions; nothing is published."
         + closed,
         "published": f"Published, from {state['count']:,} contributions.{published}",
     }[state["state"]]

@@ -85,8 +85,8 @@ def fit(
         )
     else:
         _fit_public(release, formula, public, family, picture, out, as_json=as_json)
-    if out is not None:
-        next_step(after_learning(out, None), quiet=as_json)
+    kept = "type it again with `--out model.json` to keep this model, and to predict with it."
+    next_step(kept if out is None else after_learning(out, None), quiet=as_json)
 
 
 def _fit_public(

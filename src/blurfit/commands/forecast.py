@@ -102,6 +102,7 @@ def forecast_command(
     from blurfit.commands.forecast_report import liars_in_words, report
     from blurfit.commands.public_report import public_report
     from blurfit.forecast.sweep import whole_numbers
+    from blurfit.schema.titles import titles
 
     proposal = read_proposal(file)
     if public is not None:
@@ -139,7 +140,7 @@ def forecast_command(
     else:
         Console().print(report(found, within, advice))
         if moved is not None:
-            click.echo(f"\n{liars_in_words(moved)}")
+            click.echo(f"\n{liars_in_words(moved, titles(proposal.schema))}")
         if costs is not None:
             click.echo(f"\n{costs.in_words()}")
 

@@ -30,14 +30,16 @@ def report(found: Forecast, tolerance: float, advice: Sequence[Advice] = ()) -> 
     return Group(*answers(found, tolerance), *chosen, Text(), intro, *tables)
 
 
-def liars_in_words(moved: Mapping[str, float | None]) -> str:
-    """What one liar in a hundred contributors could do at worst."""
+def liars_in_words(moved: Mapping[str, float | None], called: Mapping[str, str]) -> str:
+    """What one liar in a hundred contributors could do at worst, by columns as people call them."""
     if None in moved.values():
         return (
             "If 1 % of the contributors lie, they can move the model as far as they like: nobody "
             "sees what was shared. Proofs (`agree --proofs`) bound it."
         )
-    each = ", ".join(f"{name} ± {number(value or 0.0)}" for name, value in moved.items())
+    each = ", ".join(
+        f"{called.get(name, name)} ± {number(value or 0.0)}" for name, value in moved.items()
+    )
     return (
         "If 1 % of the contributors lie, know everything and all push the same way, they can move "
         f"one coefficient at most by about: {each}."

@@ -37,6 +37,8 @@ _DISOWNED = (
     "answer is not true. Keep the receipt, and ask whoever runs it."
 )
 
+_TOO_LATE = "The collection at {url} closed before all of it was withdrawn: the others stay in it."
+
 
 @dataclass
 class Outcome:
@@ -102,7 +104,8 @@ def _ask(
             answer = _read(exchange.post(f"{path_of(part.under)}{WITHDRAWALS}", body))
             said = set(answer.unknown)
             unknown = {one for one in names if one.hex() in said}
-            told = [one for one in names if one not in unknown]
+            stay = {one for one in names if one.hex() in set(answer.staying)}
+            told = [one for one in names if one not in unknown | stay]
             _check(agreement, place, told, answer)
         except (ClosedError, ServiceError, StorageError) as error:
             if not isinstance(error, ClosedError):
@@ -110,12 +113,14 @@ def _ask(
             found.reason = str(error)
             nowhere.clear()
             continue
+        if stay:
+            found.reason = _TOO_LATE.format(url=exchange.url)
         if unknown and receipt.is_signed_at(place, agreement, part):
             found.reason = _DISOWNED.format(url=exchange.url)
             nowhere.clear()
             out |= set(told)
         else:
-            out |= set(names)  # withdrawn here, or never here: in no sum, and in no common set
+            out |= set(names) - stay  # withdrawn, or never here: in no sum, and in no common set
             nowhere &= unknown
         if answer.signature is not None:
             found.signatures.append({"service": exchange.url, "signature": answer.signature})

@@ -30,7 +30,8 @@ class Acknowledgement(msgspec.Struct, omit_defaults=True):
 
 
 class Withdrawal(msgspec.Struct, omit_defaults=True):
-    """So many submissions are withdrawn, so many of them just now; some were never here.
+    """So many submissions are withdrawn, so many of them just now; some were never here, and some
+    stay, because the collection closed before they were reached.
 
     The signature is for those that are withdrawn, in the order in which they were asked for.
     """
@@ -39,6 +40,7 @@ class Withdrawal(msgspec.Struct, omit_defaults=True):
     new: int
     unknown: list[str] = msgspec.field(default_factory=list)  # identifiers
     signature: str | None = None
+    staying: list[str] = msgspec.field(default_factory=list)  # identifiers
 
 
 def path_of(fingerprint: str) -> str:

@@ -1,6 +1,6 @@
 """Until both databases have signed what both have published, the first asks for it again.
 
-They exchange their signatures when something is published (`blurfit.service.signing`); the second
+They exchange their signatures when something is published (`blurfit.service.signatory`); the second
 may not answer then, and either may be killed in between. Nothing that is promised depends on it,
 but a file with one signature is half as much worth as was agreed. So the first looks in its store
 for what is at both and not signed by both, and exchanges signatures again, soon and then less

@@ -13,6 +13,8 @@ from starlette.types import ASGIApp
 from blurfit.service.front import Bounds, Gate
 from blurfit.service.networks import proxies_in
 
+SECONDS_TO_END = 5.0  # that requests have when the service is told to end
+
 
 def configured(app: ASGIApp, *, bounds: Bounds | None = None, **options: Any) -> uvicorn.Config:
     """How a service is served, and within which bounds; options are uvicorn's."""
@@ -24,7 +26,7 @@ def configured(app: ASGIApp, *, bounds: Bounds | None = None, **options: Any) ->
         "log_level": "warning",
         "access_log": False,
         "server_header": False,
-        "timeout_graceful_shutdown": 5,
+        "timeout_graceful_shutdown": SECONDS_TO_END,
     }
     return uvicorn.Config(app, **defaults | options)
 

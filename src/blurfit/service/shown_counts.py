@@ -26,7 +26,7 @@ def shown(count: int, quorum: int) -> int:
 
 def for_strangers(status: Status) -> Status:
     """A collection's state with a count that no single arrival changes."""
-    if status.state == "published":
+    if status.state == "published" or status.sums:
         return status
     return replace(status, count=shown(status.count, status.quorum))
 

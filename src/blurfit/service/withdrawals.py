@@ -1,11 +1,16 @@
 """Withdraw what was sent, for whoever names its secret: `blurfit.store.withdrawal`.
 
 The blocks of a collection are searched for it, so a withdrawal costs as much as a hundred requests
-of the same address, whether it is of one submission or of ten thousand. Pages of the other of two
-databases may ask as well, since a receipt is for both.
+of the same address, or as one for each block where there are more, whether it is of one submission
+or of ten thousand. One is looked after at a time, beside whoever writes, and others write between
+any few of its blocks: so however many withdraw, and wherever their rows are, nobody else waits for
+long. Pages of the other of two databases may ask as well, since a receipt is for both.
 """
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -22,15 +27,17 @@ from blurfit.service import cors
 from blurfit.service.answers import as_json
 from blurfit.service.bodies import body_of
 from blurfit.service.collector import Collector
+from blurfit.service.detached import detached
 from blurfit.service.documents import Secrets
 from blurfit.service.limits import Limiter
 from blurfit.service.reading import fingerprint_in
 from blurfit.service.signatory import Signatory
+from blurfit.store import blocks
 from blurfit.store.collections import Collection
 from blurfit.store.store import Store
-from blurfit.store.withdrawal import Withdrawn, remove, where
+from blurfit.store.withdrawal import Withdrawn, withdraw
 
-_REQUESTS = 100.0  # that one withdrawal costs as much as
+_REQUESTS = 100  # that one withdrawal costs as much as, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +48,24 @@ class Withdrawals:
     collector: Collector
     signing: Signatory
     limiter: Limiter
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     async def withdraw(self, request: Request) -> Response:
         """Take submissions out of a collection, for good."""
         collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
         names = identifiers_in(await body_of(request, JSON))
         address = request.client.host if request.client else ""
-        if not self.limiter.allows(address, _REQUESTS):
+        cost = max(_REQUESTS, await run_in_threadpool(self.store.read, blocks.number, collection))
+        if not self.limiter.allows(address, cost):
             raise RequestError(problems.TOO_MANY, "Wait some seconds, and ask for the same again.")
-        found = await run_in_threadpool(self.store.read, where, collection, names)
-        done = await self.collector.between_commits(
-            self.store.write, remove, collection, names, found
-        )
+        loop = asyncio.get_running_loop()
+
+        def write(what: Callable[..., int], *given: Any) -> int:
+            turn = self.collector.between_commits(self.store.write, what, *given)
+            return asyncio.run_coroutine_threadsafe(turn, loop).result()
+
+        async with self._turn:
+            done = await detached(lambda: withdraw(self.store, collection, names, write))
         return cors.crossing(
             request, collection.agreement, as_json(self._answer(collection, names, done))
         )
@@ -67,10 +80,11 @@ class Withdrawals:
         return cors.crossing(request, collection.agreement, response)
 
     def _answer(self, collection: Collection, names: ByteArray, done: Withdrawn) -> Withdrawal:
-        unknown = set(done.unknown)
-        told = b"".join(one for one in map(bytes, names) if one not in unknown)
+        others = {*done.unknown, *done.staying}
+        told = b"".join(one for one in map(bytes, names) if one not in others)
         signature = self.signing.of_submissions("withdrawal", collection, told) if told else None
-        return Withdrawal(done.withdrawn, done.new, [one.hex() for one in done.unknown], signature)
+        unknown, staying = ([one.hex() for one in some] for some in (done.unknown, done.staying))
+        return Withdrawal(done.withdrawn, done.new, unknown, signature, staying)
 
 
 def identifiers_in(body: bytes) -> ByteArray:

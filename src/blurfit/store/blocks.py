@@ -30,6 +30,10 @@ from blurfit.messages.submissions import Submissions
 from blurfit.store.collections import Collection, Numbers
 from blurfit.store.tables import blocks
 
+Found = tuple[int, ByteArray]  # a block's key, and some whose rows are in it
+_COUNT = sa.select(sa.func.coalesce(sa.func.sum(blocks.c.count), 0)).where(
+    blocks.c.collection == sa.bindparam("collection")
+)
 SMALL, MANY = 256, 256  # blocks below so many rows are put together when there are so many of them
 
 
@@ -54,13 +58,20 @@ def put_together(connection: Connection, collection: Collection) -> None:
         _write(connection, collection, hour, *_apart(collection, b"".join(parts)))
 
 
-def holding(connection: Connection, collection: Collection, names: ByteArray) -> list[int]:
-    """The blocks that hold a row of one of these."""
-    return [
-        key
-        for key, _, rows in _stored(connection, collection)
-        if _are_among(_apart(collection, rows)[0], names).any()
-    ]
+def holding(connection: Connection, collection: Collection, names: ByteArray) -> list[Found]:
+    """The blocks that hold a row of one of these, each with whose they are."""
+    found = []
+    for key, _, rows in _stored(connection, collection):
+        identifiers = np.ascontiguousarray(_table(collection, rows)[:, :16])
+        if (here := _are_among(identifiers, names)).any():
+            found.append((key, identifiers[here]))
+    return found
+
+
+def number(connection: Connection, collection: Collection) -> int:
+    """How many blocks a collection has."""
+    here = blocks.c.collection == collection.key
+    return int(connection.scalar(sa.select(sa.func.count()).where(here)) or 0)
 
 
 def remove(connection: Connection, collection: Collection, key: int, names: ByteArray) -> ByteArray:
@@ -90,8 +101,7 @@ def _are_among(identifiers: ByteArray, names: ByteArray) -> BoolArray:
 
 def count(connection: Connection, collection: Collection) -> int:
     """How many submissions a collection holds."""
-    query = sa.select(sa.func.coalesce(sa.func.sum(blocks.c.count), 0))
-    return int(connection.scalar(query.where(blocks.c.collection == collection.key)) or 0)
+    return int(connection.scalar(_COUNT, {"collection": collection.key}) or 0)
 
 
 def history(connection: Connection, collection: Collection) -> list[tuple[int, int]]:
@@ -228,8 +238,12 @@ def _block(collection: Collection, identifiers: ByteArray, numbers: Numbers) -> 
     }
 
 
+def _table(collection: Collection, rows: bytes) -> ByteArray:
+    return np.frombuffer(rows, dtype=np.uint8).reshape(-1, 16 + 8 * collection.layout.width)
+
+
 def _apart(collection: Collection, rows: bytes) -> tuple[ByteArray, Numbers]:
-    table = np.frombuffer(rows, dtype=np.uint8).reshape(-1, 16 + 8 * collection.layout.width)
+    table = _table(collection, rows)
     kind = "<f8" if collection.role == "whole" else "<u8"
     return np.ascontiguousarray(table[:, :16]), np.ascontiguousarray(table[:, 16:]).view(kind)
 

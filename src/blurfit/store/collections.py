@@ -5,7 +5,7 @@ transaction.
 import re
 import time
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -165,8 +165,22 @@ def state(connection: Connection, collection: Collection) -> State:
     return found
 
 
-def opened(connection: Connection, collection: Collection) -> int | None:
-    """In which hour since 1970 a collection was opened."""
-    c = tables.collections.c
-    found: int | None = connection.scalar(sa.select(c.opened).where(c.key == collection.key))
-    return found
+_c = tables.collections.c
+_SHOWN = sa.select(closing.STATE, _c.opened, _c.closes, _c.moments.is_not(None)).where(
+    _c.key == sa.bindparam("key")
+)
+
+
+class Shown(NamedTuple):
+    """What a collection's row tells of how it stands."""
+
+    state: State
+    opened: int | None  # the hour since 1970
+    closes: int | None  # the second since 1970
+    has_sums: bool  # whether its blurred sums are published
+
+
+def shown(connection: Connection, collection: Collection) -> Shown:
+    """How a collection stands, by one look."""
+    row = connection.execute(_SHOWN, {"key": collection.key}).one()
+    return Shown(row[0], row[1], row[2], bool(row[3]))

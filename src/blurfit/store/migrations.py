@@ -1,23 +1,36 @@
 """The steps by which a store of an earlier version becomes one of today, each taken once.
 
-A new store takes all of them. A step is recorded in the transaction that takes it, so that one that
-fails leaves nothing behind, and services that start together wait for whoever came first.
+A new store needs the first alone, which creates all tables as they are today. A step is recorded in
+the transaction that takes it, so that one that fails leaves nothing behind, and services that start
+together wait for whoever came first.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from blurfit.errors import InvalidValueError
 from blurfit.store import tables
 
 
+@cache
+def _creating(kind: str) -> tuple[str, ...]:
+    """The statements that create all other tables, written once for each kind of database."""
+    dialect = {"sqlite": sqlite, "postgresql": postgresql}[kind].dialect()
+    created = [one for one in tables.metadata.sorted_tables if one is not tables.migrations]
+    indexes = [CreateIndex(index) for table in created for index in table.indexes]
+    steps: list[CreateTable | CreateIndex] = [*map(CreateTable, created), *indexes]
+    return tuple(str(one.compile(dialect=dialect)) for one in steps)
+
+
 def _create_tables(connection: Connection) -> None:
-    tables.metadata.create_all(
-        connection, [t for t in tables.metadata.sorted_tables if t is not tables.migrations]
-    )
+    for statement in _creating(connection.dialect.name):
+        connection.exec_driver_sql(statement)
     if connection.dialect.name == "postgresql":
         # Noise cannot be compressed: do not try.
         for column in ("rows", "sums"):
@@ -62,7 +75,12 @@ def migrate(connection: Connection) -> None:
     """Take the steps that are missing, each recorded in the transaction that takes it."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ONE_MIGRATOR)))
-    tables.migrations.create(connection, checkfirst=True)
+    if not sa.inspect(connection).has_table(tables.migrations.name):
+        tables.migrations.create(connection)
+        MIGRATIONS[0][1](connection)
+        rows = [{"number": n, "name": name} for n, (name, _) in enumerate(MIGRATIONS)]
+        connection.execute(sa.insert(tables.migrations).values(rows))
+        return
     taken = set(connection.scalars(sa.select(tables.migrations.c.number)))
     if taken - set(range(len(MIGRATIONS))):
         raise InvalidValueError(

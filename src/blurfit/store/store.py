@@ -63,6 +63,7 @@ class Status:
     opened: int | None = None  # the hour since 1970
     closes: int | None = None  # the second since 1970 from which nothing is taken, if one was set
     awaits: str | None = None  # the other of two databases, if it has the next step
+    sums: bool = False  # whether blurred sums are published, beside a model or without one
 
 
 class Store(Transactions):
@@ -283,10 +284,10 @@ class Store(Transactions):
 
 
 def _status(connection: Connection, collection: Collection) -> Status:
-    state = collections.state(connection, collection)
-    opened = collections.opened(connection, collection)
+    state, opened, closes, sums = collections.shown(connection, collection)
     count = blocks.count(connection, collection)
     quorum, invited = collection.agreement.quorum, collection.invited
-    closes = closing.moment(connection, collection.key)
     awaits = awaited.in_collection(connection, collection)
-    return Status(collection.fingerprint, state, count, quorum, invited, opened, closes, awaits)
+    return Status(
+        collection.fingerprint, state, count, quorum, invited, opened, closes, awaits, sums
+    )

@@ -6,6 +6,13 @@ added up anew from the rows that are left, and her identifier is written down as
 killed anywhere, she is in the sums or out of them; of a withdrawal and a publication that race, one
 comes first, and the other finds it done. To withdraw twice is to withdraw once.
 
+**Many at once.** Rows of one receipt may be scattered over all blocks, each of which is some
+megabytes to write. A transaction takes out what is in `BLOCKS_AT_ONCE` of them, and others write
+before the next: between two transactions the rows that were reached are out and written down as
+such, the others are in and are not, and every sum is that of the rows of its block. That is the
+state after a withdrawal of the former alone. So whoever is killed there asks for the same again,
+and if the collection closes there, whoever asked is told which are out and which stay.
+
 **Until when.** As long as the collection takes submissions, or is paused. Once it is closed its set
 is fixed: a second database has told the first whose shares it holds, a wave's sums are published, a
 file may have been exported. And somebody with many invitations could otherwise wait for the end,
@@ -25,48 +32,125 @@ who gave up half-way.
 backups, PostgreSQL's dead rows until they are cleaned up, a log that has not been overwritten.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 from sqlalchemy.engine import Connection
 
 from blurfit.arrays import ByteArray
-from blurfit.errors import ClosedError, NotCertifiedError, WaveClosedError
+from blurfit.errors import (
+    BlurfitError,
+    ClosedError,
+    NotCertifiedError,
+    StorageError,
+    WaveClosedError,
+)
 from blurfit.store import blocks, collections, publication, taken
+from blurfit.store.blocks import Found
 from blurfit.store.closing import OPEN
 from blurfit.store.collections import Collection
-from blurfit.store.identifier_sets import as_identifiers, minus
+from blurfit.store.identifier_sets import as_identifiers
 from blurfit.store.transactions import Transactions
+
+Write = Callable[..., int]
+BLOCKS_AT_ONCE = 8  # in one transaction: others who write wait no longer than for these
+_LOOKS = 8  # for rows that are moved again and again, before whoever asks is sent away
 
 
 @dataclass(frozen=True)
 class Withdrawn:
-    """How many are withdrawn now, how many of them just now, and which were never here."""
+    """How many are withdrawn now, how many of them just now, which were never here, and which stay
+    because the collection closed before they were reached.
+    """
 
     withdrawn: int
     new: int
     unknown: tuple[bytes, ...] = ()
+    staying: tuple[bytes, ...] = ()
 
 
-def withdraw(store: Transactions, collection: Collection, identifiers: ByteArray) -> Withdrawn:
-    """Take what was sent under some identifiers out of a collection, all of it or nothing.
+def withdraw(
+    store: Transactions, collection: Collection, identifiers: ByteArray, write: Write | None = None
+) -> Withdrawn:
+    """Take what was sent under some identifiers out of a collection.
 
-    The blocks are searched before the transaction, so that nobody waits for that; in it they are
-    searched again only if some were put together meanwhile.
+    The blocks are searched before anything is written, so that nobody waits for that, and each that
+    holds something is then read and written once; they are searched again only for rows of blocks
+    that were put together meanwhile. `write` is the store's, or does the same when its turn comes.
     """
-    return store.write(remove, collection, identifiers, store.read(where, collection, identifiers))
+    take_out, new = write or store.write, 0
+    refusal: BlurfitError = StorageError(
+        "The blocks of the collection were put together again and again while they were searched. "
+        "Ask for the same again: what is withdrawn stays so."
+    )
+    try:
+        for _ in range(_LOOKS):
+            if not (found := store.read(where, collection, identifiers)):
+                break
+            for start in range(0, len(found), BLOCKS_AT_ONCE):
+                new += take_out(remove, collection, found[start : start + BLOCKS_AT_ONCE])
+    except ClosedError as error:
+        refusal = error
+    done = store.read(_outcome, collection, identifiers, new)
+    if done.staying and not (done.withdrawn and isinstance(refusal, ClosedError)):
+        raise refusal
+    return done
 
 
-def where(connection: Connection, collection: Collection, identifiers: ByteArray) -> list[int]:
+def where(connection: Connection, collection: Collection, identifiers: ByteArray) -> list[Found]:
     """The blocks that hold what was sent under some identifiers, while it can be withdrawn.
 
     Nothing is searched otherwise: whoever is refused could ask for that again and again.
     """
-    if collections.state(connection, collection) not in OPEN:
-        return []
     wanted = _still_here(connection, collection, identifiers)
-    return blocks.holding(connection, collection, wanted) if len(wanted) else []
+    if not len(wanted):
+        return []
+    _refuse_unless_open(collection, collections.state(connection, collection))
+    _refuse_if_full(connection, collection)
+    found = blocks.holding(connection, collection, wanted)
+    held = sum(len(names) for _, names in found)
+    if held != len(wanted):
+        raise NotCertifiedError(
+            f"Expected {len(wanted)} submissions in the blocks of collection "
+            f"{collection.fingerprint}, and {len(wanted) - held} are not there: the storage is "
+            "damaged. Restore it from a backup."
+        )
+    return found
+
+
+def remove(connection: Connection, collection: Collection, found: Sequence[Found]) -> int:
+    """Take rows out of the blocks in which they were found, and write down that they are withdrawn.
+
+    Of how many is returned: whatever was moved meanwhile is in no block here, and is left to
+    whoever searches again.
+    """
+    state = publication.held(connection, collection).state
+    gone = [as_identifiers(b"")]
+    with _overwriting(connection):
+        for key, whose in found:
+            wanted = _still_here(connection, collection, whose)
+            if not len(wanted):
+                continue
+            _refuse_unless_open(collection, state)
+            _refuse_if_full(connection, collection)
+            gone.append(blocks.remove(connection, collection, key, wanted))
+    if len(names := np.concatenate(gone)):
+        taken.withdraw(connection, collection, names)
+    return len(names)
+
+
+def _outcome(
+    connection: Connection, collection: Collection, identifiers: ByteArray, new: int
+) -> Withdrawn:
+    """What has become of some identifiers."""
+    names = dict.fromkeys(one.tobytes() for one in identifiers)
+    known = taken.known_among(connection, collection, identifiers)
+    out = taken.withdrawn_among(connection, collection, known)
+    unknown = tuple(one for one in names if one not in known)
+    staying = tuple(one for one in names if one in known and one not in out)
+    return Withdrawn(len(out), new, unknown, staying)
 
 
 def _still_here(
@@ -76,42 +160,6 @@ def _still_here(
     known = taken.known_among(connection, collection, identifiers)
     rest = known - taken.withdrawn_among(connection, collection, known)
     return as_identifiers(b"".join(sorted(rest)))
-
-
-def remove(
-    connection: Connection, collection: Collection, identifiers: ByteArray, found: list[int]
-) -> Withdrawn:
-    """Take it out of these blocks, or of those to which it was moved since; all or nothing."""
-    state = publication.held(connection, collection).state
-    names = dict.fromkeys(one.tobytes() for one in identifiers)
-    known = taken.known_among(connection, collection, identifiers)
-    unknown = tuple(one for one in names if one not in known)
-    wanted = _still_here(connection, collection, identifiers)
-    if len(wanted):
-        _refuse_unless_open(collection, state)
-        _refuse_if_full(connection, collection)
-        with _overwriting(connection):
-            _take_out(connection, collection, wanted, found)
-        taken.withdraw(connection, collection, wanted)
-    return Withdrawn(len(names) - len(unknown), len(wanted), unknown)
-
-
-def _take_out(
-    connection: Connection, collection: Collection, wanted: ByteArray, found: list[int]
-) -> None:
-    """Take rows out of the blocks where they were found, or to which they were moved since."""
-    left = wanted
-    for key in found:
-        left = minus(left, blocks.remove(connection, collection, key, left))
-    if len(left):
-        for key in blocks.holding(connection, collection, left):
-            left = minus(left, blocks.remove(connection, collection, key, left))
-    if len(left):
-        raise NotCertifiedError(
-            f"Expected {len(wanted)} submissions in the blocks of collection "
-            f"{collection.fingerprint}, and {len(left)} are not there: the storage is damaged. "
-            "Restore it from a backup."
-        )
 
 
 def _refuse_unless_open(collection: Collection, state: str) -> None:

@@ -1,6 +1,7 @@
 // What the administration page says, in one place: what is wrong with a field, which terms make
 // little sense, and what to expect.
 
+import { titleOf } from "./texts.js";
 import { number } from "./words.js";
 
 // ---- what is wrong, beside its field
@@ -63,7 +64,7 @@ const percent = (share) => `${number(100 * share, 2)} percentage points`;
 /** “± 4,800 in income”, or “± 3.1 percentage points”. */
 function amount(value, target) {
   return target.kind === "numeric" && !("above" in target)
-    ? `± ${number(value, 2)} in ${target.name}`
+    ? `± ${number(value, 2)} in ${titleOf(target)}`
     : `± ${percent(value)}`;
 }
 

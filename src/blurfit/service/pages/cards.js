@@ -79,7 +79,7 @@ function card(status) {
     h("p", { class: "hint" }, subtitle(agreement, status)),
     progress(count, quorum, countInWords(status)),
     state === "paused" ? h("p", { class: "hint" }, words.PAUSED) : null,
-    awaits ? h("p", { class: "note some" }, words.AWAITED[state](awaits)) : null,
+    awaits ? h("p", { class: "note some" }, words.AWAITED[status.sums ? "published" : state](awaits)) : null,
     h("div", { class: "buttons" }, buttons(status, agreement)),
     further(status, agreement),
   );
@@ -131,7 +131,8 @@ function buttons(status, agreement) {
 }
 
 /** What is published here and not there yet is sent again; whoever waits for the other cannot publish. */
-const isPublishable = ({ state, awaits }) => (state === "published" ? awaits !== null : awaits === null);
+const isPublishable = ({ state, awaits, sums }) =>
+  state === "published" || sums ? awaits !== null : awaits === null;
 
 /** Ask once more; where there are two databases, with how many each of them has. */
 async function close(fingerprint, { databases }, act) {
@@ -191,7 +192,7 @@ async function consent(fingerprint, first) {
 }
 
 /** Files of a collection, and how to hand it over. */
-function further({ fingerprint, state }, { mechanism, databases }) {
+function further({ fingerprint, state, sums }, { databases }) {
   const file = (path, name, label) =>
     h("li", {}, h("a", { href: `/collections/${fingerprint}/${path}`, download: name }, label));
   const isDone = state === "published";
@@ -204,10 +205,10 @@ function further({ fingerprint, state }, { mechanism, databases }) {
       {},
       file("agreement", "agreement.json", "Agreement"),
       isDone ? file("model", "model.json", "Model") : null,
-      isDone && mechanism === "moment" ? file("moments", "moments.json", "Blurred sums") : null,
+      sums ? file("moments", "moments.json", "Blurred sums") : null,
       isDone ? file("statement?format=markdown", "statement.md", "Privacy statement") : null,
     ),
-    state === "closed" && databases.length === 0 ? h("p", { class: "hint" }, words.HAND_OVER) : null,
+    state === "closed" && !sums && databases.length === 0 ? h("p", { class: "hint" }, words.HAND_OVER) : null,
   );
 }
 

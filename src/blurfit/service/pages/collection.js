@@ -31,7 +31,8 @@ const EVERY = 5000;
 const STATES = {
   collecting: "Collecting",
   paused: "Paused: nothing is taken for now",
-  closed: "Closed: nothing more is accepted, and no model is published",
+  closed: "Closed: nothing more is accepted, and nothing is published yet",
+  sums: "Published: blurred sums, and no model of them",
   published: "Published",
 };
 let fingerprint = fingerprintHere(); // of a collection, or of a plan
@@ -95,7 +96,8 @@ async function update(agreement, course) {
     const list = waves.waveList(agreement, { ...course, status: plan });
     show("waves", h("h2", {}, "Waves"), list, planAction(agreement, plan));
   }
-  const { count, quorum, state, invited, closes, awaits } = status;
+  const { count, quorum, state, invited, closes, awaits, sums } = status;
+  const shown = state === "closed" && sums ? "sums" : state;
   const left = quorum - count;
   const words =
     left > 0
@@ -103,8 +105,8 @@ async function update(agreement, course) {
       : `${number(count)} ${countedIn(agreement)}: the quorum of ${number(quorum)} is reached.`;
   show(
     "status",
-    h("p", { class: `state ${state}` }, STATES[state]),
-    state === "closed" && awaits !== null ? h("p", {}, `It waits for ${awaits}, which publishes for both databases.`) : null,
+    h("p", { class: `state ${state}` }, STATES[shown]),
+    shown === "closed" && awaits !== null ? h("p", {}, `It waits for ${awaits}, which publishes for both databases.`) : null,
     closes === null ? null : h("p", {}, `${state === "collecting" || state === "paused" ? "Closes" : "Closed"} ${moment(closes * 1000)}.`),
     progress(count, quorum, words),
     isOpenToAnyone(agreement)
@@ -113,7 +115,7 @@ async function update(agreement, course) {
     hours.length
       ? arrivalsPlot(hours, quorum)
       : h("p", { class: "hint" }, "Nobody has contributed yet."),
-    course && state !== "collecting" ? null : h("div", { class: "buttons" }, action(state, invited)),
+    course && state !== "collecting" ? null : h("div", { class: "buttons" }, action(shown, invited)),
   );
   const { schema } = agreement;
   const features = schema.features.map(titleOf).join(", ");
@@ -143,6 +145,8 @@ function planAction({ fingerprint: own }, { waves: all, model, state, reason }) 
 function action(state, invited) {
   if (state === "published")
     return h("a", { class: "button primary", href: `/m/${fingerprint}` }, "See the model");
+  if (state === "sums")
+    return h("a", { class: "button", href: `/collections/${fingerprint}/moments`, download: "moments.json" }, "Download the blurred sums");
   if (state === "closed" || state === "paused") return null;
   if (invited)
     return h("p", { class: "hint" }, "To contribute, open the invitation that you were sent.");
