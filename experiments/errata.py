@@ -72,16 +72,18 @@ def distance_to_objective_perturbation(n: int, epsilon: float = 10.0) -> float:
         clean, q_noise=noise.sigma_u / math.sqrt(n), p_noise=noise.sigma_b / math.sqrt(n)
     )
 
-    def loss(A: FloatArray, c: FloatArray) -> float:
-        w = minimise(A, c, ridge=noise.ridge, weight_bound=1.0).weights
-        return float(w @ gram @ w / 2 - moment @ w)  # n·J, but for a constant
+    def losses(grams: FloatArray, moments: FloatArray) -> FloatArray:
+        w = np.linalg.solve(grams + noise.ridge * np.eye(2), moments[:, :, None])[:, :, 0]
+        for k in np.flatnonzero(np.linalg.norm(w, axis=1) > 1):
+            found = minimise(grams[k], moments[k], ridge=noise.ridge, weight_bound=1.0)
+            w[k] = found.weights
+        return np.asarray(((w @ gram) * w).sum(axis=1) / 2 - w @ moment)  # n·J, but for a constant
 
-    differences = []
-    for _ in range(DRAWS):
-        drawn = sampler.statistics(generator)
-        objective = gram + noise.sigma_u**2 * np.eye(2)
-        differences.append(loss(drawn.gram, drawn.moment) - loss(objective, drawn.moment))
-    return float(np.mean(np.abs(differences)))
+    drawn = [sampler.statistics(generator) for _ in range(DRAWS)]
+    moments = np.array([one.moment for one in drawn])
+    objective = np.tile(gram + noise.sigma_u**2 * np.eye(2), (DRAWS, 1, 1))
+    input_losses = losses(np.array([one.gram for one in drawn]), moments)
+    return float(np.abs(input_losses - losses(objective, moments)).mean())
 
 
 def gradient_beyond_zeta(n: int = 128, epsilon: float = 0.1) -> tuple[float, float]:

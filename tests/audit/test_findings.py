@@ -133,7 +133,7 @@ def test_d_near_n_and_the_quorum_met_exactly() -> None:
 
 @pytest.mark.statistical
 def test_noise_over_four_is_caught_in_submissions_sums_and_models() -> None:
-    found = audit_agreement(louder(propose(quorum=4), 0.25), trials=800)
+    found = audit_agreement(louder(propose(quorum=4), 0.25), trials=400)
     caught = {one.view for one in found if one.broken}
     assert caught == {"submission", "sums", "model"}
 

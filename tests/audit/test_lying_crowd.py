@@ -2,6 +2,7 @@
 
 import pytest
 
+from blurfit.audit import findings
 from blurfit.audit.findings import audit_agreement
 from blurfit.audit.pairs import exact_mu, lying_crowd
 from blurfit.theory.database_noise import readers_mu
@@ -23,14 +24,16 @@ def test_the_exact_privacy_of_the_one_honest_person(terms, draws) -> None:
     assert (found <= calibration.mu) is bool(draws)
 
 
-def test_both_are_shown() -> None:
+def test_both_are_shown(monkeypatch) -> None:
+    """By the sums, of which models are made: those are few, and attacked all the same."""
+    monkeypatch.setattr(findings, "CHEAP", 150)
     plain, noisy = small_agreement(2), small_agreement(2, database_noise=True)
     lying = {}
     for name, agreement in (("plain", plain), ("noisy", noisy)):
-        findings = audit_agreement(agreement, trials=300, confidence=0.9999, seed=3, liars=True)
-        lying[name] = [one for one in findings if one.pair == "all others lie"]
+        found = audit_agreement(agreement, trials=100, confidence=0.9999, seed=3, liars=True)
+        lying[name] = [one for one in found if one.pair == "all others lie"]
         assert len(lying[name]) == 2, "of the sums, and of the model"
-        assert not any(one.broken for one in findings if one.pair != "all others lie")
+        assert not any(one.broken for one in found if one.pair != "all others lie")
     assert any(one.broken for one in lying["plain"])
     assert not any(one.broken for one in lying["noisy"])
     promised = plain.epsilon

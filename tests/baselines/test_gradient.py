@@ -20,6 +20,9 @@ from blurfit.baselines.slopes import logistic_slope, squared_slope
 from blurfit.learning.statistics import Statistics
 from blurfit.theory.gaussian import mu_of
 
+# Accounted for once: a process remembers the noise that these terms need.
+SAMPLED = {"epsilon": 8.0, "delta": 0.1, "steps": 100, "sampling_rate": 0.5}
+
 
 def records(rows: int = 200, columns: int = 2):
     generator = np.random.default_rng(rows)
@@ -124,17 +127,15 @@ def test_without_noise_both_descents_approach_the_minimum(kind) -> None:
 def test_published_and_modern_and_sampled_fits_are_in_the_ball() -> None:
     x, y = records()
     for parameters in (
-        {"accounting": "published", "most_steps": 50},
-        {"steps": 5},
-        {"steps": 5, "sampling_rate": 0.2},
+        {"delta": 0.01, "accounting": "published", "most_steps": 50},
+        {"delta": 0.01, "steps": 5},
+        SAMPLED,
     ):
         for family, target in (
             (GradientPerturbationRegressor, {"target_bounds": (-1, 1)}),
             (GradientPerturbationClassifier, {}),
         ):
-            model = family(
-                bounds=(-1, 1), random_state=0, delta=0.01, weight_bound=0.7, **target, **parameters
-            )
+            model = family(bounds=(-1, 1), random_state=0, weight_bound=0.7, **target, **parameters)
             model.fit(x, y if target else np.sign(y))
             assert 0 < np.linalg.norm(model.weights_) <= 0.7 * (1 + 1e-9)
 
@@ -145,13 +146,10 @@ def test_sampled_steps_have_the_mean_of_whole_ones() -> None:
     model = GradientPerturbationRegressor(
         bounds=(-1, 1),
         target_bounds=(-1, 1),
-        epsilon=8.0,
-        delta=0.1,
-        steps=100,
-        sampling_rate=0.5,
         random_state=0,
         weight_bound=5.0,
         fit_intercept=False,
+        **SAMPLED,
     ).fit(x, y)
     plain = np.linalg.solve(x.T @ x, x.T @ y)
     assert model.coef_ == pytest.approx(plain, abs=0.1)

@@ -19,14 +19,14 @@ def run(*arguments: str) -> Result:
 
 def test_table_and_plot(tmp_path: Path) -> None:
     picture = tmp_path / "audit.png"
-    result = run(str(SURVEY), "--trials", "150", "--plot", str(picture))
+    result = run(str(SURVEY), "--trials", "100", "--plot", str(picture))
     assert result.exit_code == 0, result.output
     assert "No attack exceeded what is promised" in result.output
     assert picture.exists()
 
 
 def test_json_has_every_finding() -> None:
-    findings = json.loads(run(str(SURVEY), "--trials", "150", "--json").stdout)
+    findings = json.loads(run(str(SURVEY), "--trials", "100", "--json").stdout)
     assert {one["view"] for one in findings} == {"submission", "sums", "model"}
     assert not any(one["broken"] for one in findings)
 

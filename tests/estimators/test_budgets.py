@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 from joblib import parallel_config
+from joblib.externals.loky import ProcessPoolExecutor
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LinearRegression
@@ -127,14 +128,13 @@ def test_threads_spend_from_the_same_budget() -> None:
 
 
 def test_other_processes_refuse_to_fit() -> None:
-    """joblib's processes would spend where nobody hears of it."""
+    """joblib's processes would spend where nobody hears of it. (`n_jobs=2` starts two, and two
+    again after the first error: one tells as much.)"""
     model = MomentPerturbationRegressor(**NUMBER)
-    with (
-        Budget(epsilon=200.0, delta=1e-6) as budget,
-        parallel_config(backend="loky"),
-        pytest.raises(BudgetExceededError, match=r"sent to another process.*n_jobs=1"),
-    ):
-        cross_val_score(model, X, Y, cv=2, n_jobs=2, error_score="raise")
+    with Budget(epsilon=200.0, delta=1e-6) as budget, ProcessPoolExecutor(1) as joblibs:
+        folds = joblibs.submit(cross_val_score, model, X, Y, cv=2, error_score="raise")
+        with pytest.raises(BudgetExceededError, match=r"sent to another process.*n_jobs=1"):
+            folds.result()
     assert not budget.expenses
 
 

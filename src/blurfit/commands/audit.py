@@ -85,7 +85,6 @@ def audit_command(
     """
     from rich.console import Console
 
-    from blurfit.audit.estimators import Range, audit_estimator, load_estimator
     from blurfit.audit.provers import Lie, lies
     from blurfit.commands.audit_report import proofs_in_words, report
 
@@ -99,6 +98,8 @@ def audit_command(
         if agreement.proofs:
             told = lies(agreement, seed=seed)
     else:
+        from blurfit.audit.estimators import Range, audit_estimator, load_estimator
+
         known = Range(rows, columns, features, target, labels)
         tables = [_tables(pair, known) for pair in pairs or PAIRS]
         sys.path.insert(0, str(Path.cwd()))  # for an estimator of your own, in this folder
