@@ -1,8 +1,14 @@
 """One text, one fingerprint: for agreements and plans."""
 
+import dataclasses
 import hashlib
+import inspect
 import json
+from contextlib import suppress
+from functools import cached_property
 
+import msgspec
+import numpy as np
 import pytest
 
 from blurfit import InvalidValueError
@@ -11,6 +17,7 @@ from blurfit.agreement.fingerprinted import Fingerprinted, alike
 from blurfit.agreement.plan import Plan
 from blurfit.errors import BlurfitError
 from blurfit.schema.schema import Numeric, Schema
+from support import plans
 
 SCHEMA = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 40_000}
@@ -94,3 +101,41 @@ def test_any_text_may_be_asked_about() -> None:
     assert not alike("ä\udc80", "a" * 64)
     with pytest.raises(InvalidValueError, match="64 hexadecimal digits"):
         alike(7, "a" * 64)  # type: ignore[arg-type]
+
+
+def _changeable(found: object, where: str) -> list[str]:
+    """What can be changed of something, and of whatever it keeps, once it has been asked for it."""
+    if isinstance(found, np.ndarray):
+        return [where] if found.flags.writeable else []
+    if isinstance(found, dict | list | set | bytearray):
+        return [where]
+    if isinstance(found, tuple):
+        return [one for n, part in enumerate(found) for one in _changeable(part, f"{where}[{n}]")]
+    if not isinstance(found, msgspec.Struct) and not dataclasses.is_dataclass(found):
+        return []
+    for name, kept in inspect.getmembers_static(type(found)):
+        if isinstance(kept, cached_property):
+            with suppress(BlurfitError, ValueError):  # what this one has not
+                getattr(found, name)
+    if isinstance(found, msgspec.Struct):
+        names, fixed = found.__struct_fields__, found.__struct_config__.frozen
+    else:
+        names, fixed = tuple(vars(found)), type(found).__dataclass_params__.frozen
+    own = [] if fixed else [where]
+    return own + [
+        one for name in names for one in _changeable(getattr(found, name), f"{where}.{name}")
+    ]
+
+
+def test_nobody_can_change_what_others_get_when_they_read_the_same_text() -> None:
+    """Above all not the deviations of the noise, which are computed once."""
+    waves = [one.agreement for one in plans.releases(plans.plan("label", waves=2))]
+    read = [
+        Agreement.propose(SCHEMA, **PROMISE, mechanism="input", weight_bound=1.0),
+        Agreement.propose(SCHEMA, **PROMISE, public_rows="0" * 64, sends="targets"),
+        *DOCUMENTS,
+        *waves,
+    ]
+    for one in read:
+        found = type(one).from_json(one.to_json())
+        assert _changeable(found, type(one).__name__) == []

@@ -15,7 +15,7 @@ import numpy as np
 
 from blurfit.agreement.grid import Grid
 from blurfit.agreement.terms import LOSSES, LossName, Terms
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed
@@ -53,6 +53,10 @@ class NumberRun:
     counts: FloatArray
     bound: float  # on the norm of the exact numbers
     at_random: bool = False
+
+    def __post_init__(self) -> None:
+        for shared in (self.deviations, self.counts):  # among all who read the same agreement
+            fixed(shared)
 
 
 def input_parts(calibration: InputCalibration, grid: Grid) -> tuple[NumberRun, ...]:

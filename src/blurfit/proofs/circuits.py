@@ -32,7 +32,7 @@ from functools import cached_property
 
 import numpy as np
 
-from blurfit.arrays import IntArray, WordArray
+from blurfit.arrays import IntArray, WordArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.proofs import field
 
@@ -212,7 +212,7 @@ class ShortVector:
     def norm_weights(self) -> WordArray:
         """Of the digits in which the norm is said."""
         powers = [_BASE**place for place in range(self.norm_digits - 1)]
-        return np.array([*powers, self.ceiling // 3 - sum(powers)], dtype=np.uint64)
+        return fixed(np.array([*powers, self.ceiling // 3 - sum(powers)], dtype=np.uint64))
 
     def _pairs(self, calls: int) -> int:
         """In one of so many calls: of digits, and of numbers."""
@@ -233,7 +233,7 @@ class ShortVector:
         """Of the squares, call by call."""
         weights = np.zeros((self.calls, -(-self.length // self.calls)), dtype=np.uint64)
         weights.reshape(-1)[: self.length] = self.weights
-        return weights
+        return fixed(weights)
 
     def _encoded_norms(self, norms: list[int]) -> WordArray:
         """The lower digits say up to 4ᵐ − 1; what is beyond takes as few as can be of the last."""

@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
 from blurfit.theory.joint import sensitivity, submission_sensitivity
 from blurfit.theory.moment_calibration import Reach
@@ -164,7 +164,7 @@ class JointForm:
         signs = np.array([True, *(column.kind == "sign" for column in self.columns)])
         known = (rows == columns) & signs[rows]
         known |= (rows != columns) & (groups[rows] == groups[columns]) & (groups[rows] != None)  # noqa: E711
-        return rows[~known], columns[~known]
+        return fixed(rows[~known]), fixed(columns[~known])
 
     def _weights_of_groups(self) -> dict[str, set[float]]:
         found: dict[str, set[float]] = {}

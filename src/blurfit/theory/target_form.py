@@ -32,7 +32,7 @@ from functools import cached_property
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
 from blurfit.theory.joint_form import IndexArray, JointColumn, JointForm
 from blurfit.theory.moment_calibration import Reach
@@ -116,4 +116,4 @@ class TargetForm(JointForm):
         rows, columns = super()._sent
         first = self.size - self.outputs
         kept = columns >= first
-        return rows[kept], columns[kept]
+        return fixed(rows[kept]), fixed(columns[kept])

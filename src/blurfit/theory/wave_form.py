@@ -35,7 +35,7 @@ from functools import cached_property
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
 from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.moment_calibration import Reach
@@ -108,8 +108,8 @@ class WaveForm:
         rows, columns = self._upper
         found = np.where(rows == columns, 1.0, 2.0)
         if not isinstance(self.chart, NewtonMap):
-            return found
-        return np.concatenate([found, np.full(self._rows, self.chart.loss.balance**-2)])
+            return fixed(found)
+        return fixed(np.concatenate([found, np.full(self._rows, self.chart.loss.balance**-2)]))
 
     @property
     def size(self) -> int:
@@ -177,4 +177,4 @@ class WaveForm:
         """The places of the upper triangle that are sent; zzᵀ begins with c², which is known."""
         rows, columns = np.triu_indices(self._rows)
         start = 0 if self.is_newton else 1
-        return rows[start:], columns[start:]
+        return fixed(rows[start:]), fixed(columns[start:])
