@@ -6,14 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from blurfit import Store, perturb
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.perturb import blur
-from blurfit.errors import BelowQuorumError, ClosedError, ConflictError, WaveClosedError
+from blurfit.errors import (
+    BelowQuorumError,
+    ClosedError,
+    ConflictError,
+    NotCertifiedError,
+    WaveClosedError,
+)
 from blurfit.messages.submissions import Submissions
 from blurfit.service.peer import publish
-from blurfit.store import blocks, taken, withdrawal
+from blurfit.store import blocks, tables, taken, withdrawal
 from blurfit.store.advance import advance
 from blurfit.store.arrivals import all_known
 from blurfit.store.plans import begin
@@ -137,6 +144,36 @@ def test_one_of_withdrawal_and_publication_comes_first(place) -> None:
         assert found[:left] == [1] * left, "none after the first that was refused"
         assert model.count == 40 - left
         assert one.read(blocks.totals, collection).count == 40 - left
+
+
+def test_two_who_withdraw_the_same_at_once_find_no_damage(place, monkeypatch) -> None:
+    """Of one store by several services: between two statements of one the other is done."""
+    agreement = propose()
+    sent = perturb(agreement, PEOPLE)
+    with Store(place) as one, Store(place) as other:
+        one.add(agreement, sent)
+        collection = one.collection(agreement.fingerprint)
+        names, search = sent.identifiers[:3], blocks.holding
+
+        def late(*given):
+            monkeypatch.setattr(withdrawal.blocks, "holding", search)
+            assert withdraw(other, collection, names[:2]) == Withdrawn(2, 2)
+            return search(*given)
+
+        monkeypatch.setattr(withdrawal.blocks, "holding", late)
+        assert withdraw(one, collection, names) == Withdrawn(3, 1)
+        assert one.read(blocks.totals, collection).count == 37
+
+
+def test_rows_that_are_lost_are_damage(place) -> None:
+    agreement = propose()
+    sent = perturb(agreement, PEOPLE)
+    with Store(place) as store:
+        store.add(agreement, sent)
+        collection = store.collection(agreement.fingerprint)
+        store.write(lambda connection: connection.execute(sa.delete(tables.blocks)))
+        with pytest.raises(NotCertifiedError, match="3 are not there"):
+            withdraw(store, collection, sent.identifiers[:3])
 
 
 def test_killed_in_the_middle_nothing_has_happened(monkeypatch) -> None:

@@ -51,7 +51,7 @@ from blurfit.store import blocks, collections, publication, taken
 from blurfit.store.blocks import Found
 from blurfit.store.closing import OPEN
 from blurfit.store.collections import Collection
-from blurfit.store.identifier_sets import as_identifiers
+from blurfit.store.identifier_sets import as_identifiers, minus
 from blurfit.store.transactions import Transactions
 
 Write = Callable[..., int]
@@ -110,12 +110,13 @@ def where(connection: Connection, collection: Collection, identifiers: ByteArray
     _refuse_unless_open(collection, collections.state(connection, collection))
     _refuse_if_full(connection, collection)
     found = blocks.holding(connection, collection, wanted)
-    held = sum(len(names) for _, names in found)
-    if held != len(wanted):
+    absent = minus(wanted, np.concatenate([wanted[:0], *(names for _, names in found)]))
+    # PostgreSQL shows each statement what others have committed: they may be withdrawn by now.
+    if len(absent) and len(lost := _still_here(connection, collection, absent)):
         raise NotCertifiedError(
             f"Expected {len(wanted)} submissions in the blocks of collection "
-            f"{collection.fingerprint}, and {len(wanted) - held} are not there: the storage is "
-            "damaged. Restore it from a backup."
+            f"{collection.fingerprint}, and {len(lost)} are not there: the storage is damaged. "
+            "Restore it from a backup."
         )
     return found
 
