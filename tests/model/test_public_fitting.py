@@ -122,6 +122,50 @@ def test_a_level_that_no_public_row_has_is_left_out_of_the_table_alone() -> None
     assert stuck.refusal.startswith("all public rows have the same 'age'")
 
 
+def _beside_singles(level: str, sends: str, share: float) -> PublishedModel:
+    """A model of people of whom some have a level that none of the public rows has."""
+    schema = Schema(
+        [Numeric("age", 18, 90), Categorical("marital", ["single", "married", level])],
+        Numeric("income", 0, 100),
+    )
+    rng = np.random.default_rng(5)
+
+    def some(count: int, share: float) -> dict[str, np.ndarray]:
+        chances = [0.5 - share / 2, 0.5 - share / 2, share]
+        marital = rng.choice(["single", "married", level], count, p=chances)
+        age = rng.uniform(18, 90, count)
+        income = 0.4 * age + 20 * (marital == "married") + rng.normal(0, 5, count)
+        return {"age": age, "marital": marital, "income": income}
+
+    options = {"sends": sends, "public_rows": "5a" * 32, "admission": "anyone"}
+    agreement = Agreement.propose(schema, epsilon=5, delta=1e-6, quorum=20_000, **options)
+    with Store() as store:
+        store.add(agreement, perturb_table(agreement, some(20_000, share)))
+        store.publish_text(agreement.fingerprint)
+        moments = store.moments(agreement)
+    rows = some(2000, 0.0)
+    unnamed = moments.fit("income ~ age + C(marital, 'formerly')", public=rows)
+    assert unnamed.refusal.startswith("no public row has 'marital=formerly', with which other")
+    assert not unnamed.inference
+    only = {name: values[rows["marital"] == "married"] for name, values in rows.items()}
+    if sends == "targets":  # else no weights match
+        assert not moments.fit("income ~ age + marital", public=only).inference
+    return moments.fit("income ~ age + marital", public=rows)
+
+
+@pytest.mark.parametrize("sends", ["everything", "targets"])
+def test_nothing_is_said_where_contributors_have_a_level_that_no_public_row_has(sends) -> None:
+    """They would pass for singles: at a tenth of all, no interval held what is true."""
+    assert _beside_singles("formerly", sends, 0.0).inference
+    if sends == "everything":
+        with pytest.raises(InfeasibleError, match="No weights"):
+            _beside_singles("formerly", sends, 0.1)
+        return
+    found = _beside_singles("formerly", sends, 0.1)
+    assert found.refusal.startswith("contributors have 'marital=formerly', which no public row has")
+    assert not found.inference
+
+
 def test_a_caveat_of_the_release_is_the_models() -> None:
     void = replace(MOMENTS, caveat="NOT PRIVATE: tested")
     assert void.fit("income ~ age").caveat == "NOT PRIVATE: tested"

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments
 
 LINK: dict[Family, Link] = {"logistic": "logistic", "poisson": "log", "linear": "linear"}
+_STILL = "Predictions by shrinkage are still possible."
 NOT_FOUND = (
     "the blurred sums lie outside what any model gives, or leave a direction without curvature, "
-    "so there is no unshrunk estimate. Use fewer features, or more records. Predictions by "
-    "shrinkage are still possible."
+    f"so there is no unshrunk estimate. Use fewer features, or more records. {_STILL}"
 )
+_SEEN = 3.0  # deviations of noise, from which on contributors are taken to have a level
 
 
 def fit_public(
@@ -62,8 +63,9 @@ def fit_public(
     top = aim.upper if chosen == "poisson" and isinstance(aim, Numeric) else None
     features = [column for name in asked.features for column in columns_of(question(schema, name))]
     joint, match = moments.beside(features, rows), moments.agreement.sends == "everything"
-    absent, reason = _without_spread(joint, features, rows)
-    kept = [place for place in told_apart(schema, asked) if features[place] not in absent]
+    contrasts = told_apart(schema, asked)
+    absent, reason = _untold(joint, aim, features, contrasts, rows)
+    kept = [place for place in contrasts if features[place] not in absent]
     if not match and asked.target != schema.target.name:
         raise InfeasibleError(
             f"Expected {schema.target.name!r} as the target, and got {asked.target!r}: only "
@@ -75,7 +77,7 @@ def fit_public(
             joint.submodel(column, features), rows, chosen, match=match, top=top
         )
         apart = whole
-        if len(kept) < len(features):  # contrasts need a model without the reference levels
+        if reason is None and len(kept) < len(features):  # contrasts need one without references
             part = joint.submodel(column, [features[place] for place in kept])
             apart = fit_with_public_rows(part, rows[:, kept], chosen, match=match, top=top)
         found.append(whole)
@@ -116,25 +118,48 @@ def _family(aim: Question, family: Family | None) -> Family:
     return family
 
 
-def _without_spread(
-    joint: JointSums, features: list[str], rows: FloatArray
+def _untold(
+    joint: JointSums, aim: Question, features: list[str], contrasts: list[int], rows: FloatArray
 ) -> tuple[list[str], str | None]:
-    """Levels that no public row has, and why nothing can be said where another column is constant.
+    """Levels that no public row has, and why nothing can be said of the rest either, if so.
 
-    What an absent level adds stays unknown, and all else need not: were more than a few
-    contributors of that level, no weights would match, and the fit is refused. What any other
-    column adds cannot be told from the intercept.
+    What an absent level adds stays unknown. All else need not, as long as hardly any contributor
+    has it: they are taken for people of the reference level. So nothing is said where their share,
+    or the sum of their targets, is `_SEEN` deviations of its noise from 0. Where only products with
+    the target were sent, the latter alone is known of them, and the rest is assumed, as it is of
+    all features. What a column adds that is the same in all rows cannot be told from the intercept,
+    and levels are compared with a reference, which some rows must have.
     """
-    kinds = {column.name: column.kind for column in joint.columns}
-    same = [name for name, spread in zip(features, np.ptp(rows, axis=0), strict=True) if not spread]
-    absent = [name for name in same if kinds[name] == "level"]
-    stuck = [name for name in same if name not in absent]
-    if not stuck:
-        return absent, None
-    return absent, (
-        f"all public rows have the same {listed(stuck)}, which cannot be told from the intercept. "
-        "Leave it out, or use other rows. Predictions by shrinkage are still possible."
-    )
+    places = {column.name: place for place, column in enumerate(joint.columns, start=1)}
+    levels = [joint.columns[places[name] - 1].kind == "level" for name in features]
+    spreads, seen = np.ptp(rows, axis=0), rows.any(axis=0)
+    told = list(zip(features, levels, spreads, seen, strict=True))
+    absent = [name for name, is_level, _, some in told if is_level and not some]
+    if same := [name for name, is_level, spread, _ in told if not is_level and not spread]:
+        return absent, (
+            f"all public rows have the same {listed(same)}, which cannot be told from the "
+            f"intercept. Leave it out, or use other rows. {_STILL}"
+        )
+    references = {name for place, name in enumerate(features) if place not in contrasts}
+    if missing := [name for name in absent if name in references]:
+        return absent, (
+            f"no public row has {listed(missing)}, with which other levels are compared. Compare "
+            f"with one that some rows have, as C(region, 'south') does, or use other rows. {_STILL}"
+        )
+    others = [0, *(places[name] for name in columns_of(aim))]
+    deviations = np.sqrt(joint.noise.variance)
+    here = [
+        name
+        for name in absent
+        if (np.abs(joint.matrix[places[name]]) > _SEEN * deviations[places[name]])[others].any()
+    ]
+    if here:
+        return absent, (
+            f"contributors have {listed(here)}, which no public row has: they would be taken for "
+            "people of the level that others are compared with. Use other rows, or leave the "
+            f"column out. {_STILL}"
+        )
+    return absent, None
 
 
 def _levels(aim: Question) -> tuple[str | None, ...]:
