@@ -73,6 +73,7 @@ def test_answers_and_tables_of_comparisons(tmp_path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "**waves** is ahead of every rival in 2 of 4 cells" in text
     assert "and behind in 2: output" in text  # an accuracy of 0.19 is worse than 0.2
+    assert "On another population, somebody: **waves** is ahead of every rival in 2 of 4" in text
     assert "off by 0.020" in text
     rivals = (tmp_path / "page-rivals.md").read_text(encoding="utf-8")
     assert "| linear | 0.1 | 2¹³ | output (Laplace) | +0.01000 ± 0.00000 | 2 | ahead |" in rivals

@@ -83,6 +83,34 @@ QUESTIONS = (
 )
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """All rivals on another population."""
+
+    facts: Provenance
+    rows: Sequence[Row]
+
+    @classmethod
+    def read(cls, folder: Path) -> "Elsewhere":
+        """What a run on other people left in its folder."""
+        return cls(Provenance.read(folder), read_csv(folder / "utility.csv"))
+
+    @property
+    def answer(self) -> str:
+        """Who is ahead there, in short."""
+        return f"On another population, {self.facts.population}: {verdict(WAVES, self.rows)}"
+
+    @property
+    def section(self) -> str:
+        """The verdict and each cell."""
+        made = "made-up" if self.facts.synthetic else "real"
+        return (
+            f"## Elsewhere: {self.facts.population}\n\n{self.facts.rows:,} rows of {made} people, "
+            f"the same promise. Against one wave: {verdict(WAVES, self.rows, MOMENT)}\n\n"
+            f"{standings(WAVES, self.rows)}"
+        )
+
+
 def write_page(path: Path, folder: Path, facts: Provenance, beside: Sequence[Path] = ()) -> None:
     """The answers, the pages of all questions whose CSV are in the folder, and their pictures.
 
@@ -102,7 +130,8 @@ def write_page(path: Path, folder: Path, facts: Provenance, beside: Sequence[Pat
         if not set(question.experiments) & set(results):
             continue
         page = path.with_name(f"{path.stem}-{question.name}{path.suffix}")
-        answer = question.answer(results)
+        others = [Elsewhere.read(folder) for folder in beside if "utility" in question.experiments]
+        answer = "\n\n".join([question.answer(results), *(other.answer for other in others)])
         text.append(f"## {question.title}\n\n{answer}\n\n[Tables and pictures]({page.name})")
         parts = [f"# {question.title}\n\n{WARNING}", answer]
         parts += [
@@ -110,23 +139,11 @@ def write_page(path: Path, folder: Path, facts: Provenance, beside: Sequence[Pat
             for name, rows in results.items()
             if name in question.experiments
         ]
-        if "utility" in question.experiments:
-            parts += [_elsewhere(other) for other in beside]
+        parts += [other.section for other in others]
         parts.append(f"[How it was measured]({path.name}#how-it-was-measured)")
         page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     text.append(_method(facts))
     path.write_text("\n\n".join(text) + "\n", encoding="utf-8")
-
-
-def _elsewhere(folder: Path) -> str:
-    """All rivals on another population: the verdict and each cell."""
-    facts, rows = Provenance.read(folder), read_csv(folder / "utility.csv")
-    made = "made-up" if facts.synthetic else "real"
-    return (
-        f"## Elsewhere: {facts.population}\n\n{facts.rows:,} rows of {made} people, the same "
-        f"promise. {verdict(WAVES, rows)} Against one wave: {verdict(WAVES, rows, MOMENT)}\n\n"
-        f"{standings(WAVES, rows)}"
-    )
 
 
 def _method(facts: Provenance) -> str:
