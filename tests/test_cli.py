@@ -177,7 +177,7 @@ def test_the_examples_of_forecast_and_audit_work_in_the_example(tmp_path) -> Non
     assert processes.run(example("init"), folder=tmp_path).returncode == 0
     folder = tmp_path / "survey"
     # Its noise is real: each finding would be a false alarm once in 1,000 runs, here in 10¹⁰.
-    sure = ["--confidence", "0.9999999999"]
+    sure = ["--confidence", "0.9999999999", "--trials", "100"]
     for name, more in (("agree", []), ("forecast", []), ("audit", sure)):
         result = processes.run([*example(name), *more], folder=folder, environment=environment())
         assert result.returncode == 0, result.stderr

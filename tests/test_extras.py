@@ -4,12 +4,14 @@ Packages of the extras are installed where tests run, so they are hidden here.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
-from blurfit import Agreement, Numeric, Schema
+import pytest
+
 from blurfit.optional import EXTRAS
 
 HIDE = f"""
@@ -21,9 +23,7 @@ class Hidden:
 sys.meta_path.insert(0, Hidden())
 """
 # Each of the lines typed, one after the other: [exit code, what was said, what went wrong].
-MAIN = (
-    HIDE
-    + """
+TYPE = """
 import contextlib, io, json
 from blurfit.cli import main
 found = []
@@ -36,7 +36,6 @@ for line in sys.argv[1:]:
             found.append([end.code or 0, said.getvalue(), wrong.getvalue()])
 print(json.dumps(found))
 """
-)
 SCHEMA = """
 [[features]]
 name = "age"
@@ -49,20 +48,7 @@ kind = "numeric"
 lower = 0
 upper = 1000
 """
-
-
-def run(script: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_the_library_and_the_estimators(tmp_path: Path) -> None:
-    script = """
+LIBRARY = """
 import numpy as np
 import blurfit
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor
@@ -80,37 +66,14 @@ except blurfit.BlurfitError as error:
 else:
     raise AssertionError
 """
-    result = run(HIDE + script, folder=tmp_path)
-    assert result.returncode == 0, result.stderr
-
-
-def typed(*lines: str, folder: Path) -> list[tuple[int, str, str]]:
-    result = run(MAIN, *lines, folder=folder)
-    assert result.returncode == 0, result.stderr
-    found = json.loads(result.stdout)
-    assert len(found) == len(lines)
-    return [tuple(one) for one in found]
-
-
-def test_what_contributors_and_users_type(tmp_path: Path) -> None:
-    (tmp_path / "schema.toml").write_text(SCHEMA)
-    rows = [f"{row % 101},{row}" for row in range(300)]
-    (tmp_path / "people.csv").write_text("\n".join(["age,income", *rows]))
-    *done, sent = typed(
-        "calibrate --mechanism input --epsilon 1 --delta 1e-6 --dimension 2 --quorum 300 "
-        "--q-bound 1 --p-bound 1 --weight-bound 2",
-        "agree schema.toml --epsilon 1 --delta 1e-6 --quorum 300 --out agreement.json",
-        "forecast agreement.json --contributors 300 --draws 4",
-        # nobody listens, which is found out after all that needs a package
-        "contribute agreement.json people.csv --to http://127.0.0.1:9 --patience 0",
-        folder=tmp_path,
-    )
-    for code, said, wrong in done:
-        assert code == 0, wrong
-        assert said
-    assert sent[0] == 3, sent[2]
-
-
+DONE = [
+    "calibrate --mechanism input --epsilon 1 --delta 1e-6 --dimension 2 --quorum 300 "
+    "--q-bound 1 --p-bound 1 --weight-bound 2",
+    "agree schema.toml --epsilon 1 --delta 1e-6 --quorum 300 --out agreement.json",
+    "forecast agreement.json --contributors 300 --draws 4",
+]
+# Nobody listens, which is found out after all that needs a package.
+SENT = "contribute agreement.json people.csv --to http://127.0.0.1:9 --patience 0"
 NEEDS = {
     "serve": "service",
     "demo": "service",
@@ -120,14 +83,40 @@ NEEDS = {
 }
 
 
-def test_what_needs_more_names_its_extra(tmp_path: Path) -> None:
-    schema = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 1000))
-    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=300)
-    agreement.save(tmp_path / "agreement.json")
-    (tmp_path / "people.parquet").write_bytes(b"PAR1")
-    for (line, extra), (code, _, wrong) in zip(
-        NEEDS.items(), typed(*NEEDS, folder=tmp_path), strict=True
-    ):
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory) -> dict[str, tuple[int, str, str]]:
+    """What the library does, and then what each line gets, in one process that has no extra."""
+    folder = tmp_path_factory.mktemp("extras")
+    (folder / "schema.toml").write_text(SCHEMA)
+    rows = [f"{row % 101},{row}" for row in range(300)]
+    (folder / "people.csv").write_text("\n".join(["age,income", *rows]))
+    (folder / "people.parquet").write_bytes(b"PAR1")
+    lines = [*DONE, SENT, *NEEDS]
+    result = subprocess.run(
+        [sys.executable, "-c", HIDE + LIBRARY + TYPE, *lines],
+        cwd=folder,
+        env=os.environ | {"BLURFIT_HOME": str(folder / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return {
+        line: tuple(found) for line, found in zip(lines, json.loads(result.stdout), strict=True)
+    }
+
+
+def test_the_library_and_what_contributors_and_users_type(answers) -> None:
+    for code, said, wrong in (answers[line] for line in DONE):
+        assert code == 0, wrong
+        assert said
+    code, _, wrong = answers[SENT]
+    assert code == 3, wrong
+
+
+def test_what_needs_more_names_its_extra(answers) -> None:
+    for line, extra in NEEDS.items():
+        code, _, wrong = answers[line]
         assert code == 2, (line, wrong)
         assert f"pip install 'blurfit[{extra}]'" in wrong, wrong
         assert "Traceback" not in wrong

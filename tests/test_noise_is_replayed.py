@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from blurfit.contributor import noise
 from blurfit.simulation.entropy import operating_system_generator
+from support import processes
 
 NOISY = """
 import numpy as np
@@ -50,29 +52,33 @@ def test_table():
 
 
 def test_noise_is_replayed(tmp_path: Path) -> None:
+    """In a process that starts from nothing, and in one that is forked: two seeds of hashes."""
     (tmp_path / "test_noisy.py").write_text(NOISY)
     (tmp_path / "conftest.py").write_text("from support.replay import *\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "--rootdir"]
-    command += [str(tmp_path), "-o", f"pythonpath={Path(__file__).parent}", str(tmp_path)]
+    arguments = ["-q", "-s", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+    arguments += ["-o", f"pythonpath={Path(__file__).parent}", str(tmp_path)]
     alone = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # which take long to import
-    runs = [
-        [line.lstrip(".") for line in said.splitlines() if "drawn" in line]
-        for said in (
-            subprocess.run(
-                [*command, *some],
-                capture_output=True,
-                text=True,
-                check=True,
-                cwd=tmp_path,
-                env=alone,
-            ).stdout
-            for some in ([], ["-k", "2 or table"])  # in any order, and whoever runs the others
-        )
-    ]
-    first, second, shared, again, table = runs[0]
-    assert runs[1] == [second, again, table]
+    everything = subprocess.run(
+        [sys.executable, "-m", "pytest", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env=alone,
+    ).stdout
+    some = [*arguments, "-k", "2 or table"]  # in any order, and whoever runs the others
+    forked = processes.start(
+        pytest.main, some, out=tmp_path / "said", folder=tmp_path, environment=alone
+    )
+    assert forked.wait(300) == 0
+    first, second, shared, again, table = drawn(everything)
+    assert drawn((tmp_path / "said").read_text()) == [second, again, table]
     assert shared == again
     assert first.partition("[")[2] != second.partition("[")[2]
+
+
+def drawn(said: str) -> list[str]:
+    return [line.lstrip(".") for line in said.splitlines() if "drawn" in line]
 
 
 def test_within_a_test_noise_goes_on() -> None:

@@ -110,19 +110,25 @@ def test_a_choice_can_be_predicted_and_the_form_is_shown_before(admin, service) 
     target.get_by_label("Name").fill("party chosen")
     target.get_by_label("Answer is").select_option("categorical")
     target.get_by_label("Choices").fill("red, green, none")
+    expect(target.get_by_label("Unit")).to_be_hidden()
+    asked = admin.get_by_role("group", name="Question", exact=True)
+    asked.get_by_label("Hint").fill("At your last birthday")
+    asked.get_by_label("Unit").fill("years")
+    asked.get_by_label("People may prefer not to say").check()
     admin.get_by_role("button", name="See the form").click()
     form = admin.get_by_role("dialog")
     expect(form.get_by_label("green")).to_be_visible()
     expect(form.get_by_label("age", exact=True)).to_be_visible()
+    expect(form.get_by_text("At your last birthday")).to_be_visible()
+    expect(form.get_by_text("18 to 80 years")).to_be_visible()
+    expect(form.get_by_label("Prefer not to say")).to_be_visible()
     form.get_by_role("button", name="Back").click()
     admin.get_by_role("button", name="Open this collection").click()
     expect(admin.get_by_text("The collection is open.")).to_be_visible()
     fingerprint = admin.locator("#message a").get_attribute("href").removeprefix("/c/")
-    assert service.store.collection(fingerprint).agreement.schema.target.levels == (
-        "red",
-        "green",
-        "none",
-    )
+    schema = service.store.collection(fingerprint).agreement.schema
+    assert schema.target.levels == ("red", "green", "none")
+    assert schema.features[0].optional
 
 
 def test_counts_are_live_and_a_collection_can_be_paused_and_closed(

@@ -272,24 +272,6 @@ def test_an_invitation_travels_in_the_fragment(visit, service, propose, fill_in)
     assert not any(token in url.partition("#")[0] for url in visitor.watch.requests)
 
 
-def test_a_link_that_has_been_used_says_so_at_once(visit, service, propose) -> None:
-    agreement = propose(admission="invited")
-    service.open(agreement)
-    page = visit().go(f"/c/{agreement.fingerprint}#invitation={tokens.new_token()}")
-    expect(page.get_by_text("This link has been used.")).to_be_visible()
-    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
-
-
-def test_a_paused_collection_asks_nobody(visit, service, propose) -> None:
-    agreement = propose()
-    service.open(agreement)
-    collection = service.store.collection(agreement.fingerprint)
-    service.store.write(publication.pause, collection)
-    page = visit().go(f"/c/{agreement.fingerprint}")
-    expect(page.get_by_text("This collection is paused.")).to_be_visible()
-    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
-
-
 def test_without_a_good_invitation_the_numbers_wait_for_one(
     visit, service, propose, fill_in
 ) -> None:
@@ -312,14 +294,6 @@ def test_without_a_good_invitation_the_numbers_wait_for_one(
     first, second = visitor.watch.bodies
     assert first == second
     assert service.count(agreement) == 2
-
-
-def test_nobody_answers_without_an_invitation_where_one_is_needed(visit, service, propose) -> None:
-    agreement = propose(admission="invited")
-    service.open(agreement)
-    page = visit().go(f"/c/{agreement.fingerprint}")
-    expect(page.get_by_text("An invitation is needed")).to_be_visible()
-    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
 
 
 def test_answers_stay_as_they_were_typed(visit, service, propose, fill_in) -> None:
@@ -349,7 +323,31 @@ def test_answers_stay_as_they_were_typed(visit, service, propose, fill_in) -> No
     expect(page.locator(".belief", has_text="age")).to_contain_text("Your answer: 80")
 
 
-def test_yes_or_no_is_chosen_by_the_person(visit, service, propose) -> None:
+def test_where_nothing_can_be_given_nothing_is_asked(visit, service, propose) -> None:
+    invited, paused, closed = (
+        propose(admission="invited"),
+        propose(quorum=2001),
+        propose(quorum=2002),
+    )
+    for one in (invited, paused, closed):
+        service.open(one)
+    service.store.write(publication.pause, service.store.collection(paused.fingerprint))
+    service.store.close_collection(closed.fingerprint)
+    visitor = visit()
+    for address, words in (
+        (f"{invited.fingerprint}#invitation={tokens.new_token()}", "This link has been used."),
+        (paused.fingerprint, "This collection is paused."),
+        (invited.fingerprint, "An invitation is needed"),
+        (closed.fingerprint, "This collection is closed"),
+        ("0" * 64, "Is this the service that you were invited to"),
+    ):
+        page = visitor.go(f"/c/{address}")
+        expect(page.get_by_text(words)).to_be_visible()
+        expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
+    assert visitor.watch.bodies == []
+
+
+def test_answers_are_the_persons_own_and_what_is_missing_is_named(visit, service, propose) -> None:
     agreement = propose()
     service.open(agreement)
     page = visit().go(f"/c/{agreement.fingerprint}")
@@ -358,24 +356,8 @@ def test_yes_or_no_is_chosen_by_the_person(visit, service, propose) -> None:
     for choice in choices.all():
         expect(choice).not_to_be_checked()
     page.get_by_role("button", name=BLUR).click()
-    expect(page.get_by_text("Please choose one for “married”.")).to_be_visible()
-
-
-def test_a_closed_collection_asks_nothing(visit, service, propose) -> None:
-    agreement = propose()
-    service.open(agreement)
-    service.store.close_collection(agreement.fingerprint)
-    page = visit().go(f"/c/{agreement.fingerprint}")
-    expect(page.get_by_text("This collection is closed")).to_be_visible()
-    expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
-
-
-def test_an_answer_that_is_missing_is_named(visit, service, propose) -> None:
-    agreement = propose()
-    service.open(agreement)
-    page = visit().go(f"/c/{agreement.fingerprint}")
-    page.get_by_role("button", name=BLUR).click()
     expect(page.get_by_text("Please enter a number for “age”, 18 to 80.")).to_be_visible()
+    expect(page.get_by_text("Please choose one for “married”.")).to_be_visible()
     expect(page.get_by_text("Please choose one for “region”.")).to_be_visible()
     expect(page.get_by_label("age", exact=True)).to_be_focused()
 
@@ -448,13 +430,6 @@ def test_too_little_noise_is_refused_under_its_own_fingerprint(visit, service, p
     expect(page.get_by_role("alert")).to_contain_text("The noise is too small")
     expect(page.get_by_role("button", name=BLUR)).to_have_count(0)
     assert visitor.watch.bodies == []
-
-
-def test_an_unknown_collection_says_what_to_do(visit) -> None:
-    page = visit().go(f"/c/{'0' * 64}")
-    expect(page.get_by_role("alert")).to_contain_text(
-        "Is this the service that you were invited to"
-    )
 
 
 def test_without_storage_nothing_is_asked_or_sent(visit, service, propose) -> None:

@@ -11,7 +11,9 @@ def test_everyone_sees_the_same_moment(visit, service, survey) -> None:
     terms = {"epsilon": 1, "delta": 1e-6, "quorum": 40, "admission": "anyone"}
     agreement = Agreement.propose(survey("dated income"), **terms)
     name = service.open(agreement)
-    admin = visit(timezone_id="America/New_York", locale="en-US").go("/admin")
+    administrator = visit(timezone_id="America/New_York", locale="en-US")
+    administrator.context.clock.install()
+    admin = administrator.go("/admin")
     admin.get_by_label("Administrator’s token").fill(service.token)
     admin.get_by_role("button", name="Enter").click()
     entry = admin.locator(f'[data-fingerprint="{name}"]')
@@ -30,4 +32,5 @@ def test_everyone_sees_the_same_moment(visit, service, survey) -> None:
     let_pass(service.store, name)
     berlin = visit(timezone_id="Europe/Berlin", locale="de-DE").go(f"/c/{name}")
     expect(berlin.get_by_text("Antworten wurden bis 9. September 2001")).to_be_visible()
+    admin.clock.fast_forward(4_000)  # after which it asks again
     expect(entry.get_by_text("Closed", exact=True)).to_be_visible()

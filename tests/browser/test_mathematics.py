@@ -29,7 +29,7 @@ from blurfit.schema.vectors import values
 from blurfit.theory import certified, excess_risk, gaussian
 from blurfit.theory.gradient_delta import log_gradient_delta
 from blurfit.theory.setting import LocalGuarantee, Setting
-from support.contracts import deviations, mutations, on_grid, records, steps
+from support.contracts import deviations, mutations, on_grid, records, steps, table_of
 from support.fair import CHANCE, DEVIATIONS
 
 DRAWS = 100_000
@@ -388,17 +388,20 @@ def test_encoding_and_what_is_blurred_to_the_last_bit(run, agreements) -> None:
             });"""
         given_all = {"agreement": agreement.to_json(), "records": given}
         answers = run("schema joint perturb forms", body, given_all)
-        for record, (x, y, v, exact, whole) in zip(given, answers, strict=True):
-            if agreement.mechanism == "input":
-                expected = agreement.schema.encode(record)
-                assert x == expected.features.tolist()
-                assert y == expected.target.item()
-                # a curvature that is an integral may differ in its last bit, far below the grid
-                assert exact == pytest.approx(agreement.exact(record).tolist(), rel=1e-15)
-            else:
-                assert exact == agreement.exact(record).tolist()
-            assert v == values(agreement.schema, record).tolist()
-            assert whole == (on_grid(agreement, record) / steps(agreement)).tolist()
+        x, y, v, exact, whole = map(list, zip(*answers, strict=True))
+        table = table_of(given)
+        if agreement.mechanism == "input":
+            expected = agreement.schema.encode(table)
+            assert x == expected.features.tolist()
+            assert y == expected.target.tolist()
+            # a curvature that is an integral may differ in its last bit, far below the grid
+            np.testing.assert_allclose(exact, agreement.exact(table), rtol=1e-15, atol=1e-12)
+        else:
+            assert exact == agreement.exact(table).tolist()
+        assert v == values(agreement.schema, table).tolist()
+        assert whole == (on_grid(agreement, table) / steps(agreement)).tolist()
+        # and a record by itself is blurred as it is in a table
+        assert whole[0] == (on_grid(agreement, given[0]) / steps(agreement)).tolist()
 
 
 def test_what_is_sent_and_its_deviations_are_pythons_to_the_last_bit(run, agreements) -> None:
@@ -600,7 +603,7 @@ def test_the_agreement_in_words_names_who_collects(run, agreements) -> None:
             assert "Promise against either of them" not in rows
             alone = rows["One submission, seen by the database"]
             assert local_in_words(agreement.calibration.local) in alone
-        others = [name for name in agreement.schema.targets if name != agreement.schema.target.name]
+        others = [name for name in agreement.targets if name != agreement.schema.target.name]
         if agreement.mechanism == "moment" and others:
             assert f"predict {', '.join(others)} by" in rows["What may be published"]
     assert seen == {"one", "shared"}
@@ -669,13 +672,14 @@ def test_numbers_are_read_as_people_write_them(run) -> None:
     }  # fmt: skip
     body = "return Object.keys(given).map((text) => numerals.parseNumber(text, 'en'));"
     assert run("numerals", body, readings) == list(readings.values())
-    for text, locale, value in (
+    local = [
         ("1,234", "en", 1234.0),
         ("1,234", "de", 1.234),
         ("1.234", "de", 1234.0),
         ("1.234", "en", 1.234),
-    ):
-        body = "return numerals.parseNumber(...given);"
-        assert run("numerals", body, [text, locale]) == value, (text, locale)
-    for text in ("", "abc", "1,2,3.4.5", "1-2", "0x10", "Infinity", "1e", "--1", "12 kg"):
-        assert math.isnan(run("numerals", "return numerals.parseNumber(given, 'en');", text)), text
+    ]
+    body = "return given.map(([text, locale]) => numerals.parseNumber(text, locale));"
+    assert run("numerals", body, local) == [value for _, _, value in local]
+    none = ["", "abc", "1,2,3.4.5", "1-2", "0x10", "Infinity", "1e", "--1", "12 kg"]
+    body = "return given.filter((text) => !Number.isNaN(numerals.parseNumber(text, 'en')));"
+    assert run("numerals", body, none) == []

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from blurfit import About, Agreement, Binary, Budget, Numeric, Schema, Wording
@@ -21,6 +20,7 @@ from blurfit.simulation.sampler import exact_totals
 from blurfit.theory.setting import ModelGuarantee
 from support.contracts import on_grid, records, steps
 from support.fair import is_standard_normal
+from support.looks import problems
 from support.surveys import survey_schema
 
 PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 1000, "admission": "anyone"}
@@ -255,8 +255,7 @@ def test_a_survey_in_the_readers_language(visit, service, agreement, locale, wid
     noise = (sent - agreement.exact(RECORD)) / part.deviations
     assert is_standard_normal(noise)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    found = Axe().run(page).response["violations"]
-    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+    assert problems(page) == []
     left = page.evaluate("JSON.stringify({...sessionStorage})")
     assert not re.search("Jena|41.500|41500", left)
     if german:  # not a line of the page's own is in English

@@ -21,7 +21,7 @@ from blurfit.schema.schema import Schema
 from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.newton import LogisticNewton, PoissonNewton, logistic_sensitivity
 from blurfit.theory.whitening import Whitening
-from support.contracts import mutations, on_grid, records, steps
+from support.contracts import mutations, on_grid, records, steps, table_of
 from support.fair import DEVIATIONS
 from support.plans import FEATURES, TARGETS, plan, releases
 
@@ -104,12 +104,13 @@ def test_what_is_blurred_is_pythons_to_the_last_bit(run, agreements) -> None:
     for name, agreement in agreements.items():
         given = records(agreement.schema, 60)
         answers = run("verify perturb", body, {"agreement": agreement.to_json(), "records": given})
-        bound = agreement.form.bound
-        for record, (exact, whole) in zip(given, answers, strict=True):
-            assert np.allclose(exact, agreement.exact(record), rtol=1e-9, atol=1e-12 * bound), name
-            assert whole == (on_grid(agreement, record) / steps(agreement)).tolist(), name
-            norm = math.sqrt(float(agreement.form.counts @ np.square(exact)))
-            assert norm <= bound * (1 + 1e-12), name
+        exact, whole = map(list, zip(*answers, strict=True))
+        bound, table = agreement.form.bound, table_of(given)
+        assert np.allclose(exact, agreement.exact(table), rtol=1e-9, atol=1e-12 * bound), name
+        assert whole == (on_grid(agreement, table) / steps(agreement)).tolist(), name
+        assert whole[0] == (on_grid(agreement, given[0]) / steps(agreement)).tolist(), name
+        norms = np.sqrt(np.square(exact) @ agreement.form.counts)
+        assert norms.max() <= bound * (1 + 1e-12), name
 
 
 def test_parts_are_pythons(run, agreements) -> None:

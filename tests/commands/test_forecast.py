@@ -50,7 +50,7 @@ def test_public_data_and_spectrum_are_populations(tmp_path: Path) -> None:
 
 def test_advice(tmp_path: Path) -> None:
     result = run(
-        *[str(SURVEY), "--contributors", "2000", "--epsilon", "1", "--draws", "2"],
+        *[str(SURVEY), "--contributors", "2000", "--epsilon", "1", "--draws", "8"],
         *["--mechanism", "moment", "--advise", "--json"],
     )
     (advice,) = json.loads(result.stdout)["advice"]

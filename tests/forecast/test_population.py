@@ -25,7 +25,7 @@ def people() -> Population:
 @pytest.mark.statistical
 def test_large_collections_are_distributed_as_if_every_person_were_drawn(people) -> None:
     n, draws = module.DRAWN_ONE_BY_ONE, 400
-    samples = Samples.of(people, draws, seed=1)
+    samples = Samples(people, draws, seed=1)
     one_by_one, at_once = samples.at(n), samples.at(n + 1)
     for i, j in ((0, 5), (4, 7), (13, 2), (14, 14), (14, 4)):
         pair = one_by_one.products[:, i, j], at_once.products[:, i, j]
@@ -37,10 +37,11 @@ def test_large_collections_are_distributed_as_if_every_person_were_drawn(people)
     assert ks_2samp(*errors, method="asymp").pvalue > 1e-4
 
 
-def test_deviations_have_the_covariance_of_the_rows() -> None:
-    """Var(n·M + √n·D) = n·Var(zzᵀ): by the rows' own variance."""
+def test_deviations_have_the_covariance_of_the_rows(monkeypatch) -> None:
+    """Var(n·M + √n·D) = n·Var(zzᵀ): by the rows' own variance, however many they are."""
+    monkeypatch.setattr(module, "ROWS_GENERATED", 2**12)
     people = Population.generated(SCHEMA, explained=0.5, seed=2)
-    sums = Samples.of(people, 2000, seed=0).at(10**6)
+    sums = Samples(people, 2000, seed=0).at(10**6)
     products = people.rows[:, 1] * people.rows[:, -1]
     expected, seen = math.sqrt(1e6 * products.var()), sums.products[:, 1, -1]
     assert seen.std() == pytest.approx(expected, rel=0.08)
@@ -49,9 +50,9 @@ def test_deviations_have_the_covariance_of_the_rows() -> None:
 
 def test_the_same_seed_draws_the_same_people(people) -> None:
     for n in (50, 10**8):
-        one, other = (Samples.of(people, 3, seed=5).at(n) for _ in range(2))
+        one, other = (Samples(people, 3, seed=5).at(n) for _ in range(2))
         assert np.array_equal(one.products, other.products)
-        assert not np.array_equal(one.products, Samples.of(people, 3, seed=6).at(n).products)
+        assert not np.array_equal(one.products, Samples(people, 3, seed=6).at(n).products)
 
 
 TABLE = {"a": [0, 5, 10, 2.5], "b": [0, 1, 1, 0], "y": [1, 4, 14, -3]}
@@ -126,5 +127,5 @@ def test_bad_spectrum_is_refused(spectrum) -> None:
 
 def test_singular_sums_have_a_model_too(people) -> None:
     """Three people and fourteen columns: the shortest least-squares model."""
-    errors = people.without_privacy(Samples.of(people, 4, seed=0).at(3))
+    errors = people.without_privacy(Samples(people, 4, seed=0).at(3))
     assert np.isfinite(errors).all()

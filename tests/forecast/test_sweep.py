@@ -94,7 +94,7 @@ def test_real_collections_lie_in_the_band_as_often_as_promised(
 
 def test_the_quick_reading_errs_on_the_safe_side(census, people) -> None:
     """Where the published model is a posterior mean, a forecast by linear Bayes tells no less."""
-    samples = Samples.of(people, 8, seed=0)
+    samples = Samples(people, 8, seed=0)
     agreement = Agreement.propose(census.schema, epsilon=3, delta=1e-6, quorum=512)
     sums = samples.at(512)
     quick, published = (

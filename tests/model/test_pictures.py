@@ -4,8 +4,8 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from blurfit import Agreement, Categorical, Numeric, PublishedMoments, Schema
-from blurfit.simulation.sampler import exact_totals
+from blurfit import Agreement, Categorical, Numeric, PublishedMoments, Schema, Wording
+from blurfit.simulation.sampler import exact_totals, sampler_for
 
 mpl.use("Agg")
 
@@ -37,6 +37,25 @@ def test_a_models_picture_has_its_estimates_over_each_features_range(model):
     assert [text.get_text() for text in axes.get_yticklabels()] == ["age", "region=b"]
     low, high = axes.collections[0].get_segments()[0][:, 0]
     assert (low, high) == pytest.approx((72 * found["age"].lower, 72 * found["age"].upper))
+
+
+def test_a_level_of_which_nothing_can_be_said_is_left_out_of_the_picture_alone() -> None:
+    """Nobody was silent: the table has a prediction for whoever is, without errors."""
+    words = Wording(title="Home", labels={"a": "a flat", "b": "a house"})
+    home = Categorical("home", ["a", "b"], optional=True, wording=words)
+    schema = Schema([Numeric("age", 18, 90), home], Numeric("income", 0, 100))
+    rng = np.random.default_rng(2)
+    age, lives = rng.uniform(18, 90, 4000), rng.choice(["a", "b"], 4000)
+    people = {"age": age, "home": lives, "income": 0.5 * age + 20 * (lives == "b")}
+    agreement = Agreement.propose(schema, epsilon=20, delta=1e-6, quorum=4000)
+    totals = sampler_for(agreement, exact_totals(agreement, people)).draw(rng)
+    model = PublishedMoments(agreement, totals.count, totals.sums).fit()
+    axes = model.plot()
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["age", "Home: a house"]
+    assert len(axes.lines[0].get_xdata()) == 2
+    (silent,) = (row for row in model.summary().sections[0].rows if row[0] == "Home: not said")
+    assert silent[1:-1] == ("–",) * 5
+    assert silent[-1] != "–"
 
 
 def test_of_moments_the_correlations_are_drawn(moments):

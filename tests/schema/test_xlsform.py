@@ -5,7 +5,7 @@ import pytest
 
 from blurfit import Binary, Categorical, Numeric, Wording
 from blurfit.errors import InvalidValueError
-from blurfit.schema.xlsform import from_xlsform
+from blurfit.schema.xlsform import _bounds, from_xlsform
 
 HEAD = ["type", "name", "label", "label::Deutsch (de)", "hint", "required", "constraint"]
 HEAD += ["relevant", "parameters"]
@@ -118,6 +118,31 @@ def test_what_is_missing_is_named(tmp_path) -> None:
         "'children' is",
     ):
         assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "bounds"),
+    [
+        (". >= 18 and . <= 90", (18, 90)),
+        ("(.>=18) and (.<90.5)", (18, 90.5)),
+        ("-5 <= . and 7 > . and . < 6", (-5, 6)),
+        (". >= 0 and . <= 1e5", None),
+        (". >= 0 and . <= 100 * 12", None),
+        (". >= 0 and . <= 100 and . != 50", None),
+        (". >= 0 and not(. <= 100)", None),
+        ("string-length(.) <= 5 and . >= 0", None),
+        (". >= 0 and . <= 10.5.2", None),
+        ("", None),
+    ],
+)
+def test_a_constraint_is_read_as_a_whole_or_not_at_all(constraint, bounds) -> None:
+    """Bounds that were read wrong would cut everybody's answers without a word."""
+    assert _bounds({"constraint": constraint}) == bounds
+
+
+def test_a_range_has_numbers_for_its_ends() -> None:
+    assert _bounds({"parameters": "start=-5 end = 5 step=1"}) == (-5, 5)
+    assert _bounds({"parameters": "start=0 end=1e5"}) is None
 
 
 def test_what_is_no_form(tmp_path) -> None:

@@ -15,6 +15,7 @@ from blurfit.protocol.wire import BINARY
 from blurfit.service import peer as module
 from blurfit.service import peering
 from blurfit.service.app import Limits, Service
+from blurfit.store import stewards
 from blurfit.store.store import Store
 from support.sharing import TWO, counted, marked, new_agreement
 
@@ -99,6 +100,8 @@ def test_from_opening_to_one_model_at_both(two, monkeypatch) -> None:
     two.send(30, 31, to=(1,))
     refused(two.publish(0), 409, "infeasible", "closed by University")
     refused(two.publish(1), 404, "not-published", "Now Office publishes")
+    done = [(one.what, one.outcome) for one in two.stores[1].read(stewards.newest)][:2]
+    assert done == [("publish", 404), ("let publish", 200)], "it is closed, and written down so"
     answer = two.publish(0)
     assert answer.status_code == 200, answer.text
     for client in (two.first, two.second):

@@ -4,13 +4,14 @@ import shutil
 import sqlite3
 import threading
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from blurfit import InvalidValueError, StorageError
 from blurfit.contributor.perturb import perturb_table
 from blurfit.errors import ClosedError, InfeasibleError
-from blurfit.store import plans, tables
+from blurfit.store import plans
 from blurfit.store.advance import advance, learn_model
 from blurfit.store.backup import backup, mark_restored, restore
 from blurfit.store.store import Store
@@ -186,7 +187,7 @@ def test_a_restored_postgresql_is_marked_in_place(places) -> None:
     with collected(url, agreement):
         pass
     with pytest.raises(InvalidValueError, match="pg_dump"):
-        backup(url, tables.Path("never.db"))
+        backup(url, Path("never.db"))
     assert mark_restored(url) == (agreement.fingerprint,)
     assert mark_restored(url) == ()
     with Store(url) as again, pytest.raises(InfeasibleError, match="restored"):

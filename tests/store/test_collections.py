@@ -33,10 +33,10 @@ def test_a_collection_is_begun_once_and_found_as_it_was(database, agreement) -> 
     assert (found.key, found.invited, found.role) == (key, False, "whole")
     assert found.agreement.to_json() == agreement.to_json()
     assert found.fingerprint == agreement.fingerprint
-    state, opened, closes = database.read(collections.shown, found)
-    assert state == database.read(collections.state, found) == "collecting"
-    assert abs(opened - time.time() / 3600) < 2
-    assert closes is None
+    shown = database.read(collections.shown, found)
+    assert shown.state == database.read(collections.state, found) == "collecting"
+    assert abs(shown.opened - time.time() / 3600) < 2
+    assert (shown.closes, shown.has_sums) == (None, False)
 
 
 def test_invitations_are_needed_unless_the_agreement_says_anyone(database) -> None:

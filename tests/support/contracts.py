@@ -10,15 +10,21 @@ from blurfit import Agreement, Binary, Categorical, Schema
 from blurfit.contributor import noise
 
 
-def on_grid(agreement: Agreement, record: Any) -> np.ndarray:
+def on_grid(agreement: Agreement, records: Any) -> np.ndarray:
     """What is blurred, on the grid: the exact numbers of each part, rounded as it says."""
-    exact = agreement.exact(record)
+    exact = agreement.exact(records)
     return np.concatenate(
         [
-            noise.to_grid(exact[part.numbers], part.step, toward_zero=part.toward_zero)
+            noise.to_grid(exact[..., part.numbers], part.step, toward_zero=part.toward_zero)
             for part in agreement.parts
-        ]
+        ],
+        axis=-1,
     )
+
+
+def table_of(records: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    """Records as a table, whose columns are computed at once."""
+    return {name: np.array([one[name] for one in records]) for name in records[0]}
 
 
 def deviations(agreement: Agreement) -> np.ndarray:
@@ -61,9 +67,9 @@ def mutations(agreement: Agreement, count: int) -> list[dict[str, Any]]:
         *(lambda one, by=by: one * by for by in (0.5, 2, -1, 0, 1e300)),
         *(lambda _, to=to: to for to in (None, "0", [], {}, True, 1e-320)),
     ]
-    found = []
+    found, text = [], json.dumps(agreement.to_dict())
     for _ in range(count):
-        document = agreement.to_dict()
+        document = json.loads(text)
         holder: Any = document
         while True:
             keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
@@ -74,5 +80,5 @@ def mutations(agreement: Agreement, count: int) -> list[dict[str, Any]]:
         value, change = holder[key], changes[generator.integers(len(changes))]
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         holder[key] = change(value if is_number else 1.0)
-        found.append(json.loads(json.dumps(document)))
+        found.append(document)
     return found

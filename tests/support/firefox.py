@@ -69,7 +69,8 @@ class Socket:
             head = struct.pack("!BBH", 0x81, 0x80 | 126, size)
         else:
             head = struct.pack("!BBQ", 0x81, 0x80 | 127, size)
-        masked = bytes(byte ^ mask[i % 4] for i, byte in enumerate(data))
+        key = (mask * (size // 4 + 1))[:size]
+        masked = (int.from_bytes(data) ^ int.from_bytes(key)).to_bytes(size)
         self._socket.sendall(head + mask + masked)
 
     def receive(self) -> str:

@@ -106,7 +106,7 @@ def forecast_beside(
     progress: Progress = silent,
 ) -> PublicForecast:
     """Sweep over contributors × ε × local targets, the quorum met exactly, for `moment`."""
-    samples = Samples.of(fitting(schema, population), draws, seed)
+    samples = Samples(fitting(schema, population), draws, seed)
     cases = []
     for n in contributors:
         sums = samples.at(n)
@@ -133,7 +133,7 @@ def forecast_agreement_beside(
     progress: Progress = silent,
 ) -> PublicForecast:
     """Sizes under one agreement, whose release is read alone and beside the rows."""
-    samples = Samples.of(fitting(agreement.schema, population), draws, seed)
+    samples = Samples(fitting(agreement.schema, population), draws, seed)
     cases = []
     for n in contributors:
         usable = agreement if n >= agreement.quorum else None

@@ -14,6 +14,7 @@ hundred thousand.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -201,31 +202,32 @@ class Samples:
 
     population: Population
     draws: int
-    deviation: FloatArray  # D, of each
     seed: int
 
-    @classmethod
-    def of(cls, population: Population, draws: int, seed: int) -> "Samples":
-        """Draw the K deviations D."""
-        whole(draws=draws)
-        generator = np.random.default_rng([seed, 1])
-        z = population.rows
+    def __post_init__(self) -> None:
+        whole(draws=self.draws)
+
+    @cached_property
+    def deviations(self) -> FloatArray:
+        """D of each, drawn when the first collection asks for it that is large enough."""
+        generator = np.random.default_rng([self.seed, 1])
+        z = self.population.rows
         centre = z.T @ z / len(z)
-        found = np.empty((draws, *centre.shape))
-        for place in range(draws):
+        found = np.empty((self.draws, *centre.shape))
+        for place in range(self.draws):
             g = generator.standard_normal((len(z), 1))
             found[place] = (z.T @ (z * g) - g.sum() * centre) / np.sqrt(len(z))
         found[:, 0, 0] = 0.0  # how many people there are is not left to chance
-        return cls(population, draws, found, seed)
+        return found
 
     def at(self, contributors: int) -> CollectionSums:
         """The sums of K collections of so many people."""
         whole(contributors=contributors)
         n, people = contributors, self.population
         if n > DRAWN_ONE_BY_ONE:
-            return CollectionSums(n, n * people.products + np.sqrt(n) * self.deviation)
+            return CollectionSums(n, n * people.products + np.sqrt(n) * self.deviations)
         generator = np.random.default_rng([self.seed, 2, n])
-        products = np.empty_like(self.deviation)
+        products = np.empty((self.draws, *people.products.shape))
         for place in range(self.draws):
             z = people.rows[generator.integers(0, len(people.rows), n)]
             products[place] = z.T @ z

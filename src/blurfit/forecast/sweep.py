@@ -69,7 +69,7 @@ def forecast(
             minutes rather than seconds.
         progress: is called after each cell.
     """
-    samples = Samples.of(fitting(schema, population), draws, seed)
+    samples = Samples(fitting(schema, population), draws, seed)
     rest = dict(terms or {})
     cases = []
     for n in contributors:
@@ -94,7 +94,7 @@ def forecast_agreement(
     progress: Progress = silent,
 ) -> Forecast:
     """Sizes under one agreement: its noise is fixed, and more than its quorum may come."""
-    samples = Samples.of(fitting(agreement.schema, population), draws, seed)
+    samples = Samples(fitting(agreement.schema, population), draws, seed)
     cases = []
     for n in contributors:
         cases.append(_under(agreement, samples, samples.at(n), sampled=sampled))

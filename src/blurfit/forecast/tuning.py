@@ -69,7 +69,7 @@ def advise(
     one_of(GOALS, goal=goal)
     fixed = dict(terms or {})
 
-    luck = [Samples.of(fitting(schema, population), DRAWS, seed + k) for k in range(2)]
+    luck = [Samples(fitting(schema, population), DRAWS, seed + k) for k in range(2)]
     sums = [samples.at(contributors) for samples in luck]
 
     def tried(extra: Mapping[str, Any], fresh: bool) -> Case:

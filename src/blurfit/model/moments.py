@@ -94,7 +94,7 @@ class PublishedMoments(PublishedFile):
 
         return plot_moments(self, ax)
 
-    @property
+    @cached_property
     def mark(self) -> str:
         """SHA-256 of the release's own text, whoever signed it: what a later wave says that it
         follows.

@@ -9,6 +9,7 @@ import numpy as np
 
 from blurfit.optional import optional
 from blurfit.schema.columns import Numeric
+from blurfit.schema.titles import titles
 from blurfit.schema.vectors import question
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ def plot_model(
     """
     output = model.outputs[0] if output is None else output
     found = model.coefficients_of(output)
-    names = list(found.effects)
+    estimates = model.estimates(confidence, output)[1:] if model.inference else ()
+    names = [one.name for one in estimates] or list(found.effects)
     asked = (question(model.agreement.schema, name) for name in model.features)
     widths = {one.name: one.width for one in asked if isinstance(one, Numeric)}
     ranges = np.array([widths.get(name, 1.0) for name in names])
@@ -34,8 +36,7 @@ def plot_model(
         size = 7, 1.6 + 0.35 * len(names)
         _, ax = optional("matplotlib.pyplot").subplots(figsize=size, layout="constrained")
     places = np.arange(len(names))
-    if model.inference:
-        estimates = model.estimates(confidence, output)[1:]
+    if estimates:
         middle = ranges * [one.value for one in estimates]
         reach = ranges * [one.upper - one.value for one in estimates]
         of_it = [one.privacy_error / (one.standard_error or 1) for one in estimates]
@@ -47,7 +48,8 @@ def plot_model(
         ax.plot(ranges * list(found.effects.values()), places, "o")
         note = "no standard errors"
     ax.axvline(0, color="grey", linewidth=1)
-    ax.set_yticks(places, names)
+    called = titles(model.agreement.schema)
+    ax.set_yticks(places, [called.get(name, name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     unit = model.target if model.link == "linear" else f"{model.link} scale of {model.target}"
     ax.set_xlabel(f"effect of the whole range on {unit}\n{note}")

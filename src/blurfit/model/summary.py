@@ -138,12 +138,10 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
     inference = model.inference[model.outputs.index(output)]
     level = f"{100 * confidence:g} %"
     head = ("", "coefficient", "std. error", "of it privacy", f"{level} interval", "p")
+    known = {one.name: one for one in inference.estimates(confidence)}
     rows = tuple(
-        (
-            *_cells(one, called.get(one.name, one.name)),
-            number(predicting[one.name], one.standard_error),
-        )
-        for one in inference.estimates(confidence)
+        (*_cells(known.get(name), called.get(name, name)), number(value, _error(known.get(name))))
+        for name, value in predicting.items()
     )
     facts: list[tuple[str, str]] = []
     if inference.r_squared is not None:
@@ -154,7 +152,14 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
     return Section(title, (*head, "for prediction"), rows, tuple(facts))
 
 
-def _cells(one: Estimate, name: str) -> tuple[str, ...]:
+def _error(one: Estimate | None) -> float | None:
+    return None if one is None else one.standard_error
+
+
+def _cells(one: Estimate | None, name: str) -> tuple[str, ...]:
+    """A row but its last cell; nothing can be said of a level that hardly anybody has."""
+    if one is None:
+        return name, *("–",) * 5
     error = one.standard_error
     return (
         name,

@@ -29,9 +29,9 @@ from blurfit.schema.imported import Imported, SurveyReader
 Row = Mapping[str, str]
 _LEFT_OUT = {"note", "calculate", "hidden", "start", "end", "today", "deviceid", "audit"}
 _LEFT_OUT |= {"subscriberid", "simserial", "phonenumber", "username", "email", "start-geopoint"}
-_NUMBER = r"\s*(-?\d+(?:\.\d+)?)"
-_LOWER = re.compile(rf"\.\s*>=?{_NUMBER}|{_NUMBER}\s*<=?\s*\.(?!\d)")
-_UPPER = re.compile(rf"\.\s*<=?{_NUMBER}|{_NUMBER}\s*>=?\s*\.(?!\d)")
+_NUMBER = r"(-?\d+(?:\.\d+)?)"
+_LOWER = re.compile(rf"\.\s*>=?\s*{_NUMBER}|{_NUMBER}\s*<=?\s*\.")
+_UPPER = re.compile(rf"\.\s*<=?\s*{_NUMBER}|{_NUMBER}\s*>=?\s*\.")
 _TRUE = {"yes", "true", "true()", "1"}
 
 
@@ -193,14 +193,19 @@ def _tag(language: str) -> str:
 
 def _bounds(row: Row) -> tuple[float, float] | None:
     """From a range's parameters, or from a constraint that says nothing but bounds."""
-    given = dict(re.findall(r"(start|end)\s*=\s*(-?\d+(?:\.\d+)?)", row.get("parameters", "")))
+    given = dict(re.findall(r"(start|end)\s*=\s*(\S+)", row.get("parameters", "")))
     if {"start", "end"} <= set(given):
+        if not all(re.fullmatch(_NUMBER, given[one]) for one in ("start", "end")):
+            return None
         return float(given["start"]), float(given["end"])
-    constraint = row.get("constraint", "")
-    if re.search(r"\bor\b|\$\{|\(", constraint):
-        return None  # other conditions: what the bounds are is for a person to say
-    lower, upper = (
-        [float(one or other) for one, other in pattern.findall(constraint)]
-        for pattern in (_LOWER, _UPPER)
-    )
+    found: dict[re.Pattern[str], list[float]] = {_LOWER: [], _UPPER: []}
+    # Where all conditions must hold, brackets change nothing; `or` is part of no bound.
+    for condition in re.split(r"\band\b", re.sub("[()]", " ", row.get("constraint", ""))):
+        for pattern, bounds in found.items():
+            if (match := pattern.fullmatch(condition.strip())) is not None:
+                bounds.append(float(match[1] or match[2]))
+                break
+        else:
+            return None  # something else: what the bounds are is for a person to say
+    lower, upper = found.values()
     return (max(lower), min(upper)) if lower and upper else None

@@ -121,10 +121,8 @@ class Administration:
                 ),
             )
         else:
-            text = await self.collector.between_commits(
-                self.store.write, joint_publication.consent, collection
-            )
-            if text is None:
+            text = bytes((await self._let_publish(request)).body).decode()
+            if not text:
                 name = collection.agreement.databases[0].name
                 raise NotPublishedError(
                     f"The collection is closed here, and its shares may be summed. Now {name} "
@@ -135,6 +133,19 @@ class Administration:
                 lambda: self.signing.exchange(fingerprint, self.peer_token, **self.peer_options)
             )
         text = await run_in_threadpool(self.signing.signed, fingerprint, "model", text)
+        return Response(text, media_type=JSON)
+
+    @steward("let publish", "publish")
+    async def _let_publish(self, request: Request) -> Response:
+        """Close a second database's side; its model, if the first has sent it already.
+
+        A deed of its own: that no model is there yet, which is what the one who asked for it is
+        told, does not undo it.
+        """
+        collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
+        text = await self.collector.between_commits(
+            self.store.write, joint_publication.consent, collection
+        )
         return Response(text, media_type=JSON)
 
 

@@ -28,16 +28,18 @@ _c, _sharing, _waves, _plans, _joint = (
 )
 
 
+_IN_COLLECTION = (
+    sa.select(closing.STATE.label("state"), _c.moments, _c.refusal, _sharing.delivered)
+    .join(tables.sharing, _sharing.collection == _c.key)
+    .where(_c.key == sa.bindparam("key"))
+)
+
+
 def in_collection(connection: Connection, collection: Collection) -> str | None:
     """Whose turn it is in a collection that two databases share and no plan takes forward."""
     if collection.role == "whole" or collection.agreement.wave is not None:
         return None
-    query = (
-        sa.select(closing.STATE.label("state"), _c.moments, _c.refusal, _sharing.delivered)
-        .join(tables.sharing, _sharing.collection == _c.key)
-        .where(_c.key == collection.key)
-    )
-    row = connection.execute(query).one()
+    row = connection.execute(_IN_COLLECTION, {"key": collection.key}).one()
     first, second = (one.name for one in collection.agreement.databases)
     if collection.role == "second":
         return first if row.state == "closed" and row.refusal is None else None

@@ -31,6 +31,9 @@ from blurfit.store.collections import Collection, Numbers
 from blurfit.store.tables import blocks
 
 Found = tuple[int, ByteArray]  # a block's key, and some whose rows are in it
+_COUNT = sa.select(sa.func.coalesce(sa.func.sum(blocks.c.count), 0)).where(
+    blocks.c.collection == sa.bindparam("collection")
+)
 SMALL, MANY = 256, 256  # blocks below so many rows are put together when there are so many of them
 
 
@@ -98,8 +101,7 @@ def _are_among(identifiers: ByteArray, names: ByteArray) -> BoolArray:
 
 def count(connection: Connection, collection: Collection) -> int:
     """How many submissions a collection holds."""
-    query = sa.select(sa.func.coalesce(sa.func.sum(blocks.c.count), 0))
-    return int(connection.scalar(query.where(blocks.c.collection == collection.key)) or 0)
+    return int(connection.scalar(_COUNT, {"collection": collection.key}) or 0)
 
 
 def history(connection: Connection, collection: Collection) -> list[tuple[int, int]]:

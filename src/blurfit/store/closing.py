@@ -63,6 +63,13 @@ _PAST = sa.func.coalesce(_c.closes <= Clock(), sa.false())
 CLOSES_IF_PAST = sa.case((_c.closes <= Clock(), _c.closes), else_=None)
 
 
+_STANDING = (
+    sa.select(STATE, _c.closes, _PAST)
+    .where(_c.key == sa.bindparam("key"))
+    .with_for_update(read=True)
+)
+
+
 @dataclass(frozen=True)
 class Standing:
     """The state of a collection, when it will close, and whether its date has come."""
@@ -78,8 +85,7 @@ def standing(connection: Connection, key: int) -> Standing:
     The lock is shared: groups of arrivals need not wait for each other, but whoever publishes, or
     moves the date, waits for them, and they for it.
     """
-    query = sa.select(STATE, _c.closes, _PAST).where(_c.key == key).with_for_update(read=True)
-    row = connection.execute(query).first()
+    row = connection.execute(_STANDING, {"key": key}).first()
     return (
         Standing(None, None, past=False) if row is None else Standing(row[0], row[1], bool(row[2]))
     )

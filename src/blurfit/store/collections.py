@@ -5,7 +5,7 @@ transaction.
 import re
 import time
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -165,16 +165,22 @@ def state(connection: Connection, collection: Collection) -> State:
     return found
 
 
-def has_sums(connection: Connection, collection: Collection) -> bool:
-    """Whether its blurred sums are published."""
-    c = tables.collections.c
-    found = sa.select(c.moments.is_not(None)).where(c.key == collection.key)
-    return bool(connection.scalar(found))
+_c = tables.collections.c
+_SHOWN = sa.select(closing.STATE, _c.opened, _c.closes, _c.moments.is_not(None)).where(
+    _c.key == sa.bindparam("key")
+)
 
 
-def shown(connection: Connection, collection: Collection) -> tuple[State, int | None, int | None]:
-    """How far a collection is, in which hour since 1970 it was opened, and when it closes."""
-    c = tables.collections.c
-    query = sa.select(closing.STATE, c.opened, c.closes).where(c.key == collection.key)
-    state, opened, closes = connection.execute(query).one()
-    return state, opened, closes
+class Shown(NamedTuple):
+    """What a collection's row tells of how it stands."""
+
+    state: State
+    opened: int | None  # the hour since 1970
+    closes: int | None  # the second since 1970
+    has_sums: bool  # whether its blurred sums are published
+
+
+def shown(connection: Connection, collection: Collection) -> Shown:
+    """How a collection stands, by one look."""
+    row = connection.execute(_SHOWN, {"key": collection.key}).one()
+    return Shown(row[0], row[1], row[2], bool(row[3]))

@@ -24,7 +24,7 @@ def _creating(kind: str) -> tuple[str, ...]:
     dialect = {"sqlite": sqlite, "postgresql": postgresql}[kind].dialect()
     created = [one for one in tables.metadata.sorted_tables if one is not tables.migrations]
     indexes = [CreateIndex(index) for table in created for index in table.indexes]
-    steps: list[sa.schema.ExecutableDDLElement] = [*map(CreateTable, created), *indexes]
+    steps: list[CreateTable | CreateIndex] = [*map(CreateTable, created), *indexes]
     return tuple(str(one.compile(dialect=dialect)) for one in steps)
 
 

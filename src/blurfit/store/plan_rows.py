@@ -21,6 +21,14 @@ from blurfit.store import collections, roles, tables
 State = Literal["collecting", "held", "ended"]
 
 _plans, _waves, _c = tables.plans.c, tables.waves.c, tables.collections.c
+_ROW = sa.select(tables.plans).where(_plans.fingerprint == sa.bindparam("fingerprint"))
+_HELD_ROW = _ROW.with_for_update()
+_AGREEMENTS = (
+    sa.select(_c.agreement)
+    .join(tables.waves, _waves.collection == _c.key)
+    .where(_waves.plan == sa.bindparam("plan"))
+    .order_by(_waves.number)
+)
 
 
 @dataclass(frozen=True)
@@ -42,13 +50,8 @@ def hold_row(connection: Connection, fingerprint: str, *, update: bool = True) -
 
 def agreements(connection: Connection, fingerprint: str) -> list[Agreement]:
     """Those of the waves that were opened, in their order."""
-    query = (
-        sa.select(_c.agreement)
-        .join(tables.waves, _waves.collection == _c.key)
-        .where(_waves.plan == fingerprint)
-        .order_by(_waves.number)
-    )
-    return [Agreement.from_json(text) for text in connection.scalars(query)]
+    found = connection.scalars(_AGREEMENTS, {"plan": fingerprint})
+    return [Agreement.from_json(text) for text in found]
 
 
 def open_wave(
@@ -99,9 +102,10 @@ def _update(connection: Connection, fingerprint: str, **values: str | bool | Non
 
 def row_of(connection: Connection, fingerprint: str, *, update: bool = False) -> Any:
     """The plan as it is written down; an error if there is none."""
-    query, row = sa.select(tables.plans).where(_plans.fingerprint == fingerprint), None
+    row = None
     if collections.is_fingerprint(fingerprint):  # others are no text that every database takes
-        row = connection.execute(query.with_for_update() if update else query).first()
+        query = _HELD_ROW if update else _ROW
+        row = connection.execute(query, {"fingerprint": fingerprint}).first()
     if row is None:
         raise UnknownCollectionError(
             f"No plan with fingerprint={fingerprint!r} was begun here. Is this the service that "

@@ -46,6 +46,29 @@ from blurfit.theory.waves import StageKind
 WaveState = Literal["planned", "collecting", "closing", "released", "dropped"]
 
 _waves, _c, _joint = tables.waves.c, tables.collections.c, tables.joint_plans.c
+_COME = sa.select(sa.func.coalesce(sa.func.sum(tables.blocks.c.count), 0)).where(
+    tables.blocks.c.collection == _c.key
+)
+# Of every wave that was opened, in order: how many came, and what has become of it.
+_STANDING = (
+    sa.select(
+        _COME.scalar_subquery().label("come"),
+        _c.fingerprint,
+        _c.state,
+        _c.moments.is_not(None).label("released"),
+        _c.model.is_not(None).label("has_model"),
+        _waves.number,
+    )
+    .join(tables.waves, _waves.collection == _c.key)
+    .where(_waves.plan == sa.bindparam("plan"))
+    .order_by(_waves.number)
+)
+_RELEASED = (
+    sa.select(_c.moments)
+    .join(tables.waves, _waves.collection == _c.key)
+    .where((_waves.plan == sa.bindparam("plan")) & _c.moments.is_not(None))
+    .order_by(_waves.number)
+)
 
 
 @dataclass(frozen=True)
@@ -126,7 +149,7 @@ def status(connection: Connection, fingerprint: str) -> PlanStatus:
     """How far a plan is."""
     row = row_of(connection, fingerprint)
     plan = Plan.from_json(row.document)
-    found = list(connection.execute(_standing(fingerprint)))
+    found = list(connection.execute(_STANDING, {"plan": fingerprint}))
     stages = zip(plan.kinds, plan.quorums, strict=True)
     over = row.state == "ended"
     opened = [(_wave_state(one, over=over), int(one.come), one.fingerprint) for one in found]
@@ -183,7 +206,7 @@ def still_open(connection: Connection, fingerprint: str) -> Agreement:
 def current(connection: Connection, fingerprint: str) -> Agreement:
     """The agreement of the wave that collects."""
     newest = still_open(connection, fingerprint)
-    *_, last = connection.execute(_standing(fingerprint))
+    *_, last = connection.execute(_STANDING, {"plan": fingerprint})
     if last.state != "collecting":
         raise BetweenWavesError(
             f"Wave {last.number} is being published by the plan's two databases, and the next one "
@@ -200,13 +223,7 @@ def releases(connection: Connection, fingerprint: str) -> list[PublishedMoments]
 def release_texts(connection: Connection, fingerprint: str) -> list[str]:
     """What the waves so far have published, as the texts whose SHA-256 later waves carry."""
     row_of(connection, fingerprint)
-    query = (
-        sa.select(_c.moments)
-        .join(tables.waves, _waves.collection == _c.key)
-        .where((_waves.plan == fingerprint) & _c.moments.is_not(None))
-        .order_by(_waves.number)
-    )
-    return [str(text) for text in connection.scalars(query)]
+    return [str(text) for text in connection.scalars(_RELEASED, {"plan": fingerprint})]
 
 
 def model(connection: Connection, fingerprint: str) -> str:
@@ -249,29 +266,8 @@ def resume(connection: Connection, fingerprint: str) -> None:
 
 def newest(connection: Connection, fingerprint: str) -> tuple[int, int]:
     """How many have come to the newest wave, and its number."""
-    *_, last = connection.execute(_standing(fingerprint))
+    *_, last = connection.execute(_STANDING, {"plan": fingerprint})
     return int(last.come), int(last.number)
-
-
-def _standing(fingerprint: str) -> sa.Select[Any]:
-    """Of every wave that was opened, in order: how many came, and what has become of it."""
-    blocks = tables.blocks.c
-    come = sa.select(sa.func.coalesce(sa.func.sum(blocks.count), 0)).where(
-        blocks.collection == _c.key
-    )
-    return (
-        sa.select(
-            come.scalar_subquery().label("come"),
-            _c.fingerprint,
-            _c.state,
-            _c.moments.is_not(None).label("released"),
-            _c.model.is_not(None).label("has_model"),
-            _waves.number,
-        )
-        .join(tables.waves, _waves.collection == _c.key)
-        .where(_waves.plan == fingerprint)
-        .order_by(_waves.number)
-    )
 
 
 def _wave_state(row: Any, *, over: bool) -> WaveState:

@@ -27,6 +27,15 @@ from blurfit.store import blocks, closing
 from blurfit.store.collections import Collection
 from blurfit.store.tables import collections, waves
 
+_HELD = (
+    sa.select(
+        *(one for one in collections.c if one is not collections.c.state),
+        closing.STATE.label("state"),
+    )
+    .where(collections.c.key == sa.bindparam("key"))
+    .with_for_update()
+)
+
 
 def close(connection: Connection, collection: Collection) -> None:
     """Close a collection, if it is not: nothing more is accepted, and nothing is published yet."""
@@ -180,10 +189,7 @@ def _published(connection: Connection, collection: Collection, column: sa.Column
 
 def held(connection: Connection, collection: Collection) -> Any:
     """The collection's row, for which everyone else who would change it waits."""
-    here = collections.c.key == collection.key
-    columns = [one for one in collections.c if one is not collections.c.state]
-    query = sa.select(*columns, closing.STATE.label("state")).where(here)
-    return connection.execute(query.with_for_update()).one()
+    return connection.execute(_HELD, {"key": collection.key}).one()
 
 
 def is_planned(connection: Connection, collection: Collection) -> bool:

@@ -284,11 +284,10 @@ class Store(Transactions):
 
 
 def _status(connection: Connection, collection: Collection) -> Status:
-    state, opened, closes = collections.shown(connection, collection)
+    state, opened, closes, sums = collections.shown(connection, collection)
     count = blocks.count(connection, collection)
     quorum, invited = collection.agreement.quorum, collection.invited
     awaits = awaited.in_collection(connection, collection)
-    sums = collections.has_sums(connection, collection)
     return Status(
         collection.fingerprint, state, count, quorum, invited, opened, closes, awaits, sums
     )

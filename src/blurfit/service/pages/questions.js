@@ -49,6 +49,7 @@ export function question(changed, given = {}) {
     { class: "question" },
     h("legend", {}, "Question"),
     h("div", { class: "boxes" }, parts(KINDS, given)),
+    silence(`box-${++made}`),
   );
   const remove = () => {
     row.remove();
@@ -56,6 +57,15 @@ export function question(changed, given = {}) {
   };
   row.append(h("button", { type: "button", class: "quiet", click: remove }, "Remove"));
   return settled(row);
+}
+
+function silence(id) {
+  return h(
+    "div",
+    { class: "field check" },
+    h("input", { type: "checkbox", name: "optional", id, autocomplete: "off" }),
+    h("label", { for: id }, "People may prefer not to say"),
+  );
 }
 
 export function targetQuestion(given = {}) {
@@ -78,6 +88,8 @@ function parts(kinds, given) {
     "above" in kinds ? box("Above", { name: "above", inputmode: "decimal" }) : null,
     box("Choices, separated by commas", { name: "levels" }),
     box("As people read it", { name: "question" }, "if the name is not enough"),
+    box("Hint", { name: "hint" }, "what helps to answer"),
+    box("Unit", { name: "unit" }, "such as years"),
   ];
 }
 
@@ -91,6 +103,7 @@ function settled(row) {
       ["upper", isNumber],
       ["above", kind.value === "above"],
       ["levels", kind.value === "categorical"],
+      ["unit", isNumber],
     ]) {
       const found = input(row, name);
       if (found) found.parentElement.hidden = !isNeeded;
@@ -121,7 +134,9 @@ export function columnOf(row, names, wrong) {
   };
   const [name, kind] = [text("name"), text("kind")];
   check("name", name !== "" && !names.includes(name), name === "" ? MISSING.name : MISSING.same);
-  const words = text("question") === "" ? {} : { question: text("question") };
+  const words = {};
+  for (const one of ["question", "hint"]) if (text(one) !== "") words[one] = text(one);
+  if (input(row, "optional")?.checked) words.optional = true;
   if (kind === "binary") return { name, kind, ...words };
   if (kind === "categorical") {
     const levels = text("levels")
@@ -135,6 +150,7 @@ export function columnOf(row, names, wrong) {
   const isNumber = (one) => one !== null && Number.isFinite(one);
   check("lower", isNumber(lower), MISSING.number);
   check("upper", isNumber(upper) && !(upper <= lower), isNumber(upper) ? MISSING.bounds : MISSING.number);
+  if (text("unit") !== "") words.unit = text("unit");
   const column = { name, kind: "numeric", lower, upper, ...words };
   if (kind !== "above") return column;
   const above = numberIn(input(row, "above"));
