@@ -132,7 +132,7 @@ def _untold(
     """
     places = {column.name: place for place, column in enumerate(joint.columns, start=1)}
     levels = [joint.columns[places[name] - 1].kind == "level" for name in features]
-    spreads, seen = np.ptp(rows, axis=0), rows.any(axis=0)
+    spreads, seen = np.ptp(rows, axis=0), np.abs(rows).max(axis=0)
     told = list(zip(features, levels, spreads, seen, strict=True))
     absent = [name for name, is_level, _, some in told if is_level and not some]
     if same := [name for name, is_level, spread, _ in told if not is_level and not spread]:
