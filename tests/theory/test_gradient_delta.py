@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
@@ -122,6 +122,7 @@ def test_without_room(room: float, m: float, k: int) -> None:
 
 
 @given(st.floats(1e-5, 50), st.floats(-200, -0.7), st.integers(1, 5), st.floats(0, 1))
+@example(1.0, -1.0, 3, 2.5e-308)
 def test_inverses(headroom: float, log_delta: float, dimension: int, share: float) -> None:
     delta = math.exp(log_delta)
     parts = share, 1 - share

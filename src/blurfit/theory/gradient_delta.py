@@ -253,7 +253,7 @@ def over_angles(headroom: float, fixed: float, moving: float, cosines: FloatArra
     theta = end * _ANGLE_NODES
     level = fixed * sin * np.cos(theta) + moving * np.sin(theta)
     across = fixed * cos * np.sin(theta)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         width = np.arccos(np.clip(-level / across, -1.0, 1.0))
     v = level[..., None] + across[..., None] * np.cos(width[..., None] * _ANGLE_NODES)
     room = headroom - (fixed**2 + moving**2 + 2 * fixed * moving * cosines) / 2
