@@ -3,6 +3,7 @@ repeated, and stores of both kinds."""
 
 import gc
 import itertools
+import logging
 import os
 from collections.abc import Generator
 
@@ -49,11 +50,16 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Thousands of modules and tests stay until the end: nobody looks for garbage among them."""
+    """Thousands of modules and tests stay until the end: nobody looks for garbage among them.
+
+    Some library's handler of logs would close the standard error that it found when it was
+    imported, which is pytest's own, as soon as a test configures logging: it is forgotten.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
+        logging._handlerList.clear()
         gc.freeze()
         gc.enable()
 

@@ -1,5 +1,8 @@
 """An application in a thread answers while the block lasts, and is gone after it."""
 
+import io
+import logging
+
 import httpx2 as httpx
 import pytest
 
@@ -21,3 +24,18 @@ def test_options_are_uvicorns() -> None:
     with Store() as store:
         assert not configured(Service(store)).access_log
         assert configured(Service(store), access_log=True).access_log
+
+
+def test_whoever_serves_keeps_the_handlers_of_logs_that_were_there() -> None:
+    class Owner(logging.StreamHandler):
+        """Closes its stream when it is closed, as some libraries' do."""
+
+        def close(self) -> None:
+            self.stream.close()
+            super().close()
+
+    handler = Owner(io.StringIO())
+    with Store() as store:
+        configured(Service(store))
+    assert not handler.stream.closed
+    handler.close()

@@ -17,12 +17,17 @@ SECONDS_TO_END = 5.0  # that requests have when the service is told to end
 
 
 def configured(app: ASGIApp, *, bounds: Bounds | None = None, **options: Any) -> uvicorn.Config:
-    """How a service is served, and within which bounds; options are uvicorn's."""
+    """How a service is served, and within which bounds; options are uvicorn's.
+
+    Logging stays as the process has it, unless `log_config` is given: uvicorn's own closes all
+    handlers that are there.
+    """
     gate = Gate(bounds or Bounds(), proxies_in(options.get("forwarded_allow_ips") or ""))
     defaults: dict[str, Any] = {
         "http": gate.protocol,
         "ws": "none",
         "lifespan": "on",
+        "log_config": None,
         "log_level": "warning",
         "access_log": False,
         "server_header": False,
