@@ -14,7 +14,6 @@ from blurfit.store import collections, plans
 from blurfit.store.advance import advance, due, learn_model
 from blurfit.store.store import Store
 from support.plans import fill, plan
-from support.stores import in_memory, place, places, postgresql  # noqa: F401 (fixtures)
 
 PLAN = plan("label", waves=2, quorum=60)
 NAME = PLAN.fingerprint
@@ -22,7 +21,7 @@ FIRST, SECOND = PLAN.quorums
 
 
 @pytest.fixture
-def store(place):  # noqa: F811
+def store(place):
     with Store(place) as opened:
         yield opened
 

@@ -21,7 +21,7 @@ from blurfit.store.closing import Clock, move_plan
 from blurfit.store.store import Store
 from support.closings import let_pass
 from support.plans import fill, plan
-from support.stores import PEOPLE, in_memory, place, postgresql, propose  # noqa: F401 (fixtures)
+from support.stores import PEOPLE, propose
 
 FOREVER = 4_000_000_000  # in the year 2096
 AGREEMENT = propose()
@@ -32,7 +32,7 @@ FIRST, _ = PLAN.quorums
 
 
 @pytest.fixture
-def store(place):  # noqa: F811
+def store(place):
     with Store(place) as opened:
         yield opened
 

@@ -6,14 +6,13 @@ from blurfit.errors import ClosedError, UnknownCollectionError
 from blurfit.store import plan_rows, plans
 from blurfit.store.store import Store
 from support.plans import plan
-from support.stores import in_memory, place, places, postgresql  # noqa: F401 (fixtures)
 
 PLAN = plan("label", waves=2, quorum=60)
 NAME = PLAN.fingerprint
 
 
 @pytest.fixture
-def store(place):  # noqa: F811
+def store(place):
     with Store(place) as opened:
         opened.write(plans.begin, PLAN)
         yield opened

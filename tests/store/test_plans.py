@@ -16,7 +16,6 @@ from blurfit.store.advance import advance
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
 from support.plans import fill, people, plan, rows
-from support.stores import in_memory, place, places, postgresql  # noqa: F401 (fixtures)
 
 PLAN = plan("label", waves=2, quorum=60)
 EVERYONE = people(60, 4)
@@ -24,7 +23,7 @@ FIRST, SECOND = PLAN.quorums
 
 
 @pytest.fixture
-def store(place):  # noqa: F811
+def store(place):
     with Store(place) as opened:
         yield opened
 

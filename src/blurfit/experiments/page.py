@@ -130,7 +130,7 @@ def write_page(path: Path, folder: Path, facts: Provenance, beside: Sequence[Pat
         if not set(question.experiments) & set(results):
             continue
         page = path.with_name(f"{path.stem}-{question.name}{path.suffix}")
-        others = [Elsewhere.read(folder) for folder in beside if "utility" in question.experiments]
+        others = [Elsewhere.read(other) for other in beside if "utility" in question.experiments]
         answer = "\n\n".join([question.answer(results), *(other.answer for other in others)])
         text.append(f"## {question.title}\n\n{answer}\n\n[Tables and pictures]({page.name})")
         parts = [f"# {question.title}\n\n{WARNING}", answer]

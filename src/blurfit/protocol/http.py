@@ -11,6 +11,7 @@ import ipaddress
 import secrets
 import ssl
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Self
@@ -30,12 +31,12 @@ SECONDS_FOR_AN_ANSWER = 30.0  # from the first byte to the last, unless there is
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 
 
-class Closeable:
+class Closeable(ABC):
     """What is open until it is closed, or its `with` ends."""
 
+    @abstractmethod
     def close(self) -> None:
         """Hang up."""
-        raise NotImplementedError  # pragma: no cover
 
     def __enter__(self) -> Self:
         return self
