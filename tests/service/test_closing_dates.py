@@ -29,10 +29,13 @@ def store():
         yield kept
 
 
+def served(store: Store, look_every: float) -> TestClient:
+    return TestClient(Service(store, Limits(requests_per_second=0), look_every=look_every))
+
+
 @pytest.fixture
 def http(store):
-    service = Service(store, Limits(requests_per_second=0), look_every=0.05)
-    with TestClient(service) as client:
+    with served(store, look_every=3600) as client:
         yield client
 
 
@@ -88,8 +91,9 @@ def test_a_plan_ends_by_itself_when_its_date_comes(http, store) -> None:
     let_pass(store, PLAN.fingerprint)
     refused(http.get(f"{HERE}/agreement"), 409, "date-closed")
     deadline = time.monotonic() + 300
-    while (status := http.get(HERE).json())["model"] is None:  # at the service's next look
-        assert time.monotonic() < deadline, status
+    with served(store, look_every=0.05) as another:
+        while (status := another.get(HERE).json())["model"] is None:  # at its next look
+            assert time.monotonic() < deadline, status
     assert status["state"] == "ended"
     assert status["reason"] == "Its date came after 1 of its 2 waves."
     refused(move(http, HERE, '{"until": null}'), 409, "closed")
