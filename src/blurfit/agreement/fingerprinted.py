@@ -40,7 +40,11 @@ class Fingerprinted(ABC):
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
-        return hashlib.sha256(rfc8785.dumps(self.to_dict())).hexdigest()
+        return hashlib.sha256(self._canonical).hexdigest()
+
+    @cached_property
+    def _canonical(self) -> bytes:
+        return rfc8785.dumps(self.to_dict())
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -61,7 +65,7 @@ class Fingerprinted(ABC):
         try:
             found = cls._read(document)
             # only plain, finite values have a fingerprint, and one fingerprint has one text
-            if rfc8785.dumps(found.to_dict()) != rfc8785.dumps(dict(document)):
+            if found._canonical != rfc8785.dumps(dict(document)):
                 raise InvalidValueError(
                     f"Expected {cls.CALLED} as blurfit writes it, and this one says the same in "
                     "other values: readers could take them for something else."
@@ -80,7 +84,7 @@ class Fingerprinted(ABC):
         The values are those of the canonical text, where 10.0 is 10: so whatever carries the
         document has the same bytes, whether it was made here or read from a file.
         """
-        canonical: dict[str, Any] = json.loads(rfc8785.dumps(self.to_dict()))
+        canonical: dict[str, Any] = json.loads(self._canonical)
         return canonical | {"fingerprint": self.fingerprint}
 
     @classmethod
@@ -100,6 +104,10 @@ class Fingerprinted(ABC):
 
     def to_json(self) -> str:
         """The file that is handed round: the document and its fingerprint, canonical."""
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         return rfc8785.dumps(self.to_document()).decode()
 
     @classmethod
