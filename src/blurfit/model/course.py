@@ -38,7 +38,7 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.prediction import Link
 from blurfit.model.published import PublishedModel
 from blurfit.model.wave_share import WaveShare
-from blurfit.schema.vectors import columns_of, units
+from blurfit.schema.vectors import units
 from blurfit.theory.maps import WaveMap
 from blurfit.theory.wave_form import WaveForm
 
@@ -181,8 +181,7 @@ def wave_sums(release: PublishedMoments) -> WaveSums:
 
 def _first(plan: Plan, release: PublishedMoments) -> Belief:
     """Linear Bayes of the joint sums: quick, and good enough for a start."""
-    names = [name for one in plan.schema.features for name in columns_of(one)]
-    kept = [names[place] for place in kept_columns(plan.schema)]
+    kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
     sums = release.joint.submodel(plan.schema.target.name, kept)
     return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound)
 
@@ -205,15 +204,19 @@ def _inference(course: Course) -> tuple[tuple[Inference, ...], str | None]:
     names = [one.name for one in plan.schema.features]
     curve = not course.beliefs[-1].line
     told = units(plan.schema, plan.schema.target.name, names, log_odds=curve)
-    return (in_units(found, told, kept_columns(plan.schema)),), None
+    return (in_units(found, told, _places(plan)),), None
 
 
 def _spread(plan: Plan, coefficients: FloatArray) -> FloatArray:
     """Coefficients for (1, v) with all columns of v: 0 for last levels."""
-    names = [name for one in plan.schema.features for name in columns_of(one)]
-    found = np.zeros(1 + len(names))
-    found[[0, *(1 + place for place in kept_columns(plan.schema))]] = coefficients
+    found = np.zeros(1 + sum(len(one.columns) for one in plan.schema.features))
+    found[_places(plan)] = coefficients
     return found
+
+
+def _places(plan: Plan) -> list[int]:
+    """Where in (1, v) the coefficients of a plan's maps are."""
+    return [0, *(1 + place for place in kept_columns(plan.schema))]
 
 
 def _require_alike(expected: WaveMap | None, announced: WaveMap) -> None:

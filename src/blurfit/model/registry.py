@@ -16,7 +16,6 @@ from blurfit.agreement.promises import (
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import Published, promised_in_words, proved
 from blurfit.schema.titles import title_of
-from blurfit.schema.vectors import questions
 
 
 def as_yaml(model: Published) -> str:
@@ -91,7 +90,7 @@ def _registry_entry(model: Published) -> dict[str, Any]:
 def _name(model: Published) -> str:
     if isinstance(model, PublishedModel):
         return f"{'Classifier' if model.is_label else 'Model'} of {title_of(model.aim)}"
-    names = ", ".join(title_of(one) for one in questions(model.agreement.schema))
+    names = ", ".join(title_of(one) for one in model.agreement.schema.questions)
     return f"Blurred moments of {names}"
 
 

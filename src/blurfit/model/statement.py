@@ -25,7 +25,6 @@ from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.schema.titles import title_of
-from blurfit.schema.vectors import questions
 from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import InputCalibration
@@ -117,7 +116,7 @@ def _subject(model: Published) -> str:
     if isinstance(model, PublishedModel):
         kind = "classifier" if model.is_label else "model"
         return f"A {kind} of **{plain(title_of(model.aim))}**"
-    *others, target = (plain(title_of(one)) for one in questions(model.agreement.schema))
+    *others, target = (plain(title_of(one)) for one in model.agreement.schema.questions)
     if model.agreement.sends == "targets":
         return f"Blurred sums of the products of **{target}** with {', '.join(others)}"
     return f"Blurred sums of all products of two of **{', '.join([*others, target])}**"
@@ -152,7 +151,7 @@ def _columns(model: Published) -> str:
     if agreement.weights is None:
         return ""
     weights = agreement.weights.to_dict(agreement.schema)
-    called = {one.name: title_of(one) for one in questions(agreement.schema)}
+    called = {one.name: title_of(one) for one in agreement.schema.questions}
     listed = ", ".join(
         f"{plain(called.get(name, name))} {weight:.4g}" for name, weight in weights.items()
     )
