@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -72,12 +72,7 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
         mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
         parts.append(Text(guesses_in_words(stated, mu, "what is published")))
     if agreement.databases:
-        names = [one.name for one in agreement.databases]
-        promise = (agreement.epsilon, agreement.delta, agreement.quorum)
-        how: dict[str, Any] = {
-            name: getattr(agreement, name) for name in ("database_noise", "proofs", "admission")
-        }
-        parts.append(Text(either_in_words(names, *promise, **how)))
+        parts.append(Text(either_in_words(agreement)))
         parts.append(Text(together_in_words(calibration.local)))
         if agreement.proofs:
             parts.append(Text(f"{PROVED_IN_WORDS} {ProofCosts.of(agreement).in_words()}"))

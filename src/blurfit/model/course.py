@@ -16,14 +16,13 @@ map, so none of a wave's submissions is older than its map. What the check adds 
 hide a choice in the map: it is what the published releases say.
 """
 
-import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.fingerprinted import alike
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
@@ -71,7 +70,7 @@ class Course:
     def require(self, agreement: Agreement) -> None:
         """Refuse an agreement that is not the next one: see the module's docstring."""
         wave = agreement.wave
-        if wave is None or not hmac.compare_digest(_text(wave.plan), _text(self.plan.fingerprint)):
+        if wave is None or not alike(wave.plan, self.plan.fingerprint):
             raise NotCertifiedError(
                 f"Expected an agreement of the plan {self.plan.fingerprint}, and this one belongs "
                 f"to {None if wave is None else wave.plan}. Send nothing under it."
@@ -222,15 +221,10 @@ def _places(plan: Plan) -> list[int]:
 def _require_alike(expected: WaveMap | None, announced: WaveMap) -> None:
     """Refuse a map that is not what the releases say, number by number."""
     ours = {} if expected is None else expected.to_dict()
-    theirs: dict[str, Any] = announced.to_dict()
-    wrong = sorted(name for name in theirs if ours.get(name) != theirs[name])
-    if wrong:
+    theirs = announced.to_dict()
+    if wrong := sorted(name for name in theirs if ours.get(name) != theirs[name]):
         raise NotCertifiedError(
             f"Expected the map that follows from the published releases, and its {wrong[0]!r} "
             "differs. Whoever announced it chose it by other means; send nothing under this "
             "agreement."
         )
-
-
-def _text(word: Any) -> bytes:
-    return str(word).encode(errors="surrogatepass")

@@ -22,7 +22,7 @@ from blurfit.model.prediction import LINKS, Link, in_own_units, predicted, proba
 from blurfit.model.published_file import PublishedFile, signatures_in
 from blurfit.model.wave_share import WaveShare
 from blurfit.schema.columns import Categorical, Numeric, Question
-from blurfit.schema.schema import Coefficients
+from blurfit.schema.schema import INTERCEPT, Coefficients
 from blurfit.schema.vectors import Units, units, values
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 from blurfit.validate import inside_unit_interval, one_of
@@ -276,16 +276,12 @@ class PublishedModel(PublishedFile):
             "references": dict(self.references),
             "link": self.link,
             "method": self.method,
-            "columns": ["(intercept)", *self.columns],
+            "columns": [INTERCEPT, *self.columns],
             "weights": dict(zip(self.outputs, self.weights.tolist(), strict=True)),
-            "coefficients": {output: self._coefficients(output) for output in self.outputs},
+            "coefficients": {one: self.coefficients_of(one).by_name() for one in self.outputs},
             "inference": [one.to_dict() for one in self.inference],
             "refusal": self.refusal,
         }
-
-    def _coefficients(self, output: str) -> dict[str, float]:
-        found = self.coefficients_of(output)
-        return {"(intercept)": found.intercept, **found.effects}
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Self:

@@ -5,7 +5,6 @@ it.
 """
 
 import math
-from typing import Any
 
 from markdown_it import MarkdownIt
 
@@ -189,12 +188,9 @@ def _databases(model: Published) -> str:
     agreement, local = model.agreement, model.local
     if agreement.databases:
         first, second = names = [plain(one.name) for one in agreement.databases]
-        promise = (agreement.epsilon, agreement.delta, model.quorum_in_words)
-        how: dict[str, Any] = {
-            name: getattr(agreement, name) for name in ("database_noise", "proofs", "admission")
-        }
+        either = either_in_words(agreement, names, model.quorum_in_words)
         return (
-            f"**Either of the two databases alone.** {either_in_words(names, *promise, **how)}\n\n"
+            f"**Either of the two databases alone.** {either}\n\n"
             f"**{first} and {second} together.** {together_in_words(local)}"
         )
     return f"""\

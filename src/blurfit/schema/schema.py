@@ -75,6 +75,10 @@ class Coefficients:
     intercept: float
     effects: dict[str, float]
 
+    def by_name(self) -> dict[str, float]:
+        """All of them, the intercept first."""
+        return {INTERCEPT: self.intercept, **self.effects}
+
 
 @dataclass(frozen=True)
 class Schema:
