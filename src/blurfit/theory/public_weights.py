@@ -39,6 +39,7 @@ than the mean alone would take at c = 1, and 3 % at c = 3.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -101,14 +102,23 @@ def public_weights(
         )
     shares = np.array([_share(kind) for kind in features])
     coefficients = sum(kind - 1 if isinstance(kind, int) else 1 for kind in features)
-    constants = _INTERCEPTS + (_LONG_INTERCEPTS if neighbours == "zero-out" else ())
-    pairs = np.array([(c, b) for c in constants for b in _TARGETS])
-    best = int(np.argmin(_excess_risks(coefficients, count, mu, pairs, neighbours)))
-    constant, target = (float(x) for x in pairs[best])
+    constant, target = _best_pair(coefficients, count, mu, neighbours)
     weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
     return ChosenWeights(
         constant, tuple(float(weight) for weight in weights), target / math.sqrt(targets)
     )
+
+
+@lru_cache(maxsize=64)
+def _best_pair(
+    coefficients: int, count: int, mu: float, neighbours: Neighbours
+) -> tuple[float, float]:
+    """(c, b) of the least excess risk; every wave of a plan and every reader of it asks again."""
+    constants = _INTERCEPTS + (_LONG_INTERCEPTS if neighbours == "zero-out" else ())
+    pairs = np.array([(c, b) for c in constants for b in _TARGETS])
+    best = int(np.argmin(_excess_risks(coefficients, count, mu, pairs, neighbours)))
+    constant, target = pairs[best].tolist()
+    return constant, target
 
 
 def weights_beside_public_rows(
