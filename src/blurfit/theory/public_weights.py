@@ -109,6 +109,18 @@ def public_weights(
     )
 
 
+@lru_cache(maxsize=64)
+def _best_pair(
+    coefficients: int, count: int, mu: float, neighbours: Neighbours
+) -> tuple[float, float]:
+    """(c, b) of the least excess risk; every wave of a plan and every reader of it asks again."""
+    constants = _INTERCEPTS + (_LONG_INTERCEPTS if neighbours == "zero-out" else ())
+    pairs = np.array([(c, b) for c in constants for b in _TARGETS])
+    best = int(np.argmin(_excess_risks(coefficients, count, mu, pairs, neighbours)))
+    constant, target = pairs[best].tolist()
+    return constant, target
+
+
 def weights_beside_public_rows(
     features: Sequence[Kind], constant: float = 0.4, *, targets: int = 1
 ) -> ChosenWeights:
