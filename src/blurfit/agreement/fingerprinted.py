@@ -122,6 +122,11 @@ class Fingerprinted(ABC):
         """Write it to a file."""
         Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read it from a file."""
+        return cls.from_json(Path(path).read_bytes())
+
 
 @lru_cache(maxsize=64)
 def _found_in(kind: type[Fingerprinted], text: str | bytes) -> Fingerprinted:
