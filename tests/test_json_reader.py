@@ -1,6 +1,7 @@
 """One reader: a text that says something twice, or no number, is refused wherever it comes from."""
 
 import json
+from functools import partial
 
 import pytest
 from msgspec import Struct
@@ -15,9 +16,8 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.protocol.http import acknowledged, decoded
 from blurfit.protocol.wire import Acknowledgement
-from blurfit.service.administration import hashes_in
-from blurfit.service.closing_dates import closes_in
-from blurfit.service.documents import Until
+from blurfit.service.bodies import document_from
+from blurfit.service.documents import Hashes, Until
 from blurfit.service.proposal import agreement_from
 from support.stores import propose
 
@@ -66,8 +66,8 @@ def test_what_is_not_clear_is_refused(text, why) -> None:
         (PublishedModel.from_json, '{"format": 1}'),
         (PublishedMoments.from_json, '{"format": 1}'),
         (Plan.from_json, '{"format": 1}'),
-        (hashes_in, json.dumps({"hashes": ["0" * 64]})),
-        (closes_in, '{"until": null}'),
+        (partial(document_from, kind=Hashes, expected="hashes"), f'{{"hashes": ["{"0" * 64}"]}}'),
+        (partial(document_from, kind=Until, expected="a date"), '{"until": null}'),
         (agreement_from, '{"epsilon": 1, "delta": 1e-6, "quorum": 100, "schema": {}}'),
     ],
 )

@@ -22,7 +22,7 @@ from blurfit.estimators.one_pass import joint_totals
 from blurfit.estimators.rows import _table
 from blurfit.model.learner import moments_of
 from blurfit.schema.table_files import TableFile
-from blurfit.schema.vectors import columns_of, kind_of, questions, values
+from blurfit.schema.vectors import kind_of, values
 from blurfit.simulation.sampler import exact_totals
 from blurfit.theory.joint import sensitivity
 
@@ -64,7 +64,7 @@ def test_the_columns_of_what_was_said_and_what_was_not() -> None:
         "hours": [0, 80, 40],
         "income": [0, 1000, 500],
     }
-    assert [name for one in questions(SCHEMA) for name in columns_of(one)] == [
+    assert [name for one in SCHEMA.questions for name in one.columns] == [
         "age",
         "age=(not said)",
         "married",
@@ -81,7 +81,7 @@ def test_the_columns_of_what_was_said_and_what_was_not() -> None:
         [0, 1, -1, 0, 0, 0, 1, 0, 0],
     ]
     assert values(SCHEMA, SILENT).tolist() == [0, 1, 0, 1, 0, 0, 1, 0, 0]
-    assert [kind_of(one) for one in questions(SCHEMA)] == [3, 3, 3, "numeric", "numeric"]
+    assert [kind_of(one) for one in SCHEMA.questions] == [3, 3, 3, "numeric", "numeric"]
 
 
 def test_encoded_and_back() -> None:

@@ -9,6 +9,7 @@ from blurfit import Agreement
 from blurfit.contributor.perturb import perturb, perturb_table
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.service.app import Limits, Service
+from blurfit.store import stewards
 from blurfit.store.store import Store
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
 from support.stores import PEOPLE, propose
@@ -124,3 +125,20 @@ def test_sums_without_a_model_are_what_publishing_answers(http) -> None:
     assert published.json()["format"] == "blurfit-moments"
     assert published.text == http.get(f"{path}/moments").text
     refused(http.get(f"{path}/model"), 404, "not-published")
+
+
+def test_of_what_was_done_the_newest_come_first_and_the_list_ends() -> None:
+    with Store() as store:
+        token = new_token()
+        store.appoint(hashed(token))
+
+        def many(connection) -> None:
+            for number in range(1001):
+                stewards.write_down(connection, "administrator", f"deed {number}", None, 200)
+
+        store.write(many)
+        with TestClient(Service(store)) as client:
+            answer = client.get("/deeds", headers={"authorization": f"Bearer {token}"})
+    found = answer.json()
+    assert len(found) == 1000
+    assert found[0]["what"] == "deed 1000"

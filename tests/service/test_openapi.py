@@ -124,6 +124,21 @@ def test_every_route_is_described() -> None:
     assert described == served | {("/collections/{fingerprint}/submissions", "post")}
 
 
+def test_reading_needs_no_token_and_changing_one_of_those_who_may() -> None:
+    free = {"/collections/{fingerprint}/submissions", "/collections/{fingerprint}/withdrawals"}
+    told = {"/deeds", "/collections/{fingerprint}/sides"}  # what administrators alone may read
+    for path, methods in document()["paths"].items():
+        for method, operation in methods.items():
+            if method == "parameters":
+                continue
+            needed = None
+            if "/shares/" in path:
+                needed = [{"peer": []}]
+            elif path in told or (method == "post" and path not in free):
+                needed = [{"administrator": []}]
+            assert operation.get("security") == needed, f"{method} {path}"
+
+
 # ---- bytes
 
 ONE = AGREEMENTS[0]

@@ -34,7 +34,7 @@ from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.published import PublishedModel
 from blurfit.model.summary import Summary
-from blurfit.schema.columns import Categorical, Feature, Target
+from blurfit.schema.columns import Categorical, Feature, Question
 from blurfit.schema.schema import Schema
 from blurfit.simulation.entropy import generator_for
 from blurfit.simulation.sampler import sampler_for
@@ -47,7 +47,7 @@ _SENT_FROM = "_sent_from"  # the process whose open budget an estimator has left
 class Signal(NamedTuple):
     """What is learned: a target, and its answer in each row; of classes, their places."""
 
-    target: Target
+    target: Question
     answers: AnyArray
 
     @property

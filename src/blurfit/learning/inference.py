@@ -36,11 +36,11 @@ from scipy.special import stdtr, stdtrit
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.joint_sums import Submodel
+from blurfit.schema.schema import INTERCEPT
 from blurfit.validate import inside_unit_interval
 
 LARGEST_CONDITION = 1.0
 _UNEVEN = 3.0
-CONSTANT = "(intercept)"
 
 
 class Refusal(StrEnum):
@@ -231,7 +231,7 @@ def infer(sums: Submodel, *, uneven: bool = False) -> Inference:
     )
     left = variance * (sums.count - len(theta))
     return Inference(
-        names=(CONSTANT, *(column.name for column in sums.features)),
+        names=(INTERCEPT, *(column.name for column in sums.features)),
         count=sums.count,
         coefficients=theta * units,
         sampling=sampling * both * (_UNEVEN if uneven else 1.0),

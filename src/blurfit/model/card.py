@@ -14,7 +14,6 @@ from blurfit.model.markdown import plain
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.schema.columns import Categorical, Numeric
-from blurfit.schema.vectors import question
 
 _TASKS = {"number": "tabular-regression", "class": "tabular-classification"}
 
@@ -81,7 +80,7 @@ def _front_matter(model: PublishedModel) -> dict[str, Any]:
 
 
 def _feature(model: PublishedModel, name: str) -> str:
-    one = question(model.agreement.schema, name)
+    one = model.agreement.schema.question(name)
     if isinstance(one, Numeric):
         takes = f"a number from {one.lower:g} to {one.upper:g}"
     elif isinstance(one, Categorical):

@@ -21,7 +21,6 @@ from sklearn.preprocessing import (  # type: ignore[import-untyped]
 
 from blurfit.errors import BlurfitError, InfeasibleError
 from blurfit.schema.schema import Categorical, Numeric
-from blurfit.schema.vectors import question
 
 if TYPE_CHECKING:
     from blurfit.model.published import PublishedModel  # which imports this module when asked to
@@ -71,8 +70,8 @@ def to_onnx(model: "PublishedModel") -> bytes:
 
 
 def _features(model: "PublishedModel") -> list[Any]:
-    features: list[Any] = [question(model.agreement.schema, name) for name in model.features]
-    if unsaid := [feature.name for feature in features if getattr(feature, "optional", False)]:
+    features: list[Any] = [model.agreement.schema.question(name) for name in model.features]
+    if unsaid := [feature.name for feature in features if feature.optional]:
         raise InfeasibleError(
             f"Expected features that everybody answers, and {', '.join(unsaid)} may be left "
             "unsaid, which these formats have no column for: predict with blurfit itself."
