@@ -109,18 +109,6 @@ def public_weights(
     )
 
 
-@lru_cache(maxsize=64)
-def _best_pair(
-    coefficients: int, count: int, mu: float, neighbours: Neighbours
-) -> tuple[float, float]:
-    """(c, b) of the least excess risk; every wave of a plan and every reader of it asks again."""
-    constants = _INTERCEPTS + (_LONG_INTERCEPTS if neighbours == "zero-out" else ())
-    pairs = np.array([(c, b) for c in constants for b in _TARGETS])
-    best = int(np.argmin(_excess_risks(coefficients, count, mu, pairs, neighbours)))
-    constant, target = pairs[best].tolist()
-    return constant, target
-
-
 def weights_beside_public_rows(
     features: Sequence[Kind], constant: float = 0.4, *, targets: int = 1
 ) -> ChosenWeights:
@@ -158,7 +146,7 @@ def excess_risk(
     return float(_excess_risks(coefficients, count, mu, pair, neighbours)[0])
 
 
-@lru_cache(maxsize=256)  # whoever proposes an agreement again asks for the same pair
+@lru_cache(maxsize=256)  # each wave of a plan, and each reader of it, asks for the same pair
 def _best_pair(
     coefficients: int, count: int, mu: float, neighbours: Neighbours
 ) -> tuple[float, float]:
