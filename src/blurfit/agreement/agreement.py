@@ -330,8 +330,8 @@ class Agreement(Fingerprinted):
         return found
 
     @classmethod
-    def load(cls, path: str | Path, *, allow_unproved: bool = False) -> "Agreement":
+    def load(cls, path: str | Path, *, allow_unproved: bool = False) -> Self:
         """Read an agreement from a file, and verify it."""
-        agreement = cls.from_json(Path(path).read_bytes())
+        agreement = super().load(path)
         agreement.verify(allow_unproved=allow_unproved)
         return agreement

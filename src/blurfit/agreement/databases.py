@@ -112,13 +112,9 @@ def largest_steps(calibration: "MomentCalibration", grid: "Grid", scale: float =
 
 
 def refuse_unless_shareable(
-    calibration: Any, grid: "Grid", scale: float = 1.0, *, proofs: bool = False
+    calibration: "MomentCalibration", grid: "Grid", scale: float = 1.0, *, proofs: bool = False
 ) -> None:
-    """Refuse noise that is too coarse for its grid, or too large for 2³² contributors to add."""
-    if calibration.mechanism != "moment":
-        raise InfeasibleError(
-            "Expected mechanism='moment' with two databases: only what adds can be shared."
-        )
+    """Refuse a grid that is too coarse for its noise, or noise too large for 2³² to add."""
     least, step = calibration.noise / 2**0.5, grid.quadratic  # off the diagonal there is less
     if proofs:
         least *= calibration.quorum**0.5

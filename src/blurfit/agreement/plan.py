@@ -18,7 +18,6 @@ which contributors remember that they took part, and it is the plan's.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
@@ -211,8 +210,3 @@ class Plan(Fingerprinted):
             tuple(one["kind"] for one in document["waves"]),
             tuple(one["quorum"] for one in document["waves"]),
         )
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Plan":
-        """Read a plan from a file."""
-        return cls.from_json(Path(path).read_bytes())

@@ -5,12 +5,19 @@ from typing import Any
 
 from blurfit.agreement.databases import Database
 from blurfit.errors import InvalidValueError
-from blurfit.validate import (
-    one_of,
-)
+from blurfit.validate import one_of
 
 LEAST_DELTA = 1e-30
 MOST_EPSILON_BEHIND_NOISE = 500.0
+
+
+def require_rules(agreed: Any) -> None:
+    """All rules below, for terms or an agreement; but terms may leave open whether to prove."""
+    require_delta(agreed.delta)
+    require_digest(agreed.public_rows)
+    require_database_noise(agreed.database_noise, agreed.epsilon)
+    require_sends(agreed.sends, agreed.public_rows)
+    require_signing_keys(agreed.signing_keys, databases=agreed.databases)
 
 
 def require_delta(delta: float) -> None:

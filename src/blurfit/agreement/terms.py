@@ -11,14 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from blurfit.agreement.databases import Database, databases_of
-from blurfit.agreement.term_rules import (
-    require_database_noise,
-    require_delta,
-    require_digest,
-    require_proofs,
-    require_sends,
-    require_signing_keys,
-)
+from blurfit.agreement.term_rules import require_proofs, require_rules
 from blurfit.errors import InvalidValueError
 from blurfit.theory.setting import (
     APPROXIMATIONS,
@@ -155,7 +148,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise InvalidValueError(
                 f"Expected quorum={self.quorum} below 2**53, so that every party can write it down."
             )
-        require_delta(self.delta)
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(NEIGHBOURS, neighbours=self.neighbours)
         one_of(ADMISSIONS, admission=self.admission)
@@ -167,12 +159,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for name in ("local_epsilon", "local_delta", "constant", "weight_bound", "split"):
             if (value := getattr(self, name)) is not None:
                 finite(**{name: value})
-        require_digest(self.public_rows)
-        require_database_noise(self.database_noise, self.epsilon)
+        require_rules(self)
         if self.proofs is not None:
             require_proofs(self.proofs, databases=self.databases)
-        require_sends(self.sends, self.public_rows)
-        require_signing_keys(self.signing_keys, databases=self.databases)
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
             if getattr(self, name) != default:
