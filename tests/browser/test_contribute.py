@@ -113,7 +113,7 @@ def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose
         page.get_by_role("button", name="Change my answers").click()
         page.get_by_label("age", exact=True).fill("42.625")
         page.get_by_role("button", name=BLUR).click()
-        page.get_by_text("The very numbers").click()
+        page.get_by_text("The numbers themselves").click()
         numbers = [float(one) for one in page.locator("pre").inner_text().split()]
         noise += ((np.array(numbers) - exact) / deviations(agreement)).tolist()
         page.get_by_role("button", name="Change my answers").click()
