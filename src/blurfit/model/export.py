@@ -74,7 +74,7 @@ def _features(model: "PublishedModel") -> list[Any]:
     if unsaid := [feature.name for feature in features if feature.optional]:
         raise InfeasibleError(
             f"Expected features that everybody answers, and {', '.join(unsaid)} may be left "
-            "unsaid, which these formats have no column for: predict with blurfit itself."
+            "unsaid: these formats have no column for that. Predict with blurfit itself."
         )
     return features
 
