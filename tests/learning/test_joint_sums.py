@@ -10,7 +10,7 @@ from blurfit.learning.joint_sums import (
     Noise,
     clean_sums,
 )
-from blurfit.simulation.joint_sampler import draw_joint_sums
+from support.joint_sampler import draw_joint_sums
 
 COLUMNS = (
     JointColumn("age", 0.4),

@@ -117,7 +117,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if isinstance(self.model_, list):
             raise InvalidValueError(
-                f"There are {len(self.model_)} models, one for each class: ask each of model_."
+                f"There are {len(self.model_)} models, one for each class: ask each one in model_."
             )
         found: PublishedModel = self.model_
         return found
@@ -169,12 +169,9 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         agreements = [model.agreement for model in models]
         self.agreement_ = agreements if len(agreements) > 1 else agreements[0]
         self.model_ = models if len(models) > 1 else models[0]
+        promise = self.epsilon, self.delta
         self.guarantee_ = FitGuarantee.of(
-            models,
-            self.epsilon,
-            self.delta,
-            public_rows=self._public_rows(),
-            caveats=caveats,
+            models, *promise, public_rows=self._public_rows(), caveats=caveats
         )
         for caveat in caveats:
             warnings.warn(caveat, NotPrivateWarning, stacklevel=3)  # where `fit` is called
@@ -249,7 +246,7 @@ _agree = lru_cache(maxsize=32, typed=True)(Agreement.propose)
 
 
 def free_name(given: object, taken: Sequence[str]) -> str:
-    """The given name, or "target" if it is none; underscored until no feature has it."""
+    """The given name, or else "target", with underscores until no feature has that name."""
     name = given if isinstance(given, str) and given else "target"
     while name in taken:
         name += "_"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 UNEVEN = (
     "Errors assume that people spread evenly around the model; second moments cannot tell "
-    "otherwise. uneven=True allows for it."
+    "otherwise. uneven=True, or --uneven on the command line, allows for it."
 )
 CUT = (
     "Errors count the sampling of people, the noise, and what the last wave's cut leaves of the "

@@ -33,7 +33,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from blurfit.dates import in_words
 from blurfit.errors import ClosedError, ConflictError, DateClosedError, InvalidValueError
-from blurfit.store.tables import collections, plans, waves
+from blurfit.store.tables import collections, of_waves, plans, waves
 
 _c = collections.c
 OPEN = ("collecting", "paused")
@@ -179,10 +179,4 @@ def _newest_key(connection: Connection, plan: str) -> int:
 
 def _newest(plan: str, *columns: Any) -> sa.Select[Any]:
     """Something of the newest wave of a plan."""
-    return (
-        sa.select(*columns)
-        .join(waves, waves.c.collection == _c.key)
-        .where(waves.c.plan == plan)
-        .order_by(waves.c.number.desc())
-        .limit(1)
-    )
+    return of_waves(plan, *columns).order_by(None).order_by(waves.c.number.desc()).limit(1)

@@ -60,6 +60,7 @@ from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, InvalidValueError
 from blurfit.messages.shares import Role
 from blurfit.randomness.database import words
+from blurfit.store import verdicts
 from blurfit.store.collections import Collection
 from blurfit.store.identifier_sets import (
     WIDTH,
@@ -69,7 +70,7 @@ from blurfit.store.identifier_sets import (
     in_order,
     minus,
 )
-from blurfit.store.tables import sharing, verdicts
+from blurfit.store.tables import sharing
 
 # 1/ϱ: a set may leave out at most one in so many of those whom a database holds.
 LEFT_OUT_ONE_IN: dict[Role, int] = {"first": 10, "second": 2}
@@ -183,13 +184,7 @@ def _without_proof(
     held: int,
 ) -> int:
     """How many are left out because their proofs failed; too many, or one too few, is refused."""
-    here = verdicts.c.collection == collection.key
-    good, bad = (
-        as_identifiers(
-            b"".join(connection.scalars(sa.select(verdicts.c.identifier).where(here & wanted)))
-        )
-        for wanted in (verdicts.c.valid, ~verdicts.c.valid)
-    )
+    good, bad = (verdicts.found(connection, collection, valid=one) for one in (True, False))
     if len(minus(common, good)):
         raise InvalidValueError(
             f"Expected a set of people who have proved here what they sent, and "

@@ -39,6 +39,7 @@ than the mean alone would take at c = 1, and 3 % at c = 3.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -101,10 +102,7 @@ def public_weights(
         )
     shares = np.array([_share(kind) for kind in features])
     coefficients = sum(kind - 1 if isinstance(kind, int) else 1 for kind in features)
-    constants = _INTERCEPTS + (_LONG_INTERCEPTS if neighbours == "zero-out" else ())
-    pairs = np.array([(c, b) for c in constants for b in _TARGETS])
-    best = int(np.argmin(_excess_risks(coefficients, count, mu, pairs, neighbours)))
-    constant, target = (float(x) for x in pairs[best])
+    constant, target = _best_pair(coefficients, count, mu, neighbours)
     weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
     return ChosenWeights(
         constant, tuple(float(weight) for weight in weights), target / math.sqrt(targets)
@@ -148,11 +146,24 @@ def excess_risk(
     return float(_excess_risks(coefficients, count, mu, pair, neighbours)[0])
 
 
+@lru_cache(maxsize=256)  # each wave of a plan, and each reader of it, asks for the same pair
+def _best_pair(
+    coefficients: int, count: int, mu: float, neighbours: Neighbours
+) -> tuple[float, float]:
+    """The (c, b) of a grid at which the proxy is least."""
+    constants = _INTERCEPTS + (_LONG_INTERCEPTS if neighbours == "zero-out" else ())
+    pairs = np.array([(c, b) for c in constants for b in _TARGETS])
+    best = int(np.argmin(_excess_risks(coefficients, count, mu, pairs, neighbours)))
+    constant, target = pairs[best]
+    return float(constant), float(target)
+
+
 def _excess_risks(
     coefficients: int, count: int, mu: float, pairs: FloatArray, neighbours: Neighbours
 ) -> FloatArray:
     """The proxy for each pair (c, b) at once: a pair for each row, a direction for each column."""
-    noise = np.array([[sensitivity(float(c), 1.0, neighbours) / mu] for c in pairs[:, 0]])
+    reach = {c: sensitivity(c, 1.0, neighbours) for c in set(pairs[:, 0].tolist())}
+    noise = np.array([[reach[c] / mu] for c in pairs[:, 0].tolist()])
     constant, target = pairs[:, :1], pairs[:, 1:]
     signal = _EXPLAINED * _SPREAD / coefficients
     spectrum = np.geomspace(0.03, 1.0, coefficients) if coefficients > 1 else np.ones(1)
