@@ -62,13 +62,14 @@ def linear_bayes(sums: Submodel) -> Shrunk:
     explained = _EXPLAINED[:, None, None]
     fixed = gram @ prior @ gram + np.diag(noise)
     fixed += variance * np.maximum(1 - explained, 0.2) * gram / sums.count
-    second = prior
+    second, seen = prior, prior @ gram
     for _ in range(_PASSES):
         total = fixed + _noise_of_gram(sums, features, second)
-        gain = prior @ gram @ np.linalg.inv(total)
+        precision = np.linalg.inv(total)
+        gain = seen @ precision
         theta = gain @ cross
         second = theta[:, :, None] * theta[:, None, :] + prior - gain @ gram @ prior
-    weights = _weights(total, cross)
+    weights = _weights(total, precision, cross)
     found = weights @ theta
     return Shrunk(
         theta=found,
@@ -117,10 +118,10 @@ def _noise_of_gram(sums: Submodel, features: Denoised, second: FloatArray) -> Fl
     return found
 
 
-def _weights(total: FloatArray, cross: FloatArray) -> FloatArray:
-    """The posterior of ρ: ∝ √ρ·N(t; 0, T_ρ)."""
+def _weights(total: FloatArray, precision: FloatArray, cross: FloatArray) -> FloatArray:
+    """The posterior of ρ: ∝ √ρ·N(t; 0, T_ρ), of T and its inverse."""
     _, volume = np.linalg.slogdet(total)
-    distance = np.einsum("j,rjk,k->r", cross, np.linalg.inv(total), cross)
+    distance = np.einsum("j,rjk,k->r", cross, precision, cross)
     log = np.log(_EXPLAINED) / 2 - (volume + distance) / 2
     weights = np.exp(log - log.max())
     return np.asarray(weights / math.fsum(weights))
