@@ -164,7 +164,7 @@ def _deviation_ceiling(scores: FloatArray, centre: float, deviation: float, alph
 
 
 def _different(count: npt.ArrayLike) -> tuple[FloatArray, npt.NDArray[np.intp]]:
-    """Counts that differ, and where each of those given is among them: many thresholds share one."""
+    """The different counts, and where each of those given is among them: thresholds share some."""
     given = np.asarray(count, dtype=np.float64)
     found, places = np.unique(given, return_inverse=True)
     return found, places.reshape(given.shape)
