@@ -15,7 +15,7 @@ from support.processes import PRELOADED
 
 LIBRARIES = [
     "cvxpy",
-    "dask",
+    "distributed",
     "dp_accounting",
     "httpx2",
     "hypothesis.strategies",
