@@ -1,10 +1,10 @@
 """Do the intervals of waves cover? Residual waves for numbers, Newton's for labels.
 
-`python experiments/coverage.py --trials 150` writes coverage.csv and coverage.md into
-build/coverage; finds the survey by BLURFIT_DATA. In each trial n people are drawn with replacement,
-so that the coefficients of the whole population are the truth, and collected in the waves that are
-planned for them. "Width" is the median over coefficients and trials of the standard error over the
-ideal one: that of the same people without privacy.
+`PYTHONPATH=tests python experiments/coverage.py --trials 150` writes coverage.csv and coverage.md
+into build/coverage; finds the survey by BLURFIT_DATA. In each trial n people are drawn with
+replacement, so that the coefficients of the whole population are the truth, and collected in the
+waves that are planned for them. "Width" is the median over coefficients and trials of the standard
+error over the ideal one: that of the same people without privacy.
 
 * generated: `make_census`; its errors are skewed (1.3) and uneven, and its label is no logistic
   curve, so for labels the truth is the population's own best curve.
@@ -33,12 +33,12 @@ from blurfit.arrays import AnyArray, FloatArray
 from blurfit.datasets import load_acs, make_census
 from blurfit.errors import InfeasibleError
 from blurfit.learning.wave_inference import wave_estimates
-from blurfit.simulation.bare_waves import collect_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.maps import NewtonMap
 from blurfit.theory.newton import LogisticNewton
 from blurfit.theory.public_weights import Kind
 from blurfit.theory.waves import Stages, Task, choose_plan
+from support.bare_waves import collect_in_waves  # type: ignore[import-not-found]
 
 DELTA, ROWS = 0.01, 2**20
 SETTINGS = ((1.0, 2**11), (0.1, 2**13), (1.0, 2**13), (0.1, 2**15), (1.0, 2**15), (0.1, 2**17))

@@ -1,9 +1,10 @@
 """Waves against one wave: real people, Adult, and generated ones, by public defaults alone.
 
-`python experiments/waves.py --trials 100`; finds the data by BLURFIT_DATA, and writes waves.csv and
-waves.md into build/waves. Each trial takes n rows and others to test on; both methods and the fit
-without privacy see the same rows. `replace`, δ = 0.01. Numbers: test RMSE over that of least
-squares without privacy. Labels: test accuracy below that of logistic regression without privacy.
+`PYTHONPATH=tests python experiments/waves.py --trials 100`; finds the data by BLURFIT_DATA, and
+writes waves.csv and waves.md into build/waves. Each trial takes n rows and others to test on; both
+methods and the fit without privacy see the same rows. `replace`, δ = 0.01. Numbers: test RMSE over
+that of least squares without privacy. Labels: test accuracy below that of logistic regression
+without privacy.
 """
 
 import csv
@@ -26,12 +27,12 @@ from blurfit.arrays import FloatArray
 from blurfit.datasets import UCI_SETS, Census, load_acs, load_adult, load_uci, make_census
 from blurfit.experiments.reliability import binned
 from blurfit.schema.vectors import values as encoded
-from blurfit.simulation.bare_waves import collect_in_waves
 from blurfit.simulation.whole_plan import fit_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.newton import LogisticNewton
 from blurfit.theory.public_weights import Kind, information
 from blurfit.theory.waves import Task, choose_plan
+from support.bare_waves import collect_in_waves  # type: ignore[import-not-found]
 
 DELTA, TEST_ROWS, GENERATED_ROWS = 0.01, 2**16, 2**19
 SIZES = tuple(2**k for k in (9, 11, 13, 15, 17))

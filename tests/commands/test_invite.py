@@ -43,5 +43,5 @@ def test_joined_in_the_order_of_the_databases(tmp_path) -> None:
     with pytest.raises(InvalidValueError, match="one of the agreement's two databases"):
         _both(shared, "https://third.example", own, other)
     alone = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20)
-    with pytest.raises(InvalidValueError, match="one database alone"):
+    with pytest.raises(InvalidValueError, match="only one database"):
         _both(alone, "https://first.example", own, other)

@@ -21,7 +21,6 @@ from blurfit.agreement.promises import at_most
 from blurfit.arrays import FloatArray
 from blurfit.notebook import html_table
 from blurfit.optional import optional
-from blurfit.schema.vectors import questions
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -49,7 +48,7 @@ def as_html(agreement: "Agreement") -> str:
     local, model = agreement.calibration.local, agreement.calibration.model
     proved = "" if model.proved else " (NOT proved)"
     rows = [
-        ("asked", ", ".join(one.name for one in questions(agreement.schema))),
+        ("asked", ", ".join(one.name for one in agreement.schema.questions)),
         ("sent", f"{agreement.width:,} blurred numbers a person, once ({agreement.mechanism})"),
         ("what is published", f"ε = {agreement.epsilon:g}, δ = {agreement.delta:g}{proved}"),
         ("needs", f"{agreement.quorum:,} honest contributors"),

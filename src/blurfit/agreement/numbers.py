@@ -17,9 +17,9 @@ from blurfit.agreement.grid import Grid
 from blurfit.agreement.terms import LOSSES, LossName, Terms
 from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.schema.schema import Schema
+from blurfit.schema.schema import INTERCEPT, Schema
 from blurfit.schema.table import listed
-from blurfit.schema.vectors import kind_of, questions
+from blurfit.schema.vectors import kind_of
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.joint_form import JointForm
@@ -29,7 +29,6 @@ from blurfit.theory.public_weights import public_weights, weights_beside_public_
 from blurfit.theory.wave_form import WaveForm
 from blurfit.validate import nonnegative, one_of, positive
 
-CONSTANT = "(intercept)"
 _LEAST_WEIGHT, _LARGEST_WEIGHT = 1e-3, 1e3
 
 Form = JointForm | WaveForm  # of everyone, or of a wave that follows another
@@ -146,7 +145,7 @@ class PublicWeights:
     @classmethod
     def chosen(cls, schema: Schema, terms: Terms, promise: tuple[float, float]) -> "PublicWeights":
         """What the terms say; else the default, by kinds of columns, quorum and promise alone."""
-        asked = questions(schema)
+        asked = schema.questions
         if terms.weights is None:
             kinds = [kind_of(one) for one in asked[:-1]]
             if terms.public_rows is not None:
@@ -183,13 +182,13 @@ class PublicWeights:
 
     def to_dict(self, schema: Schema) -> dict[str, float]:
         """By the names of the questions, the constant's as well."""
-        names = [CONSTANT, *(one.name for one in questions(schema))]
+        names = [INTERCEPT, *(one.name for one in schema.questions)]
         return dict(zip(names, (self.constant, *self.columns), strict=True))
 
     @classmethod
     def from_dict(cls, weights: Mapping[str, Any], schema: Schema) -> "PublicWeights":
         """The inverse of `to_dict`."""
-        names = [CONSTANT, *(one.name for one in questions(schema))]
+        names = [INTERCEPT, *(one.name for one in schema.questions)]
         if set(weights) != set(names):
             raise InvalidValueError(
                 f"Expected a weight for each of {listed(names)}, and got {listed(weights)}."

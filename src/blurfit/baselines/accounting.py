@@ -9,12 +9,10 @@ With q = 1 nothing is sampled and T Gaussian steps are one: μ-GDP with μ = √
 tests hold the two against each other.
 """
 
-import importlib
 import math
 from functools import lru_cache
-from typing import Any
 
-from blurfit.errors import BlurfitError
+from blurfit.optional import optional
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.roots import root_of_increasing
 from blurfit.theory.setting import Neighbours
@@ -44,12 +42,12 @@ def delta_of_steps(
 
     A wider `interval` of the grid takes less time, and rounds up by more.
     """
-    accounting = _accounting()
+    accounting = optional("dp_accounting")
     relation = getattr(accounting.NeighboringRelation, _RELATIONS[neighbours])
     event = accounting.GaussianDpEvent(noise_multiplier)
     if sampling_rate < 1:
         event = accounting.PoissonSampledDpEvent(sampling_rate, event)
-    accountant = _optional("dp_accounting.pld").PLDAccountant(relation, interval)
+    accountant = optional("dp_accounting.pld").PLDAccountant(relation, interval)
     accountant.compose(event, steps)
     return float(accountant.get_delta(epsilon))
 
@@ -92,17 +90,3 @@ def least_noise_multiplier(
     while spent(z) > delta:
         z *= 1 + _TOLERANCE / 4
     return z
-
-
-def _accounting() -> Any:
-    return _optional("dp_accounting")
-
-
-def _optional(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise BlurfitError(
-            "Expected the package dp-accounting to be installed, which accounts for noisy steps: "
-            "run `pip install blurfit[rivals]`, or choose accounting='published'."
-        ) from error

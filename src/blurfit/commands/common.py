@@ -8,8 +8,10 @@
 | 4 | refused as things stand: below quorum, closed, a conflict, not invited |
 """
 
+import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ from blurfit.errors import (
     StorageError,
 )
 from blurfit.optional import EXTRAS, missing
+from blurfit.progress import Progress
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -112,24 +115,20 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-agreement_file = click.argument(
-    "agreement", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+agreement_file = click.argument("agreement", type=EXISTING_FILE)
+patience = click.option(
+    "--patience",
+    type=click.FloatRange(0, 1e9),
+    default=60.0,
+    show_default=True,
+    help="How many seconds to keep trying while nobody answers.",
 )
 
 
 def _service(*, required: bool) -> Callable[[Any], Any]:
-    return options(
-        click.option(
-            "--to", "url", required=required, help="The service, like http://127.0.0.1:8000."
-        ),
-        click.option(
-            "--patience",
-            type=click.FloatRange(0, 1e9),
-            default=60.0,
-            show_default=True,
-            help="Seconds to keep trying while nobody answers.",
-        ),
-    )
+    help_text = "The service's address, such as http://127.0.0.1:8000."
+    return options(click.option("--to", "url", required=required, help=help_text), patience)
 
 
 service = _service(required=True)
@@ -143,7 +142,7 @@ administrator = click.option(
 )
 
 
-def store_option(help_text: str = "Where it collects.") -> Callable[[Any], Any]:
+def store_option(help_text: str = "The service's store.") -> Callable[[Any], Any]:
     """Where the store is."""
     return click.option(
         "--store", "place", default="sqlite:///blurfit.db", show_default=True, help=help_text
@@ -200,19 +199,23 @@ moments_file = click.option(
 )
 
 
-def watched(description: str, *, quiet: bool) -> Any:
-    """A bar on standard error: how much of how much is done, and how long it will take."""
+@contextmanager
+def watched(description: str, *, quiet: bool) -> Iterator[Progress]:
+    """A bar on standard error, which is told how much of how much is done."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
 
     columns = (TextColumn(description), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True), disable=quiet)
+    with Bars(*columns, console=Console(stderr=True), disable=quiet) as bars:
+        task = bars.add_task("", total=None)
+        yield lambda done, of: bars.update(task, completed=done, total=of)
+
+
+def steps(watch: Progress, total: int) -> Progress:
+    """Tell a bar of one step after another, until all are done."""
+    done = itertools.count(1)
+    return lambda *_: watch(next(done), total)
 
 
 def load_agreement(path: Path) -> "Agreement":
@@ -226,11 +229,16 @@ def load_agreed(path: Path) -> "Agreement | Plan":
     """The agreement in a file, verified, or the plan of waves."""
     from blurfit.agreement.plan import Plan
 
+    return Plan.load(path) if format_of(path) == Plan.STATED["format"] else load_agreement(path)
+
+
+def format_of(path: Path) -> Any:
+    """What a file of ours says that it is; None for any other file."""
     try:
-        kind = json.loads(path.read_bytes()).get("format")
-    except (ValueError, AttributeError):
-        kind = None
-    return Plan.load(path) if kind == Plan.STATED["format"] else load_agreement(path)
+        document = json.loads(path.read_bytes())
+    except (RecursionError, ValueError):
+        return None
+    return document.get("format") if isinstance(document, dict) else None
 
 
 def answer(values: dict[str, Any], sentence: str, *, as_json: bool) -> None:

@@ -72,8 +72,7 @@ def model_facts(model: "PublishedModel") -> dict[str, Any]:
         "outputs": {},
     }
     for output in model.outputs:
-        used = model.coefficients_of(output)
-        facts: dict[str, Any] = {"predicting": {"(intercept)": used.intercept, **used.effects}}
+        facts: dict[str, Any] = {"predicting": model.coefficients_of(output).by_name()}
         if model.inference:
             inference = model.inference[model.outputs.index(output)]
             facts["r_squared"] = inference.r_squared

@@ -1,9 +1,8 @@
 """`blurfit invite`: one-time invitations, bare or as links, a table for mail merge, or QR codes.
 
-With two databases a person needs an invitation of each. `--both` asks both services, whose
-administrators' tokens one must then hold, and joins the invitations in pairs, each in one link.
-Where nobody holds both, each side makes its own, and the page for administrators joins them from
-their files.
+With two databases a person needs an invitation from each. `--both` asks both services, with the
+tokens of both administrators, and joins the invitations in pairs, each pair in one link. Where
+nobody holds both tokens, each side makes its own, and the page for administrators joins the files.
 """
 
 import csv
@@ -16,6 +15,7 @@ import click
 
 from blurfit.commands.administer import database_at, page_of
 from blurfit.commands.common import (
+    EXISTING_FILE,
     administrator,
     agreement_file,
     answer,
@@ -58,9 +58,13 @@ svg {{width: 5cm; height: 5cm}}
 @service
 @administrator
 @click.option("--count", type=click.IntRange(1), required=True, help="How many invitations.")
-@out_file("Where they are written, one a line; they are nowhere else.", required=True)
+@out_file("Where they are written, one per line; no copy is kept.", required=True)
 @click.option(
-    "--tokens", "form", flag_value="tokens", default="tokens", help="Bare, for programs (default)."
+    "--tokens",
+    "form",
+    flag_value="tokens",
+    default="tokens",
+    help="As bare tokens, for programs (default).",
 )
 @click.option("--links", "form", flag_value="links", help="As links to the contributors' page.")
 @click.option("--csv", "form", flag_value="csv", help="As a table of links, for mail merge.")
@@ -68,9 +72,9 @@ svg {{width: 5cm; height: 5cm}}
 @click.option(
     "--both",
     "other_token_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Join each with one of the agreement's other database, whose administrator's token this "
-    "file holds.",
+    type=EXISTING_FILE,
+    help="Join each with one from the agreement's other database; this file holds the token of its "
+    "administrator.",
 )
 @as_json
 def invite(
@@ -86,8 +90,8 @@ def invite(
 ) -> None:
     """Make one-time invitations for a collection or a plan, one for each person.
 
-    One to a plan is good for whichever wave collects when it is used. In a link the invitation
-    stands after #, which browsers never send.
+    An invitation to a plan is good for whichever wave is collecting when it is used. In a link, the
+    invitation comes after #, which browsers never send.
     """
     agreed = load_agreed(agreement)
     if out.exists():
@@ -130,8 +134,7 @@ def written(form: Form, tokens: Sequence[str], page: str) -> str:
 
 
 def read(text: str) -> list[list[str]]:
-    """The invitations of each line that `written` wrote, but for QR codes: one, or one of each
-    database.
+    """What `written` wrote, except QR codes: for each line one invitation, or one per database.
 
     >>> read(written("csv", ["abc", "first,second"], "https://first.example/c/00"))
     [['abc'], ['first', 'second']]
@@ -150,7 +153,7 @@ def _both(agreed: "Agreement | Plan", url: str, own: Path, other: Path) -> list[
     addresses = [one.url for one in getattr(agreed, "terms", agreed).databases]
     if url.rstrip("/") not in addresses:
         raise InvalidValueError(
-            f"Expected --to {url!r} to be one of the agreement's two databases for --both, and "
-            f"it has {addresses or 'one database alone'}."
+            f"Expected --to {url!r} to be one of the agreement's two databases with --both, and "
+            f"it has {addresses or 'only one database'}."
         )
     return [(one, own if one == url.rstrip("/") else other) for one in addresses]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from blurfit.schema.schema import Schema
 
 _KINDS = (".csv", ".parquet")
-_LARGEST = 2**31  # bytes that are fetched; whoever has more public rows needs only some of them
+_LARGEST = 2**31  # bytes that are fetched: some of the rows are enough
 
 
 class _FileOrAddress(click.Path):
@@ -56,7 +56,7 @@ def _fetched(address: str, folder: Path) -> Path:
 
 
 def public_option(help_text: str) -> Callable[[Any], Any]:
-    """A file of public rows, here or where everybody finds it."""
+    """A file of public rows, on this machine or at an address."""
     return click.option(
         "--public",
         type=_FileOrAddress(exists=True, dir_okay=False, path_type=Path),

@@ -1,27 +1,31 @@
-"""What an administrator types about a plan that is under way: `hold`, `resume`, and its end."""
+"""Steering what is under way: `until`, and for a plan `hold`, `resume`, and its end."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from blurfit.commands.administer import ONE_DATE, closes_in_words, database_at, in_words
 from blurfit.commands.common import (
+    EXISTING_FILE,
     RefusedError,
-    WrongError,
     administrator,
+    agreement_file,
     answer,
     as_json,
     load_agreed,
     next_step,
     service,
 )
+from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.agreement.plan import Plan
     from blurfit.model.published import PublishedModel
 
 _EXAMPLE = "plan.json --to http://127.0.0.1:8000 --admin-token-file token.txt"
-_plan_file = click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+_plan_file = click.argument("plan", type=EXISTING_FILE)
+NEVER = "never"
 _WAVES = {
     "planned": "waits for {quorum:,}",
     "collecting": "has {count:,} of {quorum:,}",
@@ -31,13 +35,37 @@ _WAVES = {
 }
 
 
+@click.command(
+    epilog="Example: blurfit until agreement.json 2027-02-28 --to http://127.0.0.1:8000 "
+    "--admin-token-file token.txt"
+)
+@agreement_file
+@click.argument("date")
+@service
+@administrator
+@as_json
+def until(
+    agreement: Path, date: str, url: str, patience: float, token_file: Path, as_json: bool
+) -> None:
+    """Move the DATE at which a collection or a plan closes by itself.
+
+    DATE is a date (through its end in UTC), a time with its zone such as 2027-01-31T18:00+01:00, or
+    "never". Once its date has come, a collection is closed for good.
+    """
+    agreed = load_agreed(agreement)
+    with database_at(url, patience, token_file) as database:
+        state = database.move_closing(agreed, None if date == NEVER else date)
+    words = in_words(state)
+    answer(state, f"{words}\n{ONE_DATE}" if agreed.databases else words, as_json=as_json)
+
+
 @click.command(epilog=f"Example: blurfit hold {_EXAMPLE}")
 @_plan_file
 @service
 @administrator
 @as_json
 def hold(plan: Path, url: str, patience: float, token_file: Path, as_json: bool) -> None:
-    """Release no wave of a PLAN until it is resumed; the open one goes on collecting."""
+    """Release no wave of a PLAN until it is resumed; the open wave goes on collecting."""
     _change("hold", plan, url, patience, token_file, as_json=as_json)
     typed = f"{plan} --to {url} --admin-token-file {token_file}"
     next_step(f"`blurfit resume {typed}` lets it go on.", quiet=as_json)
@@ -49,7 +77,7 @@ def hold(plan: Path, url: str, patience: float, token_file: Path, as_json: bool)
 @administrator
 @as_json
 def resume(plan: Path, url: str, patience: float, token_file: Path, as_json: bool) -> None:
-    """Let a PLAN go on that was held."""
+    """Resume a PLAN that was held."""
     _change("resume", plan, url, patience, token_file, as_json=as_json)
     next_step(f"`blurfit status {plan} --to {url}`.", quiet=as_json)
 
@@ -60,7 +88,7 @@ def publish_plan(database: Any, plan: "Plan", *, early: bool) -> "PublishedModel
     if state["state"] != "ended" and not early:
         raise RefusedError(
             f"{plan_state_in_words(state)} It publishes its model by itself after the last wave. "
-            "To end it now with the best model so far, say --early."
+            "To end it now with the best model so far, add --early."
         )
     found: PublishedModel = database.publish(plan)
     return found
@@ -68,8 +96,6 @@ def publish_plan(database: Any, plan: "Plan", *, early: bool) -> "PublishedModel
 
 def plan_state_in_words(state: dict[str, Any]) -> str:
     """How far a plan is, wave by wave."""
-    from blurfit.commands.administer import closes_in_words
-
     who = "those who are invited" if state["invited"] else "anyone"
     heads = {
         "collecting": f"Collecting from {who}, in {len(state['waves'])} waves.",
@@ -85,12 +111,12 @@ def plan_state_in_words(state: dict[str, Any]) -> str:
 
 
 def _awaited(other: str | None) -> str:
-    """What to do about a plan in which the other of two databases has the next step."""
+    """What to do about a plan in which the next step is the other database's."""
     if other is None:
         return ""
     return (
-        f"The next step is {other}'s, and is tried again by itself. If this stays so, its service "
-        "does not run, or the two do not reach each other: ask its administrator."
+        f"The next step is {other}'s, and is tried again by itself. If this does not change, its "
+        "service is not running, or the two cannot reach each other: ask its administrator."
     )
 
 
@@ -98,11 +124,10 @@ def _change(
     what: str, plan: Path, url: str, patience: float, token_file: Path, *, as_json: bool
 ) -> None:
     from blurfit.agreement.plan import Plan
-    from blurfit.commands.administer import database_at
 
     agreed = load_agreed(plan)
     if not isinstance(agreed, Plan):
-        raise WrongError(f"Expected a plan of waves, and {str(plan)!r} is an agreement.")
+        raise InvalidValueError(f"Expected a plan of waves, and {str(plan)!r} is an agreement.")
     with database_at(url, patience, token_file) as database:
         state = getattr(database, what)(agreed)
     answer(state, plan_state_in_words(state), as_json=as_json)

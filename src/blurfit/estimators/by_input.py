@@ -79,41 +79,29 @@ class InputPerturbation(PerturbationEstimator):
         spend(Expense(what, epsilon=proved, delta=self.delta), found.model.neighbours)
         if self.per_record:
             collected = [
-                self._from_each_row(agreement, values, columns, signal)
+                sum_of_each(agreement, values, columns, signal)
                 for agreement, signal in zip(agreements, signals, strict=True)
             ]
-        else:
-            collected = self._at_once(agreements, values, columns, signals)
+        else:  # the noise of all rows in one draw for each target
+            targets = np.hstack([signal.encoded for signal in signals])
+            sums, seeded = joint_totals(values, targets, columns), self._seeded()
+            collected = [
+                blurred(agreement, clean_totals(agreement, sums, len(values), place), seeded)
+                for place, agreement in enumerate(agreements)
+            ]
         return [
             replace(learn(agreement, totals, allow_unproved=True), caveat=caveat)
             for agreement, totals in zip(agreements, collected, strict=True)
         ]
 
-    def _at_once(
-        self,
-        agreements: Sequence[Agreement],
-        values: AnyArray,
-        columns: tuple[Feature, ...],
-        signals: Sequence[Signal],
-    ) -> list[Totals]:
-        """The blurred sums of all rows, with the noise of all of them in one draw for each
-        target.
-        """
-        targets = np.hstack([signal.encoded for signal in signals])
-        sums = joint_totals(values, targets, columns)
-        seeded = self._seeded()
-        return [
-            blurred(agreement, clean_totals(agreement, sums, len(values), place), seeded)
-            for place, agreement in enumerate(agreements)
-        ]
 
-    def _from_each_row(
-        self, agreement: Agreement, values: AnyArray, columns: tuple[Feature, ...], signal: Signal
-    ) -> Totals:
-        """The blurred sums of rows that are blurred one by one."""
-        sent = blur_each(agreement, values, columns, signal).numbers
-        d = agreement.schema.dimension
-        return input_totals(agreement, Statistics.of_records(sent[:, :d], sent[:, d:]))
+def sum_of_each(
+    agreement: Agreement, values: AnyArray, columns: tuple[Feature, ...], signal: Signal
+) -> Totals:
+    """The sums of rows that are blurred one by one."""
+    sent = blur_each(agreement, values, columns, signal).numbers
+    d = agreement.schema.dimension
+    return input_totals(agreement, Statistics.of_records(sent[:, :d], sent[:, d:]))
 
 
 def clean_totals(agreement: Agreement, sums: JointTotals, count: int, target: int) -> Totals:

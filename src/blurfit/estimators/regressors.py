@@ -52,8 +52,7 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
         if not isinstance(target, Numeric) or self.target_bounds is not None:
             raise InvalidValueError(
                 f"Expected the schema's target {target.name!r} to be a Numeric column, and no "
-                "target_bounds beside it: a regressor predicts a number, whose bounds are stated "
-                "once."
+                "target_bounds: a regressor predicts a number, and the schema states its bounds."
             )
         return target
 

@@ -5,13 +5,13 @@ for other sizes": variant "tuned", which reads the test scores of private data a
 private. Variant "default" uses public defaults only.
 """
 
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from blurfit.agreement.plan import Plan
+from blurfit.experiments.cells import seeded
 from blurfit.experiments.cohort import Cohort, Window
 from blurfit.experiments.methods import (
     CONSTANT,
@@ -32,7 +32,7 @@ from blurfit.experiments.methods import (
     squared_risk,
 )
 from blurfit.experiments.trials import Row
-from blurfit.simulation.entropy import Generator, generator_for
+from blurfit.simulation.entropy import Generator
 
 QUORUMS = tuple(2**k for k in range(7, 22, 2))
 DELTA = 0.01
@@ -134,8 +134,7 @@ class PaperFigure:
 
     def _generator(self, population: Cohort, window: Window, trial: int, line: str) -> Generator:
         """One and the same for all ridges of a line, so that tuning compares ridges alone."""
-        words = zlib.crc32(f"{self.name} {line}".encode())
-        return generator_for([population.seed, words, window.count, trial])
+        return seeded(population.seed, f"{self.name} {line}", window.count, trial)
 
 
 FIGURES = (

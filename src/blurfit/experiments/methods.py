@@ -21,7 +21,7 @@ from blurfit.baselines import (
 )
 from blurfit.baselines.normals import exponential_in_norm, gaussian
 from blurfit.baselines.output import forecast_ridge, into_ball, sensitivity
-from blurfit.baselines.risk import LogisticRisk, SquaredRisk
+from blurfit.baselines.risk import LogisticRisk, Risk, SquaredRisk
 from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
 from blurfit.experiments.cohort import Cohort, Window, WindowSums
 from blurfit.model.learner import moments_of
@@ -124,7 +124,7 @@ def constant(population: Cohort, sums: WindowSums, *, label: bool) -> FloatArray
 
 def perturbed(
     line: str,
-    risk: SquaredRisk | LogisticRisk,
+    risk: Risk,
     promise: Promise,
     ridge: float | None,
     generator: Generator,
@@ -148,7 +148,7 @@ def perturbed(
     return Perturbed(found.ridge, noise, nothing)
 
 
-def minimised(risk: SquaredRisk | LogisticRisk, problems: list[Perturbed]) -> FloatArray:
+def minimised(risk: Risk, problems: list[Perturbed]) -> FloatArray:
     """The weights of all of them, sharing the passes; what two ask for alike is done once."""
     if not problems:
         return np.zeros((0, risk.dimension))
@@ -165,6 +165,13 @@ def minimised(risk: SquaredRisk | LogisticRisk, problems: list[Perturbed]) -> Fl
             for key, problem in zip(keys, problems, strict=True)
         ]
     )
+
+
+def least_squares(sums: WindowSums) -> FloatArray:
+    """The weights without privacy, for the number."""
+    nothing = np.zeros(len(sums.moment))
+    (weights,) = minimised(squared_risk(sums), [Perturbed(0.0, nothing, nothing)])
+    return np.asarray(weights)
 
 
 def squared_risk(sums: WindowSums) -> SquaredRisk:

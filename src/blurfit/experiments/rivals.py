@@ -5,8 +5,6 @@ records run beside one another on the same window.
 """
 
 import math
-import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,15 +20,16 @@ from blurfit.baselines import (
     LaplaceObjectivePerturbationClassifier,
     LaplaceObjectivePerturbationRegressor,
 )
+from blurfit.baselines.descent import logistic_slope, squared_slope
 from blurfit.baselines.functional import LOGISTIC, SQUARED
 from blurfit.baselines.gradient import published_descent, published_deviation
 from blurfit.baselines.local import local_descent
-from blurfit.baselines.slopes import logistic_slope, squared_slope
+from blurfit.experiments.cells import Untuned, seeded
 from blurfit.experiments.cohort import BLOCK, Cohort, Window
 from blurfit.experiments.figures import DELTA, PaperFigure
 from blurfit.experiments.methods import CONSTANT, INPUT, LINES, MOMENT, WAVES, Promise, squared_risk
 from blurfit.experiments.trials import Row
-from blurfit.simulation.entropy import Generator, generator_for
+from blurfit.simulation.entropy import Generator
 
 LAPLACE_OBJECTIVE, FUNCTIONAL = "objective (Laplace)", "functional mechanism"
 ADASSP, EXACT_ADASSP, GRADIENT = "AdaSSP", "AdaSSP (exact)", "gradient (modern accounting)"
@@ -60,17 +59,16 @@ def more_weights(
         polynomial = LOGISTIC if label else SQUARED
         return family(**terms).from_sums(sums.statistics(label=label), polynomial, generator)
     risk = population.training_risk(window) if label else squared_risk(sums)
+    rivals: tuple[Any, ...]
     if line == LAPLACE_OBJECTIVE:
-        if label:
-            return LaplaceObjectivePerturbationClassifier(**terms).release(risk, generator)
-        return LaplaceObjectivePerturbationRegressor(**terms).release(risk, generator)
-    terms["delta"] = promise.delta
+        rivals = LaplaceObjectivePerturbationRegressor, LaplaceObjectivePerturbationClassifier
+    else:
+        terms["delta"] = promise.delta
+        rivals = GradientPerturbationRegressor, GradientPerturbationClassifier
     if line in FOR_NUMBERS:
-        accounting: Any = "exact" if line == EXACT_ADASSP else "published"
-        return AdaSSPRegressor(**terms, accounting=accounting).release(risk, generator)
-    if label:
-        return GradientPerturbationClassifier(**terms).release(risk, generator)
-    return GradientPerturbationRegressor(**terms).release(risk, generator)
+        rivals = (AdaSSPRegressor,)
+        terms["accounting"] = "exact" if line == EXACT_ADASSP else "published"
+    return np.asarray(rivals[label](**terms).release(risk, generator))
 
 
 def weights_from_rows(
@@ -114,7 +112,7 @@ def scored(population: Cohort, window: Window, weights: FloatArray, *, label: bo
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Untuned):
     """Every method at some n and ε, in cells of one problem, ε and n each."""
 
     name: str
@@ -137,12 +135,7 @@ class Comparison:
             if n <= 0.75 * len(population)
         ]
 
-    def compute(
-        self,
-        population: Cohort,
-        cell: str,
-        known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
-    ) -> list[Row]:
+    def rows(self, population: Cohort, cell: str) -> list[Row]:
         """All methods, trial by trial; those from rows all trials at once, on the first window."""
         problem, *numbers = cell.split(":")
         epsilon, n = float(numbers[0]), int(numbers[1])
@@ -150,6 +143,7 @@ class Comparison:
         label, promise = problem == "logistic", Promise(epsilon, DELTA)
         figure = PaperFigure(self.name, label, epsilon, (n,))
         more = [line for line in MORE_LINES if not (label and line in FOR_NUMBERS)]
+        words = f"{self.name} {problem} {epsilon} {n}"  # without the trials: more begin like fewer
         rows = []
         for trial in trials:
             window = self._window(population, n, trial)
@@ -161,7 +155,7 @@ class Comparison:
                     window,
                     promise,
                     label=label,
-                    generator=self._generator(population, problem, window, line, epsilon, trial),
+                    generator=seeded(population.seed, f"{words} {line}", trial),
                 )
                 for line in more
             ]
@@ -180,9 +174,7 @@ class Comparison:
                     promise,
                     label=label,
                     runs=len(trials),
-                    generator=self._generator(
-                        population, problem, window, line, epsilon, trials.start
-                    ),
+                    generator=seeded(population.seed, f"{words} {line}", trials.start),
                 )
                 values = scored(population, window, found, label=label)
                 rows += [
@@ -195,19 +187,6 @@ class Comparison:
         """With more test rows than the paper's n/4, so that trials tell small differences."""
         tested = min(TEST_ROWS, (len(population) - n) // BLOCK * BLOCK)
         return replace(population.window(n, trial), tested=tested)
-
-    def _generator(
-        self,
-        population: Cohort,
-        problem: str,
-        window: Window,
-        line: str,
-        epsilon: float,
-        trial: int,
-    ) -> Generator:
-        """Of one line in one trial: more trials begin with fewer trials' numbers."""
-        words = zlib.crc32(f"{self.name} {problem} {epsilon} {window.count} {line}".encode())
-        return generator_for([population.seed, words, trial])
 
 
 RIVALS = Comparison("rivals", (2**17,), (0.1, 0.3, 1.0, 3.0), from_rows=True)

@@ -31,7 +31,6 @@ from blurfit.forecast.population import CollectionSums, Population, Samples
 from blurfit.forecast.results import LEVEL, Case, Forecast
 from blurfit.progress import Progress, silent
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.schema.vectors import columns_of, questions
 from blurfit.simulation.sampler import sampler_for, totals_of_products
 from blurfit.simulation.weights import weights_of
 from blurfit.validate import inside_unit_interval, whole
@@ -211,7 +210,7 @@ def _under(
 
 def fitting(schema: Schema, population: Population) -> Population:
     """The population itself, if it is one of the schema's."""
-    columns = [name for one in questions(schema) for name in columns_of(one)]
+    columns = [name for one in schema.questions for name in one.columns]
     numeric = isinstance(schema.target, Numeric)
     if (population.columns, population.is_label) != (len(columns), not numeric):
         raise InvalidValueError(

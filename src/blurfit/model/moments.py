@@ -30,7 +30,6 @@ from blurfit.model.formula import Formula, parsed
 from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel
 from blurfit.model.published_file import PublishedFile, signatures_in, with_signatures
-from blurfit.schema.vectors import questions
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
@@ -78,7 +77,7 @@ class PublishedMoments(PublishedFile):
         object.__setattr__(self, "sums", sums)
 
     def __repr__(self) -> str:
-        names = ", ".join(one.name for one in questions(self.agreement.schema))
+        names = ", ".join(one.name for one in self.agreement.schema.questions)
         return f"<PublishedMoments of {names}; count={self.count:,}>"
 
     def _repr_html_(self) -> str:
@@ -173,7 +172,7 @@ class PublishedMoments(PublishedFile):
                 f"Expected target={aim!r} to be one of {list(schema.targets)}: the agreement says "
                 "that only these may be predicted."
             )
-        others = tuple(one.name for one in questions(schema) if one.name != aim)
+        others = tuple(one.name for one in schema.questions if one.name != aim)
         return Formula(aim, others if features is None else tuple(features))
 
     def fit(

@@ -10,7 +10,6 @@ import numpy as np
 from blurfit.optional import optional
 from blurfit.schema.columns import Numeric
 from blurfit.schema.titles import titles
-from blurfit.schema.vectors import question
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments
@@ -29,7 +28,7 @@ def plot_model(
     found = model.coefficients_of(output)
     estimates = model.estimates(confidence, output)[1:] if model.inference else ()
     names = [one.name for one in estimates] or list(found.effects)
-    asked = (question(model.agreement.schema, name) for name in model.features)
+    asked = (model.agreement.schema.question(name) for name in model.features)
     widths = {one.name: one.width for one in asked if isinstance(one, Numeric)}
     ranges = np.array([widths.get(name, 1.0) for name in names])
     if ax is None:

@@ -21,8 +21,9 @@ from blurfit.messages.signing import Signature
 from blurfit.model.prediction import LINKS, Link, in_own_units, predicted, probabilities
 from blurfit.model.published_file import PublishedFile, signatures_in
 from blurfit.model.wave_share import WaveShare
-from blurfit.schema.schema import Categorical, Coefficients, Numeric
-from blurfit.schema.vectors import Question, Units, columns_of, question, units, values
+from blurfit.schema.columns import Categorical, Numeric, Question
+from blurfit.schema.schema import INTERCEPT, Coefficients
+from blurfit.schema.vectors import Units, units, values
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 from blurfit.validate import inside_unit_interval, one_of
 from blurfit.version import software
@@ -108,7 +109,7 @@ class PublishedModel(PublishedFile):
     @property
     def aim(self) -> Question:
         """The schema's column of the target."""
-        return question(self.agreement.schema, self.target)
+        return self.agreement.schema.question(self.target)
 
     @property
     def is_label(self) -> bool:
@@ -118,13 +119,12 @@ class PublishedModel(PublishedFile):
     @property
     def outputs(self) -> tuple[str, ...]:
         """What has a score: the target, or each class of a categorical one."""
-        return self.aim.levels if isinstance(self.aim, Categorical) else (self.target,)  # type: ignore[return-value]
+        return _outputs(self.aim)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of the encoded columns v, a level's for each level."""
-        asked = (question(self.agreement.schema, name) for name in self.features)
-        return tuple(column for one in asked for column in columns_of(one))
+        return tuple(self.agreement.schema.columns_of(self.features))
 
     @property
     def quorum_in_words(self) -> str:
@@ -167,19 +167,19 @@ class PublishedModel(PublishedFile):
     def coefficients_of(self, output: str) -> Coefficients:
         """intercept + Σ effect·value, in the user's units, for one output."""
         one_of(self.outputs, output=output)
-        found = self.units_of(output)
+        found = self.units
         weights = self.weights[self.outputs.index(output)]
         intercept, *effects = found.apply(weights).tolist()
         return Coefficients(intercept, dict(zip(found.names[1:], effects, strict=True)))
 
-    def units_of(self, output: str) -> Units:
-        """From the weights of one output to the user's units."""
+    @property
+    def units(self) -> Units:
+        """From the weights of an output to the user's units."""
         return units(
             self.agreement.schema,
             self.target,
             self.features,
             references=self.references,
-            level=output if isinstance(self.aim, Categorical) else None,
             log_odds=self.link != "linear",
         )
 
@@ -276,16 +276,12 @@ class PublishedModel(PublishedFile):
             "references": dict(self.references),
             "link": self.link,
             "method": self.method,
-            "columns": ["(intercept)", *self.columns],
+            "columns": [INTERCEPT, *self.columns],
             "weights": dict(zip(self.outputs, self.weights.tolist(), strict=True)),
-            "coefficients": {output: self._coefficients(output) for output in self.outputs},
+            "coefficients": {one: self.coefficients_of(one).by_name() for one in self.outputs},
             "inference": [one.to_dict() for one in self.inference],
             "refusal": self.refusal,
         }
-
-    def _coefficients(self, output: str) -> dict[str, float]:
-        found = self.coefficients_of(output)
-        return {"(intercept)": found.intercept, **found.effects}
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Self:
@@ -295,7 +291,7 @@ class PublishedModel(PublishedFile):
             agreement=agreement,
             target=document["target"],
             features=tuple(document["features"]),
-            weights=_in_order(document["weights"], agreement, document["target"]),
+            weights=_in_order(document["weights"], agreement.schema.question(document["target"])),
             count=document["count"],
             method=str(document["method"]),
             link=document["link"],
@@ -309,10 +305,13 @@ class PublishedModel(PublishedFile):
         )
 
 
-def _in_order(weights: Mapping[str, Any], agreement: Agreement, target: str) -> FloatArray:
+def _outputs(aim: Question) -> tuple[str, ...]:
+    return tuple(aim.levels) if isinstance(aim, Categorical) else (aim.name,)
+
+
+def _in_order(weights: Mapping[str, Any], aim: Question) -> FloatArray:
     """The rows in the order of the classes: a file has them by name, in any order."""
-    aim = question(agreement.schema, target)
-    outputs = aim.levels if isinstance(aim, Categorical) else (target,)
+    outputs = _outputs(aim)
     if set(weights) != set(outputs):
         raise InvalidValueError(
             f"Expected weights for each of {list(outputs)}, and got {list(weights)}."
