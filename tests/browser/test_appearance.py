@@ -105,7 +105,7 @@ def test_refusals_are_readable(visit) -> None:
 )
 def test_first_load_is_small(visit, collections, path) -> None:
     """All that a fresh browser gets for a page, compressed and with headers: under 90 kB."""
-    visitor = visit()
+    visitor = visit(own=True)
     session = visitor.context.new_cdp_session(visitor.page)
     session.send("Network.enable")
     sizes: list[int] = []

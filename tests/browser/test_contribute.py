@@ -436,7 +436,7 @@ def test_without_storage_nothing_is_asked_or_sent(visit, service, propose) -> No
     """What cannot be kept could be blurred twice."""
     agreement = propose()
     service.open(agreement)
-    visitor = visit()
+    visitor = visit(own=True)
     visitor.context.add_init_script(
         "Object.defineProperty(window, 'localStorage', {get() { throw new Error('denied'); }})"
     )
@@ -448,7 +448,7 @@ def test_without_storage_nothing_is_asked_or_sent(visit, service, propose) -> No
 def test_a_full_storage_keeps_the_numbers_here(visit, service, propose, fill_in) -> None:
     agreement = propose()
     service.open(agreement)
-    visitor = visit()
+    visitor = visit(own=True)
     visitor.context.add_init_script(
         "Storage.prototype.setItem = () => { throw new DOMException('it is full'); }"
     )

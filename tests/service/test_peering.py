@@ -23,6 +23,8 @@ TOKEN, PEER = "the-token-of-an-administrator-here", "the-token-that-both-databas
 ADMINISTRATOR = {"authorization": f"Bearer {TOKEN}"}
 JSON = {"content-type": "application/json"}
 NO_LIMIT = Limits(requests_per_second=0)
+# What is refused before a store is asked for anything is refused alike whatever it is.
+whatever_it_keeps = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 
 
 @dataclass
@@ -117,6 +119,7 @@ def test_from_opening_to_one_model_at_both(two, monkeypatch) -> None:
     refused(sent, 409, "closed")
 
 
+@whatever_it_keeps
 def test_only_its_own_share_is_taken_by_each(two) -> None:
     shared = marked(two.agreement, 1)
     for client, wrong in ((two.first, shared.second), (two.second, shared.first)):
@@ -137,29 +140,28 @@ def test_a_role_is_needed_and_stays(two) -> None:
     assert two.first.post("/collections?role=first", **body).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
+@whatever_it_keeps
+def test_only_the_other_database_may_ask(two) -> None:
+    two.send(*range(5))
+    two.publish(1)
+    for headers in (
         {},
         ADMINISTRATOR,
         {"authorization": "Bearer "},
         {"authorization": f"Basic {PEER}"},
         {"authorization": f"Bearer {PEER}"},  # the secret itself never travels
         {"authorization": f"Bearer {tokens.for_agreement(PEER, '00' * 32)}"},
-    ],
-)
-def test_only_the_other_database_may_ask(two, headers) -> None:
-    two.send(*range(5))
-    two.publish(1)
-    for method, path in (
-        ("GET", "identifiers"),
-        ("POST", f"sum?digest={'0' * 64}&count=5"),
-        ("POST", "result"),
     ):
-        answer = two.second.request(method, f"{two.path}/shares/{path}", headers=headers)
-        refused(answer, 401, "unauthorised", "--peer-token-file")
+        for method, path in (
+            ("GET", "identifiers"),
+            ("POST", f"sum?digest={'0' * 64}&count=5"),
+            ("POST", "result"),
+        ):
+            answer = two.second.request(method, f"{two.path}/shares/{path}", headers=headers)
+            refused(answer, 401, "unauthorised", "--peer-token-file")
 
 
+@whatever_it_keeps
 def test_a_service_without_a_token_has_no_other_database(two) -> None:
     alone = Service(two.stores[1], NO_LIMIT)
     with TestClient(alone) as client:
@@ -173,6 +175,7 @@ def test_a_service_without_a_token_has_no_other_database(two) -> None:
         refused(answer, 409, "infeasible", "--peer-token-file")
 
 
+@whatever_it_keeps
 def test_another_token_is_told(two) -> None:
     options = {"transport": two.second._transport, "patience": 0.0}
     with TestClient(
@@ -182,6 +185,7 @@ def test_another_token_is_told(two) -> None:
         refused(answer, 502, "other-database", "University", "same --peer-token-file")
 
 
+@whatever_it_keeps
 def test_nobody_answers(two) -> None:
     two.send(*range(4))
     with TestClient(
@@ -285,6 +289,7 @@ def test_proofs_are_verified_over_http_and_garbage_is_left_out(
         assert "has proved" in two.first.get(f"{two.path}/statement").text
 
 
+@whatever_it_keeps
 def test_there_are_no_proofs_to_verify_where_nobody_proves_anything(two) -> None:
     answer = two.second.post(
         f"{two.path}/shares/proofs",

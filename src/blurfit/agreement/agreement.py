@@ -247,7 +247,7 @@ class Agreement(Fingerprinted):
         """The bytes of one of the two shares of a submission, where trust is shared."""
         if not self.databases:
             raise InvalidValueError(
-                "Expected an agreement with two databases: under this one submissions are whole."
+                "Expected an agreement with two databases: this one does not share submissions."
             )
         if self.proofs:
             return ShareLayout(self.fingerprint, self.width, part, *self.proving.widths)
