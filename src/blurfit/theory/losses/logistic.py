@@ -11,11 +11,7 @@ from scipy.special import expit
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.theory.losses.parabola import (
-    Parabola,
-    reach_of,
-    worst,
-)
+from blurfit.theory.losses.parabola import Parabola, reach_of, worst
 from blurfit.theory.losses.quadratic import Quadratic
 from blurfit.theory.losses.records import read, signs
 from blurfit.theory.setting import APPROXIMATIONS, Approximation

@@ -10,11 +10,7 @@ from scipy.special import gammaln, hyp0f1, hyp1f1
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError, NotCertifiedError
-from blurfit.theory.losses.parabola import (
-    Parabola,
-    reach_of,
-    worst,
-)
+from blurfit.theory.losses.parabola import Parabola, reach_of, worst
 from blurfit.theory.losses.quadratic import Quadratic
 from blurfit.theory.losses.records import read, within
 from blurfit.theory.roots import brent
