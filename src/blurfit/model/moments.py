@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.correlations import Components, Correlations, components, correlations
 from blurfit.learning.joint_sums import JointSums
@@ -73,8 +73,7 @@ class PublishedMoments(PublishedFile):
             raise InvalidValueError(
                 f"Expected {self.agreement.form.width} finite sums, and got shape {sums.shape}."
             )
-        sums.setflags(write=False)
-        object.__setattr__(self, "sums", sums)
+        object.__setattr__(self, "sums", fixed(sums))
 
     def __repr__(self) -> str:
         names = ", ".join(one.name for one in self.agreement.schema.questions)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import AnyArray, FloatArray
+from blurfit.arrays import AnyArray, FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
 from blurfit.messages.signing import Signature
@@ -95,8 +95,7 @@ class PublishedModel(PublishedFile):
                 f"Expected standard errors for each of {self.outputs}, and got "
                 f"{len(self.inference)}."
             )
-        weights.setflags(write=False)
-        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "weights", fixed(weights))
 
     def __repr__(self) -> str:
         formula = f"{self.target} ~ {' + '.join(self.features)}"
