@@ -26,7 +26,7 @@ import numpy as np
 from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.joint_sums import Submodel
-from blurfit.optional import optional
+from blurfit.optional import axes
 
 LEAST_ROWS = 100.0  # of effective size; below it, a handful of rows would speak for everyone
 _LARGEST_MISFIT = 5.0  # standard deviations that any moment may be off
@@ -89,9 +89,7 @@ class Balance:
         known, by matplotlib; the axes are returned.
         """
         places = range(len(self.names))
-        if ax is None:
-            size = 7, 1.5 + 0.3 * len(self.names)
-            _, ax = optional("matplotlib.pyplot").subplots(figsize=size, layout="constrained")
+        ax = axes(ax, 7, 1.5 + 0.3 * len(self.names))
         title = f"{len(self.weights):,} public rows, "
         ax.scatter(self.before, places, facecolors="none", edgecolors="tab:grey", label="public")
         if self.wanted is None:

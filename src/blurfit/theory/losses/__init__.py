@@ -56,10 +56,8 @@ from blurfit.theory.losses.parabola import Parabola
 from blurfit.theory.losses.poisson import PoissonLoss
 from blurfit.theory.losses.quadratic import Quadratic, QuadraticLoss, check_bounds, value
 from blurfit.theory.losses.squared import SquaredLoss
-from blurfit.theory.setting import Approximation
 
 __all__ = [
-    "Approximation",
     "LogisticAround",
     "LogisticLoss",
     "Parabola",
