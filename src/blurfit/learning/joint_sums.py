@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
 from blurfit.theory.joint_form import JointColumn
 from blurfit.validate import finite, nonnegative, positive, whole
@@ -139,8 +139,7 @@ class JointSums:
                     f"Expected one weight for all levels of {group!r}, got {sorted(weights)}."
                 )
         matrix, noise = _with_what_is_known(self)
-        matrix.flags.writeable = False
-        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "matrix", fixed(matrix))
         object.__setattr__(self, "noise", noise)
 
     def index(self, name: str) -> int:
