@@ -58,9 +58,7 @@ def _fetched(address: str, folder: Path) -> Path:
 def public_option(help_text: str) -> Callable[[Any], Any]:
     """A file of public rows, on this machine or at an address."""
     return click.option(
-        "--public",
-        type=_FileOrAddress(exists=True, dir_okay=False, path_type=Path),
-        help=help_text,
+        "--public", type=_FileOrAddress(exists=True, dir_okay=False, path_type=Path), help=help_text
     )
 
 
