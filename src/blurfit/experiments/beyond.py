@@ -28,7 +28,7 @@ from blurfit.experiments.methods import (
     perturbed,
     squared_risk,
 )
-from blurfit.experiments.rivals import GRADIENT, more_weights
+from blurfit.experiments.rivals import GRADIENT, Problem, more_weights
 from blurfit.experiments.trials import Row
 from blurfit.theory.calibrate import calibrate
 from blurfit.theory.gaussian import mu_of
@@ -66,9 +66,8 @@ class ExcessRisk(Untuned):
                     risk = squared_risk(sums)
                     (weights,) = minimised(risk, [perturbed(line, risk, promise, None, drawn)])
                 elif line == GRADIENT:
-                    weights = more_weights(
-                        line, population, window, promise, label=False, generator=drawn
-                    )
+                    problem = Problem(population, window, promise, label=False)
+                    weights = more_weights(line, problem, drawn)
                 else:
                     contract = agreement(line, population, promise, n, label=False)
                     weights = from_sums(contract, sums, None, drawn, label=False)

@@ -15,10 +15,7 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import FloatArray
-from blurfit.baselines import (
-    ObjectivePerturbationClassifier,
-    ObjectivePerturbationRegressor,
-)
+from blurfit.baselines import ObjectivePerturbationClassifier, ObjectivePerturbationRegressor
 from blurfit.baselines.normals import exponential_in_norm, gaussian
 from blurfit.baselines.output import forecast_ridge, into_ball, sensitivity
 from blurfit.baselines.risk import LogisticRisk, Risk, SquaredRisk
@@ -123,11 +120,7 @@ def constant(population: Cohort, sums: WindowSums, *, label: bool) -> FloatArray
 
 
 def perturbed(
-    line: str,
-    risk: Risk,
-    promise: Promise,
-    ridge: float | None,
-    generator: Generator,
+    line: str, risk: Risk, promise: Promise, ridge: float | None, generator: Generator
 ) -> Perturbed:
     """What a line of `FROM_MINIMISERS` minimises, with its noise drawn."""
     nothing = np.zeros(risk.dimension)
