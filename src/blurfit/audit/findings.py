@@ -24,13 +24,7 @@ from blurfit.arrays import FloatArray
 from blurfit.audit import CONFIDENCE, TRIALS, releases
 from blurfit.audit.attacks import Score, along
 from blurfit.audit.examination import Finding, Findings, examine
-from blurfit.audit.pairs import (
-    Pair,
-    collection_pairs,
-    exact_mu,
-    lying_crowd,
-    submission_pairs,
-)
+from blurfit.audit.pairs import Pair, collection_pairs, exact_mu, lying_crowd, submission_pairs
 from blurfit.audit.releases import Crowd, nobody, noise_scales
 from blurfit.progress import Progress, silent
 from blurfit.theory.gaussian import epsilon_of

@@ -23,10 +23,7 @@ _COARSE = 20  # times that interval: a grid that finds a good guess in a twentie
 _ROUNDING = 1 + 1e-6
 _TOLERANCE = 1e-4  # of ln z, to the safe side
 # Zeroing a record out is what its removal does to the sum that is released.
-_RELATIONS: dict[Neighbours, str] = {
-    "replace": "REPLACE_ONE",
-    "zero-out": "ADD_OR_REMOVE_ONE",
-}
+_RELATIONS: dict[Neighbours, str] = {"replace": "REPLACE_ONE", "zero-out": "ADD_OR_REMOVE_ONE"}
 
 
 def delta_of_steps(

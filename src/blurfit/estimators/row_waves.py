@@ -100,11 +100,7 @@ def divide(plan: Plan, generator: Generator) -> list[IntArray]:
 
 
 def collect(
-    plan: Plan,
-    values: AnyArray,
-    signal: Signal,
-    generator: Generator,
-    release: Release,
+    plan: Plan, values: AnyArray, signal: Signal, generator: Generator, release: Release
 ) -> tuple[PublishedMoments, ...]:
     """Every wave's release: each agreement follows from the plan and the releases before it."""
     course = Course.of(plan, ())

@@ -222,9 +222,5 @@ def fitting(schema: Schema, population: Population) -> Population:
 
 def _forecast_of(population: Population, cases: Sequence[Case]) -> Forecast:
     return Forecast(
-        population.name,
-        population.is_label,
-        population.constant,
-        population.best,
-        tuple(cases),
+        population.name, population.is_label, population.constant, population.best, tuple(cases)
     )

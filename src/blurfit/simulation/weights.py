@@ -19,11 +19,7 @@ from blurfit.schema.columns import Numeric
 
 
 def weights_of(
-    agreement: Agreement,
-    totals: Totals,
-    *,
-    sampled: bool = True,
-    public: FloatArray | None = None,
+    agreement: Agreement, totals: Totals, *, sampled: bool = True, public: FloatArray | None = None
 ) -> FloatArray:
     """The weights of `learn`'s model, on (1, v): (outputs, 1 + features).
 
