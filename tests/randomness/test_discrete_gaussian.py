@@ -179,11 +179,12 @@ def test_the_tail_itself(ratio: float) -> None:
     full = cells_of(ratio)
     width = 2**full.offset_bits
     tail = math.ceil(2 * ratio / width)
-    peak = 1 / (4 * TAIL_CELLS)  # r = τ·2ⁱ⁺¹·64: a probability from K on
+    peak = 1 / 20  # r = τ·2ⁱ⁺¹·64·exp(−k²/(2s²)): a probability from K on, where the last is e⁻²
+    assert peak * 2 * TAIL_CELLS * height(tail * width, ratio) < 1
     cells = module.Cells(
         ratio, full.offset_bits, Fraction(peak), full.owners, np.ones(tail + 2, int), full.sure
     )
-    rounds = 12_000
+    rounds = 2000
     kept = [k for k, ok in (module._tail(cells, negative=False) for _ in range(rounds)) if ok]
     start = tail * width
     k = np.arange(start, start + math.ceil(12 * ratio) + 20)

@@ -247,7 +247,7 @@ class Agreement(Fingerprinted):
         """The bytes of one of the two shares of a submission, where trust is shared."""
         if not self.databases:
             raise InvalidValueError(
-                "Expected an agreement with two databases: under this one submissions are whole."
+                "Expected an agreement with two databases: this one does not share submissions."
             )
         if self.proofs:
             return ShareLayout(self.fingerprint, self.width, part, *self.proving.widths)
@@ -330,8 +330,8 @@ class Agreement(Fingerprinted):
         return found
 
     @classmethod
-    def load(cls, path: str | Path, *, allow_unproved: bool = False) -> "Agreement":
+    def load(cls, path: str | Path, *, allow_unproved: bool = False) -> Self:
         """Read an agreement from a file, and verify it."""
-        agreement = cls.from_json(Path(path).read_bytes())
+        agreement = super().load(path)
         agreement.verify(allow_unproved=allow_unproved)
         return agreement

@@ -18,7 +18,6 @@ which contributors remember that they took part, and it is the plan's.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
@@ -84,7 +83,7 @@ class Plan(Fingerprinted):
             )
         if self.terms.mechanism != "moment":
             raise InvalidValueError(
-                "Expected mechanism='moment' for waves: only sums that may be shown teach others."
+                "Expected mechanism='moment' for waves: they learn from sums that are published."
             )
         if self.terms.public_rows is not None:
             raise InvalidValueError(
@@ -93,7 +92,7 @@ class Plan(Fingerprinted):
             )
         if self.terms.proofs is not False:  # nor is it left open, which would be a second text
             raise InvalidValueError(
-                "Expected no proofs with waves: what is proved is for agreements of one wave."
+                "Expected no proofs with waves: they are for agreements of one wave."
             )
         if task_of(self.schema, counts=self.task == "count") != self.task:
             raise InvalidValueError(
@@ -116,7 +115,7 @@ class Plan(Fingerprinted):
         """Waves for a schema and a promise: "auto" for as many as help, which may be one.
 
         The other choices are those of `Agreement.propose`; `quorum` is that of all waves together.
-        `counts` says that the target, a number from 0 on, counts something (Poisson's model).
+        `counts` says that the target is a count, with lower bound 0 (Poisson's model).
         """
         chosen = Terms.of(**choices) if terms is None else terms
         chosen = msgspec.structs.replace(chosen, proofs=chosen.proofs or False)
@@ -211,8 +210,3 @@ class Plan(Fingerprinted):
             tuple(one["kind"] for one in document["waves"]),
             tuple(one["quorum"] for one in document["waves"]),
         )
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Plan":
-        """Read a plan from a file."""
-        return cls.from_json(Path(path).read_bytes())

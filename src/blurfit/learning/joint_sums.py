@@ -19,7 +19,7 @@ shrinkage and inference need, follows from them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -141,19 +141,6 @@ class JointSums:
         matrix.flags.writeable = False
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "noise", noise)
-
-    def __add__(self, other: "JointSums") -> "JointSums":
-        """The sums of both, if they are of the same columns and weights; their noise adds too."""
-        if (self.columns, self.constant) != (other.columns, other.constant):
-            raise InvalidValueError(
-                "Expected sums of the same columns, weights and constant: others do not add."
-            )
-        return replace(
-            self,
-            count=self.count + other.count,
-            matrix=self.matrix + other.matrix,
-            deviation=float(np.hypot(self.deviation, other.deviation)),
-        )
 
     def index(self, name: str) -> int:
         """The row of a column in `matrix`, where 0 is the constant's."""

@@ -162,7 +162,7 @@ def refuse_unless_ready(agreement: Agreement, totals: Totals) -> None:
     missing = agreement.quorum - totals.count
     if missing > 0:
         raise BelowQuorumError(
-            f"Expected count={totals.count} of at least the quorum {agreement.quorum}: "
-            f"{missing} more contributors are needed. With fewer the noise is too small to "
+            f"Expected count={totals.count} to be at least the quorum {agreement.quorum}: "
+            f"{missing} more contributors are needed. With fewer, the noise is too small to "
             "protect anyone."
         )

@@ -186,8 +186,8 @@ class Administration:
             if not text:
                 name = collection.agreement.databases[0].name
                 raise NotPublishedError(
-                    f"The collection is closed here, and its shares may be summed. Now {name} "
-                    "publishes, and the model will be here too."
+                    f"The collection is closed here, and its shares may be summed. The next step "
+                    f"is {name}'s: once it publishes, the model appears here too."
                 )
         text = await run_in_threadpool(self.signing.signed, fingerprint, "model", text)
         return Response(text, media_type=JSON)

@@ -170,7 +170,7 @@ class SubmissionPath:
         if not cost:
             raise RequestError(
                 problems.TOO_MANY,
-                "Wait some seconds and send the same again; it will be counted once.",
+                "Wait a few seconds and send the same request again; it will be counted once.",
             )
         return cost
 
@@ -178,8 +178,8 @@ class SubmissionPath:
         if more and not self.crowds.allows(fingerprint, more):
             raise RequestError(
                 problems.CROWDED,
-                "So many send to this collection now that the others would have to wait. Send the "
-                "same again after some seconds; it will be counted once.",
+                "This collection gets so much that the others would have to wait. Wait a few "
+                "seconds and send the same request again; it will be counted once.",
             )
 
     async def _rows(

@@ -60,7 +60,7 @@ class TooFewError(BelowQuorumError):
     def __init__(self, missing: int) -> None:
         super().__init__(
             f"Expected the quorum of the wave at both databases, and {missing} more are needed: "
-            "some who came here have not come there."
+            "some contributors have reached this database and not the other."
         )
         self.missing = missing
 
@@ -159,7 +159,9 @@ def end(store: Store, fingerprint: str, follower: Follower) -> str | None:
         deliver(store, fingerprint, follower)
         tell(store, fingerprint, follower)
     except BlurfitError as error:
-        _log.warning("Plan %s has ended here, and not there yet: %s", fingerprint, error)
+        _log.warning(
+            "Plan %s has ended here, and not yet at the other database: %s", fingerprint, error
+        )
     return text
 
 

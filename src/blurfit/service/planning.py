@@ -240,8 +240,8 @@ class Planning:
                 await run_in_threadpool(self.store.read, plans.document, fingerprint)
             )
             raise NotPublishedError(
-                f"{plan.databases[0].name} leads this plan, and ends it. It may be held here: then "
-                "no wave is released until it is resumed."
+                f"{plan.databases[0].name} leads this plan, and only there can it be ended. It can "
+                "be held here: then no wave is released until it is resumed."
             )
         return await run_in_threadpool(self.store.read, plans.model_text, fingerprint)
 

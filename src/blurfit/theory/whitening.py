@@ -81,12 +81,6 @@ class Whitening:
             t = np.asarray(v, dtype=np.float64) @ self.coefficients + self.intercept
         return np.asarray(np.clip(np.nan_to_num(t), -LARGEST_SCORE, LARGEST_SCORE))
 
-    def moved(self, of_features: FloatArray, constant: float) -> tuple[FloatArray, float]:
-        """(β, β₀) of the model t + of_features·f + constant: f = Wv − Wm."""
-        step = self.matrix.T @ of_features
-        beta = self.coefficients + step
-        return beta, self.intercept + constant - float(step @ self.mean)
-
     def to_dict(self) -> dict[str, Any]:
         """As part of an agreement: W row by row, up to its diagonal."""
         matrix = self.matrix

@@ -6,6 +6,7 @@ import { chosen, dateBox, opening } from "./dating.js";
 import { attempt, dialog, tell } from "./dialogs.js";
 import { ABOUT, about, databases, terms } from "./fieldsets.js";
 import { widthOf } from "./forms.js";
+import { number } from "./numerals.js";
 import { ask, definitions, download, h, place, show } from "./page.js";
 import { columnOf, complain, numberIn, question, targetQuestion } from "./questions.js";
 import { verify } from "./verify.js";
@@ -17,7 +18,6 @@ import {
   localInWords,
   modelInWords,
   noiseInWords,
-  number,
   premiseInWords,
   promiseOf,
   quorumOf,
