@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
+from blurfit.estimators.defaults import DEFAULT_SPLIT, public_ball
 from blurfit.experiments.cells import SweepCell, Untuned, cell_names, seeded
 from blurfit.experiments.cohort import Cohort
 from blurfit.experiments.figures import DELTA, QUORUMS
@@ -128,7 +128,7 @@ class LocalTarget(Untuned):
         """Input with and without debiasing, moment, and no privacy at all."""
         target, n, trials = SweepCell.read(cell)
         d = population.schema.dimension
-        ball = PublicFacts(d, n, 1.0, DELTA, label=False).ball()
+        ball = public_ball(d, n, 1.0, DELTA, label=False)
         contracts = {
             line: Agreement.propose(
                 population.schema,

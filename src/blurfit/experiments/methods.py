@@ -19,7 +19,7 @@ from blurfit.baselines import ObjectivePerturbationClassifier, ObjectivePerturba
 from blurfit.baselines.normals import exponential_in_norm, gaussian
 from blurfit.baselines.output import forecast_ridge, into_ball, sensitivity
 from blurfit.baselines.risk import LogisticRisk, Risk, SquaredRisk
-from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
+from blurfit.estimators.defaults import DEFAULT_SPLIT, public_ball
 from blurfit.experiments.cohort import Cohort, Window, WindowSums
 from blurfit.model.learner import moments_of
 from blurfit.simulation.entropy import Generator
@@ -62,8 +62,8 @@ def agreement(
     schema = population.label_schema if label else population.schema
     given: dict[str, Any] = {"epsilon": promise.epsilon, "delta": promise.delta, "quorum": n}
     if line not in (MOMENT, WAVES):
-        facts = PublicFacts(schema.dimension, n, promise.epsilon, promise.delta, label=label)
-        given |= {"mechanism": "input", "weight_bound": facts.ball()}
+        ball = public_ball(schema.dimension, n, promise.epsilon, promise.delta, label=label)
+        given |= {"mechanism": "input", "weight_bound": ball}
         given |= {"rule": "published"} if line == PUBLISHED_INPUT else {"split": DEFAULT_SPLIT}
     return _proposed(schema, **(given | terms))
 

@@ -3,7 +3,7 @@
 In each cell (one set and one ε) the trials are paired: every line saw the same rows. A line beats
 another there if the mean of its errors is smaller in 97.5% of 1,000 resamples of the trials (a
 paired bootstrap), loses if it is larger in as many, and is even otherwise. Over cells that are not
-even, the sign test says how likely so many wins are if both were equally good.
+even, the sign test says how likely that many wins are if both were equally good.
 """
 
 import math
@@ -42,7 +42,7 @@ class Record:
 
     @property
     def p_value(self) -> float:
-        """Of so many wins or more by chance."""
+        """The probability of at least this many wins by chance."""
         decided = self.wins + self.losses
         if not decided:
             return 1.0
@@ -108,8 +108,8 @@ def having(errors: Errors, *lines: str) -> dict[Cell, Mapping[str, FloatArray]]:
 
 
 def worse(errors: Errors, line: str, others: Sequence[str], times: float) -> tuple[int, int]:
-    """In how many cells the mean error is more than so many times that of whichever other line did
-    best there, and in how many of them the paired bootstrap is sure of it.
+    """In how many cells the mean error is more than `times` that of whichever other line did best
+    there, and in how many of them the paired bootstrap is sure of it.
     """
     generator = generator_for(0)
     seen = sure = 0
