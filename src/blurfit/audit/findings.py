@@ -115,7 +115,7 @@ def audit_agreement(
 
 
 def number_of_attacks(agreement: Agreement, *, liars: bool = False) -> int:
-    """How many findings `audit_agreement` has, for whoever waits for them."""
+    """How many findings `audit_agreement` will have."""
     return len(_attacks(agreement, TRIALS, np.random.default_rng(0), liars=liars))
 
 
@@ -196,7 +196,7 @@ def _additive(agreement: Agreement, pair: Pair, delta: float) -> dict[str, Any]:
 
 
 def beside_a_colluder(agreement: Agreement, record: FloatArray, trials: int) -> FloatArray:
-    """The target's submission, and the noise of somebody who reveals it: independent, or else."""
+    """The target's submission, and a colluder's noise, which must tell nothing about it."""
     target = releases.submissions(agreement, record, trials)
     return np.hstack([target, releases.submissions(agreement, nobody(agreement), trials)])
 

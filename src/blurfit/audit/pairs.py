@@ -37,7 +37,7 @@ class Pair:
 
 
 def submission_pairs(agreement: Agreement) -> list[Pair]:
-    """For whoever sees one submission: any two records are neighbours."""
+    """For an attacker who sees one submission: any two records are neighbours."""
     zero, (extreme, other) = nobody(agreement), _farthest(agreement)
     alone = Crowd(0, zero)
     opposite = Pair("opposite records", extreme, other, alone, of_collections=False)
@@ -45,7 +45,7 @@ def submission_pairs(agreement: Agreement) -> list[Pair]:
 
 
 def collection_pairs(agreement: Agreement) -> list[Pair]:
-    """For whoever sees the model or the sums: the quorum met exactly, the others' records zero.
+    """For one who sees the model or the sums: the quorum met exactly, the others' records zero.
 
     Where the relation is zero-out, one record of each pair is the zero record. The colluding crowd
     pulls the solution along the record, to and beyond the middle of the ball.
@@ -118,8 +118,8 @@ def _farthest(agreement: Agreement) -> tuple[FloatArray, FloatArray]:
 def farthest_under_a_map(form: WaveForm, tried: int = 512) -> tuple[FloatArray, FloatArray]:
     """What is sent of the two corners that are farthest apart under an announced map, among some.
 
-    Corners need not be records that a schema encodes (several levels at once): whoever guards
-    against them guards against records.
+    Corners need not be records that a schema encodes (several levels at once): noise that hides
+    corners hides records.
     """
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(tried, len(form.columns)))
     sent = form.products(np.unique(signs, axis=0))

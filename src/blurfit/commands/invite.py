@@ -92,7 +92,9 @@ def invite(
     """
     agreed = load_agreed(agreement)
     if out.exists():
-        raise InvalidValueError(f"Expected --out {str(out)!r} to be new: it may hold invitations.")
+        raise InvalidValueError(
+            f"Expected --out {str(out)!r} to be a new file: the existing one may hold invitations."
+        )
     if form == "codes":
         optional("segno")  # before any invitation is made
     made = []

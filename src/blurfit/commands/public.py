@@ -105,7 +105,7 @@ def encoded_public(path: Path, schema: "Schema") -> "FloatArray":
 
 
 def require_agreed(path: Path, agreement: "Agreement") -> None:
-    """Refuse another file than the one that the agreement names, if it names one."""
+    """Refuse any file other than the one that the agreement names, if it names one."""
     from blurfit.schema.table_files import TableFile
 
     agreed = agreement.public_rows

@@ -220,7 +220,7 @@ def run(
             f"Cannot use --tls-certificate {tls_certificate!r}: {error}."
         ) from error
     try:
-        sockets = listening(host, port, workers, config.backlog)  # whoever is told may come at once
+        sockets = listening(host, port, workers, config.backlog)  # before anyone is told to come
     except OSError as error:
         words = f"Cannot listen on {host}:{port}; try another --port."
         raise InvalidValueError(f"{words} ({error.strerror or error})") from error
