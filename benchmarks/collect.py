@@ -104,13 +104,13 @@ def plain_fastapi(agreed: Agreement, place: str) -> Any:
 
 
 @contextmanager
-def running(kind: str, mechanism: str, folder: str) -> Iterator[int]:
-    """A server in a process of its own; its port is yielded."""
+def running(script: str, folder: str, *words: str) -> Iterator[int]:
+    """A server that a script starts, in a process of its own; its port is yielded."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    place = str(Path(folder, f"{kind}-{mechanism}-{port}.db"))
-    command = [sys.executable, __file__, "--serve", kind, mechanism, place, str(port)]
+    place = str(Path(folder, f"{'-'.join(words)}-{port}.db"))
+    command = [sys.executable, script, "--serve", *words, place, str(port)]
     process = subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
     try:
         while True:
@@ -233,7 +233,7 @@ def measure(folder: str, mechanism: str, rounds: int, fraction: float) -> Iterat
         best = {"durable": 0.0, "discard": 0.0}
         for _ in range(rounds):
             for kind in best:
-                with running(kind, mechanism, folder) as port:
+                with running(__file__, folder, kind, mechanism) as port:
                     seconds, _ = run(
                         send(
                             port,
@@ -251,7 +251,7 @@ def measure(folder: str, mechanism: str, rounds: int, fraction: float) -> Iterat
 def latency(folder: str, mechanism: str, load: Load, rate: float) -> tuple[str, ...]:
     """p99 where half as many come as could."""
     pause = load.connections / rate
-    with running("durable", mechanism, folder) as port:
+    with running(__file__, folder, "durable", mechanism) as port:
         made = requests(agreement(mechanism), int(rate * 3), load.at_once, load.kind)
         seconds, latencies = run(send(port, made, load.connections, pause))
     middle, high = np.percentile(latencies, [50, 99]) * 1e3
@@ -266,7 +266,7 @@ def against_fastapi(folder: str, rounds: int, fraction: float) -> Iterator[tuple
     for _ in range(rounds):
         for kind, media, most in (("durable", BINARY, 30_000), ("fastapi", JSON, 4000)):
             count = int(most * fraction)
-            with running(kind, "input", folder) as port:
+            with running(__file__, folder, kind, "input") as port:
                 seconds, _ = run(send(port, requests(agreed, count, 1, media), 128))
             best[kind] = max(best[kind], count / seconds)
     ratio = best["durable"] / best["fastapi"]
