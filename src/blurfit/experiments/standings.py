@@ -68,9 +68,9 @@ def geometric_mean(errors: Errors, line: str, other: str) -> float:
     return math.exp(float(np.mean(logarithms)))
 
 
-def interval(errors: Errors, line: str, other: str, seed: int = 0) -> tuple[float, float]:
+def interval(errors: Errors, line: str, other: str) -> tuple[float, float]:
     """95% of that geometric mean when the trials of each cell are resampled, in pairs."""
-    generator = generator_for(seed)
+    generator = generator_for(0)
     total = np.zeros(RESAMPLES)
     for lines in errors.values():
         chosen = generator.integers(len(lines[line]), size=(RESAMPLES, len(lines[line])))
@@ -79,9 +79,9 @@ def interval(errors: Errors, line: str, other: str, seed: int = 0) -> tuple[floa
     return float(low), float(high)
 
 
-def against(errors: Errors, line: str, other: str, seed: int = 0) -> Record:
+def against(errors: Errors, line: str, other: str) -> Record:
     """Wins and losses by the paired bootstrap in each cell."""
-    generator = generator_for(seed)
+    generator = generator_for(0)
     wins = losses = 0
     for lines in errors.values():
         difference = lines[line] - lines[other]
