@@ -26,10 +26,7 @@ _TOLERANCE = 1e-4  # of ln z, to the safe side
 _NEARBY = 1e-3  # of ln z, for a slope
 _MOST_TURNS = 50
 # Zeroing a record out is what its removal does to the sum that is released.
-_RELATIONS: dict[Neighbours, str] = {
-    "replace": "REPLACE_ONE",
-    "zero-out": "ADD_OR_REMOVE_ONE",
-}
+_RELATIONS: dict[Neighbours, str] = {"replace": "REPLACE_ONE", "zero-out": "ADD_OR_REMOVE_ONE"}
 
 
 def delta_of_steps(

@@ -9,28 +9,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
+from blurfit.experiments import methods, rivals
 from blurfit.experiments.averages import Key, Mean, Means, means
 from blurfit.experiments.head_to_head import RIVALS_2026
-from blurfit.experiments.methods import (
-    CERTIFIED_OBJECTIVE,
-    CONSTANT,
-    INPUT,
-    MOMENT,
-    NO_PRIVACY,
-    OBJECTIVE,
-    OUTPUT,
-    PUBLISHED_INPUT,
-    WAVES,
-)
-from blurfit.experiments.rivals import (
-    ADASSP,
-    EXACT_ADASSP,
-    FUNCTIONAL,
-    GRADIENT,
-    LAPLACE_OBJECTIVE,
-    LOCAL,
-    PUBLISHED_GRADIENT,
-)
+from blurfit.experiments.methods import CONSTANT, INPUT, MOMENT, NO_PRIVACY, WAVES
 from blurfit.experiments.rivals_page import draw_rivals
 from blurfit.experiments.trials import Row
 
@@ -38,18 +20,18 @@ DOTS, COLOURS = 80, 64  # per inch: pictures for a page, of some ten kilobytes
 STYLES: dict[str, dict[str, Any]] = {
     NO_PRIVACY: {"color": "black", "linestyle": "--"},
     CONSTANT: {"color": "grey", "linestyle": ":"},
-    OUTPUT: {"color": "tab:brown"},
-    OBJECTIVE: {"color": "tab:orange", "linestyle": "--"},
-    CERTIFIED_OBJECTIVE: {"color": "tab:orange"},
-    LAPLACE_OBJECTIVE: {"color": "gold"},
-    FUNCTIONAL: {"color": "tab:purple"},
-    ADASSP: {"color": "tab:green", "linestyle": "--"},
-    EXACT_ADASSP: {"color": "tab:green"},
-    GRADIENT: {"color": "tab:pink"},
-    PUBLISHED_GRADIENT: {"color": "tab:pink", "linestyle": "--"},
-    LOCAL: {"color": "tab:olive"},
+    methods.OUTPUT: {"color": "tab:brown"},
+    methods.OBJECTIVE: {"color": "tab:orange", "linestyle": "--"},
+    methods.CERTIFIED_OBJECTIVE: {"color": "tab:orange"},
+    rivals.LAPLACE_OBJECTIVE: {"color": "gold"},
+    rivals.FUNCTIONAL: {"color": "tab:purple"},
+    rivals.ADASSP: {"color": "tab:green", "linestyle": "--"},
+    rivals.EXACT_ADASSP: {"color": "tab:green"},
+    rivals.GRADIENT: {"color": "tab:pink"},
+    rivals.PUBLISHED_GRADIENT: {"color": "tab:pink", "linestyle": "--"},
+    rivals.LOCAL: {"color": "tab:olive"},
     INPUT: {"color": "tab:blue", "linewidth": 2},
-    PUBLISHED_INPUT: {"color": "tab:blue", "linestyle": "--"},
+    methods.PUBLISHED_INPUT: {"color": "tab:blue", "linestyle": "--"},
     MOMENT: {"color": "tab:red", "linewidth": 2},
     WAVES: {"color": "tab:cyan", "linewidth": 2.5},
 }
