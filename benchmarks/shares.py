@@ -17,7 +17,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 import uvicorn
-from collect import SCHEMA, SERVER, run, running, send
+from collect import SCHEMA, SERVER, run, send
 from rich.console import Console
 from rich.table import Table
 from served import running
