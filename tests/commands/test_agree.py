@@ -169,7 +169,7 @@ def test_what_makes_little_sense_is_said(agree, typed: list[str], word: str) -> 
         (NUMBER, [*PROMISE, "--loss", "squared"], "Expected no loss='squared' with mechanism="),
         (NUMBER, [*PROMISE, "--mechanism", "input"], "weight_bound"),
         (NUMBER, [*PROMISE[:-1], "0"], "quorum"),
-        (NUMBER, PROMISE[:2], "Expected --delta, --quorum: type it, or write it below [terms]"),
+        (NUMBER, PROMISE[:2], "Expected --delta, --quorum: type it, or write it under [terms]"),
         (NUMBER + "[terms]\nepsilom = 1\n", PROMISE, "got ['epsilom']"),
         (NUMBER, [*PROMISE, "--database", "A", "https://a.example"], "Expected two databases"),
         (NUMBER, [*PROMISE, "--weight", "age", "1"], "Expected weights for each of"),

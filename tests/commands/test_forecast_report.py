@@ -72,3 +72,11 @@ def test_liars_move_columns_as_people_call_them() -> None:
     words = liars_in_words({"(intercept)": 1.5, "region=n": 2.0}, {"region=n": "Region: north"})
     assert words.endswith("at most by about: (intercept) ± 1.500, Region: north ± 2.000.")
     assert "as far as they like" in liars_in_words({"region=n": None}, {})
+
+
+def test_a_table_ends_where_more_people_change_nothing() -> None:
+    sizes = (100, 1000, 10_000, 100_000, 1_000_000, 10_000_000)
+    cells = tuple(case("moment", n, 100) for n in sizes)
+    text = words(report(Forecast("made up", False, 2.0, 1.0, cells), 0.05))
+    assert "1,000,000 or more" in text  # 1.0001 is printed as 1.000, and so is all that follows
+    assert "10,000,000" not in text

@@ -12,7 +12,7 @@ from blurfit.learning.joint_sums import (
     Noise,
     clean_sums,
 )
-from blurfit.simulation.joint_sampler import draw_joint_sums
+from support.joint_sampler import draw_joint_sums
 
 COLUMNS = (
     JointColumn("age", 0.4),
@@ -116,14 +116,6 @@ def test_any_column_can_be_the_target() -> None:
         assert model.extended.shape == (4, 4)
 
 
-def test_sums_add_with_their_noise() -> None:
-    _, (first, second) = draws(2)
-    both = first + second
-    assert both.count == 800
-    assert both.deviation == pytest.approx(DEVIATION * np.sqrt(2))
-    np.testing.assert_allclose(both.matrix, first.matrix + second.matrix)
-
-
 def test_by_default_all_other_questions_are_features() -> None:
     _, (sums,) = draws(1)
     assert [column.name for column in sums.submodel("region=n").features] == [
@@ -156,5 +148,3 @@ def test_what_makes_no_sense_is_refused() -> None:
         )
     with pytest.raises(InvalidValueError, match="group"):
         JointColumn("r=a", 0.2, "level")
-    with pytest.raises(InvalidValueError, match="same columns"):
-        sums + JointSums(COLUMNS[:1], CONSTANT, 10, np.zeros((2, 2)), 1.0)

@@ -6,9 +6,9 @@ from joint_people import NOISE, TRUTH, collected, people
 
 from blurfit.learning.joint_sums import JointColumn, clean_sums
 from blurfit.learning.linear_bayes import linear_bayes
-from blurfit.simulation.joint_sampler import draw_joint_sums
 from blurfit.theory.joint import sensitivity
 from blurfit.theory.public_weights import public_weights
+from support.joint_sampler import draw_joint_sums
 
 
 def error(coefficients: np.ndarray, rows: np.ndarray) -> float:

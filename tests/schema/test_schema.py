@@ -290,7 +290,7 @@ class TestConstruction:
 
     @pytest.mark.parametrize("target", ["y", None, 5])
     def test_targets_are_columns(self, target):
-        assert "to be one of Numeric, Binary, Label" in refusal(Schema, FEATURES, target)
+        assert "one of Numeric, Binary, Categorical, Label" in refusal(Schema, FEATURES, target)
 
     @pytest.mark.parametrize(
         ("features", "target", "name"),

@@ -139,9 +139,15 @@ def _table(found: Forecast, mechanism: str, local: float | None) -> Table:
     table.add_column("contributors", justify="right", no_wrap=True)
     for epsilon in epsilons:
         table.add_column(f"ε = {epsilon:g}", justify="right", no_wrap=True)
-    for count in dict.fromkeys(one.contributors for one in chosen):
-        row = {one.epsilon: one for one in chosen if one.contributors == count}
-        table.add_row(f"{count:,}", *(_cell(row[epsilon]) for epsilon in epsilons))
+    rows: dict[int, list[str]] = {}
+    for one in chosen:  # by contributors, and for each of them by ε
+        rows.setdefault(one.contributors, []).append(_cell(one))
+    for count, cells in rows.items():
+        rest = [later for larger, later in rows.items() if larger > count]
+        if rest and all(later == cells for later in rest):
+            table.add_row(f"{count:,} or more", *cells)
+            break
+        table.add_row(f"{count:,}", *cells)
     return table
 
 

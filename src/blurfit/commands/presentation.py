@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -25,7 +25,6 @@ from blurfit.agreement.proving import PROVED_IN_WORDS
 from blurfit.agreement.radius import records_worth
 from blurfit.schema.content import About
 from blurfit.schema.titles import asked_in_words
-from blurfit.schema.vectors import questions
 from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration
@@ -61,7 +60,7 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
     )
     layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
     sent = ("sent", f"{agreement.width:,}", f"numbers a person, once, {layout.size:,} bytes")
-    asked = ", ".join(asked_in_words(one) for one in questions(agreement.schema))
+    asked = ", ".join(asked_in_words(one) for one in agreement.schema.questions)
     parts: list[RenderableType] = [
         *(Text(line) for line in about_lines(agreement.schema.about)),
         Text(f"Asked: {asked}."),
@@ -73,12 +72,7 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
         mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
         parts.append(Text(guesses_in_words(stated, mu, "what is published")))
     if agreement.databases:
-        names = [one.name for one in agreement.databases]
-        promise = (agreement.epsilon, agreement.delta, agreement.quorum)
-        how: dict[str, Any] = {
-            name: getattr(agreement, name) for name in ("database_noise", "proofs", "admission")
-        }
-        parts.append(Text(either_in_words(names, *promise, **how)))
+        parts.append(Text(either_in_words(agreement)))
         parts.append(Text(together_in_words(calibration.local)))
         if agreement.proofs:
             parts.append(Text(f"{PROVED_IN_WORDS} {ProofCosts.of(agreement).in_words()}"))
@@ -137,7 +131,7 @@ def moments_report(moments: "PublishedMoments") -> str:
     facts = (
         f"{counted_in_words(moments.admission, moments.count)} (at least "
         f"{moments.agreement.quorum:,} were required) answered "
-        f"{', '.join(asked_in_words(one) for one in questions(moments.agreement.schema))}.",
+        f"{', '.join(asked_in_words(one) for one in moments.agreement.schema.questions)}.",
         f"{kind}, blurred together: ε = {promise.epsilon:g}, δ = "
         f"{promise.delta:g}, {promise.neighbours} one record; {releases_in_words(promise)}.",
         moments.condition,

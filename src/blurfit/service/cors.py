@@ -55,6 +55,16 @@ def crossing(request: Request, agreement: Agreement, response: Response) -> Resp
     return response
 
 
+def preflight(request: Request, agreement: Agreement, method: str, header: str) -> Response:
+    """Tell a browser that a page of either database may ask something, with one header."""
+    headers = {
+        "access-control-allow-methods": method,
+        "access-control-allow-headers": header,
+        "access-control-max-age": "600",
+    }
+    return crossing(request, agreement, Response(status_code=204, headers=headers))
+
+
 async def answer_preflight(send: Send) -> None:
     """Tell a browser what a page may send."""
     await send({"type": "http.response.start", "status": 204, "headers": [*_PREFLIGHT]})

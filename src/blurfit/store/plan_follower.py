@@ -10,13 +10,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import ByteArray
-from blurfit.errors import (
-    BelowQuorumError,
-    ClosedError,
-    ConflictError,
-    InfeasibleError,
-    InvalidValueError,
-)
+from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, InvalidValueError
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import WITHOUT_A_MODEL, Release, alike
@@ -92,8 +86,7 @@ def take_release(
         if row.moments != moments:
             raise ConflictError("Expected the sums that were published before: a wave has one.")
         return
-    if held.state == "ended":
-        raise ClosedError(held.reason or "The plan has come to its end here.")
+    held.refuse_if_ended()
     chosen = commitment.recorded(connection, wave)
     shown = PublishedMoments.from_json(moments)
     if chosen is None or (shown.fingerprint, shown.count) != (wave.fingerprint, chosen.count):
@@ -153,8 +146,8 @@ def take_news(connection: Connection, fingerprint: str, told: News) -> None:
         plan_rows.end(connection, fingerprint, told.reason)
         found = None if told.model is None else PublishedModel.from_json(told.model)
         plan_rows.learned(connection, fingerprint, found)
-    elif held.state == "ended":
-        raise ClosedError(held.reason or "The plan has come to its end here.")
+    else:
+        held.refuse_if_ended()
     tell(connection, fingerprint, told.state)
 
 
@@ -169,8 +162,7 @@ def _require_wave(connection: Connection, wave: Collection) -> plan_rows.Held:
 
 def _require_consent(held: plan_rows.Held, wave: Collection) -> None:
     """Refuse while this side's administrator holds the plan, and when it has ended here."""
-    if held.state == "ended":
-        raise ClosedError(held.reason or "The plan has come to its end here.")
+    held.refuse_if_ended()
     if held.state == "held":
         name = wave.agreement.databases[1].name
         raise InfeasibleError(f"{name} holds the plan: no wave is released until it is resumed.")

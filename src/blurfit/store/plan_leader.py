@@ -28,9 +28,7 @@ from blurfit.store.collections import Collection, find, state
 from blurfit.store.commitment import Commitment
 from blurfit.store.joint_plans import News, plan_of
 
-_joint, _sharing, _waves, _c = (
-    table.c for table in (tables.joint_plans, tables.sharing, tables.waves, tables.collections)
-)
+_joint, _sharing, _c = tables.joint_plans.c, tables.sharing.c, tables.collections.c
 
 
 class Delivery(NamedTuple):
@@ -154,14 +152,8 @@ def end_without_the_open_wave(connection: Connection, fingerprint: str) -> None:
 def undelivered(connection: Connection, fingerprint: str) -> list[Delivery]:
     """The releases that the second database may not have, in their order."""
     held = plan_rows.hold_row(connection, fingerprint, update=False)
-    query = (
-        sa.select(_c.fingerprint, _c.moments, _sharing.delivered)
-        .join(tables.waves, _waves.collection == _c.key)
-        .join(tables.sharing, _sharing.collection == _c.key)
-        .where(_waves.plan == fingerprint)
-        .order_by(_waves.number)
-    )
-    rows = connection.execute(query).all()
+    query = tables.of_waves(fingerprint, _c.fingerprint, _c.moments, _sharing.delivered)
+    rows = connection.execute(query.join(tables.sharing, _sharing.collection == _c.key)).all()
     found = []
     for row, after in zip(rows, [*rows[1:], None], strict=True):
         if row.moments is None or row.delivered:
