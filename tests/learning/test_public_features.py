@@ -68,7 +68,7 @@ def test_a_class_has_the_coefficients_of_its_label() -> None:
 
 
 def test_errors_cover_the_truth_with_noise_and_with_few_public_rows() -> None:
-    inside, draws = 0, 120
+    inside, draws = 0, 80
     for seed in range(draws):
         generator = np.random.default_rng(seed)
         v = features(2000, generator)

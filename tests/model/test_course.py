@@ -140,7 +140,7 @@ def test_intervals_of_the_last_newton_wave_cover() -> None:
 def _logistic(design: np.ndarray, label: np.ndarray) -> np.ndarray:
     scale = np.abs(design).max(axis=0)
     x, w = design / scale, np.zeros(design.shape[1])
-    for _ in range(8):  # Newton's: all digits
+    for _ in range(6):  # Newton's: all digits
         chance = 1 / (1 + np.exp(-x @ w))
         hessian = (x * (chance * (1 - chance))[:, None]).T @ x
         w += np.linalg.solve(hessian, x.T @ (label - chance))

@@ -100,8 +100,14 @@ def blurred_many(agreement: Agreement, table: dict[str, np.ndarray]) -> np.ndarr
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("count", "dimension"), [(40, 4), (7, 4), (12, 6), (1, 1), (30, 1)])
-@pytest.mark.parametrize("kind", ["random", "equal"])
+@pytest.mark.parametrize(
+    ("count", "dimension", "kind"),
+    [
+        *((*size, kind) for size in ((40, 4), (7, 4), (12, 6)) for kind in ("random", "equal")),
+        (1, 1, "random"),
+        (30, 1, "random"),
+    ],
+)
 def test_input_sampler_against_every_record(count: int, dimension: int, kind: str) -> None:
     agreement = agreed(numbers(dimension), 300)
     table = people(agreement.schema, count, seed=count + dimension)

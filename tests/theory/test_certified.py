@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 from scipy.stats import binom, norm
@@ -287,6 +287,7 @@ settings_and_scales = st.tuples(
 )
 
 
+@settings(max_examples=40)  # each of them searches twice
 @given(
     settings_and_scales, st.floats(1.01, 4), st.sampled_from(["sigma_b", "ridge", "count", "delta"])
 )

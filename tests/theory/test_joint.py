@@ -38,7 +38,7 @@ def farthest_records(constant: float, radius: float, dimension: int, neighbours:
     return farthest(gap, 2 * dimension, seed=dimension)
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 3, 5])
+@pytest.mark.parametrize("dimension", [1, 2, 5])
 @pytest.mark.parametrize("constant", [0.3, 0.9, 1.2, 3.0])  # both sides of the radius, 1.1
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
 def test_sensitivity_is_attained_and_never_exceeded(dimension, constant, neighbours) -> None:

@@ -92,8 +92,8 @@ def test_climbing_from_the_worst_pair_stays_within_the_reach(kind: str) -> None:
         x = generator.normal(size=18) * 3
         if (here := distance(x)) > best:
             best, found = here, x
-    for step in range(1200):
-        x = found + generator.normal(size=18) * 2.0 * 0.995**step
+    for step in range(800):
+        x = found + generator.normal(size=18) * 2.0 * 0.9925**step
         if (here := distance(x)) > best:
             best, found = here, x
     least = {"residual": 0.9, "logistic": 0.95, "poisson": 0.6}  # a rectangle is not attained
