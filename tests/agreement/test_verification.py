@@ -47,7 +47,7 @@ def test_parts_of_two_contracts_do_not_make_one(agreement: Agreement) -> None:
 
 def test_input_has_one_database() -> None:
     two = Database("A", "https://a.example"), Database("B", "https://b.example")
-    with pytest.raises(NotCertifiedError, match="only what adds is shared"):
+    with pytest.raises(NotCertifiedError, match="only what adds can be shared"):
         compute_again(replace(INPUT, databases=two))
 
 

@@ -118,7 +118,7 @@ def test_only_the_agreed_file_is_taken(blurfit, folder, agreed) -> None:
         (["--public", "few.csv"], "Expected the columns income in 'few.csv'"),
         (["--public", "wrong.csv"], "In 'wrong.csv', counting from row 0"),
         (["--public", "empty.csv"], "Expected at least one public row"),
-        (["--public", "rows.csv", "--family", "linear"], "it is yes and no"),
+        (["--public", "rows.csv", "--family", "linear"], "it is yes or no"),
     ],
 )
 def test_refusals(blurfit, folder, typed, message: str) -> None:

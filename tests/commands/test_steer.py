@@ -167,4 +167,4 @@ def test_a_collection_closes_at_its_date(
     )
     late = blurfit("until", "agreement.json", "never", *as_administrator)
     assert late.returncode == 4
-    assert "closed, and stays so" in late.stderr
+    assert "closed for good" in late.stderr

@@ -81,8 +81,8 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
         assert "Expected an invitation of Office for each of 30 rows" in " ".join(few.split())
         sent = done("contribute", "agreement.json", "people.csv", "--invitations", "everyone.txt")
         assert "30 rows" in sent
-        assert "closed by University" in done("publish", *as_first, code=2)
-        assert "Now Office publishes" in done("publish", *as_second, code=4)
+        assert "University to have closed" in done("publish", *as_first, code=2)
+        assert "The next step is Office's" in done("publish", *as_second, code=4)
         waiting = done("status", *as_second[:3])
         assert "Office publishes for both databases: ask its administrator" in waiting
         done("publish", *as_first, "--out", "one.json")

@@ -37,7 +37,7 @@ def test_coverage_of_95_percent(n: int, mu: float) -> None:
 
 def test_refused_where_noise_rules() -> None:
     got = collect(2_000, 0.05, np.random.default_rng(2))
-    with pytest.raises(InfeasibleError, match="noise rules"):
+    with pytest.raises(InfeasibleError, match="noise dominates"):
         wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1])
 
 

@@ -193,9 +193,11 @@ def test_a_target_is_answered_by_everybody() -> None:
 
 
 def test_what_must_be_said_says_how_to_allow_silence() -> None:
-    with pytest.raises(InvalidValueError, match="Row 0 has hours=None, a missing value; say"):
+    with pytest.raises(
+        InvalidValueError, match="Row 0 has hours=None, a missing value; set optional = true"
+    ):
         values(SCHEMA, SILENT | {"hours": None})
-    with pytest.raises(InvalidValueError, match="is the one for not saying"):
+    with pytest.raises(InvalidValueError, match="do not answer an optional question"):
         Categorical("c", ["a", "(not said)"], optional=True)
     with pytest.raises(InvalidValueError, match="Row 1 has age='x'"):  # the row's own number
         values(

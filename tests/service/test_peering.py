@@ -99,8 +99,8 @@ def test_from_opening_to_one_model_at_both(two, monkeypatch) -> None:
     two.send(*range(9))
     two.send(20, to=(0,))
     two.send(30, 31, to=(1,))
-    refused(two.publish(0), 409, "infeasible", "closed by University")
-    refused(two.publish(1), 404, "not-published", "Now Office publishes")
+    refused(two.publish(0), 409, "infeasible", "University to have closed")
+    refused(two.publish(1), 404, "not-published", "The next step is Office's")
     done = [(one.what, one.outcome) for one in two.stores[1].read(stewards.newest)][:2]
     assert done == [("publish", 404), ("let publish", 200)], "it is closed, and written down so"
     answer = two.publish(0)
@@ -276,7 +276,7 @@ def test_proofs_are_verified_over_http_and_garbage_is_left_out(
         one = 16 + 8 * two.agreement.proving.prio3.verifier_words
         refused(two.second.post(proofs, content=b"", headers=octets), 401, "unauthorised")
         early = two.second.post(proofs, content=bytes(one), headers=octets | two.other)
-        refused(early, 409, "infeasible", "closed by University")
+        refused(early, 409, "infeasible", "University to have closed")
         two.publish(1)
         cut = two.second.post(proofs, content=bytes(one - 1), headers=octets | two.other)
         refused(cut, 400, "invalid", "cut short")

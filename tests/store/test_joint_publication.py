@@ -164,10 +164,10 @@ def test_only_those_who_reached_both_are_counted(two) -> None:
 
 def test_nothing_without_the_consent_of_both(two) -> None:
     agreement, first, second, peer = two
-    with pytest.raises(InfeasibleError, match="closed by University"):
+    with pytest.raises(InfeasibleError, match="University to have closed"):
         publish(first, agreement.fingerprint, peer)
     assert first.status(agreement.fingerprint).state == "collecting"
-    with pytest.raises(InfeasibleError, match="closed by University"):
+    with pytest.raises(InfeasibleError, match="University to have closed"):
         peer.masks(b"x" * 32, 9, identifier_sets.as_identifiers(b""))
     assert second.write(joint_publication.consent, second.collection(agreement.fingerprint)) is None
     assert second.status(agreement.fingerprint).state == "closed"

@@ -2,7 +2,7 @@
 
 The text is canonical (RFC 8785), so one document has one text and one SHA-256. `to_dict` leaves the
 fingerprint out, `to_document` carries it, and reading refuses a text whose fingerprint is not its
-own, or that says the same in other values: readers could take them for something else.
+own, or that writes the same values differently: others could take them for something else.
 """
 
 import hashlib
@@ -68,8 +68,8 @@ class Fingerprinted(ABC):
             # only plain, finite values have a fingerprint, and one fingerprint has one text
             if found._canonical != rfc8785.dumps(dict(document)):
                 raise InvalidValueError(
-                    f"Expected {cls.CALLED} as blurfit writes it, and this one says the same in "
-                    "other values: readers could take them for something else."
+                    f"Expected {cls.CALLED} as blurfit writes it, and this one writes the same "
+                    "values differently: other readers could take them for something else."
                 )
         except BlurfitError:
             raise

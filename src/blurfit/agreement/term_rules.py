@@ -28,7 +28,7 @@ def require_delta(delta: float) -> None:
     """
     if delta < LEAST_DELTA:
         raise InvalidValueError(
-            f"Expected delta={delta!r} of at least {LEAST_DELTA:g}: noise from a cipher's bits "
+            f"Expected delta={delta!r} to be at least {LEAST_DELTA:g}: noise from a cipher's bits "
             "cannot promise less."
         )
 
@@ -43,7 +43,7 @@ def require_database_noise(database_noise: Any, epsilon: float) -> None:
         raise InvalidValueError(f"Expected database_noise={database_noise!r} to be true or false.")
     if database_noise and epsilon > MOST_EPSILON_BEHIND_NOISE:
         raise InvalidValueError(
-            f"Expected epsilon={epsilon!r} of at most {MOST_EPSILON_BEHIND_NOISE:g} with "
+            f"Expected epsilon={epsilon!r} to be at most {MOST_EPSILON_BEHIND_NOISE:g} with "
             "database_noise: a larger one promises nothing that noise could keep."
         )
 
@@ -92,6 +92,6 @@ def require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None:
     wanted = max(1, len(databases))
     if len(set(keys)) != len(keys) or len(keys) != wanted:
         raise InvalidValueError(
-            f"Expected {wanted} different signing_keys, one of each database in their order, and "
+            f"Expected {wanted} different signing_keys, one for each database in their order, and "
             f"got {len(keys)}."
         )

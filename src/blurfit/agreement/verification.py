@@ -66,7 +66,7 @@ def _input_again(agreement: "Agreement", calibration: InputCalibration) -> int:
     if agreement.weights is not None or agreement.wave is not None or agreement.objective is None:
         raise NotCertifiedError("Expected an objective and no weights with 'input'.")
     if agreement.databases:
-        raise NotCertifiedError("Expected no two databases with 'input': only what adds is shared.")
+        raise NotCertifiedError("Expected no databases with 'input': only what adds can be shared.")
     agreement.objective.verify(agreement.schema)
     refuse_narrow_bounds(agreement.schema, calibration, agreement.loss)
     calibration.verify(penalised=agreement.objective.penalised)

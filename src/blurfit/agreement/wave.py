@@ -110,7 +110,7 @@ def kept_columns(schema: Schema) -> tuple[int, ...]:
 
 
 def task_of(schema: Schema, *, counts: bool = False) -> Task:
-    """What a plan for the schema's target learns; `counts` says that a number counts something."""
+    """What a plan for the schema's target learns; `counts` says that a number is a count."""
     target = schema.target
     if isinstance(target, Categorical):
         raise InvalidValueError(
@@ -121,8 +121,8 @@ def task_of(schema: Schema, *, counts: bool = False) -> Task:
         return "number" if isinstance(target, Numeric) else "label"
     if not isinstance(target, Numeric) or target.lower != 0:
         raise InvalidValueError(
-            f"Expected a number from 0 on as a target that counts, and got {target.name!r}: state "
-            "lower=0 and the largest count as upper."
+            f"Expected a number with lower bound 0 as a target of counts, and got {target.name!r}: "
+            "state lower=0, and the largest count as upper."
         )
     return "count"
 

@@ -186,7 +186,7 @@ class Journal:
         if self.has_left(part) or part.stop != self.blurred():
             raise ConflictError(
                 "Expected the newest part, of which nothing has left: a second blur of what may "
-                "have been seen would cost the promise."
+                "have been seen would break the promise."
             )
         self._file.execute("BEGIN")
         for table in ("parts", "messages"):

@@ -30,7 +30,7 @@ TOOK_PART = (
 LEFT_OUT = (
     "The wave that this was blurred for closed before it arrived. It is left out, and cannot be "
     "blurred again for a later wave: what has been on its way may have been seen, and a second "
-    "blur would cost the promise."
+    "blur would break the promise."
 )
 
 

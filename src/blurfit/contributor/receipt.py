@@ -172,8 +172,8 @@ def checked(
     if not is_signed(signed, key, found.signature):
         raise ServiceError(
             f"Expected an acknowledgement that is signed with the key of the agreement, {key}, and "
-            "got one that is not: something else answered in the place of the service. Nothing is "
-            "taken for stored; send the same again when the service is back."
+            "got one that is not: something else answered in place of the service. Nothing counts "
+            "as stored; send the same again when the service is back."
         )
     return found.signature
 

@@ -156,7 +156,7 @@ def _tell_of_waves(agreement: Agreement, kept: Journal, late: int, *, moves_on: 
     if late:
         raise WaveClosedError(
             f"{late} rows were blurred for an earlier wave of this plan, which closed before they "
-            "arrived. They are left out: a second blur of what may have been seen would cost the "
+            "arrived. They are left out: a second blur of what may have been seen would break the "
             "promise. All other rows have been sent."
         )
     if kept.blurred() and agreement.fingerprint not in kept.agreements() and not moves_on:

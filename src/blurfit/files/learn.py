@@ -144,7 +144,7 @@ def release_files(
         if identify(place) != before:
             raise ConflictError(
                 f"Expected {place!r} to stay as it was, but it was written to meanwhile. Nothing "
-                "was published; let whoever writes it finish, and run the same again."
+                "was published; let whoever writes it finish, and run the same command again."
             )
     if agreement.database_noise and plan.marks:
         raise ConflictError(

@@ -166,8 +166,8 @@ class Inference:
         """
         if self.residual_variance is None:
             raise InfeasibleError(
-                "A curve, and a model with public rows, tells no residual variance, so there is no "
-                "interval for one person. Ask for mean_response."
+                "A curve has no residual variance, so there is no interval for one person. Ask for "
+                "mean_response."
             )
         mean = self.mean_response(values, confidence)
         sampling = mean.sampling_error**2 + self.residual_variance

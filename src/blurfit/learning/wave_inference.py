@@ -63,8 +63,8 @@ def newton_estimates(belief: Belief, chart: NewtonMap, sums: WaveSums) -> Infere
     condition = blur * (float(np.sum(1 / values)) + 1 / least) / least if least > 0 else math.inf
     if condition >= MOST_NOISE:
         raise InfeasibleError(
-            "The noise rules the sums of this wave, so no errors are told; collect more people, or "
-            "allow a larger epsilon."
+            "The noise dominates the sums of this wave, so there are no standard errors; ask more "
+            "people, or allow a larger epsilon."
         )
     bias = read.noise.sandwich(np.asarray(np.linalg.inv(read.gram), dtype=np.float64))
     inverse = np.linalg.inv(read.gram + bias)

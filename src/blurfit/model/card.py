@@ -15,8 +15,6 @@ from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.schema.columns import Categorical, Numeric
 
-_TASKS = {"number": "tabular-regression", "class": "tabular-classification"}
-
 
 def as_card(model: PublishedModel) -> str:
     """The whole card."""
@@ -63,10 +61,10 @@ took no part: whoever publishes it should add them.
 
 def _front_matter(model: PublishedModel) -> dict[str, Any]:
     promise = model.guarantee
-    kind = "number" if isinstance(model.aim, Numeric) else "class"
+    task = "regression" if isinstance(model.aim, Numeric) else "classification"
     return {
         "library_name": "blurfit",
-        "pipeline_tag": _TASKS[kind],
+        "pipeline_tag": f"tabular-{task}",
         "tags": ["tabular", "differential-privacy", f"{model.agreement.mechanism}-perturbation"],
         "privacy": {
             "epsilon": promise.epsilon,

@@ -110,12 +110,12 @@ def _family(aim: Question, family: Family | None) -> Family:
         return "linear" if is_number else "logistic"
     if family == "poisson" and (not isinstance(aim, Numeric) or aim.lower != 0):
         raise InvalidValueError(
-            f"Expected {aim.name!r} to be a number with lower bound 0 for family='poisson': counts."
+            f"Expected {aim.name!r} to be a count, with lower bound 0, for family='poisson'."
         )
     if family == "linear" and not is_number:
         raise InvalidValueError(
-            f"Expected {aim.name!r} to be a number for family='linear'; it is yes and no, or "
-            "one of several classes, for which family='logistic' is made."
+            f"Expected {aim.name!r} to be a number for family='linear'; it is yes or no, or "
+            "one of several classes: use family='logistic'."
         )
     return family
 

@@ -160,7 +160,7 @@ class Exchange(Closeable):
                         f"Expected an answer of at most {self._most_bytes} bytes from {self.url}."
                     )
                 if time.monotonic() > deadline:
-                    raise ServiceError(f"Expected the whole answer of {self.url} sooner.")
+                    raise ServiceError(f"Expected the whole answer from {self.url} in less time.")
         return answer, b"".join(parts)
 
     def close(self) -> None:
@@ -184,7 +184,9 @@ def decoded(answer: bytes) -> Any:
     try:
         return read_json(answer)
     except ValueError as error:
-        raise ServiceError(f"Expected JSON from the service: {error}. Is it blurfit's?") from error
+        raise ServiceError(
+            f"Expected JSON from the service: {error}. Is this a blurfit service?"
+        ) from error
 
 
 def texts_in(answer: bytes) -> list[bytes]:

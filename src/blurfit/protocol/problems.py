@@ -114,7 +114,7 @@ def of_error(error: BlurfitError | RequestError) -> tuple[Kind, Problem]:
     kind = next(kind for cause, kind in KINDS if isinstance(error, cause))
     detail = str(error)
     if kind is UNAVAILABLE:  # the words of the storage itself are for the log
-        detail = "Nothing was kept. Send the same again after a while; it will be counted once."
+        detail = "Nothing was kept. Send the same request again later; it will be counted once."
     return kind, kind.problem(detail)
 
 

@@ -115,8 +115,8 @@ class Categorical:
         check_words(self, levels)
         if self.optional and NOT_SAID in levels:
             raise InvalidValueError(
-                f"Expected other levels of {self.name!r} than {NOT_SAID!r}, which is the one for "
-                "not saying if it is optional."
+                f"Expected levels of {self.name!r} other than {NOT_SAID!r}, which stands for "
+                "people who do not answer an optional question."
             )
 
     @property

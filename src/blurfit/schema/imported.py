@@ -38,8 +38,8 @@ class SurveyReader:
         """The schema, with one of the questions as its target; or all that is lacking."""
         if self.lacking:
             raise InvalidValueError(
-                f"{self.source} cannot be asked as it is: {'; '.join(self.lacking)}. Nothing was "
-                "written."
+                f"{self.source} cannot be imported as it is: {'; '.join(self.lacking)}. Nothing "
+                "was written."
             )
         names = [one.name for one in self.columns]
         if target is None or target not in names:

@@ -83,7 +83,9 @@ class Numeric:
     def above(self, threshold: float) -> "Label":
         """Whether the value is above the threshold, as a label to be learned."""
         if self.optional:
-            raise InvalidValueError(f"Expected {self.name!r} to be answered: a target must be.")
+            raise InvalidValueError(
+                f"Expected {self.name!r} not to be optional: a target is answered."
+            )
         return Label(self.name, self.lower, self.upper, threshold, self.outside, self.wording)
 
     def inside(self, values: AnyArray) -> FloatArray:

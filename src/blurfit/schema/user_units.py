@@ -37,7 +37,8 @@ def user_units_matrix(schema: Schema) -> tuple[FloatArray, FloatArray]:
     if not np.isfinite(T).all():
         raise InfeasibleError(
             f"The effect of {schema.columns[int((~np.isfinite(T)).any(axis=0).argmax())]!r} on "
-            f"{schema.target.name!r} is beyond 1.8e308 in these units; state either in others."
+            f"{schema.target.name!r} is beyond 1.8e308 in these units; state one of them in "
+            "others."
         )
     return T, t
 

@@ -121,7 +121,7 @@ class Advancing:
                 for collection in await detached(self.countersigning.due):
                     self._begin(collection, self.countersigning.ask)
             except Exception:
-                _log.exception("Plans could not be looked after; they will be looked at again.")
+                _log.exception("Plans could not be looked after; this will be tried again.")
             with suppress(TimeoutError):
                 wait = self.leading.seconds_to_wait(self.look_every)
                 await asyncio.wait_for(self._wake.wait(), wait)
@@ -136,7 +136,7 @@ class Advancing:
         try:
             await detached(lambda: step(name))
         except Exception:
-            _log.exception("What is next of %s failed; it will be tried again.", name)
+            _log.exception("The next step of %s failed; it will be tried again.", name)
 
     async def _take_forward(self, plan: str) -> None:
         if not self._closing:

@@ -165,7 +165,7 @@ class Service:
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = scope.get("client")
         if client and not self._limiter.allows(client[0]):
-            detail = "Wait a second and send the same again; it will be counted once."
+            detail = "Wait a second and send the same request again; it will be counted once."
             await self._refusals.send(send, RequestError(problems.TOO_MANY, detail))
         elif is_for_submissions(scope["path"]):
             await self._submissions(scope, receive, send)

@@ -153,7 +153,7 @@ async def read_body(
 
 def _busy() -> RequestError:
     return RequestError(
-        problems.BUSY, "Too much is being read at once. Send the same again after a while."
+        problems.BUSY, "Too much is being read at once. Send the same request again later."
     )
 
 

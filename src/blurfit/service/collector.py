@@ -84,8 +84,8 @@ class Collector:
         except TimeoutError:  # a database that hangs: nobody waits with it
             raise RequestError(
                 problems.UNAVAILABLE,
-                "Whether this was stored is not known yet. Send the same again after a while; it "
-                "will be counted once.",
+                "It is not known yet whether this was stored. Send the same request again later; "
+                "it will be counted once.",
             ) from None
 
     async def between_commits(

@@ -47,9 +47,10 @@ def refuse_if_uneven(agreement: Agreement, counts: Counts) -> None:
         missing = held - common
         if missing > (most := most_left_out(agreement, role, held)):
             raise ConflictError(
-                f"Expected at most {most:,} of the {held:,} shares at {database.name} to be there "
-                f"alone, and {missing:,} are: nothing could be published once this is closed. Let "
-                "those who are missing send again while both collect, or close with --anyway."
+                f"Expected at most {most:,} of the {held:,} shares at {database.name} to be "
+                f"missing at the other database, and {missing:,} are: nothing could be published "
+                "once this is closed. Let those contributors send again while both collect, or "
+                "close with --anyway."
             )
 
 
@@ -61,7 +62,7 @@ class LookingAtSides:
 
     @get(
         f"{ONE_COLLECTION}/sides",
-        answer(Sides, "Both, and why closing now would be in vain."),
+        answer(Sides, "Both, and why nothing could be published if one closed now."),
         problems.INFEASIBLE,
     )
     @steward("open")

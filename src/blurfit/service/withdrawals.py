@@ -62,7 +62,7 @@ class Withdrawals:
         address = request.client.host if request.client else ""
         cost = max(_REQUESTS, await run_in_threadpool(self.store.read, blocks.number, collection))
         if not self.limiter.allows(address, cost):
-            raise RequestError(problems.TOO_MANY, "Wait some seconds, and ask for the same again.")
+            raise RequestError(problems.TOO_MANY, "Wait a few seconds, and ask again.")
         loop = asyncio.get_running_loop()
 
         def write(what: Callable[..., int], *given: Any) -> int:

@@ -109,13 +109,13 @@ def move(connection: Connection, key: int, closes: int | None) -> None:
     ).one()
     if row.state not in OPEN:
         raise ClosedError(
-            "The collection is closed, and stays so: the date of one that takes submissions can "
-            "be moved, and no other."
+            "The collection is closed for good: only the date of one that still takes submissions "
+            "can be moved."
         )
     if closes is not None and closes <= row.now:
         raise InvalidValueError(
-            f"Expected a moment to come, and {in_words(closes)} is past by the database's clock "
-            f"({in_words(row.now)}). To close now, use `blurfit close`."
+            f"Expected a moment in the future, and {in_words(closes)} is past by the database's "
+            f"clock ({in_words(row.now)}). To close now, use `blurfit close`."
         )
     connection.execute(sa.update(collections).where(_c.key == key).values(closes=closes))
 

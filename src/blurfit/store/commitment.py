@@ -146,9 +146,9 @@ def record(
         raise InfeasibleError(
             f"Expected a set of almost all whose shares are here, and this one leaves out "
             f"{missing} of the {len(here)}, where at most {most} may be missing: the other "
-            "database has lost shares, or names only some, so that those who are left could stand "
-            "among contributors that were made up. Find out which; if it is honest, let those who "
-            "are missing send again, or collect again."
+            "database has lost shares, or names only some, so that those who are left could be "
+            "alone among made-up contributors. Find out which; if it is honest, let those who are "
+            "missing send again, or collect again."
         )
     digest, noise = digest_of(collection, common), words(collection.agreement)
     inside = len(common) < len(left_out)
@@ -198,8 +198,8 @@ def _without_proof(
             f"Expected at most {most} of the {held} contributors here to fail to prove that what "
             f"they sent is short, or {ENOUGH * agreement.quorum} who did not fail, and {failed} "
             f"failed and {len(common)} did not: those who were invited send garbage, or the other "
-            "database lies about its half of the proofs, so that those who are left could stand "
-            "among contributors that were made up. Find out which, and collect again from more."
+            "database lies about its half of the proofs, so that those who are left could be alone "
+            "among made-up contributors. Find out which, and collect again from more people."
         )
     return failed
 

@@ -153,5 +153,5 @@ def _durable_postgresql(connection: object, _record: object) -> None:
     if fsync != "on":
         raise StorageError(
             f"Expected PostgreSQL with fsync = on, and it is {fsync!r}: what is acknowledged could "
-            "be lost with the power. Set fsync = on in postgresql.conf."
+            "be lost in a power cut. Set fsync = on in postgresql.conf."
         )

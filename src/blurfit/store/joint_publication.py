@@ -249,7 +249,7 @@ def _require_closed(connection: Connection, collection: Collection) -> None:
         raise InfeasibleError(refusal)
     if state in ("collecting", "paused"):
         raise InfeasibleError(
-            f"Expected the collection to be closed by {collection.agreement.databases[1].name}, "
-            "too: the administrators of both databases must agree. Ask that one to run "
+            f"Expected {collection.agreement.databases[1].name} to have closed the collection too: "
+            "the administrators of both databases must agree. Ask the one there to run "
             "`blurfit close`."
         )

@@ -78,7 +78,6 @@ def public_weights(
     mu: float,
     *,
     neighbours: Neighbours = "replace",
-    targets: int = 1,
 ) -> ChosenWeights:
     """The default weights, which follow from the kinds of the features, n and μ alone.
 
@@ -87,31 +86,24 @@ def public_weights(
         count: How many people will take part (the quorum).
         mu: The Gaussian privacy of the sums.
         neighbours: What one person may change.
-        targets: How many target columns share the target's part; `target` is the weight of each.
 
     >>> weights = public_weights(["numeric", "sign", 3], count=10_000, mu=1.0)
     >>> round(sum(w**2 for w in weights.features) + weights.target**2, 12)
     1.0
     """
-    whole(count=count, targets=targets)
+    whole(count=count)
     positive(mu=mu)
     if not features:
         raise InvalidValueError(
             "Expected features to be at least one kind of column, got none: without features there "
             "is nothing to weigh."
         )
-    shares = np.array([_share(kind) for kind in features])
+    shares = [_share(kind) for kind in features]
     coefficients = sum(kind - 1 if isinstance(kind, int) else 1 for kind in features)
-    constant, target = _best_pair(coefficients, count, mu, neighbours)
-    weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
-    return ChosenWeights(
-        constant, tuple(float(weight) for weight in weights), target / math.sqrt(targets)
-    )
+    return _shared(shares, *_best_pair(coefficients, count, mu, neighbours))
 
 
-def weights_beside_public_rows(
-    features: Sequence[Kind], constant: float = 0.4, *, targets: int = 1
-) -> ChosenWeights:
+def weights_beside_public_rows(features: Sequence[Kind], constant: float = 0.4) -> ChosenWeights:
     """Weights where rows of the features are public, and only the target's products matter.
 
     The noise on Σyx, beside a target of weight b and everything else of length R, is
@@ -126,24 +118,7 @@ def weights_beside_public_rows(
             f"Expected features, and constant={constant!r} below 1: otherwise nothing is left for "
             "them."
         )
-    shares = np.array([_share(kind) for kind in features])
-    weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
-    return ChosenWeights(
-        constant, tuple(float(weight) for weight in weights), target / math.sqrt(targets)
-    )
-
-
-def excess_risk(
-    coefficients: int,
-    count: int,
-    mu: float,
-    constant: float,
-    target: float,
-    neighbours: Neighbours = "replace",
-) -> float:
-    """The proxy of the module's docstring for p coefficients, n people and a pair (c, b)."""
-    pair = np.array([[constant, target]])
-    return float(_excess_risks(coefficients, count, mu, pair, neighbours)[0])
+    return _shared([_share(kind) for kind in features], constant, target)
 
 
 @lru_cache(maxsize=256)  # each wave of a plan, and each reader of it, asks for the same pair
@@ -153,15 +128,19 @@ def _best_pair(
     """The (c, b) of a grid at which the proxy is least."""
     constants = _INTERCEPTS + (_LONG_INTERCEPTS if neighbours == "zero-out" else ())
     pairs = np.array([(c, b) for c in constants for b in _TARGETS])
-    best = int(np.argmin(_excess_risks(coefficients, count, mu, pairs, neighbours)))
+    best = int(np.argmin(excess_risks(coefficients, count, mu, pairs, neighbours)))
     constant, target = pairs[best]
     return float(constant), float(target)
 
 
-def _excess_risks(
-    coefficients: int, count: int, mu: float, pairs: FloatArray, neighbours: Neighbours
+def excess_risks(
+    coefficients: int,
+    count: int,
+    mu: float,
+    pairs: FloatArray,
+    neighbours: Neighbours = "replace",
 ) -> FloatArray:
-    """The proxy for each pair (c, b) at once: a pair for each row, a direction for each column."""
+    """The proxy of the module's docstring for p coefficients and n people, for each pair (c, b)."""
     reach = {c: sensitivity(c, 1.0, neighbours) for c in set(pairs[:, 0].tolist())}
     noise = np.array([[reach[c] / mu] for c in pairs[:, 0].tolist()])
     constant, target = pairs[:, :1], pairs[:, 1:]
@@ -185,6 +164,13 @@ def information(count: int, mu: float, coefficients: int) -> float:
     whole(count=count, coefficients=coefficients)
     positive(mu=mu)
     return count * mu / math.pow(coefficients, 1.5)
+
+
+def _shared(proportions: Sequence[float], constant: float, target: float) -> ChosenWeights:
+    """What c and b leave for the features, in these proportions."""
+    shares = np.array(proportions)
+    weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
+    return ChosenWeights(constant, tuple(weights.tolist()), target)
 
 
 def _share(kind: Kind) -> float:

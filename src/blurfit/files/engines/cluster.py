@@ -148,7 +148,7 @@ def _killed() -> Iterator[None]:
     except (distributed.KilledWorker, distributed.client.FutureCancelledError) as error:
         raise ServiceError(
             f"The cluster gave up: {error} Nothing was published. Look into the workers' logs, "
-            "give them more memory, and run the same again."
+            "give them more memory, and run the same command again."
         ) from error
 
 

@@ -51,7 +51,7 @@ export function inSteps(values, step, towardZero, drawn = null) {
   });
 }
 
-export function roundHalfEven(value) {
+function roundHalfEven(value) {
   const floor = Math.floor(value);
   const rest = value - floor;
   if (rest !== 0.5) return rest < 0.5 ? floor : floor + 1;
@@ -59,7 +59,7 @@ export function roundHalfEven(value) {
 }
 
 /** The largest power of two that is at most the value. */
-export function powerOfTwoBelow(value) {
+function powerOfTwoBelow(value) {
   if (!(value > 0) || !Number.isFinite(value)) {
     throw new RangeError(`Expected a positive number, and got ${value}.`);
   }
