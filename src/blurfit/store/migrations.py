@@ -20,9 +20,9 @@ from blurfit.store import tables
 
 @cache
 def _creating(kind: str) -> tuple[str, ...]:
-    """The statements that create all other tables, written once for each kind of database."""
+    """The statements that create all tables, written once for each kind of database."""
     dialect = {"sqlite": sqlite, "postgresql": postgresql}[kind].dialect()
-    created = [one for one in tables.metadata.sorted_tables if one is not tables.migrations]
+    created = tables.metadata.sorted_tables
     indexes = [CreateIndex(index) for table in created for index in table.indexes]
     steps: list[CreateTable | CreateIndex] = [*map(CreateTable, created), *indexes]
     return tuple(str(one.compile(dialect=dialect)) for one in steps)
@@ -76,10 +76,9 @@ def migrate(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ONE_MIGRATOR)))
     if not sa.inspect(connection).has_table(tables.migrations.name):
-        tables.migrations.create(connection)
-        MIGRATIONS[0][1](connection)
+        _create_tables(connection)
         rows = [{"number": n, "name": name} for n, (name, _) in enumerate(MIGRATIONS)]
-        connection.execute(sa.insert(tables.migrations).values(rows))
+        connection.execute(sa.insert(tables.migrations), rows)
         return
     taken = set(connection.scalars(sa.select(tables.migrations.c.number)))
     if taken - set(range(len(MIGRATIONS))):
