@@ -88,7 +88,7 @@ class Advancing:
             if wanted <= 0:
                 if collection.role == "whole":
                     self.step(wave.plan)
-                self.look()
+                self.look_soon()
         except UnknownCollectionError:  # a wave that was opened without its plan, in Python
             self._until_counted[wave.plan] = _NEVER
         except Exception:  # the store is away: the next look will tell
@@ -105,8 +105,8 @@ class Advancing:
         """The model of a plan that has ended, learned now if need be."""
         return await detached(lambda: learn_model(self.store, plan))
 
-    def look(self) -> None:
-        """Look around soon, from whichever thread."""
+    def look_soon(self) -> None:
+        """Look around as soon as possible, from whichever thread."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._wake.set)
 

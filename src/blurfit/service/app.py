@@ -44,7 +44,7 @@ from blurfit.service.openapi import Description
 from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
 from blurfit.service.reading import Reading
-from blurfit.service.sides import LookingAtSides
+from blurfit.service.sides import ComparingSides
 from blurfit.service.signatory import Signatory
 from blurfit.service.unexpected import Router, foreseen
 from blurfit.service.withdrawals import Withdrawals
@@ -145,7 +145,7 @@ class Service:
             ),
             Invitations(store),
             Withdrawals(store, collector, signing, self._limiter),
-            LookingAtSides(store),
+            ComparingSides(store),
             Planning(store, collector, self._advancing, signing, *limits),
             peering,
             Following(store, peering),

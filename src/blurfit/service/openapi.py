@@ -45,7 +45,7 @@ from blurfit.service.operations import (
 from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
 from blurfit.service.reading import Reading
-from blurfit.service.sides import LookingAtSides
+from blurfit.service.sides import ComparingSides
 from blurfit.service.withdrawals import Withdrawals
 from blurfit.version import __version__
 
@@ -60,7 +60,7 @@ class Description:
 
 
 _PARTS = (
-    *(Administration, Reading, Invitations, Withdrawals, LookingAtSides),
+    *(Administration, Reading, Invitations, Withdrawals, ComparingSides),
     *(Planning, Peering, Following, Description),
 )
 
