@@ -9,9 +9,9 @@ does it. The model, a function of what was published, is learned beside the writ
 A service that was killed between the arrivals and the step takes it when it starts again. So does
 every other service on the store: each looks around every few seconds.
 
-Where a plan has two databases the first one leads (`blurfit.service.leading`): the step takes a
-talk over the wire, so it is taken beside the writer, in a thread for each plan. In the same looks,
-and as much beside it, signatures are completed (`blurfit.service.countersigning`).
+Where a plan has two databases the first one leads (`blurfit.service.leading`): a step then needs
+answers from the other, so it is taken beside the writer, in a thread for each plan. So are missing
+signatures asked for (`blurfit.service.countersigning`).
 """
 
 import asyncio

@@ -103,7 +103,7 @@ def _pages() -> Iterator[Operation]:
     """Pages for people; what they show they ask for at the other addresses."""
     same = {"304": {"description": "It is what the browser has already."}}
     page = content("A page.", "text/html") | same
-    lost = {"404": content("A page that says that this is no fingerprint.", "text/html")["200"]}
+    lost = {"404": content("A page that says that this is not a fingerprint.", "text/html")["200"]}
     file = content("A file.", "text/css", "text/javascript", "image/svg+xml") | same
     name = {"name": "name", "in": "path", "required": True, "schema": TEXT}
     yield operation("get", "/", "All collections, as a page", page)

@@ -86,5 +86,5 @@ def _count_at(agreement: Agreement, url: str, patience: float) -> int | None:
     try:
         with RemoteDatabase(url, patience=patience, most_bytes=_MOST_BYTES) as database:
             return int(database.status(agreement)["count"])
-    except (BlurfitError, KeyError, TypeError, ValueError):  # away, or no blurfit: it does not say
+    except (BlurfitError, KeyError, TypeError, ValueError):  # unreachable, or not a blurfit service
         return None
