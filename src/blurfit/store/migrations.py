@@ -6,7 +6,7 @@ together wait for whoever came first.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -45,28 +45,16 @@ def add_column(connection: Connection, column: sa.Column[Any]) -> None:
         connection.exec_driver_sql(f'ALTER TABLE "{table.name}" ADD COLUMN "{column.name}" {kind}')
 
 
-def _create_stewards(connection: Connection) -> None:
-    tables.metadata.create_all(connection, [tables.stewards, tables.deeds])
-
-
-def _create_signatures(connection: Connection) -> None:
-    tables.metadata.create_all(connection, [tables.withdrawn, tables.signatures])
-
-
-def _add_closing(connection: Connection) -> None:
-    add_column(connection, tables.collections.c.closes)
-
-
-def _create_joint_plans(connection: Connection) -> None:
-    tables.metadata.create_all(connection, [tables.joint_plans])
+def _adding(*new: sa.Table) -> Callable[[Connection], None]:
+    return partial(tables.metadata.create_all, tables=new)
 
 
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
     ("create the tables", _create_tables),
-    ("keep who administers besides, and what was done", _create_stewards),
-    ("keep who withdrew, and signatures", _create_signatures),
-    ("let collections close at a date", _add_closing),
-    ("keep what two databases of a plan have told each other", _create_joint_plans),
+    ("keep who administers besides, and what was done", _adding(tables.stewards, tables.deeds)),
+    ("keep who withdrew, and signatures", _adding(tables.withdrawn, tables.signatures)),
+    ("let collections close at a date", partial(add_column, column=tables.collections.c.closes)),
+    ("keep what two databases of a plan have told each other", _adding(tables.joint_plans)),
 )
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
 
