@@ -137,10 +137,7 @@ def examine(
 
 
 def _best(
-    scores: Mapping[str, Score],
-    choosing: tuple[FloatArray, FloatArray],
-    delta: float,
-    alpha: float,
+    scores: Mapping[str, Score], choosing: tuple[FloatArray, FloatArray], delta: float, alpha: float
 ) -> tuple[str, Event]:
     """The attacker and event that show most on trials which neither has seen."""
     best: tuple[float, str, Event] | None = None

@@ -20,6 +20,7 @@ shrinkage and inference need, follows from them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -54,7 +55,7 @@ class Noise:
     def take(self, chosen: Sequence[int]) -> "Noise":
         """The noise of some rows and columns, the constant's first."""
         rows = np.asarray(chosen)
-        return Noise(self.variance[np.ix_(rows, rows)], self.ties[rows])
+        return Noise(self.variance[rows[:, None], rows], self.ties[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,7 @@ class Submodel:
             [[self.gram, self.cross[:, None]], [self.cross[None, :], np.array([[self.square]])]]
         )
 
-    @property
+    @cached_property
     def feature_noise(self) -> Noise:
         """The noise on `gram`."""
         return self.noise.take(range(len(self.gram)))

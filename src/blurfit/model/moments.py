@@ -11,7 +11,7 @@ combined with other sums over almost the same people: one agreement has one set.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -29,7 +29,7 @@ from blurfit.model.fitting import fit, path
 from blurfit.model.formula import Formula, parsed
 from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel
-from blurfit.model.published_file import PublishedFile, signatures_in, with_signatures
+from blurfit.model.published_file import PublishedFile, signatures_in
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
@@ -97,7 +97,7 @@ class PublishedMoments(PublishedFile):
         """SHA-256 of the release's own text, whoever signed it: what a later wave says that it
         follows.
         """
-        return hashlib.sha256(with_signatures(self.to_json(), ()).encode()).hexdigest()
+        return hashlib.sha256(replace(self, signatures=()).to_json().encode()).hexdigest()
 
     @property
     def local(self) -> LocalGuarantee:

@@ -1,4 +1,4 @@
-"""The weights that a collection would publish, for whoever simulates thousands of collections.
+"""The weights that a collection would publish, for simulating thousands of collections.
 
 `learn` verifies its agreement and tells standard errors; here are its weights alone, in a
 millisecond. One reading takes longer: where noise dominates, a `moment` collection publishes a
@@ -19,11 +19,7 @@ from blurfit.schema.columns import Numeric
 
 
 def weights_of(
-    agreement: Agreement,
-    totals: Totals,
-    *,
-    sampled: bool = True,
-    public: FloatArray | None = None,
+    agreement: Agreement, totals: Totals, *, sampled: bool = True, public: FloatArray | None = None
 ) -> FloatArray:
     """The weights of `learn`'s model, on (1, v): (outputs, 1 + features).
 
