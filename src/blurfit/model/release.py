@@ -116,7 +116,7 @@ class Release:
 
         Up to rounding, which differs from machine to machine. Where noise dominates, weights are
         found by sampling (`blurfit.learning.posterior_mean`), and another rounding takes another
-        path: there they are compared to a tenth. No promise depends on it, since the sums are public.
+        path: there they are compared to a tenth. No promise depends on it: the sums are public.
         """
         if self.moments is None:
             return False
