@@ -73,11 +73,7 @@ class ChosenWeights:
 
 
 def public_weights(
-    features: Sequence[Kind],
-    count: int,
-    mu: float,
-    *,
-    neighbours: Neighbours = "replace",
+    features: Sequence[Kind], count: int, mu: float, *, neighbours: Neighbours = "replace"
 ) -> ChosenWeights:
     """The default weights, which follow from the kinds of the features, n and μ alone.
 
@@ -134,11 +130,7 @@ def _best_pair(
 
 
 def excess_risks(
-    coefficients: int,
-    count: int,
-    mu: float,
-    pairs: FloatArray,
-    neighbours: Neighbours = "replace",
+    coefficients: int, count: int, mu: float, pairs: FloatArray, neighbours: Neighbours = "replace"
 ) -> FloatArray:
     """The proxy of the module's docstring for p coefficients and n people, for each pair (c, b)."""
     reach = {c: sensitivity(c, 1.0, neighbours) for c in set(pairs[:, 0].tolist())}
