@@ -6,17 +6,11 @@ reads, checks and throws away, and beside a plain FastAPI service that commits e
 """
 
 import asyncio
-import os
-import socket
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 import click
@@ -24,6 +18,7 @@ import numpy as np
 import uvicorn
 from rich.console import Console
 from rich.table import Table
+from served import running
 
 from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
 from blurfit.protocol.wire import BINARY, JSON
@@ -101,28 +96,6 @@ def plain_fastapi(agreed: Agreement, place: str) -> Any:
         return {"accepted": 1}
 
     return app
-
-
-@contextmanager
-def running(script: str, folder: str, *words: str) -> Iterator[int]:
-    """A server that a script starts, in a process of its own; its port is yielded."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    place = str(Path(folder, f"{'-'.join(words)}-{port}.db"))
-    command = [sys.executable, script, "--serve", *words, place, str(port)]
-    process = subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
-    try:
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield port
-    finally:
-        process.kill()
-        process.wait()
 
 
 # ---- load: connections that send the next request as soon as the last is answered

@@ -17,9 +17,10 @@ import click
 import numpy as np
 import numpy.typing as npt
 import uvicorn
-from collect import SCHEMA, SERVER, run, running, send
+from collect import SCHEMA, SERVER, run, send
 from rich.console import Console
 from rich.table import Table
+from served import running
 
 from blurfit import Agreement, Store, perturb_table
 from blurfit.contributor.share import share
@@ -36,7 +37,7 @@ ROLES: tuple[Role, ...] = ("whole", "first", "second")
 
 def agreement(role: Role) -> Agreement:
     """What everything here is collected under: one database, or two."""
-    split_trust: dict[str, Any] = {"databases": DATABASES}
+    split_trust: dict[str, Any] = {"databases": DATABASES, "proofs": False}
     return Agreement.propose(
         SCHEMA,
         epsilon=1,

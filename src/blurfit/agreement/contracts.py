@@ -9,13 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from blurfit.agreement.databases import refuse_unless_shareable
-from blurfit.agreement.grid import (
-    DISCRETE_SHARE,
-    LATTICE_SHARE,
-    ROUNDING,
-    Grid,
-    enlarged,
-)
+from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, ROUNDING, Grid, enlarged
 from blurfit.agreement.numbers import Form, Objective, PublicWeights
 from blurfit.agreement.terms import Sends, Terms
 from blurfit.agreement.wave import Wave

@@ -150,7 +150,7 @@ def forecast_command(
     if as_json:
         document = found.to_dict() | {"advice": [asdict(one) for one in advice], "liars": moved}
         if costs is not None:
-            document["proofs"] = costs.to_dict()
+            document["proofs"] = asdict(costs)
         click.echo(json.dumps(document, indent=2))
     else:
         Console().print(report(found, within, advice))

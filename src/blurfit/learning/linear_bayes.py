@@ -93,11 +93,11 @@ def read_linearly(
 
     T = `fixed` + `noise_of_gram`(Θ), and P is as probable as `log_prior` says, times N(t; 0, T).
     """
-    second = prior
+    second, reach = prior, prior @ gram
     for _ in range(_PASSES):
         total = fixed + noise_of_gram(second)
         inverse = np.linalg.inv(total)
-        gain = prior @ gram @ inverse
+        gain = reach @ inverse
         theta = gain @ seen
         second = theta[:, :, None] * theta[:, None, :] + prior - gain @ gram @ prior
     _, volume = np.linalg.slogdet(total)
