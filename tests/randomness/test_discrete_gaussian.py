@@ -184,7 +184,7 @@ def test_the_tail_itself(ratio: float) -> None:
     cells = module.Cells(
         ratio, full.offset_bits, Fraction(peak), full.owners, np.ones(tail + 2, int), full.sure
     )
-    rounds = 2000
+    rounds = 3000
     kept = [k for k, ok in (module._tail(cells, negative=False) for _ in range(rounds)) if ok]
     start = tail * width
     k = np.arange(start, start + math.ceil(12 * ratio) + 20)
