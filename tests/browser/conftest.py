@@ -93,7 +93,8 @@ def launched() -> Iterator[Chromium]:
         if os.environ.get("CI", "").lower() in ("true", "1"):
             pytest.fail(words)
         pytest.skip(words)
-    arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
+    # one process for what a browser shows first, which is nothing, and for the page after it
+    arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--renderer-process-limit=1"]
     playwright = sync_playwright().start()
     browser = playwright.chromium.launch(executable_path=path, args=arguments)
     found = Chromium(browser, asyncio.get_running_loop())
@@ -132,16 +133,20 @@ def new_browser(chromium: Browser) -> Iterator[Callable[..., BrowserContext]]:
 
 
 class Watch:
-    """What a browser asked for, and what it complained about."""
+    """What a browser asked for, and what it complained about, since somebody took it."""
 
-    def __init__(self, context: BrowserContext, address: str) -> None:
+    def __init__(self, context: BrowserContext) -> None:
+        self.begin("")
+        context.on("request", self._note)
+        context.on("console", lambda message: self._complain(message.type, message.text))
+        context.on("weberror", lambda error: self.complaints.append(str(error.error)))
+
+    def begin(self, address: str) -> None:
+        """Nothing so far, and nothing elsewhere than at that address from now on."""
         self.requests: list[str] = []
         self.bodies: list[bytes] = []
         self.complaints: list[str] = []
         self._address = address
-        context.on("request", self._note)
-        context.on("console", lambda message: self._complain(message.type, message.text))
-        context.on("weberror", lambda error: self.complaints.append(str(error.error)))
 
     def _note(self, request: object) -> None:
         self.requests.append(request.url)  # type: ignore[attr-defined]
@@ -173,23 +178,75 @@ class Visitor:
         return self.page
 
 
+@dataclass(frozen=True)
+class Device:
+    """A browser that one visitor after another uses, each as if nobody had been there before.
+
+    It takes as long to start a process that shows pages as to show one. The process lives as long
+    as there is a tab, so the next visitor's is opened before the last one's is closed.
+    """
+
+    context: BrowserContext
+    watch: Watch
+
+    def lend(self, service: Running) -> Visitor:
+        self.watch.begin(service.address)
+        (page,) = self.context.pages or [self.context.new_page()]
+        return Visitor(page, self.watch, self.context, service)
+
+    def is_wiped(self, visitor: Visitor) -> bool:
+        """Leave nothing behind. False where the visitor's tab shows what has no storage to wipe."""
+        tab, *others = self.context.pages
+        for other in others:
+            other.close()
+        if not tab.url.startswith(visitor.service.address):
+            return False
+        self.context.new_page()
+        tab.evaluate(WIPE)
+        tab.close()
+        self.context.unroute_all()
+        self.context.set_offline(False)
+        return True
+
+
+WIPE = "Storage.prototype.setItem = () => {}; localStorage.clear()"  # and nothing is written again
 Visit = Callable[..., Visitor]
 
 
-@pytest.fixture
-def visit(chromium: Browser, service: Running) -> Iterator[Visit]:
-    """Opens browsers; afterwards none has asked anyone else, or broken its policy."""
-    visitors: list[Visitor] = []
+@pytest.fixture(scope="session")
+def devices() -> list[Device]:
+    """Those that nobody uses at the moment."""
+    return []
 
-    def enter(**options: Any) -> Visitor:
-        context = new_context(chromium, **options)
-        watch = Watch(context, service.address)
-        visitors.append(Visitor(context.new_page(), watch, context, service))
-        return visitors[-1]
+
+@pytest.fixture
+def visit(chromium: Browser, service: Running, devices: list[Device]) -> Iterator[Visit]:
+    """Opens browsers; afterwards none has asked anyone else, or broken its policy.
+
+    Whoever changes more of hers than tabs, routes and being offline (its clock, say, or what runs
+    before each page) takes one of her `own`, as whoever wants it to have options.
+    """
+    visitors: list[tuple[Device, Visitor, bool]] = []
+
+    def enter(*, own: bool = False, viewport: Any = None, **options: Any) -> Visitor:
+        is_shared = not (own or options)
+        if is_shared and devices:
+            device = devices.pop()
+        else:
+            context = new_context(chromium, **options)
+            device = Device(context, Watch(context))
+        visitor = device.lend(service)
+        visitors.append((device, visitor, is_shared))
+        if viewport is not None:
+            visitor.page.set_viewport_size(viewport)
+        return visitor
 
     yield enter
-    for visitor in visitors:
-        visitor.context.close()
+    for device, visitor, is_shared in visitors:
+        if is_shared and device.is_wiped(visitor):
+            devices.append(device)
+        else:
+            device.context.close()
         assert visitor.watch.elsewhere == []
         assert visitor.watch.complaints == []
 

@@ -17,6 +17,8 @@ from blurfit.service.serving import in_a_thread
 from blurfit.store import plans
 from support.looks import NARROW, WIDE, look_at
 
+from .conftest import Visitor
+
 
 def enter(page: Page, token: str) -> None:
     page.get_by_label("Administrator’s token").fill(token)
@@ -24,20 +26,16 @@ def enter(page: Page, token: str) -> None:
     expect(page.locator("#promise dl")).to_be_visible()
 
 
-@pytest.fixture
-def admin(visit, service):
-    """Who has entered, with a clock that tests can put forward."""
-    visitor = visit()
-    visitor.context.clock.install()
+def entered(visitor: Visitor) -> Page:
     page = visitor.go("/admin")
-    enter(page, service.token)
+    enter(page, visitor.service.token)
     expect(page.locator("#collections h2")).to_be_visible()
     return page
 
 
-def later(page: Page) -> None:
-    """As late as the page asks again how things are."""
-    page.clock.fast_forward(4_000)
+@pytest.fixture
+def admin(visit):
+    return entered(visit())
 
 
 def test_nobody_enters_before_the_script_is_there(visit, service) -> None:
@@ -132,19 +130,22 @@ def test_a_choice_can_be_predicted_and_the_form_is_shown_before(admin, service) 
 
 
 def test_counts_are_live_and_a_collection_can_be_paused_and_closed(
-    admin, service, survey, people
+    visit, service, survey, people
 ) -> None:
+    visitor = visit(own=True)
+    visitor.context.clock.install()
+    admin = entered(visitor)
     promise = {"epsilon": 1, "delta": 1e-6, "quorum": 40, "admission": "anyone"}
     agreement = Agreement.propose(survey("live income"), **promise)
     service.open(agreement)
-    later(admin)
+    admin.clock.fast_forward(4_000)  # after which it asks again
     entry = admin.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
     expect(entry).to_contain_text(
         "0 of at least 40 submissions"
     )  # opened after the page was loaded
     expect(entry).to_contain_text(re.compile(r"opened \w+ \d+, \d{4}"))
     service.store.add(agreement, perturb_table(agreement, people(40, "live income")))
-    later(admin)
+    admin.clock.fast_forward(4_000)
     expect(entry).to_contain_text("40 submissions")
     expect(entry.get_by_role("button", name="Publish…")).to_be_enabled()
     entry.get_by_role("button", name="Pause").click()
@@ -184,10 +185,10 @@ def test_a_plan_is_opened_held_and_ended(admin, service, survey) -> None:
     expect(admin.get_by_role("alert")).to_contain_text("600 more")  # nobody has come
 
 
-def test_invitations_as_a_table_as_codes_and_in_any_number(admin, service, survey, visit) -> None:
+def test_invitations_as_a_table_as_codes_and_in_any_number(visit, service, survey) -> None:
     agreement = Agreement.propose(survey("many income"), epsilon=1, delta=1e-6, quorum=2000)
     service.open(agreement)
-    later(admin)
+    admin = entered(visit())
     entry = admin.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
 
     def made(count: str, kind: str) -> str:

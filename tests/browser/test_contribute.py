@@ -113,7 +113,7 @@ def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose
         page.get_by_role("button", name="Change my answers").click()
         page.get_by_label("age", exact=True).fill("42.625")
         page.get_by_role("button", name=BLUR).click()
-        page.get_by_text("The very numbers").click()
+        page.get_by_text("The numbers themselves").click()
         numbers = [float(one) for one in page.locator("pre").inner_text().split()]
         noise += ((np.array(numbers) - exact) / deviations(agreement)).tolist()
         page.get_by_role("button", name="Change my answers").click()
@@ -436,7 +436,7 @@ def test_without_storage_nothing_is_asked_or_sent(visit, service, propose) -> No
     """What cannot be kept could be blurred twice."""
     agreement = propose()
     service.open(agreement)
-    visitor = visit()
+    visitor = visit(own=True)
     visitor.context.add_init_script(
         "Object.defineProperty(window, 'localStorage', {get() { throw new Error('denied'); }})"
     )
@@ -448,7 +448,7 @@ def test_without_storage_nothing_is_asked_or_sent(visit, service, propose) -> No
 def test_a_full_storage_keeps_the_numbers_here(visit, service, propose, fill_in) -> None:
     agreement = propose()
     service.open(agreement)
-    visitor = visit()
+    visitor = visit(own=True)
     visitor.context.add_init_script(
         "Storage.prototype.setItem = () => { throw new DOMException('it is full'); }"
     )

@@ -343,7 +343,7 @@ def test_verdicts_on_other_noise_are_the_same(run, survey, quorum) -> None:
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_what_the_page_accepts_python_accepts(run, survey, kind) -> None:
-    """800 mutated contracts, under fingerprints that fit: the page is never the more lenient of the
+    """Mutated contracts, under fingerprints that fit: the page is never the more lenient of the
     two, but for the forecast of accuracy, which it does not check.
     """
     given = []
@@ -351,7 +351,7 @@ def test_what_the_page_accepts_python_accepts(run, survey, kind) -> None:
         agreement = Agreement.propose(
             schema, epsilon=1, delta=1e-6, quorum=3000, neighbours=neighbours, **KINDS[kind]
         )
-        given += mutations(agreement, 400)
+        given += mutations(agreement, 200)
     body = """
         return Promise.all(given.map(async (agreement) => {
           const fingerprint = await canonical.fingerprintOf(agreement);
@@ -592,10 +592,7 @@ def test_the_agreement_in_words_names_who_collects(run, agreements) -> None:
         seen.add(agreement.trust)
         if agreement.trust == "shared":
             assert all(name in text and url in text for name, url in DATABASES)
-            assert (
-                condition_in_words(agreement.quorum, admission=agreement.admission)
-                in rows["Promise against either of them"]
-            )
+            assert condition_in_words(agreement) in rows["Promise against either of them"]
             together = rows["One submission, if both put their shares together"]
             assert local_in_words(agreement.calibration.local, "Together they") in together
             assert "the database" not in text.lower().replace("the databases", "")

@@ -43,7 +43,7 @@ def enter(page: Page, token: str) -> None:
 
 def test_a_collection_shows_how_far_it_is(visit, service, collect, people) -> None:
     agreement = collect("watched income", 120)
-    visitor = visit()
+    visitor = visit(own=True)
     visitor.context.clock.install()
     page = visitor.go(f"/collections/{agreement.fingerprint}")
     expect(page.get_by_text("120 of at least 300 submissions; 180 more are needed")).to_be_visible()

@@ -129,7 +129,7 @@ def test_the_page_refuses_words_that_python_refuses(run) -> None:
         }));"""
     assert run("verify canonical", body, given) == ["accepted", *["refused"] * 8]
     for document in given[1:]:
-        with pytest.raises(ValueError, match=r"Expected|in other values"):
+        with pytest.raises(ValueError, match="Expected"):
             Agreement.from_dict(document)
 
 
@@ -266,7 +266,7 @@ def test_a_survey_in_the_readers_language(visit, service, agreement, locale, wid
 
 
 def test_a_language_can_be_chosen_and_answers_stay(visit, agreement) -> None:
-    page = visit(locale="en-US").go(f"/c/{agreement.fingerprint}")
+    page = visit().go(f"/c/{agreement.fingerprint}")
     page.get_by_label("How old are you?").fill("42.5")
     page.get_by_label("Language").select_option("de")
     age = page.get_by_label("Wie alt sind Sie?")
@@ -279,7 +279,7 @@ def test_a_language_can_be_chosen_and_answers_stay(visit, agreement) -> None:
 
 def test_back_and_reload_keep_answers_and_noise(visit, agreement) -> None:
     """The browser's own Back from the preview, and a reload on it: the same noise as before."""
-    page = visit(locale="en-US").go(f"/c/{agreement.fingerprint}")
+    page = visit().go(f"/c/{agreement.fingerprint}")
     answer(page, german=False)
     page.get_by_role("button", name="Blur my answers").click()
     heading = page.get_by_role("heading", name="What will leave this device")
@@ -306,7 +306,7 @@ def test_back_and_reload_keep_answers_and_noise(visit, agreement) -> None:
 
 
 def test_what_is_missing_is_shown_on_its_own_part(visit, agreement) -> None:
-    page = visit(locale="en-US").go(f"/c/{agreement.fingerprint}")
+    page = visit().go(f"/c/{agreement.fingerprint}")
     page.get_by_role("button", name="Next").click()
     expect(
         page.get_by_text("Please enter a number for “How old are you?”, 18 to 90 years.")
@@ -318,7 +318,7 @@ def test_what_is_missing_is_shown_on_its_own_part(visit, agreement) -> None:
 
 
 def test_keyboard_alone(visit, service, agreement) -> None:
-    page = visit(locale="en-US").go(f"/c/{agreement.fingerprint}")
+    page = visit().go(f"/c/{agreement.fingerprint}")
     expect(page.get_by_label("How old are you?")).to_be_visible()
     page.get_by_label("How old are you?").focus()
     press = page.keyboard.press
@@ -350,7 +350,7 @@ def test_keyboard_alone(visit, service, agreement) -> None:
 def test_a_second_contribution_to_one_purpose_is_warned_about(visit, service, agreement) -> None:
     other = Agreement.propose(agreement.schema, **{**PROMISE, "epsilon": 2})
     service.open(other)
-    visitor = visit(locale="en-US")
+    visitor = visit()
     page = visitor.go(f"/c/{agreement.fingerprint}")
     expect(page.locator("#sent")).to_be_hidden()
     answer(page, german=False)
@@ -388,7 +388,7 @@ def test_nothing_in_a_text_becomes_html(visit, service) -> None:
         **PROMISE,
     )
     service.open(made)
-    page = visit(locale="en-US").go(f"/c/{made.fingerprint}")
+    page = visit().go(f"/c/{made.fingerprint}")
     expect(page.get_by_role("heading", name=harmful)).to_be_visible()
     expect(page.get_by_label(harmful).first).to_be_visible()
     assert page.locator("main b").count() == 0

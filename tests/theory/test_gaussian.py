@@ -37,9 +37,7 @@ def test_each_direction_agrees_with_50_digits(epsilon: float, delta: float) -> N
     assert relative(delta_of(mu, epsilon), true_delta) < 1e-9
 
     with mpmath.workdps(60):
-        slope_in_mu = mpmath.diff(
-            lambda m: profile(m, epsilon), mpmath.mpf(mu), h=mu * mpmath.mpf(10) ** -25
-        )
+        slope_in_mu = mpmath.npdf(mpmath.mpf(mu) / 2 - mpmath.mpf(epsilon) / mu)
         true_mu = mpmath.mpf(mu) + (mpmath.mpf(delta) - true_delta) / slope_in_mu  # one Newton step
         assert relative(mu, true_mu) < 1e-9
 
@@ -84,6 +82,8 @@ def test_limits() -> None:
     assert epsilon_of(1e-3, 0.01) == 0.0
     assert epsilon_of(0.0, 0.01) == 0.0
     assert log_delta_of(0.01, 1.0) == pytest.approx(-5000, rel=0.01)  # e^-5000 is no float
+    assert log_delta_of(1e-200, 1e-60) == pytest.approx(-5e279)  # where Mills' ratios underflow
+    assert log_delta_of(1.0, 1e300) == -math.inf
 
 
 @pytest.mark.parametrize(

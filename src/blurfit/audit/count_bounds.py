@@ -114,8 +114,7 @@ def counted_epsilon(
     inside_unit_interval(alpha=alpha)
     if len(first) != len(second):
         raise InvalidValueError(
-            f"Expected as many trials of the one as of the other, and got {len(first)} and "
-            f"{len(second)}."
+            f"Expected equally many trials of both, and got {len(first)} and {len(second)}."
         )
     likelier, rarer = (second, first) if event.swapped else (first, second)
     counts = event.count(likelier), event.count(rarer)

@@ -9,12 +9,11 @@ With q = 1 nothing is sampled and T Gaussian steps are one: μ-GDP with μ = √
 tests hold the two against each other.
 """
 
-import importlib
 import math
 from functools import lru_cache
-from typing import Any
 
-from blurfit.errors import BlurfitError, NotCertifiedError
+from blurfit.errors import NotCertifiedError
+from blurfit.optional import optional
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.roots import root_of_increasing
 from blurfit.theory.setting import Neighbours
@@ -27,10 +26,7 @@ _TOLERANCE = 1e-4  # of ln z, to the safe side
 _NEARBY = 1e-3  # of ln z, for a slope
 _MOST_TURNS = 50
 # Zeroing a record out is what its removal does to the sum that is released.
-_RELATIONS: dict[Neighbours, str] = {
-    "replace": "REPLACE_ONE",
-    "zero-out": "ADD_OR_REMOVE_ONE",
-}
+_RELATIONS: dict[Neighbours, str] = {"replace": "REPLACE_ONE", "zero-out": "ADD_OR_REMOVE_ONE"}
 
 
 def delta_of_steps(
@@ -46,12 +42,12 @@ def delta_of_steps(
 
     A wider `interval` of the grid takes less time, and rounds up by more.
     """
-    accounting = _accounting()
+    accounting = optional("dp_accounting")
     relation = getattr(accounting.NeighboringRelation, _RELATIONS[neighbours])
     event = accounting.GaussianDpEvent(noise_multiplier)
     if sampling_rate < 1:
         event = accounting.PoissonSampledDpEvent(sampling_rate, event)
-    accountant = _optional("dp_accounting.pld").PLDAccountant(relation, interval)
+    accountant = optional("dp_accounting.pld").PLDAccountant(relation, interval)
     accountant.compose(event, steps)
     return float(accountant.get_delta(epsilon))
 
@@ -97,17 +93,3 @@ def least_noise_multiplier(
         f"No noise was found that keeps epsilon={epsilon} and delta={delta} over steps={steps}: "
         "the accountant cannot tell so small a delta."
     )
-
-
-def _accounting() -> Any:
-    return _optional("dp_accounting")
-
-
-def _optional(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise BlurfitError(
-            "Expected the package dp-accounting to be installed, which accounts for noisy steps: "
-            "run `pip install blurfit[rivals]`, or choose accounting='published'."
-        ) from error

@@ -131,21 +131,29 @@ def _covariances(
     spread: FloatArray,
     noise_of_mean: FloatArray,
 ) -> tuple[FloatArray, float]:
-    """Off-diagonal entries, each shrunk by τ²d_id_j/(τ²d_id_j + its noise), τ² by moments."""
     covariance = gram[1:, 1:] - np.outer(mean, mean)
-    kept = 1.0
-    if pairs.any():
-        of_product = np.outer(mean**2, noise_of_mean)
-        noise = variance[1:, 1:] + of_product + of_product.T
-        scale = np.outer(spread, spread)
-        weight = (noise + 0.04 * scale) ** -2 * pairs
-        excess = float(np.sum(weight * scale * (covariance**2 - noise)))
-        common = np.clip(excess / float(np.sum(weight * scale**2)), 0.005, 0.15)
-        factor = common * scale / (common * scale + noise)
-        covariance = np.where(pairs, covariance * factor, covariance)
-        kept = float(factor[pairs].mean())
-    np.fill_diagonal(covariance, spread)
-    return covariance, kept
+    if not pairs.any():
+        np.fill_diagonal(covariance, spread)
+        return covariance, 1.0
+    of_product = np.outer(mean**2, noise_of_mean)
+    noise = variance[1:, 1:] + of_product + of_product.T
+    return shrunk_pairs(covariance, noise, spread, pairs, least=0.005)
+
+
+def shrunk_pairs(
+    seen: FloatArray, noise: FloatArray, spread: FloatArray, pairs: BoolArray, *, least: float
+) -> tuple[FloatArray, float]:
+    """Entries `pairs` of a matrix with the diagonal d, each shrunk by τ²d_id_j/(τ²d_id_j + its
+    noise), and the mean of these factors; τ² by moments, from `least` to 0.15.
+    """
+    scale = np.outer(spread, spread)
+    weight = (noise + 0.04 * scale) ** -2 * pairs
+    excess = float(np.sum(weight * scale * (seen**2 - noise)))
+    common = np.clip(excess / float(np.sum(weight * scale**2)), least, 0.15)
+    factor = common * scale / (common * scale + noise)
+    found = np.where(pairs, seen * factor, seen)
+    np.fill_diagonal(found, spread)
+    return found, float(factor[pairs].mean())
 
 
 def _pairs(features: tuple[JointColumn, ...]) -> BoolArray:

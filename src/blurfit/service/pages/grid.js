@@ -1,5 +1,6 @@
 // The public grid on which noise is exact: mirrors `blurfit.agreement.grid`.
 
+import { demand } from "./checks.js";
 import { noiseOf } from "./moment.js";
 
 export const ROUNDING = 2 ** -11; // bounds are enlarged by this share, which pays for rounding
@@ -51,7 +52,7 @@ export function inSteps(values, step, towardZero, drawn = null) {
   });
 }
 
-export function roundHalfEven(value) {
+function roundHalfEven(value) {
   const floor = Math.floor(value);
   const rest = value - floor;
   if (rest !== 0.5) return rest < 0.5 ? floor : floor + 1;
@@ -59,10 +60,8 @@ export function roundHalfEven(value) {
 }
 
 /** The largest power of two that is at most the value. */
-export function powerOfTwoBelow(value) {
-  if (!(value > 0) || !Number.isFinite(value)) {
-    throw new RangeError(`Expected a positive number, and got ${value}.`);
-  }
+function powerOfTwoBelow(value) {
+  demand(value > 0 && Number.isFinite(value), "the least step", value, "a positive number");
   let power = 2 ** Math.floor(Math.log2(value));
   while (power > value) power /= 2;
   while (power * 2 <= value) power *= 2;

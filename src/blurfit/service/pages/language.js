@@ -45,9 +45,11 @@ function chosen() {
   }
 }
 
-/** What a language calls itself. */
+const OWN_NAMES = { de: "Deutsch", en: "English" };
+
+/** What a language calls itself. To ask the browser takes it longer than all else that a page does at first. */
 export function nameOf(tag) {
-  return new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag;
+  return OWN_NAMES[tag] ?? new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag;
 }
 
 /** A moment, for people. */
