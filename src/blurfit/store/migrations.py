@@ -64,7 +64,7 @@ def migrate(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ONE_MIGRATOR)))
     if not sa.inspect(connection).has_table(tables.migrations.name):
-        _create_tables(connection)
+        MIGRATIONS[0][1](connection)
         rows = [{"number": n, "name": name} for n, (name, _) in enumerate(MIGRATIONS)]
         connection.execute(sa.insert(tables.migrations), rows)
         return
