@@ -40,7 +40,7 @@ browsers:  ## Install the browsers that tests of the pages run in, from the syst
 	    || $(call MISSED,firefox-esr)
 
 demo: $(RUNTIME)  ## Let 50,000 generated people agree, blur, send, and get a model
-	$(BIN)/python -m blurfit.demo.one_database
+	$(BIN)/blurfit demo
 
 # Workers share what one of them has compiled, whatever the shell says about files that are compiled.
 test coverage: export PYTHONDONTWRITEBYTECODE =

@@ -1,10 +1,10 @@
 """Do the intervals of waves cover? Residual waves for numbers, Newton's for labels.
 
-`python experiments/coverage.py --trials 150` writes coverage.csv and coverage.md into
-build/coverage; finds the survey by BLURFIT_DATA. In each trial n people are drawn with replacement,
-so that the coefficients of the whole population are the truth, and collected in the waves that are
-planned for them. "Width" is the median over coefficients and trials of the standard error over the
-ideal one: that of the same people without privacy.
+`PYTHONPATH=tests python experiments/coverage.py --trials 150` writes coverage.csv and coverage.md
+into build/coverage; finds the survey by BLURFIT_DATA. In each trial n people are drawn with
+replacement, so that the coefficients of the whole population are the truth, and collected in the
+waves that are planned for them. "Width" is the median over coefficients and trials of the standard
+error over the ideal one: that of the same people without privacy.
 
 * generated: `make_census`; its errors are skewed (1.3) and uneven, and its label is no logistic
   curve, so for labels the truth is the population's own best curve.
@@ -17,7 +17,6 @@ curve with these weights is another one than without: "own curve" counts the coe
 one, found from 2¹⁸ people, in the first 40 trials.
 """
 
-import csv
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,18 +26,18 @@ import click
 import numpy as np
 from rich.progress import track
 from scipy.special import expit
-from waves import People, least_squares, logistic
+from waves import People, least_squares, logistic, write
 
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.datasets import load_acs, make_census
 from blurfit.errors import InfeasibleError
 from blurfit.learning.wave_inference import wave_estimates
-from blurfit.simulation.bare_waves import collect_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.maps import NewtonMap
 from blurfit.theory.newton import LogisticNewton
 from blurfit.theory.public_weights import Kind
 from blurfit.theory.waves import Stages, Task, choose_plan
+from support.bare_waves import collect_in_waves  # type: ignore[import-not-found]
 
 DELTA, ROWS = 0.01, 2**20
 SETTINGS = ((1.0, 2**11), (0.1, 2**13), (1.0, 2**13), (0.1, 2**15), (1.0, 2**15), (0.1, 2**17))
@@ -229,11 +228,7 @@ def main(trials: int, names: tuple[str, ...], tasks: tuple[str, ...], out: Path)
             if line is None:
                 continue
             lines.append(line)
-            with (out / "coverage.csv").open("w", newline="", encoding="utf-8") as file:
-                csv.writer(file).writerows([HEADER, *lines])
-            table = [HEADER, ["---"] * len(HEADER), *lines]
-            text = "\n".join("| " + " | ".join(map(str, row)) + " |" for row in table)
-            (out / "coverage.md").write_text(f"{trials} trials.\n\n{text}\n", encoding="utf-8")
+            write(out, "coverage", HEADER, lines, trials)
 
 
 if __name__ == "__main__":

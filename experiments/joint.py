@@ -1,7 +1,8 @@
 """Joint moments, one wave: how good the models are, and whether the intervals are honest.
 
-`python experiments/joint.py` writes CSV and Markdown into build/joint; `--only` chooses tables,
-`--trials` how many collections stand behind each cell. Data are found by BLURFIT_DATA.
+`PYTHONPATH=tests python experiments/joint.py` writes CSV and Markdown into build/joint; `--only`
+chooses tables, `--trials` how many collections stand behind each cell. Data are found by
+BLURFIT_DATA.
 
 * regression, labels: the American Community Survey, δ = 0.01, `replace`. The rows after the first
   2²¹ are the test; a trial is a block of n of the others. RMSE is over that of least squares on
@@ -29,14 +30,14 @@ from rich.progress import track
 from blurfit.arrays import FloatArray
 from blurfit.datasets import UCI_SETS, Census, load_acs, load_uci, make_census
 from blurfit.learning.inference import Inference, infer, refusal
-from blurfit.learning.joint_sums import JointSums, Submodel, clean_sums
+from blurfit.learning.joint_sums import JointSums, Submodel
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.shrinkage import information, reading, shrink
-from blurfit.simulation.joint_sampler import draw_joint_sums
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.joint import sensitivity
 from blurfit.theory.joint_form import JointColumn
 from blurfit.theory.public_weights import Kind, public_weights
+from support.joint_sampler import clean_sums, draw_joint_sums  # type: ignore[import-not-found]
 
 Row = dict[str, Any]
 
@@ -87,7 +88,10 @@ class People:
         columns.append(JointColumn(TARGET, weights.target, "sign" if is_label else "numeric"))
         clean = clean_sums(columns, weights.constant, rows)
         deviation = sensitivity(weights.constant, 1.0) / mu
-        return draw_joint_sums(columns, weights.constant, len(rows), clean, deviation, generator)
+        found: JointSums = draw_joint_sums(
+            columns, weights.constant, len(rows), clean, deviation, generator
+        )
+        return found
 
 
 def least_squares(rows: FloatArray) -> FloatArray:

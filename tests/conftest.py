@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from blurfit.store import connecting
-from support import collecting, postgres
+from support import collecting, postgres, workers
 from support.stores import agreement, in_memory, place, places, postgresql
 
 __all__ = ["agreement", "in_memory", "place", "places", "postgresql"]
@@ -48,6 +48,15 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     return (yield) + 1
 
 
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Workers are forked from a process that has imported what they need.
+
+    Whoever measures coverage wants to see them import it.
+    """
+    if not config.getoption("cov_source", None):
+        workers.fork()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Thousands of modules and tests stay until the end: nobody looks for garbage among them.
@@ -61,6 +70,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         logging._handlerList.clear()
         gc.freeze()
+        gc.set_threshold(20_000)  # most of what tests make is gone long before
         gc.enable()
 
 

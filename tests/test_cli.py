@@ -96,7 +96,7 @@ def test_commands_are_listed_in_the_order_in_which_they_are_used() -> None:
     assert listed == list(cli.COMMANDS)
     assert [name for name in listed if name not in BESIDES] == IN_ORDER
     assert set(listed) == {*IN_ORDER, *BESIDES}
-    assert "0 done; 2 wrong usage or value; 3 nobody answers; 4 refused" in " ".join(
+    assert "0 done; 2 wrong usage or value; 3 no service answers; 4 refused" in " ".join(
         result.stdout.split()
     )
 

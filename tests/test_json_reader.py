@@ -1,6 +1,7 @@
 """One reader: a text that says something twice, or no number, is refused wherever it comes from."""
 
 import json
+from functools import partial
 
 import pytest
 from msgspec import Struct
@@ -15,9 +16,8 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.protocol.http import acknowledged, decoded
 from blurfit.protocol.wire import Acknowledgement
-from blurfit.service.administration import hashes_in
-from blurfit.service.closing_dates import closes_in
-from blurfit.service.documents import Until
+from blurfit.service.bodies import document_from
+from blurfit.service.documents import Hashes, Until
 from blurfit.service.proposal import agreement_from
 from support.stores import propose
 
@@ -43,9 +43,9 @@ def test_what_is_said_once_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (b'{"a": 1, "a": 1}', "'a' is there twice"),
-        (b'[{"deep": {"a": 1, "b": 2, "a": 3}}]', "'a' is there twice"),
-        (b'{"a": 1, "\\u0061": 2}', "'a' is there twice"),
+        (b'{"a": 1, "a": 1}', "'a' appears twice"),
+        (b'[{"deep": {"a": 1, "b": 2, "a": 3}}]', "'a' appears twice"),
+        (b'{"a": 1, "\\u0061": 2}', "'a' appears twice"),
         (b"[NaN]", "finite numbers"),
         (b"[-Infinity]", "finite numbers"),
         (b"[" * 100_000, "recursion"),
@@ -66,23 +66,23 @@ def test_what_is_not_clear_is_refused(text, why) -> None:
         (PublishedModel.from_json, '{"format": 1}'),
         (PublishedMoments.from_json, '{"format": 1}'),
         (Plan.from_json, '{"format": 1}'),
-        (hashes_in, json.dumps({"hashes": ["0" * 64]})),
-        (closes_in, '{"until": null}'),
+        (partial(document_from, kind=Hashes, expected="hashes"), f'{{"hashes": ["{"0" * 64}"]}}'),
+        (partial(document_from, kind=Until, expected="a date"), '{"until": null}'),
         (agreement_from, '{"epsilon": 1, "delta": 1e-6, "quorum": 100, "schema": {}}'),
     ],
 )
 def test_every_reader_of_a_document_refuses_a_name_that_is_there_twice(read, text) -> None:
-    with pytest.raises(InvalidValueError, match="is there twice"):
+    with pytest.raises(InvalidValueError, match="appears twice"):
         read(twice(text))
 
 
 def test_so_do_lists_and_answers() -> None:
     one = perturb(AGREEMENT, {"age": 1, "income": 2}).to_json()
-    with pytest.raises(InvalidValueError, match="is there twice"):
+    with pytest.raises(InvalidValueError, match="appears twice"):
         Submissions.from_json(b"[" + twice(one) + b"]")
-    with pytest.raises(ServiceError, match="is there twice"):
+    with pytest.raises(ServiceError, match="appears twice"):
         acknowledged(b'{"accepted": 0, "new": 1, "accepted": 1}', 1)
-    with pytest.raises(ServiceError, match="is there twice"):
+    with pytest.raises(ServiceError, match="appears twice"):
         decoded(b'{"state": "closed", "state": "collecting"}')
 
 
@@ -108,7 +108,7 @@ class Optional(Struct):
 )
 def test_what_is_read_as_a_type_is_looked_at_as_well(text, kind) -> None:
     for given in (text, text.encode()):
-        with pytest.raises(ValueError, match="is there twice"):
+        with pytest.raises(ValueError, match="appears twice"):
             read_json(given, kind)
 
 

@@ -129,8 +129,8 @@ class Budget:
     def _refuse_unless_left(self, expense: Expense, neighbours: Neighbours) -> None:
         if self.neighbours not in (None, neighbours):
             raise InvalidValueError(
-                f"Expected neighbours={neighbours!r} to be {self.neighbours!r}, as in the fits "
-                "before: promises about different neighbours do not add up."
+                f"Expected neighbours={neighbours!r} to be {self.neighbours!r}, as in earlier "
+                "fits: promises about different neighbours do not add up."
             )
         total = _total("all", [*self.expenses, expense], self.delta)
         if not total.epsilon <= self.epsilon:

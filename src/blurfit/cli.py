@@ -1,6 +1,6 @@
 """The command line, in the order in which a collection goes.
 
-Exit codes: 0 done, 2 wrong usage or value, 3 nobody answers, 4 refused as things stand.
+Exit codes: 0 done, 2 wrong usage or value, 3 no service answers, 4 refused as things stand.
 """
 
 from importlib import import_module
@@ -15,17 +15,20 @@ from blurfit.commands.common import Commands
 COMMANDS = {
     "init": (
         "init:init",
-        "Write an example survey into a FOLDER: a schema to change, and people to try it with.",
+        "Write an example survey into a FOLDER: a schema to adapt, and people to try it with.",
     ),
     "quickstart": (
         "quickstart:quickstart",
-        "Start a running example on this machine: watch it fill, take part, read the model.",
+        "Run an example on this machine: watch it fill up, take part, read the model.",
     ),
     "calibrate": (
         "calibrate:calibrate",
         "Turn a promise (ε, δ) and public bounds into noise scales.",
     ),
-    "guarantee": ("calibrate:guarantee", "Tell what given noise keeps: the inverse of calibrate."),
+    "guarantee": (
+        "calibrate:guarantee",
+        "Tell which promise given noise keeps: the inverse of calibrate.",
+    ),
     "forecast": (
         "forecast:forecast_command",
         "Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).",
@@ -45,48 +48,48 @@ COMMANDS = {
     ),
     "contribute": (
         "contribute:contribute",
-        "Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file "
+        "Blur each row of a TABLE (.csv, .parquet) and send it once, or write all to a file "
         "(--out).",
     ),
     "withdraw": (
         "withdraw:withdraw",
-        "Withdraw what a RECEIPT is for, until its collection closes.",
+        "Withdraw the submissions of a RECEIPT, as long as their collection is open.",
     ),
     "ledger": (
         "ledger:ledger",
-        "Tell what was sent from this account, to whom, when, and what all of it adds up to.",
+        "Tell what was sent from this account, to whom and when, and what it all adds up to.",
     ),
     "status": (
         "administer:status",
         "Tell how many have contributed under an AGREEMENT, or to each wave of a plan.",
     ),
-    "until": ("until:until", "Move the DATE at which a collection or a plan closes by itself."),
+    "until": ("steer:until", "Move the DATE at which a collection or a plan closes by itself."),
     "close": ("administer:close", "Stop collecting, without publishing anything yet."),
     "publish": ("administer:publish", "Close the collection, learn its model and publish it."),
     "hold": (
         "steer:hold",
-        "Release no wave of a PLAN until it is resumed; the open one goes on collecting.",
+        "Release no wave of a PLAN until it is resumed; the open wave goes on collecting.",
     ),
-    "resume": ("steer:resume", "Let a PLAN go on that was held."),
+    "resume": ("steer:resume", "Resume a PLAN that was held."),
     "export": (
         "learn:export",
         "Write the submissions of a closed collection to a file, for `blurfit learn`.",
     ),
     "token": (
         "stewards:token",
-        "Grant or revoke a token that is good for one thing; without options, list them.",
+        "Grant or revoke a token for one kind of task; without options, list all tokens.",
     ),
     "deeds": (
         "stewards:deeds",
-        "Tell what administrators did, newest first: when, who, what, and how it ended.",
+        "List what administrators did, newest first: when, who, what, and the outcome.",
     ),
     "backup": (
         "backup:backup",
-        "Copy a store while it collects, as of one moment, and check the copy.",
+        "Copy a store while it is in use, as of one moment, and check the copy.",
     ),
     "restore": (
         "backup:restore",
-        "Make a store of a backup FILE, in which nothing can be published a second time.",
+        "Restore a store from a backup FILE, so that nothing can be published a second time.",
     ),
     "learn": (
         "learn:learn",
@@ -98,7 +101,7 @@ COMMANDS = {
     ),
     "show": (
         "show:show",
-        "Show what is in a FILE: an agreement's promise, a model's summary, moments' correlations.",
+        "Show what is in a FILE: an agreement, a plan, a model or moments.",
     ),
     "fit": (
         "fit:fit",
@@ -125,7 +128,7 @@ COMMANDS = {
         "reproduce:reproduce",
         "Run the paper's experiments and ours: config → CSV → plot.",
     ),
-    "demo": ("demo:demo", "Let generated people agree, blur, send, and get a model."),
+    "demo": ("demo:demo", "Let generated people agree, blur, send and get a model."),
 }
 
 
@@ -176,7 +179,7 @@ def main() -> None:
     """Blur your own record, then fit together: differentially private models without a pile of raw
     records.
 
-    Every option can be given in the environment too: `serve --store` as BLURFIT_SERVE_STORE.
+    Every option can be set in the environment, too: `serve --store` as BLURFIT_SERVE_STORE.
 
-    Exit codes: 0 done; 2 wrong usage or value; 3 nobody answers; 4 refused as things stand.
+    Exit codes: 0 done; 2 wrong usage or value; 3 no service answers; 4 refused as things stand.
     """

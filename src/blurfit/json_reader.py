@@ -5,7 +5,7 @@ and a service could each take another value of it for the agreed one. Here such 
 as are numbers that are none (NaN, Infinity) and texts too deep to be honest.
 
 **Fast where there is much.** A text has at least as many colons as names, one after each. What was
-read has so many names, each once: if the text has no more colons than that, nothing is there twice,
+read has so many names, each once: if the text has no more colons than that, nothing appears twice,
 and nothing needs a second look. Submissions pass so, whose texts hold no colon otherwise.
 """
 
@@ -32,7 +32,7 @@ def read_json(
     {'count': 1}
     >>> read_json('{"count": 1, "count": 2}')
     Traceback (most recent call last):
-    ValueError: 'count' is there twice
+    ValueError: 'count' appears twice
     """
     try:
         if kind is Any:
@@ -41,7 +41,7 @@ def read_json(
         colons = text.count(":") if isinstance(text, str) else text.count(b":")
         if colons != _names(found):
             if not colons_in_values:
-                raise ValueError("a name is there twice, or a value holds a colon")
+                raise ValueError("a name appears twice, or a value contains a colon")
             _read_slowly(text)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(str(error)) from error
@@ -68,7 +68,7 @@ def _names(found: Any) -> float:
 def _names_of(kind: type[msgspec.Struct]) -> tuple[float, tuple[str, ...]]:
     """How many fields a type has, and in which of them there may be further names.
 
-    One that may be left out would make up for another one that is there twice: then nobody knows.
+    One that may be left out would make up for another that appears twice: then nobody knows.
     """
     fields = inspect.type_info(kind).fields  # type: ignore[attr-defined]
     count = len(fields) if all(one.required for one in fields) else math.inf
@@ -87,7 +87,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} is there twice")
+        raise ValueError(f"{twice!r} appears twice")
     return found
 
 

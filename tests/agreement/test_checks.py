@@ -31,7 +31,7 @@ def test_what_is_promised_is_never_less_than_what_is_kept() -> None:
 
 def test_the_papers_rule_is_refused_and_the_theorem_is_not() -> None:
     refuse_unless_proved(Agreement.propose(SCHEMA, **INPUT).calibration)
-    with pytest.raises(NotCertifiedError, match="what is proved of it"):
+    with pytest.raises(NotCertifiedError, match="is what is proved"):
         refuse_unless_proved(Agreement.propose(SCHEMA, **INPUT, rule="published").calibration)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Schema
-from blurfit.agreement.numbers import CONSTANT, Objective, PublicWeights
+from blurfit.agreement.numbers import Objective, PublicWeights
 from blurfit.agreement.terms import Terms
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
@@ -127,7 +127,7 @@ def test_weights_that_arithmetic_would_choke_on_are_refused(weight: float) -> No
 def test_weights_survive_their_document_by_name() -> None:
     found = PublicWeights(0.5, (1.0, 2.0, 1.0, 4.0))
     entry = found.to_dict(SCHEMA)
-    assert entry == {CONSTANT: 0.5} | OURS
+    assert entry == {"(intercept)": 0.5} | OURS
     shuffled = dict(reversed(entry.items()))
     assert PublicWeights.from_dict(shuffled, SCHEMA) == found
     for wrong in (OURS, entry | {"height": 1.0}, {}):

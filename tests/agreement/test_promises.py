@@ -12,6 +12,7 @@ from blurfit.agreement.promises import (
     together_in_words,
 )
 from blurfit.theory.gaussian import mu_of
+from support.sharing import propose
 
 
 @pytest.mark.parametrize(
@@ -28,9 +29,12 @@ def test_no_delta_makes_a_telling_submission_sound_private() -> None:
 
 
 def test_two_databases_never_hide_the_condition() -> None:
-    told = either_in_words(["Office", "Clinic"], 1, 1e-6, 5000)
+    agreement = propose(quorum=5000, admission="invited")
+    told = either_in_words(agreement)
+    assert told.startswith("Office gets a masked share of each submission and University the seed")
     assert "ε = 1, δ = 1e-06, holds against each of the two" in told
-    assert told.endswith(condition_in_words(5000))
+    assert told.endswith(condition_in_words(agreement))
+    assert "at least 90 in each wave of those" in condition_in_words(agreement, "90 in each wave")
     for condition in ("do not put their shares together", "follows the protocol", "5,000"):
         assert condition in told
     together = together_in_words(LocalGuarantee(mu=9.0, epsilon=80.0, delta=1e-6))
@@ -56,6 +60,7 @@ def test_guesses_are_rounded_up_and_never_hide_the_worst_case() -> None:
 
 
 def test_where_anyone_may_take_part_no_invitation_is_said_to_keep_invented_people_out() -> None:
-    told = either_in_words(["Office", "Clinic"], 1, 1e-6, 5000, admission="anyone")
+    told = either_in_words(propose(admission="anyone"), ["Office", "Clinic"])
+    assert "and Clinic the seed" in told
     assert "Invitations" not in told
     assert "nothing keeps invented ones out" in told

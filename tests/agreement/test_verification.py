@@ -6,6 +6,7 @@ import pytest
 
 from blurfit import NotCertifiedError
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.databases import Database
 from blurfit.agreement.verification import compute_again
 from blurfit.errors import BlurfitError
 from blurfit.schema.schema import Numeric, Schema
@@ -42,6 +43,12 @@ def test_parts_of_two_contracts_do_not_make_one(agreement: Agreement) -> None:
     ):
         with pytest.raises((BlurfitError, AttributeError)):
             compute_again(replace(agreement, **other))
+
+
+def test_input_has_one_database() -> None:
+    two = Database("A", "https://a.example"), Database("B", "https://b.example")
+    with pytest.raises(NotCertifiedError, match="only what adds can be shared"):
+        compute_again(replace(INPUT, databases=two))
 
 
 def test_noise_for_fewer_people_is_refused() -> None:

@@ -1,10 +1,16 @@
 """Train, choose, count: each on trials of its own."""
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 
 from blurfit import InvalidValueError
-from blurfit.audit.examination import Finding, examine
+from blurfit.audit.examination import Finding, Findings, examine
+
+mpl.use("Agg")
+
+KEPT = Finding("sums", "opposite records", "linear", 1000, 1.0, 1e-6, 0.4, 0.9, 0.95)
+BROKEN = Finding("model", "zero and extreme", "quadratic", 1000, 1.0, 1e-6, 2.5)
 
 
 def gaussians(shift: float, seed: int = 0):
@@ -58,3 +64,15 @@ def test_own_attacks_are_tried_too() -> None:
 def test_too_few_trials_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="trials=99"):
         found(gaussians(0.0), trials=99)
+
+
+def test_bars_are_as_long_as_what_was_found() -> None:
+    axes = Findings([KEPT, BROKEN]).plot()
+    kept, broken = axes.patches
+    assert (kept.get_width(), broken.get_width()) == pytest.approx((0.9, 2.5))
+    assert kept.get_facecolor() != broken.get_facecolor()
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "sums: opposite records",
+        "model: zero and extreme",
+    ]
+    mpl.pyplot.close(axes.figure)

@@ -5,7 +5,7 @@ import pytest
 from blurfit.audit import findings
 from blurfit.audit.findings import audit_agreement
 from blurfit.audit.pairs import exact_mu, lying_crowd
-from blurfit.theory.database_noise import readers_mu
+from blurfit.theory.database_noise import total_deviation
 from support.broken import small_agreement
 
 TWO = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:8002"))
@@ -19,7 +19,8 @@ def test_the_exact_privacy_of_the_one_honest_person(terms, draws) -> None:
     agreement = small_agreement(2, **terms)
     calibration = agreement.calibration
     found = exact_mu(agreement, lying_crowd(agreement))
-    most = readers_mu(calibration.reach.sums, calibration.sigma, agreement.quorum, 1, draws)
+    unknown = total_deviation(calibration.sigma, agreement.quorum, 1, draws)
+    most = calibration.reach.sums / unknown
     assert 0.95 * most < found <= most
     assert (found <= calibration.mu) is bool(draws)
 

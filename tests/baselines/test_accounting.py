@@ -48,5 +48,5 @@ def test_without_the_package_the_error_names_it(monkeypatch) -> None:
         raise ImportError(name)
 
     monkeypatch.setattr(importlib, "import_module", absent)
-    with pytest.raises(BlurfitError, match=r"pip install blurfit\[rivals\]"):
+    with pytest.raises(BlurfitError, match=r"pip install 'blurfit\[rivals\]'"):
         accounting.delta_of_steps(1.0, 1.0, steps=1, sampling_rate=1.0, neighbours="replace")

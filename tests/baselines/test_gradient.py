@@ -9,14 +9,13 @@ from scipy.stats import kstest, norm
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.audit.examination import examine
 from blurfit.baselines import GradientPerturbationClassifier, GradientPerturbationRegressor
+from blurfit.baselines.descent import logistic_slope, squared_slope
 from blurfit.baselines.gradient import (
-    into_balls,
     modern_descent,
     published_descent,
     published_deviation,
 )
 from blurfit.baselines.risk import LogisticRisk, SquaredRisk, minimiser
-from blurfit.baselines.slopes import logistic_slope, squared_slope
 from blurfit.learning.statistics import Statistics
 from blurfit.theory.gaussian import mu_of
 
@@ -153,12 +152,6 @@ def test_sampled_steps_have_the_mean_of_whole_ones() -> None:
     ).fit(x, y)
     plain = np.linalg.solve(x.T @ x, x.T @ y)
     assert model.coef_ == pytest.approx(plain, abs=0.1)
-
-
-def test_into_balls() -> None:
-    weights = np.array([[3.0, 4.0], [0.1, 0.0]])
-    into_balls(weights, 1.0)
-    assert weights == pytest.approx(np.array([[0.6, 0.8], [0.1, 0.0]]))
 
 
 def test_what_is_refused() -> None:

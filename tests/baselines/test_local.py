@@ -7,8 +7,8 @@ import pytest
 
 from blurfit import InvalidValueError
 from blurfit.baselines import LocalGradientClassifier, LocalGradientRegressor
+from blurfit.baselines.descent import squared_slope
 from blurfit.baselines.local import local_descent, sent_directions, sent_length
-from blurfit.baselines.slopes import squared_slope
 
 
 def test_in_one_dimension_it_is_randomised_response() -> None:

@@ -52,7 +52,7 @@ def test_contribute(visit, collections, fill_in) -> None:
         if label == "contribute":
             look_at(page, f"{label}-1-answers")
         page.get_by_role("button", name="Blur my answers").click()
-        page.get_by_text("The very numbers").click()
+        page.get_by_text("The numbers themselves").click()
         look_at(page, f"{label}-2-preview")
         page.get_by_role("button", name="Send the blurred numbers").click()
         expect(page.get_by_text("have arrived")).to_be_visible()

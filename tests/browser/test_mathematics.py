@@ -592,10 +592,7 @@ def test_the_agreement_in_words_names_who_collects(run, agreements) -> None:
         seen.add(agreement.trust)
         if agreement.trust == "shared":
             assert all(name in text and url in text for name, url in DATABASES)
-            assert (
-                condition_in_words(agreement.quorum, admission=agreement.admission)
-                in rows["Promise against either of them"]
-            )
+            assert condition_in_words(agreement) in rows["Promise against either of them"]
             together = rows["One submission, if both put their shares together"]
             assert local_in_words(agreement.calibration.local, "Together they") in together
             assert "the database" not in text.lower().replace("the databases", "")

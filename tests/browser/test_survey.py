@@ -129,7 +129,7 @@ def test_the_page_refuses_words_that_python_refuses(run) -> None:
         }));"""
     assert run("verify canonical", body, given) == ["accepted", *["refused"] * 8]
     for document in given[1:]:
-        with pytest.raises(ValueError, match=r"Expected|in other values"):
+        with pytest.raises(ValueError, match="Expected"):
             Agreement.from_dict(document)
 
 

@@ -127,7 +127,7 @@ def test_every_page_names_both_and_states_the_condition(new_browser, two, fill_i
     agreement, (_, first), (_, second) = two
     context = new_browser()
     page = context.new_page()
-    condition = condition_in_words(agreement.quorum, admission=agreement.admission)
+    condition = condition_in_words(agreement)
     for path in (f"/collections/{agreement.fingerprint}", f"/c/{agreement.fingerprint}"):
         page.goto(first + path)
         told = page.locator("#agreement")

@@ -55,7 +55,7 @@ def test_each_wave_is_checked_shown_and_sent_once(visit, service, begin, fill_in
     expect(page.get_by_text("Wave 3, collecting now: 0 of")).to_be_visible()
     look_at(page, "wave-1-answers", NARROW)
     blur(page, fill_in, plan)
-    page.get_by_text("The very numbers").click()
+    page.get_by_text("The numbers themselves").click()
     look_at(page, "wave-2-preview", NARROW)
     page.get_by_role("button", name=SEND).click()
     expect(page.get_by_text(ARRIVED)).to_be_visible()

@@ -39,6 +39,6 @@ def test_eighty_columns_break_no_word() -> None:
 
 def test_lies_about_proofs_in_words() -> None:
     honest, lie = Lie("nothing", 64, 0), Lie("a long vector", 64, 0)
-    assert "1 ways to lie, 64 tries, none believed" in proofs_in_words([honest, lie])
+    assert "1 ways to lie, 64 tries, none accepted" in proofs_in_words([honest, lie])
     assert "a long vector (3 of 64)" in proofs_in_words([honest, Lie("a long vector", 64, 3)])
     assert "5 of 64 honest ones" in proofs_in_words([Lie("nothing", 64, 5), lie])

@@ -40,8 +40,8 @@ def test_report_answers_what_people_ask(found) -> None:
     assert "within 5% of no privacy" in text
     assert "2,000" in text  # moment
     assert "4,000" in text  # input
-    assert "input asks for 2 times as many as moment." in text
-    assert "A local ε of 2 asks for 4 times as many (moment)." in text
+    assert "input takes 2 times as many as moment." in text
+    assert "A local ε of 2 takes 4 times as many (moment)." in text
     assert "1.100 1.09–1.11" in text.replace("│", " ").replace("  ", " ") or "1.09–1.11" in text
 
 
@@ -70,5 +70,13 @@ def test_advice_in_words(found) -> None:
 
 def test_liars_move_columns_as_people_call_them() -> None:
     words = liars_in_words({"(intercept)": 1.5, "region=n": 2.0}, {"region=n": "Region: north"})
-    assert words.endswith("at most by about: (intercept) ± 1.500, Region: north ± 2.000.")
+    assert words.endswith("by at most about: (intercept) ± 1.500, Region: north ± 2.000.")
     assert "as far as they like" in liars_in_words({"region=n": None}, {})
+
+
+def test_a_table_ends_where_more_people_change_nothing() -> None:
+    sizes = (100, 1000, 10_000, 100_000, 1_000_000, 10_000_000)
+    cells = tuple(case("moment", n, 100) for n in sizes)
+    text = words(report(Forecast("made up", False, 2.0, 1.0, cells), 0.05))
+    assert "1,000,000 or more" in text  # 1.0001 is printed as 1.000, and so is all that follows
+    assert "10,000,000" not in text

@@ -26,12 +26,12 @@ def test_what_was_sent_and_what_it_adds_up_to(blurfit, monkeypatch) -> None:
     assert "Warning: rows were sent for the same purpose before" in second.stderr
     told = blurfit("ledger")
     assert told.stdout.count("2 rows to the file") == 2
-    assert "everything together is ε = 2.2" in told.stdout
+    assert "published has ε = 2.2" in told.stdout
     facts = json.loads(blurfit("ledger", "--json").stdout)
     assert [one["where"] for one in facts["entries"]] == [
         "the file one.arrow",
         "the file two.arrow",
     ]
     assert 2 < facts["together"]["replace"] < 2.5
-    assert "Forgot 2 entries" in blurfit("ledger", "--erase").stdout
+    assert "Erased 2 entries" in blurfit("ledger", "--erase").stdout
     assert "Nothing has been sent" in blurfit("ledger").stdout

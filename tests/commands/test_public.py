@@ -118,7 +118,7 @@ def test_only_the_agreed_file_is_taken(blurfit, folder, agreed) -> None:
         (["--public", "few.csv"], "Expected the columns income in 'few.csv'"),
         (["--public", "wrong.csv"], "In 'wrong.csv', counting from row 0"),
         (["--public", "empty.csv"], "Expected at least one public row"),
-        (["--public", "rows.csv", "--family", "linear"], "it is yes and no"),
+        (["--public", "rows.csv", "--family", "linear"], "it is yes or no"),
     ],
 )
 def test_refusals(blurfit, folder, typed, message: str) -> None:
@@ -224,7 +224,7 @@ def test_a_contributor_checks_the_public_file_before_anything_is_blurred(blurfit
     assert blurfit("agree", "schema.toml", *terms, "--out", "plain.json").returncode == 0
     refused = blurfit("contribute", "plain.json", *typed[2:], "rows.csv")
     assert refused.returncode == 2
-    assert "names none" in refused.stderr
+    assert "names no file of public rows" in refused.stderr
 
 
 def test_only_products_with_the_target_are_read_beside_public_rows(blurfit, folder) -> None:

@@ -50,7 +50,7 @@ def test_the_first_start_on_a_fresh_machine_shows_the_token_once(blurfit) -> Non
         assert token.encode() not in file.read_bytes()  # the store keeps its hash alone
     with blurfit.serving() as served:  # the second start does not show it, and it holds
         assert token not in served.greeting + served.said
-        assert "the one of the first start" in served.said
+        assert "that of the first start" in served.said
         assert is_administrator(served.url, token)
 
 

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from blurfit.agreement.plan import Plan
+from blurfit.dates import instant
 from blurfit.model.course import learn_plan
 from blurfit.model.published import PublishedModel
 from blurfit.protocol import tokens
 from blurfit.service.remote import RemoteDatabase
+from blurfit.store.store import Store
+from support.closings import let_pass
 from support.plans import people, rows, written
 
 NAMES = ("age", "education", "region", "married", "income")
@@ -68,7 +71,7 @@ def test_from_agree_to_the_model(blurfit, service, plan, run, asked, as_administ
     told = run("status", "plan.json", *asked).stdout
     assert f"Wave 1 released, from {first}. Wave 2 has 0 of {second}." in told
     refused = run("publish", "plan.json", *as_administrator, code=4)
-    assert "say --early" in refused.stderr
+    assert "add --early" in refused.stderr
     refused = run("contribute", "plan.json", "one.csv", *asked, code=4)
     assert "took part in this plan, and nobody takes part twice" in refused.stderr
     run("contribute", "plan.json", table(blurfit, "two.csv", first, first + second), *asked)
@@ -103,7 +106,10 @@ def test_held_resumed_and_ended_early(blurfit, plan, run, asked, as_administrato
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        (["contribute", "plan.json", "one.csv", "--out", "one.parquet"], "a plan is for a service"),
+        (
+            ["contribute", "plan.json", "one.csv", "--out", "one.parquet"],
+            "a plan is sent to a service",
+        ),
         (["contribute", "plan.json", "one.csv"], "Expected either --to SERVICE or --out FILE"),
         (["hold", "agreement.json"], "Expected a plan of waves"),
         (["close", "plan.json"], "`blurfit hold` stops it"),
@@ -132,3 +138,33 @@ def test_the_documentation_can_be_pasted(blurfit, service, run) -> None:
         said[words[0]] = run(*words).stdout
     assert "Ended. Wave 1 released" in said["status"]
     assert PublishedModel.load(blurfit.folder / "model.json").count == 20_000
+
+
+def test_a_collection_closes_at_its_date(
+    blurfit, service, propose, asked, as_administrator
+) -> None:
+    agreed = propose(epsilon=1.5)
+    agreed.save(blurfit.folder / "agreement.json")
+    opened = blurfit("open", "agreement.json", *as_administrator, "--until", "2096-01-31")
+    assert "20 more are needed. It closes at 2096-02-01 00:00 UTC." in opened.stdout
+    again = blurfit("open", "agreement.json", *as_administrator, "--until", "2096-02-28")
+    assert again.returncode == 4
+    assert "move the date with `blurfit until`" in again.stderr
+    vague = blurfit("until", "agreement.json", "2096-01-31T18:00", *as_administrator)
+    assert vague.returncode == 2
+    assert "a time with its zone" in vague.stderr
+    never = blurfit("until", "agreement.json", "never", *as_administrator)
+    assert never.stdout.endswith("20 more are needed.\n")
+    moved = blurfit(
+        "until", "agreement.json", "2096-02-28T18:00+01:00", *as_administrator, "--json"
+    )
+    assert json.loads(moved.stdout)["closes"] == instant("2096-02-28T17:00Z")
+    with Store(service.folder / "blurfit.db") as store:
+        let_pass(store, agreed.fingerprint)
+    words = blurfit("status", "agreement.json", *asked).stdout
+    assert words == (
+        "Closed since 2001-09-09 01:46:40 UTC with 0 contributions; nothing is published.\n"
+    )
+    late = blurfit("until", "agreement.json", "never", *as_administrator)
+    assert late.returncode == 4
+    assert "closed for good" in late.stderr

@@ -59,10 +59,10 @@ def test_what_is_shown(folder) -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"count": 41}, "is not of this file"),
-        ({"method": "another"}, "is not of this file"),
+        ({"count": 41}, "does not match this file"),
+        ({"method": "another"}, "does not match this file"),
         ({"signatures": []}, "has not signed it"),
-        ({"signatures": [{"key": SIGNER.key, "signature": "00" * 64}]}, "is not of this file"),
+        ({"signatures": [{"key": SIGNER.key, "signature": "00" * 64}]}, "does not match this file"),
         ({"count": 3}, "quorum"),
         ({"caveat": "It was learned twice."}, "not proved. It was learned twice."),
     ],

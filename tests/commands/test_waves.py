@@ -163,7 +163,7 @@ def test_a_plan_between_two_databases_is_agreed_on(blurfit) -> None:
     written(blurfit.folder / "people.csv", people(5), NAMES)
     for typed, message in (
         (["plan.json", "people.csv", "--to", "https://one.example"], "names its two databases"),
-        (["agreement.json", "people.csv", "--out", "b.parquet"], "shared between two databases"),
+        (["agreement.json", "people.csv", "--out", "b.parquet"], "between two databases"),
     ):
         refused = blurfit("contribute", *typed)
         assert message in " ".join(refused.stderr.split())

@@ -100,8 +100,8 @@ def test_a_schemas_features_by_name_or_by_place() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["age", "hours"], "X has 'hours', which bounds has not"),
-        ([], "bounds has 'age', which X has not"),
+        (["age", "hours"], "X has 'hours', which bounds lacks"),
+        ([], "bounds has 'age', which X lacks"),
     ],
 )
 def test_bounds_name_the_columns_of_x_and_no_others(names, message) -> None:

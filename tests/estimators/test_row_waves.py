@@ -163,7 +163,7 @@ def test_the_promise_is_told_once_and_is_that_of_one_wave() -> None:
     told = three.guarantee_.statement
     assert one.guarantee_.statement.split(" Further")[0] in told
     assert "3 waves of 571, 1143 and 2286" in told
-    assert "all of `releases_` together, once" in told
+    assert "holds once, for all of `releases_` together" in told
     assert "waves" not in one.guarantee_.statement
 
 

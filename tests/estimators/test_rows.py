@@ -130,7 +130,7 @@ def test_unknown_levels_are_refused_and_no_value_is_told(value) -> None:
 def test_numbers_and_signs_are_checked_beside_words() -> None:
     X, y = people(200)
     model = MomentPerturbationRegressor(bounds=SCHEMA)
-    with pytest.raises(InvalidValueError, match="'age' to have numbers") as caught:
+    with pytest.raises(InvalidValueError, match="numbers in the column 'age'") as caught:
         model.fit(X.assign(age="secret"), y)
     assert "secret" not in str(caught.value)
     with pytest.raises(InvalidValueError, match="binary column 'married' to have 0 and 1"):
@@ -145,7 +145,7 @@ def test_numbers_and_signs_are_checked_beside_words() -> None:
 
 def test_a_target_is_stated_once_and_of_the_right_kind() -> None:
     X, y = people(200)
-    with pytest.raises(InvalidValueError, match="no target_bounds beside it"):
+    with pytest.raises(InvalidValueError, match="no target_bounds: a regressor"):
         MomentPerturbationRegressor(bounds=SCHEMA, target_bounds=(0, 1)).fit(X, y)
     with pytest.raises(InvalidValueError, match="to be a Numeric column"):
         MomentPerturbationRegressor(bounds=Schema(FEATURES, Binary("rich"))).fit(X, y)

@@ -1,13 +1,22 @@
-"""One cluster for all tests that only work with it: to start one takes seconds."""
+"""Clusters, whose workers start at once."""
 
 from collections.abc import Iterator
 
+import dask
 import pytest
 
 from blurfit.files.engines.cluster import Cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
+def forked() -> Iterator[None]:
+    """Workers are forked, as all `support.processes` are; a command starts them from nothing."""
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        yield
+
+
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
+    """For tests that only work with it; it ends with them, because it is busy even with nothing."""
     with Cluster(workers=1) as running:
         yield running

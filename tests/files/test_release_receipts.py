@@ -1,8 +1,7 @@
 """One release of a set of files, whoever asks, however often, and killed wherever."""
 
+import itertools
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from blurfit.files import release_receipts as module
 from blurfit.files.release_receipts import Receipts, ReleaseReceipt
 from blurfit.files.sources import Identity
 from blurfit.model.release import Release
+from support import processes
 
 FILES = [Identity("a.parquet", 10, "aa"), Identity("b.parquet", 20, "bb")]
 PRINT = "f0" * 32
@@ -92,31 +92,28 @@ def test_that_there_is_no_model_is_recorded_too(places) -> None:
         of(places).record(SECOND).text()
 
 
+def record_and_die(places: list[str], last: int) -> None:
+    """Record a release, in a process that is gone after some step of it."""
+    steps = itertools.count(1)
+
+    def counted(function):
+        def run(*arguments):
+            result = function(*arguments)
+            if next(steps) == last:
+                os._exit(9)
+            return result
+
+        return run
+
+    module._written = counted(module._written)
+    module._create = counted(module._create)
+    of(places).record(FIRST)
+
+
 @pytest.mark.parametrize("step", range(1, 5))
 def test_killed_after_each_step(places, step) -> None:
     """Either nothing was released and the same run may be repeated, or the first model stays."""
-    script = f"""
-import os, sys
-from blurfit.files import release_receipts as module
-from blurfit.files.sources import Identity
-from blurfit.model.release import Release
-steps = 0
-def counted(function):
-    def run(*arguments):
-        global steps
-        result = function(*arguments)
-        steps += 1
-        if steps == {step}:
-            os._exit(9)
-        return result
-    return run
-module._written = counted(module._written)
-module._create = counted(module._create)
-from blurfit.model.release import Release
-files = [Identity(*one) for one in {[(f.name, f.size, f.digest) for f in FILES]!r}]
-module.Receipts.of({PRINT!r}, {places!r}, files).record(Release("first", "sums"))
-"""
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
+    assert processes.start(record_and_die, places, step).wait(300) == 9
     found = of(places).find()
     assert found == (None if step < 4 else FIRST)
     if found is None:

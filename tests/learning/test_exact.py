@@ -24,7 +24,7 @@ def sums(count: int, d: int, seed: int, *, smallest: float = 40.0) -> tuple:
 
 
 def by_mpmath(gram, moment, radius, *, ridge=0.0, support=None, signs=None, l1=0.0) -> list:
-    """(H + ν)w = c − l1·s with ν by bisection on the norm, in sixty digits."""
+    """(H + ν)w = c − l1·s with ν by regula falsi on the norm, in sixty digits."""
     on = list(range(len(moment))) if support is None else support
     if not on:
         return []
@@ -39,13 +39,14 @@ def by_mpmath(gram, moment, radius, *, ridge=0.0, support=None, signs=None, l1=0
     def at(nu):
         return [one / (value + nu) for one, value in zip(turned, values, strict=True)]
 
-    low, high = mpmath.mpf(0), mpmath.norm(c) / radius
-    if mpmath.norm(at(0)) <= radius:
-        high = low
-    for _ in range(150):
-        middle = (low + high) / 2
-        low, high = (middle, high) if mpmath.norm(at(middle)) > radius else (low, middle)
-    w = basis * mpmath.matrix(at(high))
+    def beyond(nu):
+        return mpmath.norm(at(nu)) - radius
+
+    nu = mpmath.mpf(0)
+    if beyond(nu) > 0:
+        high = mpmath.norm(c) / radius
+        nu = mpmath.findroot(beyond, (nu, high), solver="anderson", tol=1e-100)
+    w = basis * mpmath.matrix(at(nu))
     return list(w)
 
 

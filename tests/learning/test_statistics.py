@@ -1,11 +1,5 @@
-import pickle
-from functools import reduce
-from operator import add
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from blurfit.errors import InvalidValueError
 from blurfit.learning.statistics import Statistics, symmetrised
@@ -22,59 +16,15 @@ def whole_records(count, dimension, seed=0):
     return tuple(rng.integers(-9, 10, size=(count, dimension)).astype(float) for _ in range(2))
 
 
+def same(one, other):
+    return one.count == other.count and all(
+        np.array_equal(getattr(one, part), getattr(other, part)) for part in ("gram", "moment")
+    )
+
+
 def symmetric(dimension, seed=0):
     root = np.random.default_rng(seed).normal(size=(dimension, dimension))
     return root + root.T
-
-
-@st.composite
-def exact_statistics(draw, dimension=3):
-    seed, count = draw(st.integers(0, 10**6)), draw(st.integers(0, 5))
-    return Statistics.of_records(*whole_records(count, dimension, seed))
-
-
-class TestMonoid:
-    @given(exact_statistics(), exact_statistics(), exact_statistics())
-    def test_addition_is_associative_and_commutative_with_zero(self, a, b, c):
-        assert (a + b) + c == a + (b + c)
-        assert a + b == b + a
-        assert a + Statistics.empty(3) == a == Statistics.empty(3) + a
-
-    @given(st.lists(exact_statistics(), min_size=1, max_size=6), st.randoms(use_true_random=False))
-    def test_sum_in_any_order_is_a_fold(self, parts, order):
-        shuffled = order.sample(parts, len(parts))
-        assert sum(shuffled) == reduce(add, parts, Statistics.empty(3))
-
-    def test_sum_of_one_is_itself(self):
-        one = Statistics.of_records([1.0, 2.0], [0.0, 1.0])
-        assert sum([one]) is one
-
-    def test_addition_is_a_homomorphism_from_concatenation(self):
-        q, p = whole_records(50, 4)
-        parts = Statistics.of_records(q[:20], p[:20]) + Statistics.of_records(q[20:], p[20:])
-        assert parts == Statistics.of_records(q, p)
-
-    def test_there_is_no_subtraction(self):
-        one = Statistics.of_records([1.0], [1.0])
-        with pytest.raises(TypeError):
-            one - one
-        assert not hasattr(one, "__neg__")
-        assert "submission" in (Statistics.__doc__ or "")
-
-    def test_counts_are_exact_beyond_float64(self):
-        many = Statistics(2**60, np.eye(1), np.zeros(1))
-        assert (many + Statistics.of_records([1.0], [1.0])).count == 2**60 + 1
-
-    def test_different_dimensions_do_not_add(self):
-        with pytest.raises(InvalidValueError, match=r"dimension=3 to be 2"):
-            Statistics.empty(2) + Statistics.empty(3)
-
-    @pytest.mark.parametrize("other", [1, 0.5, "0", None])
-    def test_nothing_else_adds(self, other):
-        with pytest.raises(TypeError):
-            other + Statistics.empty(2)
-        with pytest.raises(TypeError):
-            Statistics.empty(2) + other
 
 
 class TestOfRecords:
@@ -97,15 +47,12 @@ class TestOfRecords:
     @pytest.mark.parametrize("chunk", [1, 2, 7, 99, 100, 101])
     def test_chunks_equal_the_whole(self, chunk):
         q, p = whole_records(100, 6)
-        assert Statistics.of_records(q, p, chunk=chunk) == Statistics.of_records(q, p)
+        assert same(Statistics.of_records(q, p, chunk=chunk), Statistics.of_records(q, p))
 
     def test_one_record_or_a_row_of_many(self):
         q, p = records(1, 4)
-        assert Statistics.of_records(q[0], p[0]) == Statistics.of_records(q, p)
+        assert same(Statistics.of_records(q[0], p[0]), Statistics.of_records(q, p))
         assert Statistics.of_records(q[0], p[0]).count == 1
-
-    def test_no_records(self):
-        assert Statistics.of_records(np.empty((0, 3)), np.empty((0, 3))) == Statistics.empty(3)
 
     def test_small_numbers_are_summed_as_float64(self):
         q, p = records(2000, 3)
@@ -113,7 +60,7 @@ class TestOfRecords:
         double = Statistics.of_records(
             q.astype(np.float32).astype(float), p.astype(np.float32).astype(float)
         )
-        assert single == double
+        assert same(single, double)
 
     @pytest.mark.parametrize(
         ("q", "p"),
@@ -151,28 +98,14 @@ class TestValue:
         A, c = np.eye(2), np.zeros(2)
         found = Statistics(1, A, c)
         A[0, 0], c[0] = 7.0, 7.0
-        assert found == Statistics(1, np.eye(2), np.zeros(2))
+        assert same(found, Statistics(1, np.eye(2), np.zeros(2)))
         for array in (found.gram, found.moment):
             with pytest.raises(ValueError, match="read-only"):
                 array[0] = 1.0
 
     def test_fields_cannot_be_set(self):
         with pytest.raises(AttributeError):
-            Statistics.empty(1).count = 5
-
-    def test_pickling_keeps_the_value_and_the_promise(self):
-        found = Statistics.of_records(*records(5, 3))
-        again = pickle.loads(pickle.dumps(found))
-        assert again == found
-        assert not again.gram.flags.writeable
-
-    def test_equality_sees_every_part(self):
-        base = Statistics(1, np.eye(2), np.zeros(2))
-        assert base != Statistics(2, np.eye(2), np.zeros(2))
-        assert base != Statistics(1, 2 * np.eye(2), np.zeros(2))
-        assert base != Statistics(1, np.eye(2), np.ones(2))
-        assert base != Statistics.empty(3)
-        assert base != "base"
+            Statistics(1, np.eye(1), np.zeros(1)).count = 5
 
     @pytest.mark.parametrize("count", [-1, 1.0, True, "1", None])
     def test_count_is_a_whole_number(self, count):
@@ -198,11 +131,6 @@ class TestValue:
     def test_bad_parts_are_named(self, gram, moment, named):
         with pytest.raises(InvalidValueError, match=named):
             Statistics(1, gram, moment)
-
-    @pytest.mark.parametrize("dimension", [0, -1, 1.5])
-    def test_empty_needs_a_dimension(self, dimension):
-        with pytest.raises(InvalidValueError, match="dimension="):
-            Statistics.empty(dimension)
 
     def test_rounding_is_taken_out_of_an_almost_symmetric_matrix(self):
         M = symmetric(5)

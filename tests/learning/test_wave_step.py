@@ -5,11 +5,11 @@ import pytest
 from scipy.special import expit
 
 from blurfit.errors import InvalidValueError
-from blurfit.learning.belief import next_map, on_curve
+from blurfit.learning.belief import next_map
 from blurfit.learning.wave_step import WaveSums, coordinates, learn_wave, step_sums
 from blurfit.theory.maps import ResidualMap
 from blurfit.theory.newton import LogisticNewton
-from support.beliefs import QUIET, belief_of, features, labels
+from support.beliefs import QUIET, belief_of, features, labels, score
 
 
 def quiet_sums(chart, v: np.ndarray, y: np.ndarray) -> WaveSums:
@@ -39,8 +39,7 @@ def test_newton_waves_reach_the_optimum_of_the_exact_loss() -> None:
     # far-out records count less than in maximum likelihood: both estimate the same curve
     assert np.allclose(belief.coefficients, optimum(v, y), atol=0.15)
     expected = expit(0.3 + v @ [4.0, -3.0, 1.0])
-    assert np.abs(belief.predict_proba(v) - expected).max() < 0.05
-    assert ((belief.predict(v) > 0) == (belief.score(v) > 0)).all()
+    assert np.abs(expit(score(belief, v)) - expected).max() < 0.05
 
 
 def test_residual_waves_reach_least_squares_of_white_people() -> None:
@@ -63,18 +62,22 @@ def test_residual_waves_reach_least_squares_of_white_people() -> None:
 
 @pytest.mark.parametrize("task", ["number", "label", "count"])
 def test_coordinates_agree_with_the_map(task) -> None:
+    """A step moves the scores by its product with what the map makes of 1 and of the features."""
     generator = np.random.default_rng(5)
     v = features(generator, 500)
     y = {"number": v[:, 0], "label": np.sign(v[:, 0]), "count": v[:, 0]}[task]
     belief = belief_of(v, y, task, 9.0 if task == "count" else None, noise=5.0)
     for kind in ("residual",) if task == "number" else ("residual", "newton"):
         chart = next_map(belief, kind, 500, 1.0)
-        at = belief if kind == "residual" else on_curve(belief)
         change = generator.normal(size=4)
-        step = coordinates(chart) @ change
-        order = step if isinstance(chart, ResidualMap) else np.array([*step[1:], step[0]])
-        beta, intercept = chart.model(order)
-        assert np.allclose([intercept, *beta], at.coefficients + change)
+        step, f = coordinates(chart) @ change, chart.whitening.features(v)
+        if isinstance(chart, ResidualMap):
+            moved = chart.constant * step[0] + chart.feature_scale * f @ step[1:]
+            moved *= chart.scale / chart.target_scale
+        else:
+            of_features, constant = chart.scale
+            moved = constant * step[0] + of_features * f @ step[1:]
+        assert np.allclose(moved, change[0] + v @ change[1:])
 
 
 def test_refuses_the_sums_of_another_wave() -> None:

@@ -177,7 +177,7 @@ def test_a_caveat_of_the_release_is_the_models() -> None:
     ("options", "kind", "message"),
     [
         ({"target": "region", "family": "poisson"}, InvalidValueError, "lower bound 0"),
-        ({"target": "married", "family": "linear"}, InvalidValueError, "yes and no"),
+        ({"target": "married", "family": "linear"}, InvalidValueError, "yes or no"),
         ({"target": "age", "family": "poisson"}, InvalidValueError, "lower bound 0"),
         ({"family": "logistic"}, InvalidValueError, "yes and no for family='logistic'"),
         ({"family": "gamma"}, InvalidValueError, "family='gamma' to be one of"),

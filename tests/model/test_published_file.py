@@ -39,7 +39,7 @@ def test_files_are_read_back_to_the_byte(made, tmp_path) -> None:
 
 @published
 def test_nothing_is_published_below_the_quorum(made) -> None:
-    with pytest.raises(InvalidValueError, match="count=99 of at least the quorum 100"):
+    with pytest.raises(InvalidValueError, match="count=99 to be at least the quorum 100"):
         made(count=99)
 
 

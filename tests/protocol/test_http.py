@@ -303,7 +303,7 @@ def test_an_address_that_cannot_be_is_refused_and_not_asked_again(clock, url: st
 def test_an_answer_is_json_or_an_error() -> None:
     assert decoded(json.dumps({"new": 3}).encode()) == {"new": 3}
     for answer in (b"", b"<html>", b"\xff", b"{"):
-        with pytest.raises(ServiceError, match="Is it blurfit's"):
+        with pytest.raises(ServiceError, match="Is this a blurfit service"):
             decoded(answer)
 
 

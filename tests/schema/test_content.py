@@ -79,7 +79,7 @@ def test_another_spelling_of_the_same_words_is_refused() -> None:
         Schema(PLAIN.features, PLAIN.target, about=About(title="Work")), **TERMS
     ).to_dict()
     document["schema"]["title"] = "  Work"
-    with pytest.raises(InvalidValueError, match="in other values"):
+    with pytest.raises(InvalidValueError, match="the same values differently"):
         Agreement.from_dict(document)
 
 

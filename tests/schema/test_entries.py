@@ -50,7 +50,7 @@ class TestFromDict:
             (NUMERIC | {"optional": 1}, "features[1] ('age'): Expected optional=1 to be True or"),
             (
                 NUMERIC | {"optional": True, "above": 3},
-                "features[1] ('age'): Expected 'age' to be answered: a target must be",
+                "features[1] ('age'): Expected 'age' not to be optional: a target is answered",
             ),
             (
                 NUMERIC | {"labels": {"yes": "Yes"}},

@@ -24,5 +24,7 @@ def test_all_that_is_lacking_is_told_at_once() -> None:
         reading.finish(About(), None)
     reading.lacks("b", "has no bounds")
     reading.lacks("c", "is text")
-    with pytest.raises(InvalidValueError, match="asked as it is: 'b' has no bounds; 'c' is text"):
+    with pytest.raises(
+        InvalidValueError, match="imported as it is: 'b' has no bounds; 'c' is text"
+    ):
         reading.finish(About(), "a")

@@ -22,7 +22,7 @@ from blurfit.estimators.one_pass import joint_totals
 from blurfit.estimators.rows import _table
 from blurfit.model.learner import moments_of
 from blurfit.schema.table_files import TableFile
-from blurfit.schema.vectors import columns_of, kind_of, questions, values
+from blurfit.schema.vectors import kind_of, values
 from blurfit.simulation.sampler import exact_totals
 from blurfit.theory.joint import sensitivity
 
@@ -64,7 +64,7 @@ def test_the_columns_of_what_was_said_and_what_was_not() -> None:
         "hours": [0, 80, 40],
         "income": [0, 1000, 500],
     }
-    assert [name for one in questions(SCHEMA) for name in columns_of(one)] == [
+    assert [name for one in SCHEMA.questions for name in one.columns] == [
         "age",
         "age=(not said)",
         "married",
@@ -81,7 +81,7 @@ def test_the_columns_of_what_was_said_and_what_was_not() -> None:
         [0, 1, -1, 0, 0, 0, 1, 0, 0],
     ]
     assert values(SCHEMA, SILENT).tolist() == [0, 1, 0, 1, 0, 0, 1, 0, 0]
-    assert [kind_of(one) for one in questions(SCHEMA)] == [3, 3, 3, "numeric", "numeric"]
+    assert [kind_of(one) for one in SCHEMA.questions] == [3, 3, 3, "numeric", "numeric"]
 
 
 def test_encoded_and_back() -> None:
@@ -193,9 +193,11 @@ def test_a_target_is_answered_by_everybody() -> None:
 
 
 def test_what_must_be_said_says_how_to_allow_silence() -> None:
-    with pytest.raises(InvalidValueError, match="Row 0 has hours=None, a missing value; say"):
+    with pytest.raises(
+        InvalidValueError, match="Row 0 has hours=None, a missing value; set optional = true"
+    ):
         values(SCHEMA, SILENT | {"hours": None})
-    with pytest.raises(InvalidValueError, match="is the one for not saying"):
+    with pytest.raises(InvalidValueError, match="do not answer an optional question"):
         Categorical("c", ["a", "(not said)"], optional=True)
     with pytest.raises(InvalidValueError, match="Row 1 has age='x'"):  # the row's own number
         values(

@@ -5,15 +5,7 @@ import pytest
 
 from blurfit import Binary, Categorical, Numeric, Schema
 from blurfit.errors import InvalidValueError
-from blurfit.schema.vectors import (
-    columns_of,
-    joint_form,
-    kind_of,
-    question,
-    questions,
-    units,
-    values,
-)
+from blurfit.schema.vectors import joint_form, kind_of, units, values
 
 SCHEMA = Schema(
     features=[
@@ -32,9 +24,9 @@ PEOPLE = {
 
 
 def test_every_question_has_its_columns() -> None:
-    assert [one.name for one in questions(SCHEMA)] == ["age", "married", "region", "income"]
-    assert [kind_of(one) for one in questions(SCHEMA)] == ["numeric", "sign", 3, "numeric"]
-    assert columns_of(question(SCHEMA, "region")) == ("region=north", "region=south", "region=west")
+    assert [one.name for one in SCHEMA.questions] == ["age", "married", "region", "income"]
+    assert [kind_of(one) for one in SCHEMA.questions] == ["numeric", "sign", 3, "numeric"]
+    assert SCHEMA.question("region").columns == ("region=north", "region=south", "region=west")
     v = values(SCHEMA, PEOPLE)
     assert v.tolist() == [
         [-1, 1, 0, 1, 0, -0.8],
@@ -71,6 +63,8 @@ def test_units_predict_what_the_weights_predict(reference) -> None:
     effect = dict(zip(told.names[1:], effects, strict=True))
     left_out = f"region={reference or 'north'}"
     assert left_out not in effect
+    assert told.places == ((0, 1, 2, 3, 4) if reference else (0, 1, 2, 4, 5))
+    assert told.without(["age"]).places == told.places[:1] + told.places[2:]
     for age, married, region in [(20, 1, "north"), (33, 0, "south"), (60, 1, "west")]:
         record = {"age": age, "married": bool(married), "region": region}
         score = weights[0] + values(SCHEMA, record, features) @ weights[1:]
@@ -104,4 +98,4 @@ def test_reference_levels_are_levels(references, words) -> None:
 
 def test_unknown_columns_are_named() -> None:
     with pytest.raises(InvalidValueError, match="'wage' to be one of the columns"):
-        question(SCHEMA, "wage")
+        SCHEMA.question("wage")

@@ -9,9 +9,12 @@ from blurfit import Agreement
 from blurfit.contributor.perturb import perturb, perturb_table
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.service.app import Limits, Service
+from blurfit.store import stewards
 from blurfit.store.store import Store
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, refused, send
 from support.stores import PEOPLE, propose
+
+DECISIONS = ("invitations", "pause", "resume", "close", "publish")
 
 
 def test_nothing_is_published_below_the_quorum(http, agreement) -> None:
@@ -51,28 +54,19 @@ def test_paused_for_a_while(http, agreement) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "/collections"),
-        ("POST", "/collections/{}/invitations"),
-        ("POST", "/collections/{}/pause"),
-        ("POST", "/collections/{}/resume"),
-        ("POST", "/collections/{}/close"),
-        ("POST", "/collections/{}/publish"),
-    ],
-)
-@pytest.mark.parametrize(
     "authorization", [None, "", "Bearer", "Bearer ", f"Basic {TOKEN}", f"Bearer {TOKEN}x", TOKEN]
 )
-def test_only_the_administrator_may(authorization, method, path, tmp_path) -> None:
+def test_only_the_administrator_may(authorization) -> None:
     headers = as_json() | ({} if authorization is None else {"authorization": authorization})
+    here = f"/collections/{'0' * 64}"
     with Store() as kept, TestClient(Service(kept)) as client:
         for token in (None, TOKEN):  # before there is one, nobody is let in
             if token:
                 kept.appoint(hashed(token))
-            answer = client.request(method, path.format("0" * 64), headers=headers)
-            refused(answer, 401, "unauthorised")
-            assert answer.headers["www-authenticate"] == "Bearer"
+            for path in ("/collections", *(f"{here}/{what}" for what in DECISIONS)):
+                answer = client.post(path, headers=headers)
+                refused(answer, 401, "unauthorised")
+                assert answer.headers["www-authenticate"] == "Bearer"
 
 
 def test_an_agreement_that_promises_too_much_is_not_opened(http, agreement) -> None:
@@ -124,3 +118,20 @@ def test_sums_without_a_model_are_what_publishing_answers(http) -> None:
     assert published.json()["format"] == "blurfit-moments"
     assert published.text == http.get(f"{path}/moments").text
     refused(http.get(f"{path}/model"), 404, "not-published")
+
+
+def test_of_what_was_done_the_newest_come_first_and_the_list_ends() -> None:
+    with Store() as store:
+        token = new_token()
+        store.appoint(hashed(token))
+
+        def many(connection) -> None:
+            for number in range(1001):
+                stewards.write_down(connection, "administrator", f"deed {number}", None, 200)
+
+        store.write(many)
+        with TestClient(Service(store)) as client:
+            answer = client.get("/deeds", headers={"authorization": f"Bearer {token}"})
+    found = answer.json()
+    assert len(found) == 1000
+    assert found[0]["what"] == "deed 1000"

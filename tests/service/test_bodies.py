@@ -152,7 +152,7 @@ def test_beyond_the_budget_one_is_sent_away_for_a_while(store, agreement) -> Non
     with TestClient(Service(store, limits)) as client:
         path = opened(client, agreement)
         answer = send(client, path, perturb_table(agreement, PEOPLE).to_bytes())
-        refused(answer, 503, "busy", "after a while")
+        refused(answer, 503, "busy", "again later")
         assert int(answer.headers["retry-after"]) >= 1
         for _ in range(3):
             one = perturb(agreement, {"age": 30, "income": 20})

@@ -53,7 +53,7 @@ def test_after_its_date_a_collection_refuses_kindly(http, store) -> None:
     refused(send(http, path, late), 409, "date-closed", "took submissions until 2001-09-09")
     assert send(http, path, table).json() == {"accepted": 40, "new": 0}
     assert http.get("/collections").json()[0]["state"] == "closed"
-    refused(move(http, path, '{"until": null}'), 409, "closed", "stays so")
+    refused(move(http, path, '{"until": null}'), 409, "closed", "closed for good")
     assert http.post(f"{path}/publish", headers=ADMINISTRATOR).status_code == 200
 
 

@@ -51,11 +51,11 @@ def test_a_whole_plan_over_the_wire(two, http) -> None:
     assert two.second.read(plans.model, two.name) == two.first.read(plans.model, two.name)
 
 
-@pytest.mark.parametrize("path", [f"{WAVE}/close", f"{WAVE}/release", f"{NAME}/state"])
-def test_only_the_other_database_may_ask(two, http, path) -> None:
+def test_only_the_other_database_may_ask(two, http) -> None:
     two.send(FIRST)
-    for headers in ({}, by_the_first("ab" * 32), {"authorization": f"Bearer {PEER}"}):
-        refused(http.post(path, headers=headers), 401, "unauthorised")
+    for path in (f"{WAVE}/close", f"{WAVE}/release", f"{NAME}/state"):
+        for headers in ({}, by_the_first("ab" * 32), {"authorization": f"Bearer {PEER}"}):
+            refused(http.post(path, headers=headers), 401, "unauthorised")
     assert two.states() == [["collecting", "planned"]] * 2
 
 

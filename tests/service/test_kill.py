@@ -55,7 +55,7 @@ def test_killed_while_collecting(place, tmp_path) -> None:
     try:
         for _ in range(KILLS):
             until_more_were_acknowledged(tmp_path)
-            time.sleep(float(generator.uniform(0.0, 0.2)))
+            time.sleep(float(generator.uniform(0.0, 0.05)))
             service.kill()
             service.start()
         (tmp_path / "stop").touch()
@@ -82,7 +82,9 @@ def test_killed_while_collecting(place, tmp_path) -> None:
         assert model.weights.tolist() == learn(agreement, totals).weights.tolist()
 
 
-@pytest.mark.parametrize("mechanism", ["input", "moment"])
+@pytest.mark.parametrize(
+    ("place", "mechanism"), [("sqlite", "moment"), ("postgresql", "input")], indirect=["place"]
+)
 def test_killed_while_publishing(place, tmp_path, mechanism) -> None:
     """Either it never happened, or it happened once: the first model that anyone saw stays."""
     agreement = propose(mechanism=mechanism)

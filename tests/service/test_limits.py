@@ -165,7 +165,7 @@ def test_a_crowd_at_one_collection_leaves_the_others_alone() -> None:
             here, there = (f"/collections/{one.fingerprint}" for one in (crowded, quiet))
             answers = [send(http, here, one) for one in table]
             assert [one.status_code for one in answers] == [200] * 5 + [429] * 3
-            refused(answers[-1], 429, "crowded", "Send the same again")
+            refused(answers[-1], 429, "crowded", "send the same request again")
             assert int(answers[-1].headers["retry-after"]) > 0
             few = {name: values[:4] for name, values in PEOPLE.items()}
             assert send(http, there, perturb_table(quiet, few).to_bytes()).json()["new"] == 4

@@ -5,7 +5,9 @@ import json
 import pytest
 
 from blurfit import Agreement, Binary, InfeasibleError, InvalidValueError, Numeric, Schema
+from blurfit.learning.outlook import outlook
 from blurfit.service.proposal import agreement_from
+from support.requests import ADMINISTRATOR, refused
 
 SCHEMA = Schema([Numeric("age", 18, 80), Binary("married")], Numeric("income", 0, 200_000))
 CHOICES = {"schema": SCHEMA.to_dict(), "epsilon": 1, "delta": 1e-6, "quorum": 2000}
@@ -74,3 +76,28 @@ def test_a_wrong_choice_is_named_or_taken(change, words) -> None:
 def test_what_is_no_proposal_is_refused(body) -> None:
     with pytest.raises(InvalidValueError, match="Expected a proposal in JSON"):
         agreement_from(body)
+
+
+# ---- what to expect, over HTTP
+
+
+def test_what_to_expect_and_what_it_takes(http) -> None:
+    found = http.post("/outlooks", json=CHOICES, headers=ADMINISTRATOR).json()
+    expected = outlook(agreement_from(json.dumps(CHOICES).encode()))
+    assert found["off"] == pytest.approx(expected.off)
+    assert found["without_privacy"] == pytest.approx(expected.without_privacy)
+    assert found["people"] is None
+    wish = CHOICES | {"off": 0.7 * expected.off}
+    found = http.post("/outlooks", json=wish, headers=ADMINISTRATOR).json()
+    assert 2000 < found["people"] < 10_000
+    assert 1 < found["epsilon"] < 20
+    assert http.get("/collections").json() == []
+
+
+def test_what_cannot_be_told_is_refused(http) -> None:
+    by_input = CHOICES | {"mechanism": "input", "weight_bound": 1}
+    refused(http.post("/outlooks", json=by_input, headers=ADMINISTRATOR), 409, "infeasible")
+    refused(
+        http.post("/outlooks", json=CHOICES | {"off": -1}, headers=ADMINISTRATOR), 400, "invalid"
+    )
+    refused(http.post("/outlooks", json=CHOICES), 401, "unauthorised")

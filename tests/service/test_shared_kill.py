@@ -65,7 +65,7 @@ def test_killed_while_collecting_and_publishing(
     try:
         for turn in range(KILLS):
             until_acknowledged(1 + 5 * turn, tmp_path)
-            time.sleep(float(generator.uniform(0.0, 0.3)))
+            time.sleep(float(generator.uniform(0.0, 0.1)))
             service = databases[int(generator.integers(2))]
             service.kill()
             service.start()

@@ -22,7 +22,7 @@ def test_fine(counts) -> None:
 
 @pytest.mark.parametrize(("counts", "name"), [([49, 100], "University"), ([90, 80], "Office")])
 def test_refused(counts, name) -> None:
-    with pytest.raises(ConflictError, match=f"at {name} to be there alone"):
+    with pytest.raises(ConflictError, match=f"at {name} to be missing at the other database"):
         refuse_if_uneven(INVITED, counts)
     refuse_if_uneven(new_agreement(database_noise=True, admission="invited"), counts)
     refuse_if_uneven(new_agreement(), counts)
@@ -55,7 +55,7 @@ def test_whoever_may_close_is_told_before(tmp_path) -> None:
             {"name": "Office", "count": 0},
             {"name": "University", "count": 20},
         ]
-        assert "20 shares at University to be there alone" in told["warning"]
+        assert "20 shares at University to be missing at the other database" in told["warning"]
         assert told["warning"].endswith("send again while both collect.")
         first.receive(first.collection(agreement.fingerprint), [arrival(shares.first)])
         assert httpx.get(path, headers=ADMINISTRATOR, timeout=300).json()["warning"] is None

@@ -72,7 +72,7 @@ def believed(first, peer) -> set[int]:
     """Whom the first database believes once both have verified."""
     collection = first.collection(MARK)
     verify(first, collection, peer, peer.identifiers(), KEY)
-    found = {one.tobytes() for one in first.read(verdicts.valid, collection)}
+    found = {one.tobytes() for one in first.read(verdicts.found, collection, valid=True)}
     return {sender for sender in range(8) if identifier_of(sender) in found}
 
 
@@ -196,7 +196,7 @@ def test_a_verdict_stays_whoever_asks_again(two) -> None:
     lied = np.frombuffer(identifier_of(4), np.uint8)[None]
     assert not peer.verify(lied, np.zeros((1, VERIFIER), np.uint64)).any()
     assert believed(first, peer) == set(range(8)) - {4}
-    assert len(second.read(verdicts.valid, second.collection(MARK))) == 7
+    assert len(second.read(verdicts.found, second.collection(MARK), valid=True)) == 7
 
 
 def test_a_set_of_people_who_proved_nothing_here_is_refused_by_the_second(two) -> None:
@@ -211,7 +211,7 @@ def test_an_unknown_contributor_has_no_answer(two) -> None:
     _, second, peer = collected(two)
     unknown = np.full((2, 16), 7, np.uint8)
     assert not peer.verify(unknown, np.zeros((2, VERIFIER), np.uint64)).any()
-    assert len(second.read(verdicts.looked_at, second.collection(MARK))) == 0
+    assert len(second.read(verdicts.found, second.collection(MARK))) == 0
 
 
 def test_nothing_is_verified_before_the_second_has_closed(two) -> None:
@@ -236,8 +236,8 @@ def test_what_is_broken_off_goes_on_where_it_was(two, monkeypatch) -> None:
         verify(first, collection, breaking, theirs, KEY, seconds=-1)
     with pytest.raises(ConnectionResetError):
         verify(first, collection, breaking, theirs, KEY)
-    assert len(first.read(verdicts.looked_at, collection)) == 3
+    assert len(first.read(verdicts.found, collection)) == 3
     for _ in range(2):
         verify(first, collection, breaking, theirs, KEY)
         assert asked == [3, 3, 3, 2]
-    assert len(first.read(verdicts.valid, collection)) == 8
+    assert len(first.read(verdicts.found, collection, valid=True)) == 8

@@ -2,6 +2,8 @@
 would hold is compared."""
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +16,13 @@ from blurfit.learning.sums import Totals
 from blurfit.model.learner import statistics_of
 from blurfit.schema.vectors import values
 from blurfit.simulation.sampler import (
+    InputSampler,
     exact_totals,
     input_totals,
     sampler_for,
     totals_of_products,
 )
+from blurfit.theory import triangle
 
 TRIALS = 3000
 MIXED = Schema(
@@ -52,29 +56,40 @@ def people(schema: Schema, count: int, seed: int) -> dict[str, np.ndarray]:
     return table
 
 
-def summaries(matrix: np.ndarray) -> dict[str, float]:
-    """Entries, log-determinant, smallest eigenvalue and an inverse entry: what a wrong joint
-    distribution would show in."""
-    sign, logarithm = np.linalg.slogdet(matrix)
+def summaries(matrices: np.ndarray) -> dict[str, np.ndarray]:
+    """Entries, log-determinant, smallest eigenvalue and an inverse entry of each matrix: what a
+    wrong joint distribution would show in."""
+    sign, logarithm = np.linalg.slogdet(matrices)
+    singular = (sign == 0)[:, None, None]
+    inverse = np.linalg.inv(np.where(singular, np.eye(matrices.shape[-1]), matrices))
+    first, last, corner = matrices[:, 0, 0], matrices[:, -1, -1], matrices[:, 0, -1]
     return {
-        "diagonal": matrix[0, 0],
-        "off-diagonal": matrix[0, -1],
-        "product": matrix[0, 0] * matrix[-1, -1] - matrix[0, -1] ** 2,
-        "smallest eigenvalue": np.linalg.eigvalsh(matrix)[0],
-        "last": matrix[-1, -1],
-        "sum": matrix.sum(),
+        "diagonal": first,
+        "off-diagonal": corner,
+        "product": first * last - corner**2,
+        "smallest eigenvalue": np.linalg.eigvalsh(matrices)[:, 0],
+        "last": last,
+        "sum": matrices.sum(axis=(1, 2)),
         "log-determinant": sign * logarithm,
-        "inverse": np.linalg.inv(matrix)[0, 0] if abs(sign) else 0.0,
+        "inverse": np.where(sign == 0, 0.0, inverse[:, 0, 0]),
     }
 
 
-def assert_same_law(left: list[dict[str, float]], right: list[dict[str, float]]) -> None:
-    for name in left[0]:
-        columns = ([row[name] for row in rows] for rows in (left, right))
-        result = ks_2samp(
-            *columns, method="asymp"
-        )  # the exact method does not converge at this size
+def assert_same_law(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> None:
+    for name in left:
+        # The exact method does not converge at this size.
+        result = ks_2samp(left[name], right[name], method="asymp")
         assert result.pvalue > 1e-7, name  # what contributors draw cannot be replayed
+
+
+def drawn_many(
+    agreement: Agreement, sampler: InputSampler, seed: int | list[int]
+) -> tuple[Any, Any]:
+    """(A, c) of so many draws of the sampler: (TRIALS, d, d) and (TRIALS, d)."""
+    generator = np.random.default_rng(seed)
+    d = agreement.schema.dimension
+    sums = np.array([sampler.draw(generator).sums for _ in range(TRIALS)])
+    return triangle.unpack(sums[:, : triangle.size(d)], d), sums[:, triangle.size(d) :]
 
 
 def blurred_many(agreement: Agreement, table: dict[str, np.ndarray]) -> np.ndarray:
@@ -93,15 +108,14 @@ def test_input_sampler_against_every_record(count: int, dimension: int, kind: st
     if kind == "equal":
         table = {name: np.repeat(column[:1], count) for name, column in table.items()}
     sampler = sampler_for(agreement, exact_totals(agreement, table))
-    generator = np.random.default_rng([count, dimension, len(kind)])
-    drawn = [statistics_of(agreement, sampler.draw(generator)) for _ in range(TRIALS)]
-    assert {one.count for one in drawn} == {count}
+    assert sampler.draw(np.random.default_rng(0)).count == count
+    drawn, drawn_moment = drawn_many(agreement, sampler, [count, dimension, len(kind)])
     sent = blurred_many(agreement, table)
     q, p = sent[..., :dimension], sent[..., dimension:]
     gram, moment = np.swapaxes(q, 1, 2) @ q, p.sum(axis=1)
-    assert_same_law([summaries(one) for one in gram], [summaries(one.gram) for one in drawn])
-    sums = [{"first": one[0], "sum": one.sum()} for one in moment]
-    assert_same_law(sums, [{"first": one.moment[0], "sum": one.moment.sum()} for one in drawn])
+    assert_same_law(summaries(gram), summaries(drawn))
+    moments = (moment, drawn_moment)
+    assert_same_law(*({"first": one[:, 0], "sum": one.sum(axis=1)} for one in moments))
 
 
 @pytest.mark.statistical
@@ -110,15 +124,11 @@ def test_fewer_records_than_dimensions() -> None:
     agreement = agreed(numbers(3), 300)
     table = people(agreement.schema, 2, seed=3)
     sampler = sampler_for(agreement, exact_totals(agreement, table))
-    generator = np.random.default_rng(3)
-    left = []
-    for _ in range(TRIALS):
-        gram = statistics_of(agreement, sampler.draw(generator)).gram
-        assert np.linalg.matrix_rank(gram, tol=1e-9) == 2
-        left.append(gram[0, 1])
+    drawn, _ = drawn_many(agreement, sampler, seed=3)
+    assert (np.linalg.matrix_rank(drawn, tol=1e-9) == 2).all()
     q = blurred_many(agreement, table)[..., :3]
     right = (np.swapaxes(q, 1, 2) @ q)[:, 0, 1]
-    assert ks_2samp(left, right, method="asymp").pvalue > 1e-7
+    assert ks_2samp(drawn[:, 0, 1], right, method="asymp").pvalue > 1e-7
 
 
 @pytest.mark.statistical
@@ -130,13 +140,14 @@ def test_moment_sampler_against_every_record(schema: Schema) -> None:
     sampler = sampler_for(agreement, exact_totals(agreement, table))
     generator = np.random.default_rng(6)
 
-    def read(sums: np.ndarray) -> dict[str, float]:
-        matrix = agreement.form.matrix(sums, 25)
-        return summaries(matrix[1:, 1:]) | {"mean": matrix[0, 1], "target": matrix[0, -1]}
+    def read(sums: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
+        matrices = np.array([agreement.form.matrix(one, 25) for one in sums])
+        first = {"mean": matrices[:, 0, 1], "target": matrices[:, 0, -1]}
+        return summaries(matrices[:, 1:, 1:]) | first
 
-    drawn = [read(sampler.draw(generator).sums) for _ in range(TRIALS)]
+    drawn = read(sampler.draw(generator).sums for _ in range(TRIALS))
     sent = blurred_many(agreement, table).sum(axis=1)
-    assert_same_law([read(one) for one in sent], drawn)
+    assert_same_law(read(sent), drawn)
 
 
 @pytest.mark.parametrize("mechanism", ["moment", "input"])
@@ -177,7 +188,6 @@ def test_totals_follow_from_the_products_of_the_columns(
 @pytest.mark.statistical
 def test_a_billion_contributors() -> None:
     """wᵀAw is known exactly: s² times a noncentral χ²_N, here normal to within 10⁻⁴."""
-    generator = np.random.default_rng(9)
     n, d = 10**9, 5
     agreement = agreed(numbers(d), n, epsilon=1.0, delta=1e-6)
     clean = input_totals(agreement, Statistics(n, n / d * np.eye(d), np.zeros(d)))
@@ -185,8 +195,8 @@ def test_a_billion_contributors() -> None:
     s2 = agreement.calibration.sigma_u**2 / n
     mean = n / d + n * s2
     deviation = math.sqrt(2 * s2**2 * n + 4 * s2 * n / d)
-    drawn = [statistics_of(agreement, sampler.draw(generator)) for _ in range(TRIALS)]
-    assert kstest([(one.gram[2, 2] - mean) / deviation for one in drawn], "norm").pvalue > 1e-4
+    drawn, _ = drawn_many(agreement, sampler, seed=9)
+    assert kstest((drawn[:, 2, 2] - mean) / deviation, "norm").pvalue > 1e-4
 
 
 @pytest.mark.parametrize("mechanism", ["moment", "input"])

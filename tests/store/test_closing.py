@@ -53,7 +53,7 @@ def test_nothing_is_taken_from_the_date_on_and_what_was_taken_counts(store) -> N
     with pytest.raises(DateClosedError, match="until 2001-09-09 01:46:40 UTC, and that has passed"):
         store.add(AGREEMENT, perturb_table(AGREEMENT, PEOPLE))
     for closes in (FOREVER, None):
-        with pytest.raises(ClosedError, match="closed, and stays so"):
+        with pytest.raises(ClosedError, match="closed for good"):
             store.move_closing(NAME, closes)
     with pytest.raises(ClosedError):
         store.write(publication.pause, store.collection(NAME))
@@ -76,7 +76,7 @@ def test_a_date_may_be_moved_while_the_collection_is_open(store) -> None:
 
 
 def test_one_that_is_opened_with_a_date_that_is_past_is_not_opened(store) -> None:
-    with pytest.raises(InvalidValueError, match="Expected a moment to come"):
+    with pytest.raises(InvalidValueError, match="Expected a moment in the future"):
         store.open(AGREEMENT, closes=1)
     assert store.statuses() == []
 

@@ -82,9 +82,9 @@ def test_more_than_can_be_added_exactly_beside_noise_is_refused_for_good(monkeyp
     with Store() as store:
         store.add(agreement, perturb_table(agreement, PEOPLE))
         monkeypatch.setattr(database, "rows_that_add_exactly", lambda *_: 39)
-        with pytest.raises(InfeasibleError, match="count=40 of at most 39"):
+        with pytest.raises(InfeasibleError, match="count=40 to be at most 39"):
             store.publish(agreement)
         monkeypatch.undo()
-        with pytest.raises(InfeasibleError, match="count=40 of at most 39"):
+        with pytest.raises(InfeasibleError, match="count=40 to be at most 39"):
             store.publish(agreement)
         assert store.status(agreement.fingerprint).state == "closed"

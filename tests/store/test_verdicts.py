@@ -21,13 +21,13 @@ def store(place):
 
 def test_what_was_found_first_stands(store) -> None:
     collection = store.collection(AGREEMENT.fingerprint)
-    assert len(store.read(verdicts.looked_at, collection)) == 0
+    assert len(store.read(verdicts.found, collection)) == 0
     stands = store.write(verdicts.record, collection, NAMES[:2], np.array([True, False]))
     assert stands.tolist() == [True, False]
     stands = store.write(verdicts.record, collection, NAMES, np.array([False, True, True]))
     assert stands.tolist() == [True, False, True]
-    assert len(store.read(verdicts.looked_at, collection)) == 3
-    valid = {one.tobytes() for one in store.read(verdicts.valid, collection)}
+    assert len(store.read(verdicts.found, collection)) == 3
+    valid = {one.tobytes() for one in store.read(verdicts.found, collection, valid=True)}
     assert valid == {NAMES[0].tobytes(), NAMES[2].tobytes()}
     assert not len(store.write(verdicts.record, collection, NAMES[:0], np.zeros(0, dtype=bool)))
 

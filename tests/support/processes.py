@@ -14,12 +14,12 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
 # What most commands come to import. What cannot be imported is left to the process itself.
 PRELOADED = [
+    "anyio._backends._asyncio",
     "blurfit.audit.findings",
     "blurfit.cli",
     "blurfit.commands.serve",
@@ -32,8 +32,8 @@ PRELOADED = [
     "blurfit.forecast.sweep",
     "blurfit.forecast.tuning",
     "blurfit.messages.submission_files",
+    "blurfit.model.course",
     "blurfit.model.summary",
-    "blurfit.model.waves",
     "blurfit.service.app",
     "blurfit.service.front",
     "blurfit.service.logs",
@@ -58,8 +58,8 @@ PRELOADED = [
     "uvicorn.loops.uvloop",
     "uvicorn.protocols.http.httptools_impl",
 ]
-_context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(PRELOADED)
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(PRELOADED)
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,10 @@ def start(
     environment: Mapping[str, str] | None = None,
 ) -> Running:
     """Call a function of a module in a process of its own; what it writes is added to files."""
-    forkserver.ensure_running()
     given = os.environ if environment is None else environment
     files = [None if path is None else str(path.resolve()) for path in (out, err or out)]
     where = None if folder is None else str(folder)
-    process = _context.Process(
+    process = context.Process(
         target=_prepared, args=(files, where, dict(given), work, arguments), daemon=True
     )
     process.start()

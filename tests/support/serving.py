@@ -96,9 +96,10 @@ class Serving:
         deadline = time.monotonic() + seconds
         while self.process and self.process.poll() is None and time.monotonic() < deadline:
             try:
+                socket.create_connection(("127.0.0.1", self.port.number)).close()  # cheap to ask
                 if self.client.get(f"{self.url}/healthz").status_code == 200:
                     return
-            except httpx.TransportError:
+            except (OSError, httpx.TransportError):
                 time.sleep(0.01)
         raise TimeoutError((self.folder / "serve.log").read_text())
 

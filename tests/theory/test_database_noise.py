@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from blurfit.theory.database_noise import readers_mu, total_deviation, variance_factor
+from blurfit.theory.database_noise import total_deviation, variance_factor
 from blurfit.theory.gaussian import delta_of
 
 
@@ -34,7 +34,7 @@ def test_delta_by_integrating_the_likelihood_ratio(honest, draws) -> None:
     x = np.linspace(-12, 12, 400_001) * deviation
     first, second = norm.pdf(x, 0, deviation), norm.pdf(x, reach, deviation)
     numeric = np.trapezoid(np.maximum(first - math.exp(epsilon) * second, 0), x)
-    mu = readers_mu(reach, sigma, quorum, honest, draws)
+    mu = reach / total_deviation(sigma, quorum, honest, draws)
     assert delta_of(mu, epsilon) == pytest.approx(numeric, rel=1e-5, abs=1e-12)
 
 
@@ -42,5 +42,5 @@ def test_one_premise_suffices() -> None:
     """μ ≤ Δ/σ if a quorum is honest, or one database is; and far beyond it if neither is."""
     promised = 2.0 / 10.0
     for honest, draws in ((100, 0), (1, 1), (1, 2), (250, 2)):
-        assert readers_mu(2.0, 10.0, 100, honest, draws) <= promised
-    assert readers_mu(2.0, 10.0, 100, 1, 0) == pytest.approx(10 * promised)
+        assert 2.0 / total_deviation(10.0, 100, honest, draws) <= promised
+    assert 2.0 / total_deviation(10.0, 100, 1, 0) == pytest.approx(10 * promised)

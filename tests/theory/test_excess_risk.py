@@ -112,7 +112,7 @@ def test_certified_forecast_holds(kind: str) -> None:
     found = agreement.calibration
     best = minimise(clean.gram, clean.moment, weight_bound=0.8).objective
     draws, excesses = sampler_for(agreement, input_totals(agreement, clean)), []
-    for _ in range(400):
+    for _ in range(150):
         seen = statistics_of(agreement, draws.draw(generator))
         w = released_weights(agreement, seen)
         excesses.append((w @ clean.gram @ w / 2 - clean.moment @ w - best) / n)

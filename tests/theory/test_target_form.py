@@ -30,34 +30,40 @@ def form_of(name: str, constant: float = 0.4) -> TargetForm:
 
 
 def answers(name: str, free: np.ndarray, which: int) -> np.ndarray:
-    """A record's columns from free numbers: features in [−1, 1], signs relaxed to all of it."""
+    """Records from rows of free numbers: features in [−1, 1], signs relaxed to all of it."""
     numbers = np.sin(free)
     size = len(TARGETS[name])
-    target = np.zeros(size)
+    target = np.zeros((len(free), size))
     if name in ("number", "heavy number", "label"):
-        target[0] = numbers[3]
+        target[:, 0] = numbers[:, 3]
     elif name == "number or nothing":
-        target[which % 2] = 1.0 if which % 2 else numbers[3]
+        target[:, which % 2] = 1.0 if which % 2 else numbers[:, 3]
     else:
-        target[which % size] = 1.0
-    return np.concatenate([numbers[:3], target])
+        target[:, which % size] = 1.0
+    return np.column_stack([numbers[:, :3], target])
 
 
 def farthest(name: str, form: TargetForm, neighbours: str) -> float:
     """The largest distance that a local search finds from many starts and pairs of classes."""
     generator = np.random.default_rng(1)
-    best = 0.0
+    best, step = 0.0, 1e-7
+    around = np.vstack([np.zeros(8), step * np.eye(8)])
     for trial in range(12):
         first, second = trial % 3, (trial // 3) % 3
 
-        def distance(free: np.ndarray, first: int = first, second: int = second) -> float:
-            one = form.products(answers(name, free[:4], first))
-            other = form.products(answers(name, free[4:], second))
+        def nearness(
+            free: np.ndarray, first: int = first, second: int = second
+        ) -> tuple[float, np.ndarray]:
+            """Minus the squared distance, and its slopes by steps along all axes at once."""
+            points = free + around
+            one = form.products(answers(name, points[:, :4], first))
+            other = form.products(answers(name, points[:, 4:], second))
             if neighbours == "zero-out":
                 other = form.products(np.zeros(len(form.columns)))
-            return -float(((one - other) ** 2) @ form.counts)
+            values = -((one - other) ** 2) @ form.counts
+            return values[0], (values[1:] - values[0]) / step
 
-        found = minimize(distance, generator.normal(0, 2, 8), method="BFGS")
+        found = minimize(nearness, generator.normal(0, 2, 8), method="BFGS", jac=True)
         best = max(best, -float(found.fun))
     return math.sqrt(best)
 

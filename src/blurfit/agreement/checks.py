@@ -25,8 +25,8 @@ def refuse_unless_proved(calibration: InputCalibration) -> None:
     if not promised.proved:
         raise NotCertifiedError(
             f"Expected rule='certified', and got rule={calibration.rule!r}: epsilon="
-            f"{promised.epsilon:g} is what the paper states of this noise, and epsilon="
-            f"{kept.epsilon:.4g} is what is proved of it. Send nothing of real people under this "
+            f"{promised.epsilon:g} is what the paper states for this noise, and epsilon="
+            f"{kept.epsilon:.4g} is what is proved. Send no real person's record under this "
             "agreement; allow_unproved=True is for experiments."
         )
 
@@ -47,8 +47,8 @@ def refuse_narrow_bounds(
     ):
         if stated < needed * (1 + ROUNDING) * (1 - 1e-12):
             raise NotCertifiedError(
-                f"Expected {name}={stated!r} of at least {needed * (1 + ROUNDING)!r}, which "
-                "records of this schema reach: the noise is calibrated for less."
+                f"Expected {name}={stated!r} to be at least {needed * (1 + ROUNDING)!r}, "
+                "as far as records of this schema reach: the noise is calibrated for less."
             )
 
 

@@ -9,19 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from blurfit.agreement.databases import refuse_unless_shareable
-from blurfit.agreement.grid import (
-    DISCRETE_SHARE,
-    LATTICE_SHARE,
-    ROUNDING,
-    Grid,
-    enlarged,
-)
+from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, ROUNDING, Grid, enlarged
 from blurfit.agreement.numbers import Form, Objective, PublicWeights
 from blurfit.agreement.terms import Sends, Terms
 from blurfit.agreement.wave import Wave
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.schema import Categorical, Schema
-from blurfit.schema.vectors import columns_of, joint_form
+from blurfit.schema.vectors import joint_form
 from blurfit.theory.calibrate import calibrate
 from blurfit.theory.moment_calibration import calibrate_moment
 from blurfit.theory.target_form import TargetForm
@@ -68,17 +62,14 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
 
 
 def form_of(
-    schema: Schema,
-    weights: PublicWeights | None,
-    wave: Wave | None,
-    sends: Sends = "everything",
+    schema: Schema, weights: PublicWeights | None, wave: Wave | None, sends: Sends = "everything"
 ) -> Form:
     """The products of all columns or of the target's, or what a later wave's map makes of them."""
     if weights is not None:
         whole = joint_form(schema, weights.constant, weights.columns)
         if sends == "everything":
             return whole
-        return TargetForm(whole.constant, whole.columns, len(columns_of(schema.target)))
+        return TargetForm(whole.constant, whole.columns, len(schema.target.columns))
     if wave is None:
         raise InvalidValueError("Expected weights, or a wave with a map.")
     return wave.form(schema)

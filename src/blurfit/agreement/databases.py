@@ -61,9 +61,9 @@ class Database:
             )
         if not isinstance(self.url, str) or not _is_origin(self.url):
             raise InvalidValueError(
-                f"Expected url={self.url!r} to be https, a host in lower case and perhaps a "
-                "port, and nothing else, like https://first.example (http on the machine itself "
-                "alone): whoever listens on the way could otherwise put the shares together."
+                f"Expected url={self.url!r} to be an origin such as https://first.example: https, "
+                "a host in lower case and perhaps a port (http only for this machine itself). "
+                "Otherwise somebody who listens on the way could put the shares together."
             )
         if self.key is not None:
             from blurfit.messages.sealing import require_key
@@ -90,14 +90,14 @@ def require_two(databases: Sequence[Database]) -> None:
     if not len(databases) == len(names) == len(urls) == 2:
         raise InvalidValueError(
             "Expected two databases of different names and addresses, and got "
-            f"{[(one.name, one.url) for one in databases]}: one that has both shares has the "
-            "blurred record."
+            f"{[(one.name, one.url) for one in databases]}: whoever has both shares has "
+            "the blurred record."
         )
     keys = [one.key for one in databases]
     if keys != [None, None] and (None in keys or keys[0] == keys[1]):
         raise InvalidValueError(
-            "Expected a key for each of the two databases, and not the same one: shares are sealed "
-            "to both, or to neither."
+            "Expected a different key for each of the two databases, or none: shares are sealed to "
+            "both, or to neither."
         )
 
 
@@ -112,13 +112,9 @@ def largest_steps(calibration: "MomentCalibration", grid: "Grid", scale: float =
 
 
 def refuse_unless_shareable(
-    calibration: Any, grid: "Grid", scale: float = 1.0, *, proofs: bool = False
+    calibration: "MomentCalibration", grid: "Grid", scale: float = 1.0, *, proofs: bool = False
 ) -> None:
-    """Refuse noise that is too coarse for its grid, or too large for 2³² contributors to add."""
-    if calibration.mechanism != "moment":
-        raise InfeasibleError(
-            "Expected mechanism='moment' with two databases: only what adds can be shared."
-        )
+    """Refuse a grid that is too coarse for its noise, or noise too large for 2³² to add."""
     least, step = calibration.noise / 2**0.5, grid.quadratic  # off the diagonal there is less
     if proofs:
         least *= calibration.quorum**0.5
@@ -132,7 +128,7 @@ def refuse_unless_shareable(
         raise InfeasibleError(
             "Expected a blurred number to stay below 2**31 steps, so that 2**32 contributors "
             f"cannot overflow, but it may have {largest:.4g}: the noise is too large for its grid. "
-            "Drop local_epsilon or raise it; with two databases neither sees a submission anyway."
+            "Leave local_epsilon out, or raise it: neither of the two sees a submission anyway."
         )
 
 

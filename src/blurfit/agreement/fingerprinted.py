@@ -2,7 +2,7 @@
 
 The text is canonical (RFC 8785), so one document has one text and one SHA-256. `to_dict` leaves the
 fingerprint out, `to_document` carries it, and reading refuses a text whose fingerprint is not its
-own, or that says the same in other values: readers could take them for something else.
+own, or that writes the same values differently: others could take them for something else.
 """
 
 import hashlib
@@ -38,9 +38,14 @@ class Fingerprinted(ABC):
         """Read fields that are there; whatever is wrong with them may be raised."""
 
     @cached_property
+    def _canonical(self) -> bytes:
+        """The document in canonical JSON, without its fingerprint; neither ever changes."""
+        return rfc8785.dumps(self.to_dict())
+
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
-        return hashlib.sha256(rfc8785.dumps(self.to_dict())).hexdigest()
+        return hashlib.sha256(self._canonical).hexdigest()
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -61,10 +66,10 @@ class Fingerprinted(ABC):
         try:
             found = cls._read(document)
             # only plain, finite values have a fingerprint, and one fingerprint has one text
-            if rfc8785.dumps(found.to_dict()) != rfc8785.dumps(dict(document)):
+            if found._canonical != rfc8785.dumps(dict(document)):
                 raise InvalidValueError(
-                    f"Expected {cls.CALLED} as blurfit writes it, and this one says the same in "
-                    "other values: readers could take them for something else."
+                    f"Expected {cls.CALLED} as blurfit writes it, and this one writes the same "
+                    "values differently: other readers could take them for something else."
                 )
         except BlurfitError:
             raise
@@ -80,7 +85,7 @@ class Fingerprinted(ABC):
         The values are those of the canonical text, where 10.0 is 10: so whatever carries the
         document has the same bytes, whether it was made here or read from a file.
         """
-        canonical: dict[str, Any] = json.loads(rfc8785.dumps(self.to_dict()))
+        canonical: dict[str, Any] = json.loads(self._canonical)
         return canonical | {"fingerprint": self.fingerprint}
 
     @classmethod
@@ -116,6 +121,11 @@ class Fingerprinted(ABC):
     def save(self, path: str | Path) -> None:
         """Write it to a file."""
         Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read it from a file."""
+        return cls.from_json(Path(path).read_bytes())
 
 
 @lru_cache(maxsize=64)

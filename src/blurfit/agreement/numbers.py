@@ -9,7 +9,7 @@ of them than the `NumberRun` that each belongs to.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -17,19 +17,19 @@ from blurfit.agreement.grid import Grid
 from blurfit.agreement.terms import LOSSES, LossName, Terms
 from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.schema.schema import Schema
+from blurfit.schema.schema import INTERCEPT, Schema
 from blurfit.schema.table import listed
-from blurfit.schema.vectors import kind_of, questions
+from blurfit.schema.vectors import kind_of
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.joint_form import JointForm
-from blurfit.theory.losses import Approximation, LogisticLoss, SquaredLoss
+from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.public_weights import public_weights, weights_beside_public_rows
+from blurfit.theory.setting import APPROXIMATIONS, Approximation
 from blurfit.theory.wave_form import WaveForm
 from blurfit.validate import nonnegative, one_of, positive
 
-CONSTANT = "(intercept)"
 _LEAST_WEIGHT, _LARGEST_WEIGHT = 1e-3, 1e3
 
 Form = JointForm | WaveForm  # of everyone, or of a wave that follows another
@@ -116,7 +116,7 @@ class Objective:
     def verify(self, schema: Schema) -> None:
         """Refuse a loss that does not fit the target."""
         one_of(LOSSES, loss=self.loss)
-        one_of(get_args(Approximation), approximation=self.approximation)
+        one_of(APPROXIMATIONS, approximation=self.approximation)
         nonnegative(l1=self.l1, l2=self.l2)
         if (self.loss == "logistic") != schema.is_label:
             raise InfeasibleError(
@@ -146,7 +146,7 @@ class PublicWeights:
     @classmethod
     def chosen(cls, schema: Schema, terms: Terms, promise: tuple[float, float]) -> "PublicWeights":
         """What the terms say; else the default, by kinds of columns, quorum and promise alone."""
-        asked = questions(schema)
+        asked = schema.questions
         if terms.weights is None:
             kinds = [kind_of(one) for one in asked[:-1]]
             if terms.public_rows is not None:
@@ -183,13 +183,13 @@ class PublicWeights:
 
     def to_dict(self, schema: Schema) -> dict[str, float]:
         """By the names of the questions, the constant's as well."""
-        names = [CONSTANT, *(one.name for one in questions(schema))]
+        names = [INTERCEPT, *(one.name for one in schema.questions)]
         return dict(zip(names, (self.constant, *self.columns), strict=True))
 
     @classmethod
     def from_dict(cls, weights: Mapping[str, Any], schema: Schema) -> "PublicWeights":
         """The inverse of `to_dict`."""
-        names = [CONSTANT, *(one.name for one in questions(schema))]
+        names = [INTERCEPT, *(one.name for one in schema.questions)]
         if set(weights) != set(names):
             raise InvalidValueError(
                 f"Expected a weight for each of {listed(names)}, and got {listed(weights)}."

@@ -18,17 +18,15 @@ which contributors remember that they took part, and it is the plan's.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
-from blurfit.agreement import outline
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.databases import Database
 from blurfit.agreement.fingerprinted import Fingerprinted
 from blurfit.agreement.grid import DISCRETE_SHARE
-from blurfit.agreement.terms import Terms
+from blurfit.agreement.terms import LATER_TERMS, Terms, later_read, later_written
 from blurfit.agreement.wave import Wave, kept_columns, task_of
 from blurfit.errors import InvalidValueError
 from blurfit.schema.schema import Schema
@@ -67,7 +65,7 @@ class Plan(Fingerprinted):
     CALLED = "a plan"
     STATED: ClassVar = {"format": "blurfit-plan", "version": 1, "rule": RULE}
     FIELDS = frozenset(["schema", "task", "waves", *_TERMS])
-    OPTIONAL = outline.OPTIONAL
+    OPTIONAL = frozenset(LATER_TERMS)
 
     schema: Schema
     terms: Terms
@@ -84,7 +82,7 @@ class Plan(Fingerprinted):
             )
         if self.terms.mechanism != "moment":
             raise InvalidValueError(
-                "Expected mechanism='moment' for waves: only sums that may be shown teach others."
+                "Expected mechanism='moment' for waves: they learn from sums that are published."
             )
         if self.terms.public_rows is not None:
             raise InvalidValueError(
@@ -93,7 +91,7 @@ class Plan(Fingerprinted):
             )
         if self.terms.proofs is not False:  # nor is it left open, which would be a second text
             raise InvalidValueError(
-                "Expected no proofs with waves: what is proved is for agreements of one wave."
+                "Expected no proofs with waves: they are for agreements of one wave."
             )
         if task_of(self.schema, counts=self.task == "count") != self.task:
             raise InvalidValueError(
@@ -116,7 +114,7 @@ class Plan(Fingerprinted):
         """Waves for a schema and a promise: "auto" for as many as help, which may be one.
 
         The other choices are those of `Agreement.propose`; `quorum` is that of all waves together.
-        `counts` says that the target, a number from 0 on, counts something (Poisson's model).
+        `counts` says that the target is a count, with lower bound 0 (Poisson's model).
         """
         chosen = Terms.of(**choices) if terms is None else terms
         chosen = msgspec.structs.replace(chosen, proofs=chosen.proofs or False)
@@ -174,7 +172,7 @@ class Plan(Fingerprinted):
             raise InvalidValueError(
                 f"Expected fewer than {len(self)} releases: the plan has no wave after them."
             )
-        given = {name: getattr(self.terms, name) for name in (*_TERMS, *outline.DEFAULTS)}
+        given = {name: getattr(self.terms, name) for name in (*_TERMS, *LATER_TERMS)}
         later = {"constant": None, "weights": None} if follows else {}
         terms = Terms(**(given | later | {"quorum": self.quorums[len(follows)]}))
         wave = Wave(self.fingerprint, len(follows) + 1, follows, chart)
@@ -196,13 +194,13 @@ class Plan(Fingerprinted):
             ],
             **terms,
             "databases": [one.to_dict() for one in self.terms.databases],
-            **outline.written(self.terms),
+            **later_written(self.terms),
         }
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Self:
         databases = [Database(**one) for one in document["databases"]]
-        given = {name: document[name] for name in _TERMS} | outline.read(document)
+        given = {name: document[name] for name in _TERMS} | later_read(document)
         terms = Terms.of(**given | {"databases": databases})
         return cls(
             Schema.from_dict(document["schema"]),
@@ -211,8 +209,3 @@ class Plan(Fingerprinted):
             tuple(one["kind"] for one in document["waves"]),
             tuple(one["quorum"] for one in document["waves"]),
         )
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Plan":
-        """Read a plan from a file."""
-        return cls.from_json(Path(path).read_bytes())

@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from blurfit.agreement.terms import Admission
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.theory.guessing import in_hundred, right_by_approximate, right_by_gaussian
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Neighbours
+
+if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
 
 _STRONG, _WEAK, _YARDSTICK = 1.0, 10.0, 1e-6
 _RELATION: dict[Neighbours, str] = {
@@ -78,49 +81,43 @@ def _guesses(hundred: int, what: str) -> str:
 
 
 def either_in_words(
-    names: Sequence[str],
-    epsilon: float,
-    delta: float,
-    quorum: int | str,
-    *,
-    database_noise: bool = False,
-    proofs: bool = False,
-    admission: Admission = "invited",
+    agreement: "Agreement", names: Sequence[str] = (), quorum: str | None = None
 ) -> str:
-    """What one of two databases learns from the shares that it gets, and on what condition."""
-    first, second = names
-    unbroken = "TurboSHAKE128" if proofs else "AES-256"  # where the masks come from
+    """What one of two databases learns from the shares that it gets, and on what condition.
+
+    `names` are the databases' own if left out; `quorum` is given in words where several waves have
+    one each.
+    """
+    first, second = names or [one.name for one in agreement.databases]
+    unbroken = "TurboSHAKE128" if agreement.proofs else "AES-256"  # where the masks come from
     return (
         f"{first} gets a masked share of each submission and {second} the seed of its mask. Either "
         f"alone is random numbers, which say nothing about a record as long as {unbroken} is not "
         "broken. All that either learns are the blurred sums from which the model is computed, so "
-        f"the promise to the model's readers, ε = {epsilon:g}, δ = {delta:g}, holds against each "
-        f"of the two as well. "
-        + condition_in_words(quorum, database_noise=database_noise, admission=admission)
+        f"the promise to the model's readers, ε = {agreement.epsilon:g}, δ = {agreement.delta:g}, "
+        f"holds against each of the two as well. {condition_in_words(agreement, quorum)}"
     )
 
 
-def condition_in_words(
-    quorum: int | str, *, database_noise: bool = False, admission: Admission = "invited"
-) -> str:
-    """What the promise against either of two databases depends on; `quorum` may be in words."""
-    if database_noise:
+def condition_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
+    """What the promise against either of two databases depends on."""
+    if agreement.database_noise:
         return (
             "This holds only if the two do not put their shares together, and if the other one "
             "follows the protocol and adds its own noise: then it holds even if one of them "
             "invents contributors."
         )
-    needed = quorum if isinstance(quorum, str) else f"{quorum:,}"
     kept_out = (
         "Invitations, which each database gives out itself, are there to keep invented ones out."
-        if admission == "invited"
+        if agreement.admission == "invited"
         else "Anyone may take part, as often as they like, so nothing keeps invented ones out, and "
         "nobody can check this."
     )
     return (
         "This holds only if the two do not put their shares together, if each follows the "
-        f"protocol, and if neither invents contributors: at least {needed} of those who are "
-        f"counted must be honest people. {kept_out}"
+        f"protocol, and if neither invents contributors: at least "
+        f"{quorum or f'{agreement.quorum:,}'} of those who are counted must be honest people. "
+        f"{kept_out}"
     )
 
 

@@ -71,8 +71,8 @@ class Proving:
         (part,), (radius,) = agreement.parts, radii(agreement)
         if refusal_probability(agreement) < _LEAST_PROBABILITY:
             raise InfeasibleError(
-                f"Expected no proofs with epsilon={agreement.epsilon:g}: so large an epsilon "
-                "leaves no probability for refusing anything by its length. Promise more, or "
+                f"Expected no proofs with epsilon={agreement.epsilon:g}: with so large an "
+                "epsilon nothing can be refused for its length. Choose a smaller epsilon, or "
                 "propose the agreement with proofs=False."
             )
         reach, scale = _rounded(radius / part.step), _scale(part.counts)
@@ -86,8 +86,8 @@ class Proving:
         )
         if found.soundness > SOUNDNESS:
             raise InfeasibleError(
-                f"Expected fewer numbers than {circuit.length} with proofs: one could lie with "
-                f"probability 2**{found.soundness:.1f}."
+                f"Expected fewer numbers than {circuit.length} with proofs: a lie could be "
+                f"believed with probability 2**{found.soundness:.1f}. Ask fewer questions."
             )
         return found
 
@@ -133,7 +133,7 @@ def _rounded(reach: float) -> int:
     if abs(units - round(units)) < _DOUBT:
         raise InfeasibleError(
             f"Expected a radius that every computer rounds alike, and {reach!r} steps is too close "
-            "to the border. Propose the agreement with a quorum that is larger by one."
+            "to where that changes. Propose the agreement with a quorum that is larger by one."
         )
     return math.ceil(units) * unit
 

@@ -5,12 +5,19 @@ from typing import Any
 
 from blurfit.agreement.databases import Database
 from blurfit.errors import InvalidValueError
-from blurfit.validate import (
-    one_of,
-)
+from blurfit.validate import one_of
 
 LEAST_DELTA = 1e-30
 MOST_EPSILON_BEHIND_NOISE = 500.0
+
+
+def require_rules(agreed: Any) -> None:
+    """All rules below, for terms or an agreement; but terms may leave open whether to prove."""
+    require_delta(agreed.delta)
+    require_digest(agreed.public_rows)
+    require_database_noise(agreed.database_noise, agreed.epsilon)
+    require_sends(agreed.sends, agreed.public_rows)
+    require_signing_keys(agreed.signing_keys, databases=agreed.databases)
 
 
 def require_delta(delta: float) -> None:
@@ -21,7 +28,7 @@ def require_delta(delta: float) -> None:
     """
     if delta < LEAST_DELTA:
         raise InvalidValueError(
-            f"Expected delta={delta!r} of at least {LEAST_DELTA:g}: noise from a cipher's bits "
+            f"Expected delta={delta!r} to be at least {LEAST_DELTA:g}: noise from a cipher's bits "
             "cannot promise less."
         )
 
@@ -36,7 +43,7 @@ def require_database_noise(database_noise: Any, epsilon: float) -> None:
         raise InvalidValueError(f"Expected database_noise={database_noise!r} to be true or false.")
     if database_noise and epsilon > MOST_EPSILON_BEHIND_NOISE:
         raise InvalidValueError(
-            f"Expected epsilon={epsilon!r} of at most {MOST_EPSILON_BEHIND_NOISE:g} with "
+            f"Expected epsilon={epsilon!r} to be at most {MOST_EPSILON_BEHIND_NOISE:g} with "
             "database_noise: a larger one promises nothing that noise could keep."
         )
 
@@ -85,6 +92,6 @@ def require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None:
     wanted = max(1, len(databases))
     if len(set(keys)) != len(keys) or len(keys) != wanted:
         raise InvalidValueError(
-            f"Expected {wanted} different signing_keys, one of each database in their order, and "
+            f"Expected {wanted} different signing_keys, one for each database in their order, and "
             f"got {len(keys)}."
         )

@@ -5,20 +5,14 @@ administration page and the service's description all take these fields; each fi
 the help that people read. What is left out has a default that follows from public facts.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from blurfit.agreement.databases import Database, databases_of
-from blurfit.agreement.term_rules import (
-    require_database_noise,
-    require_delta,
-    require_digest,
-    require_proofs,
-    require_sends,
-    require_signing_keys,
-)
+from blurfit.agreement.term_rules import require_proofs, require_rules
 from blurfit.errors import InvalidValueError
 from blurfit.theory.setting import (
     APPROXIMATIONS,
@@ -28,14 +22,7 @@ from blurfit.theory.setting import (
     Neighbours,
     Rule,
 )
-from blurfit.validate import (
-    finite,
-    inside_unit_interval,
-    nonnegative,
-    one_of,
-    positive,
-    whole,
-)
+from blurfit.validate import finite, inside_unit_interval, nonnegative, one_of, positive, whole
 
 Mechanism = Literal["moment", "input"]
 MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
@@ -60,7 +47,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Mechanism,
         Meta(
             description="moment: blurred sums, from which any number of models follow; input: one "
-            "model, from fewer numbers a person."
+            "model, from fewer numbers per person."
         ),
     ] = "moment"
     neighbours: Annotated[
@@ -68,26 +55,25 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Meta(description="What one person may change: replace her record, or blank it out."),
     ] = "replace"
     local_epsilon: Annotated[
-        float | None, Meta(description="A target ε for a single submission too.")
+        float | None, Meta(description="A target ε for each single submission as well.")
     ] = None
     local_delta: Annotated[float | None, Meta(description="δ for a single submission.")] = None
     databases: Annotated[
-        tuple[Database, ...],
-        Meta(description="Two databases, of which neither sees a submission."),
+        tuple[Database, ...], Meta(description="Two databases, neither of which sees a submission.")
     ] = ()
     admission: Annotated[
         Admission,
         Meta(
-            description="Who may take part: those who are invited, or anyone; then nobody can "
-            "tell how many of the submissions are honest people's, whom the promise needs."
+            description="Who may take part: people who are invited, or anyone. With anyone, nobody "
+            "can tell how many submissions come from honest people, whom the promise needs."
         ),
     ] = "invited"
     database_noise: Annotated[
         bool,
         Meta(
-            description="The database adds noise of its own, once: readers are kept out even if "
-            "every other contributor lies. Twice the variance; three times with two databases. "
-            "(moment)"
+            description="The database adds noise of its own, once, so that the promise to readers "
+            "holds even if every other contributor lies. It doubles the variance; two databases "
+            "triple it. (moment)"
         ),
     ] = False
     proofs: Annotated[
@@ -100,7 +86,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     public_rows: Annotated[
         str | None,
         Meta(
-            description="SHA-256 of a public file of rows with the same features: the target gets "
+            description="SHA-256 of a public file of rows with the same features. The target gets "
             "the weight that suits them. (moment)"
         ),
     ] = None
@@ -108,14 +94,14 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Sends,
         Meta(
             description="everything: products of all columns; targets: only those with the target, "
-            "from which models follow beside public rows alone. (moment, with public rows)"
+            "which can be learned from only together with public rows. (moment)"
         ),
     ] = "everything"
     signing_keys: Annotated[
         tuple[str, ...],
         Meta(
             description="The public key with which the service signs receipts and what it "
-            "publishes, as `blurfit serve` prints it; one of each database, where there are two."
+            "publishes, as `blurfit serve` prints it; with two databases, one for each."
         ),
     ] = ()
     constant: Annotated[
@@ -153,9 +139,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         whole(quorum=self.quorum)
         if self.quorum >= 2**53:
             raise InvalidValueError(
-                f"Expected quorum={self.quorum} below 2**53, so that every party can write it down."
+                f"Expected quorum={self.quorum} below 2**53, which every party can represent."
             )
-        require_delta(self.delta)
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(NEIGHBOURS, neighbours=self.neighbours)
         one_of(ADMISSIONS, admission=self.admission)
@@ -167,12 +152,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for name in ("local_epsilon", "local_delta", "constant", "weight_bound", "split"):
             if (value := getattr(self, name)) is not None:
                 finite(**{name: value})
-        require_digest(self.public_rows)
-        require_database_noise(self.database_noise, self.epsilon)
+        require_rules(self)
         if self.proofs is not None:
             require_proofs(self.proofs, databases=self.databases)
-        require_sends(self.sends, self.public_rows)
-        require_signing_keys(self.signing_keys, databases=self.databases)
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
             if getattr(self, name) != default:
@@ -222,12 +204,27 @@ def _defaults(*names: str) -> dict[str, Any]:
     return {name: found[name] for name in names}
 
 
-def later_terms() -> dict[str, Any]:
-    """Terms that JSON leaves out where they have their default (`blurfit.agreement.outline`)."""
-    return _defaults("admission", "database_noise", "sends", "signing_keys") | {"proofs": False}
-
-
 MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise", "sends")
 INPUT_TERMS = _defaults(
     "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"
 )
+# JSON leaves these out while they have their default, so agreements and plans that do not use one
+# keep their fingerprint. A default that is written out is refused, for one fingerprint has one text
+# (`Fingerprinted.from_dict` compares what was read with what it would write).
+LATER_TERMS = _defaults("admission", "database_noise", "sends", "signing_keys") | {"proofs": False}
+
+
+def later_written(agreed: Any) -> dict[str, Any]:
+    """Those of `LATER_TERMS` in which an agreement, or terms, differ from the default."""
+    values = {name: getattr(agreed, name) for name in LATER_TERMS}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if value != LATER_TERMS[name]
+    }
+
+
+def later_read(document: Mapping[str, Any]) -> dict[str, Any]:
+    """All of `LATER_TERMS`, with their defaults where a document leaves them out."""
+    found = {name: document.get(name, default) for name, default in LATER_TERMS.items()}
+    return {name: tuple(one) if isinstance(one, list) else one for name, one in found.items()}

@@ -10,14 +10,7 @@ from blurfit.agreement.checks import refuse_narrow_bounds, refuse_unless_blurrab
 from blurfit.agreement.contracts import largest_scale
 from blurfit.agreement.databases import refuse_unless_shareable, require_two
 from blurfit.agreement.grid import MOST_RATIO, enlarged
-from blurfit.agreement.term_rules import (
-    require_database_noise,
-    require_delta,
-    require_digest,
-    require_proofs,
-    require_sends,
-    require_signing_keys,
-)
+from blurfit.agreement.term_rules import require_proofs, require_rules
 from blurfit.agreement.terms import ADMISSIONS
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.theory.input_calibration import InputCalibration
@@ -31,14 +24,10 @@ if TYPE_CHECKING:
 def compute_again(agreement: "Agreement") -> None:
     """Refuse a contract whose noise keeps less than it promises, or that no reader could use."""
     shared = bool(agreement.databases)
-    require_digest(agreement.public_rows)
     one_of(ADMISSIONS, admission=agreement.admission)
-    require_database_noise(agreement.database_noise, agreement.epsilon)
-    require_sends(agreement.sends, agreement.public_rows)
+    require_rules(agreement)
     if agreement.sends != "everything" and (agreement.weights is None or agreement.wave):
         raise NotCertifiedError("Expected sends='everything' with 'input' and with waves.")
-    require_signing_keys(agreement.signing_keys, databases=agreement.databases)
-    require_delta(agreement.delta)
     proofs = require_proofs(agreement.proofs, databases=agreement.databases)
     if agreement.wave is not None:
         agreement.wave.verify()
@@ -53,6 +42,7 @@ def compute_again(agreement: "Agreement") -> None:
         refuse_unless_drawable(agreement)
     if shared:
         require_two(agreement.databases)
+        assert isinstance(calibration, MomentCalibration)  # `_input_again` refuses databases
         scale = largest_scale(agreement.form)
         refuse_unless_shareable(calibration, agreement.grid, scale, proofs=proofs)
     if proofs:
@@ -75,6 +65,8 @@ def _input_again(agreement: "Agreement", calibration: InputCalibration) -> int:
     """The paper's q and p: records of the schema reach no further than the noise is made for."""
     if agreement.weights is not None or agreement.wave is not None or agreement.objective is None:
         raise NotCertifiedError("Expected an objective and no weights with 'input'.")
+    if agreement.databases:
+        raise NotCertifiedError("Expected no databases with 'input': only what adds can be shared.")
     agreement.objective.verify(agreement.schema)
     refuse_narrow_bounds(agreement.schema, calibration, agreement.loss)
     calibration.verify(penalised=agreement.objective.penalised)

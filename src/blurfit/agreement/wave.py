@@ -18,7 +18,6 @@ import rfc8785
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import Schema
-from blurfit.schema.vectors import columns_of, questions
 from blurfit.theory.maps import NewtonMap, WaveMap, map_from_dict
 from blurfit.theory.newton import PoissonNewton
 from blurfit.theory.wave_form import WaveForm
@@ -55,7 +54,7 @@ class Wave:
         if self.chart is None:
             raise InvalidValueError("Expected a map: the first wave has none, and sends products.")
         _refuse_other_targets(self.chart, schema)
-        names = tuple(name for one in questions(schema) for name in columns_of(one))
+        names = tuple(name for one in schema.questions for name in one.columns)
         return WaveForm(self.chart, names, kept_columns(schema))
 
     def verify(self) -> None:
@@ -105,14 +104,13 @@ def kept_columns(schema: Schema) -> tuple[int, ...]:
     kept: list[int] = []
     at = 0
     for one in schema.features:
-        width = len(columns_of(one))
-        kept += range(at, at + width - (1 if isinstance(one, Categorical) else 0))
-        at += width
+        kept += range(at, at + len(one.columns) - isinstance(one, Categorical))
+        at += len(one.columns)
     return tuple(kept)
 
 
 def task_of(schema: Schema, *, counts: bool = False) -> Task:
-    """What a plan for the schema's target learns; `counts` says that a number counts something."""
+    """What a plan for the schema's target learns; `counts` says that a number is a count."""
     target = schema.target
     if isinstance(target, Categorical):
         raise InvalidValueError(
@@ -123,8 +121,8 @@ def task_of(schema: Schema, *, counts: bool = False) -> Task:
         return "number" if isinstance(target, Numeric) else "label"
     if not isinstance(target, Numeric) or target.lower != 0:
         raise InvalidValueError(
-            f"Expected a number from 0 on as a target that counts, and got {target.name!r}: state "
-            "lower=0 and the largest count as upper."
+            f"Expected a number with lower bound 0 as a target of counts, and got {target.name!r}: "
+            "state lower=0, and the largest count as upper."
         )
     return "count"
 

@@ -10,15 +10,10 @@ from typing import Any
 
 from blurfit.arrays import FloatArray
 from blurfit.audit.attacks import Score, candidates
-from blurfit.audit.count_bounds import (
-    Event,
-    choose_event,
-    counted_epsilon,
-    epsilon_floor,
-    gaussian_mu,
-)
+from blurfit.audit.count_bounds import Event, choose_event, counted_epsilon, gaussian_mu
 from blurfit.errors import InvalidValueError
 from blurfit.notebook import html_table
+from blurfit.optional import axes
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.validate import inside_unit_interval, nonnegative, whole
 
@@ -72,9 +67,14 @@ class Findings(list[Finding]):
 
     def plot(self, ax: Any = None) -> Any:
         """Audited over promised ε, a bar for each attack; the axes are returned."""
-        from blurfit.audit.findings_plot import plot
-
-        return plot(self, ax)
+        ax = axes(ax, 8, 1 + 0.45 * len(self))
+        names = [f"{one.view}: {one.pair}" for one in self]
+        colours = ["tab:red" if one.broken else "tab:blue" for one in self]
+        ax.barh(names, [one.ratio for one in self], color=colours)
+        ax.axvline(1, color="black", linewidth=1)
+        ax.invert_yaxis()
+        ax.set_xlabel("audited ε over promised ε (beyond 1: broken)")
+        return ax
 
     def _repr_html_(self) -> str:
         head = ["seen", "neighbours", "attack", "promised ε", "ε is at least", "verdict"]
@@ -137,19 +137,14 @@ def examine(
 
 
 def _best(
-    scores: Mapping[str, Score],
-    choosing: tuple[FloatArray, FloatArray],
-    delta: float,
-    alpha: float,
+    scores: Mapping[str, Score], choosing: tuple[FloatArray, FloatArray], delta: float, alpha: float
 ) -> tuple[str, Event]:
     """The attacker and event that show most on trials which neither has seen."""
     best: tuple[float, str, Event] | None = None
     for name, score in scores.items():
         first, second = score(choosing[0]), score(choosing[1])
         event = choose_event(first, second, delta, alpha)
-        likelier, rarer = (second, first) if event.swapped else (first, second)
-        counts = event.count(likelier), event.count(rarer)
-        shown = float(epsilon_floor(*counts, len(first), delta, alpha))
+        shown = counted_epsilon(event, first, second, delta, alpha)
         if best is None or shown > best[0]:
             best = (shown, name, event)
     assert best is not None

@@ -9,12 +9,11 @@ With q = 1 nothing is sampled and T Gaussian steps are one: μ-GDP with μ = √
 tests hold the two against each other.
 """
 
-import importlib
 import math
 from functools import lru_cache
-from typing import Any
 
-from blurfit.errors import BlurfitError
+from blurfit.errors import NotCertifiedError
+from blurfit.optional import optional
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.roots import root_of_increasing
 from blurfit.theory.setting import Neighbours
@@ -24,11 +23,10 @@ _INTERVAL = 1e-4  # of the grid of privacy losses
 _COARSE = 20  # times that interval: a grid that finds a good guess in a twentieth of the time
 _ROUNDING = 1 + 1e-6
 _TOLERANCE = 1e-4  # of ln z, to the safe side
+_NEARBY = 1e-3  # of ln z, for a slope
+_MOST_TURNS = 50
 # Zeroing a record out is what its removal does to the sum that is released.
-_RELATIONS: dict[Neighbours, str] = {
-    "replace": "REPLACE_ONE",
-    "zero-out": "ADD_OR_REMOVE_ONE",
-}
+_RELATIONS: dict[Neighbours, str] = {"replace": "REPLACE_ONE", "zero-out": "ADD_OR_REMOVE_ONE"}
 
 
 def delta_of_steps(
@@ -44,12 +42,12 @@ def delta_of_steps(
 
     A wider `interval` of the grid takes less time, and rounds up by more.
     """
-    accounting = _accounting()
+    accounting = optional("dp_accounting")
     relation = getattr(accounting.NeighboringRelation, _RELATIONS[neighbours])
     event = accounting.GaussianDpEvent(noise_multiplier)
     if sampling_rate < 1:
         event = accounting.PoissonSampledDpEvent(sampling_rate, event)
-    accountant = _optional("dp_accounting.pld").PLDAccountant(relation, interval)
+    accountant = optional("dp_accounting.pld").PLDAccountant(relation, interval)
     accountant.compose(event, steps)
     return float(accountant.get_delta(epsilon))
 
@@ -70,8 +68,8 @@ def least_noise_multiplier(
     if sampling_rate == 1:
         return whole_steps
 
-    def spent(z: float, interval: float = _INTERVAL) -> float:
-        return delta_of_steps(
+    def saved(z: float, interval: float) -> float:
+        spent = delta_of_steps(
             z,
             epsilon,
             steps=steps,
@@ -79,30 +77,19 @@ def least_noise_multiplier(
             neighbours=neighbours,
             interval=interval,
         )
+        return math.log(delta / max(spent, 1e-300))
 
-    def root(guess: float, interval: float, step: float) -> float:
-        def saved(z: float) -> float:
-            return math.log(delta / max(spent(z, interval), 1e-300))
+    def roughly(z: float) -> float:
+        return saved(z, _COARSE * _INTERVAL)
 
-        return root_of_increasing(saved, guess, tolerance=_TOLERANCE / 4, step=step)
-
-    coarse = root(whole_steps * sampling_rate, _COARSE * _INTERVAL, 0.25)
-    z = root(coarse, _INTERVAL, 10 * _TOLERANCE)
-    z *= 1 + _TOLERANCE / 4
-    while spent(z) > delta:
-        z *= 1 + _TOLERANCE / 4
-    return z
-
-
-def _accounting() -> Any:
-    return _optional("dp_accounting")
-
-
-def _optional(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise BlurfitError(
-            "Expected the package dp-accounting to be installed, which accounts for noisy steps: "
-            "run `pip install blurfit[rivals]`, or choose accounting='published'."
-        ) from error
+    z = root_of_increasing(roughly, whole_steps * sampling_rate, tolerance=_TOLERANCE / 4)
+    slope = (roughly(z * math.exp(_NEARBY)) - roughly(z)) / _NEARBY
+    for _ in range(_MOST_TURNS):  # two, as a rule: the fine grid has the coarse one's slope
+        too_much = saved(z, _INTERVAL) / slope  # of ln z
+        if 0 <= too_much <= _TOLERANCE:
+            return z
+        z *= math.exp(_TOLERANCE / 2 - too_much)
+    raise NotCertifiedError(
+        f"No noise was found that keeps epsilon={epsilon} and delta={delta} over steps={steps}: "
+        "the accountant cannot tell so small a delta."
+    )

@@ -22,19 +22,25 @@ with sampling Δ = L/q, and a sample's gradient is divided by q, so that steps h
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from blurfit.arrays import FloatArray
 from blurfit.baselines.accounting import least_noise_multiplier
+from blurfit.baselines.descent import (
+    Descent,
+    DescentClassifier,
+    DescentRegressor,
+    Slope,
+    into_balls,
+)
 from blurfit.baselines.risk import Risk
-from blurfit.baselines.rival import ApproximateRival, InBall, RivalClassifier
-from blurfit.baselines.slopes import Slope, logistic_slope, squared_slope
+from blurfit.baselines.rival import ApproximateRival
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.setting import Neighbours
-from blurfit.validate import one_of, positive, whole
+from blurfit.validate import positive
 
 Accounting = Literal["published", "modern"]
 ACCOUNTINGS: tuple[Accounting, ...] = ("published", "modern")
@@ -97,14 +103,8 @@ def modern_descent(
     return mean
 
 
-def into_balls(weights: FloatArray, radius: float) -> None:
-    """Each row to the nearest point of the ball, in place."""
-    norms = np.sqrt(np.einsum("kd,kd->k", weights, weights))
-    weights *= (radius / np.maximum(norms, radius))[:, None]
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class GradientPerturbation(ApproximateRival):
+class GradientPerturbation(Descent, ApproximateRival):
     """Noisy gradient descent.
 
     Args:
@@ -113,12 +113,12 @@ class GradientPerturbation(ApproximateRival):
             is the same.
         sampling_rate: of the modern descent: the probability with which a step sees a record.
         most_steps: of the published descent, which asks for n².
-        weight_bound: η, the ball that w is projected onto; None for a default.
     """
 
     source = "Bassily, Smith and Thakurta 2014, noisy gradient descent"
     published_neighbours = "replace"
-    slope: ClassVar[Any]
+    choices = (("accounting", ACCOUNTINGS),)
+    wholes = ("steps", "most_steps")
 
     accounting: Accounting = "modern"
     steps: int = 512
@@ -127,8 +127,6 @@ class GradientPerturbation(ApproximateRival):
 
     def promise(self) -> FitGuarantee:
         """(ε, δ)-DP."""
-        one_of(ACCOUNTINGS, accounting=self.accounting)
-        whole(steps=self.steps, most_steps=self.most_steps)
         positive(sampling_rate=self.sampling_rate)
         if self.sampling_rate > 1:
             raise InvalidValueError(f"Expected sampling_rate={self.sampling_rate!r} <= 1.")
@@ -140,9 +138,6 @@ class GradientPerturbation(ApproximateRival):
                 "which the published theorem needs; accounting='modern' takes any."
             )
         return promise
-
-    def _radius(self, dimension: int, /) -> float:
-        raise NotImplementedError  # pragma: no cover
 
     def deviation(self, risk: Risk, sampling_rate: float = 1.0) -> float:
         """σ of each modern step's noise."""
@@ -211,25 +206,10 @@ class GradientPerturbation(ApproximateRival):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GradientPerturbationRegressor(GradientPerturbation, InBall):
+class GradientPerturbationRegressor(GradientPerturbation, DescentRegressor):
     """Least squares by noisy gradients; η is √m unless given."""
-
-    slope = staticmethod(squared_slope)
-
-    def _radius(self, dimension: int, /) -> float:
-        return float(self._ball(dimension) or 0.0)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GradientPerturbationClassifier(GradientPerturbation, RivalClassifier):
+class GradientPerturbationClassifier(GradientPerturbation, DescentClassifier):
     """Logistic regression by noisy gradients; η is 4√m unless given."""
-
-    slope = staticmethod(logistic_slope)
-
-    weight_bound: float | None = None
-
-    def _radius(self, dimension: int, /) -> float:
-        if self.weight_bound is None:
-            return 4 * math.sqrt(dimension)
-        positive(weight_bound=self.weight_bound)
-        return self.weight_bound

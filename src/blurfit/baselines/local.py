@@ -19,19 +19,22 @@ For losses of w·x the gradient points along ±x, so all randomness is drawn bef
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import gammaln
 
 from blurfit.arrays import FloatArray
-from blurfit.baselines.gradient import into_balls
+from blurfit.baselines.descent import (
+    Descent,
+    DescentClassifier,
+    DescentRegressor,
+    Slope,
+    into_balls,
+)
 from blurfit.baselines.risk import Risk
-from blurfit.baselines.rival import InBall, PureRival, RivalClassifier
-from blurfit.baselines.slopes import Slope, logistic_slope, squared_slope
+from blurfit.baselines.rival import PureRival
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee
-from blurfit.validate import positive
 
 ROWS_AT_ONCE = 4096  # whose randomness is drawn in one go
 
@@ -91,32 +94,24 @@ def local_descent(
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LocalGradient(PureRival):
-    """One randomised gradient from each contributor.
-
-    Args:
-        weight_bound: η, the ball that w is projected onto; None for a default.
-    """
+class LocalGradient(Descent, PureRival):
+    """One randomised gradient from each contributor."""
 
     source = "Duchi, Jordan and Wainwright 2013, locally private gradients"
     published_neighbours = "replace"
-    slope: ClassVar[Any]
 
     def promise(self) -> FitGuarantee:
         """ε-DP, locally too: for "replace", which covers zero-out."""
         if self.neighbours != "replace":
             raise InvalidValueError(
-                f"Expected neighbours={self.neighbours!r} to be 'replace': a local method hides "
-                "which record it was, of all."
+                f"Expected neighbours={self.neighbours!r} to be 'replace': a local method keeps "
+                "any two records from being told apart."
             )
         return super().promise()
 
     def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:  # noqa: ARG002
         """Not from a risk: each record is asked once, by itself."""
         raise InvalidValueError("Expected rows: the local method asks each record by itself.")
-
-    def _radius(self, dimension: int, /) -> float:
-        raise NotImplementedError  # pragma: no cover
 
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
         (weights,) = local_descent(
@@ -133,25 +128,10 @@ class LocalGradient(PureRival):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LocalGradientRegressor(LocalGradient, InBall):
+class LocalGradientRegressor(LocalGradient, DescentRegressor):
     """Least squares by one randomised gradient from each contributor; η is √m unless given."""
-
-    slope = staticmethod(squared_slope)
-
-    def _radius(self, dimension: int, /) -> float:
-        return float(self._ball(dimension) or 0.0)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LocalGradientClassifier(LocalGradient, RivalClassifier):
+class LocalGradientClassifier(LocalGradient, DescentClassifier):
     """Logistic regression by one randomised gradient from each; η is 4√m unless given."""
-
-    slope = staticmethod(logistic_slope)
-
-    weight_bound: float | None = None
-
-    def _radius(self, dimension: int, /) -> float:
-        if self.weight_bound is None:
-            return 4 * math.sqrt(dimension)
-        positive(weight_bound=self.weight_bound)
-        return self.weight_bound

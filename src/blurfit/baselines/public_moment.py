@@ -22,14 +22,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
 
+from blurfit.arrays import AnyArray, FloatArray
 from blurfit.baselines.adassp import Accounting, AdaSSPRegressor
 from blurfit.schema.schema import Schema
 
-AnyArray = npt.NDArray[Any]
-FloatArray = npt.NDArray[np.float64]
 LEAST_SPREAD = 1e-6  # of S's trace: what public rows do not show is not blown up without bound
 
 

@@ -17,7 +17,6 @@ many problems at once, because all the rivals of a comparison share the pass.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from scipy.special import expit
@@ -31,48 +30,6 @@ from blurfit.theory.setting import Neighbours
 ROWS_AT_ONCE = 8192  # stay in the processor's cache
 RESIDUAL_ALLOWED = 1e-10  # of ‖gradient‖, relative to the size of what it adds up
 LEAST_CURVATURE = 1e-12  # a ridge per record, where a rival has none: only to make w unique
-
-
-class Risk(Protocol):
-    """A sum of losses over records, and the bounds that privacy rests upon."""
-
-    @property
-    def count(self) -> int:
-        """n, the number of records."""
-        ...  # pragma: no cover
-
-    @property
-    def dimension(self) -> int:
-        """d, the number of weights."""
-        ...  # pragma: no cover
-
-    @property
-    def curvature(self) -> float:
-        """λ ≥ ‖∇²ℓ‖, of every record that may occur."""
-        ...  # pragma: no cover
-
-    @property
-    def weight_bound(self) -> float | None:
-        """η of the ball in which w is sought; None for all of space."""
-        ...  # pragma: no cover
-
-    def gradient_change(self, neighbours: Neighbours) -> float:
-        """How much one person can change the sum of gradients, at any w of the ball."""
-        ...  # pragma: no cover
-
-    def gradients(self, weights: FloatArray) -> FloatArray:
-        """Σ∇ℓ at each row of weights (k, d)."""
-        ...  # pragma: no cover
-
-    def minimisers(self, ridges: FloatArray, linears: FloatArray) -> FloatArray:
-        """The exact minimiser (k, d) for each ridge (k,) and linear term (k, d)."""
-        ...  # pragma: no cover
-
-
-def minimiser(risk: Risk, ridge: float, linear: FloatArray | None = None) -> FloatArray:
-    """One of `Risk.minimisers`."""
-    slope = np.zeros(risk.dimension) if linear is None else linear
-    return np.asarray(risk.minimisers(np.array([ridge]), slope[None, :])[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,6 +194,16 @@ class LogisticRisk:
             for begin in range(0, len(y), ROWS_AT_ONCE):
                 rows = slice(begin, begin + ROWS_AT_ONCE)
                 yield x[rows], y[rows]
+
+
+# A sum of losses over records, with the bounds that privacy rests upon.
+Risk = SquaredRisk | LogisticRisk
+
+
+def minimiser(risk: Risk, ridge: float, linear: FloatArray | None = None) -> FloatArray:
+    """The minimiser for one ridge and one linear term."""
+    slope = np.zeros(risk.dimension) if linear is None else linear
+    return np.asarray(risk.minimisers(np.array([ridge]), slope[None, :])[0])
 
 
 def _sigmoid(z: FloatArray) -> FloatArray:

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from blurfit import dates
 from blurfit.commands.common import (
-    WrongError,
-    administrator,
+    Administered,
     agreement_file,
     answer,
+    as_administrator,
     as_json,
     load_agreed,
     moments_file,
@@ -18,9 +19,9 @@ from blurfit.commands.common import (
     service,
 )
 from blurfit.errors import InvalidValueError
-from blurfit.protocol import tokens
 
 if TYPE_CHECKING:
+    from blurfit.agreement.agreement import Agreement
     from blurfit.messages.shares import Role
 
 FIRST_OR_SECOND = ("first", "second")  # of `blurfit.messages.shares.ROLES`, without its numpy
@@ -33,8 +34,8 @@ _WITHOUT_INVITATIONS = (
     "the promise against it does not hold."
 )
 ONE_DATE = (
-    "The other database has a date of its own, and the earlier of the two ends the collection: set "
-    "the same there."
+    "The other database has its own date, and the earlier one ends the collection: set the same "
+    "date there."
 )
 _EXAMPLE = "agreement.json --to http://127.0.0.1:8000"
 _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
@@ -42,8 +43,7 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
 
 @click.command("open", epilog=f"Example: blurfit open {_AS_ADMINISTRATOR}")
 @agreement_file
-@service
-@administrator
+@as_administrator
 @click.option(
     "--as",
     "role",
@@ -53,15 +53,13 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
 @click.option(
     "--until",
     metavar="DATE",
-    help="When it closes by itself: a date (until its end in UTC), or a time with its zone such as "
-    "2027-01-31T18:00+01:00. `blurfit until` moves it.",
+    help="When it closes by itself: a date (through its end in UTC), or a time with its zone, such "
+    "as 2027-01-31T18:00+01:00. `blurfit until` moves it.",
 )
 @as_json
 def open_collection(
     agreement: Path,
-    url: str,
-    patience: float,
-    token_file: Path,
+    at: Administered,
     role: "Role | None",
     until: str | None,
     as_json: bool,
@@ -69,17 +67,17 @@ def open_collection(
     """Start collecting under an AGREEMENT, or under a plan of waves.
 
     Each submission needs an invitation, unless the agreement says that anyone may take part
-    (`blurfit agree --anyone`). A plan goes from wave to wave by itself: whenever a wave has its
-    quorum, its sums are published and the next one is opened. At its date it ends, with the best
-    model of what was released.
+    (`blurfit agree --anyone`). A plan moves from wave to wave by itself: as soon as a wave has its
+    quorum, its sums are published and the next wave opens. On its closing date the plan ends, with
+    the best model of what was released.
     """
     from blurfit.agreement.conditions import premise_in_words
     from blurfit.agreement.plan import Plan
 
     agreed = load_agreed(agreement)
-    with database_at(url, patience, token_file) as database:
+    with at.database() as database:
         state = database.open(agreed, role=role or "whole", until=until)
-    page = page_of(url, "c", agreed.fingerprint)
+    page = at.page("c", agreed.fingerprint)
     sentence = f"{in_words(state)} The page for contributors: {page}"
     if agreed.databases:
         sentence += f"\n{_WITH_INVITATIONS if state['invited'] else _WITHOUT_INVITATIONS}"
@@ -89,13 +87,12 @@ def open_collection(
     answer(state | {"page": page}, sentence, as_json=as_json)
     if state["invited"]:
         step = (
-            f"`blurfit invite {agreement} --to {url} --admin-token-file {token_file} --count N "
-            "--links --out links.txt` writes a link for each of N people."
+            f"`blurfit invite {agreement} {at} --count N --links --out links.txt` writes a link "
+            "for each of N people."
         )
     else:
-        step = (
-            f"share that link, or send a table: `blurfit contribute {agreement} TABLE --to {url}`."
-        )
+        typed = f"{agreement} TABLE --to {at.url}"
+        step = f"share that link, or send a table: `blurfit contribute {typed}`."
     next_step(step, quiet=as_json)
 
 
@@ -118,47 +115,42 @@ def status(agreement: Path, url: str, patience: float, as_json: bool) -> None:
 
 @click.command(epilog=f"Example: blurfit close {_AS_ADMINISTRATOR}")
 @agreement_file
-@service
-@administrator
-@click.option("--anyway", is_flag=True, help="Even if two databases hold too different people.")
+@as_administrator
+@click.option(
+    "--anyway", is_flag=True, help="Close even if the two databases hold too different people."
+)
 @as_json
-def close(
-    agreement: Path, url: str, patience: float, token_file: Path, anyway: bool, as_json: bool
-) -> None:
+def close(agreement: Path, at: Administered, anyway: bool, as_json: bool) -> None:
     """Stop collecting, without publishing anything yet. This cannot be undone."""
     from blurfit.agreement.plan import Plan
     from blurfit.service.sides import counts_at, refuse_if_uneven
 
     agreed = load_agreed(agreement)
     if isinstance(agreed, Plan):
-        raise WrongError(
-            "Expected an agreement: a plan closes its waves itself. `blurfit hold` stops it before "
-            "the next release, and `blurfit publish --early` ends it."
+        raise InvalidValueError(
+            "Expected an agreement: a plan closes its waves by itself. `blurfit hold` stops it "
+            "before the next release, and `blurfit publish --early` ends it."
         )
     if agreed.databases and not anyway:
         refuse_if_uneven(agreed, counts_at(agreed))
-    with database_at(url, patience, token_file) as database:
+    with at.database() as database:
         state = database.close_collection(agreed)
     answer(state, in_words(state), as_json=as_json)
-    typed = f"{agreement} --to {url} --admin-token-file {token_file}"
-    next_step(f"`blurfit publish {typed}` learns and publishes.", quiet=as_json)
+    next_step(f"`blurfit publish {agreement} {at}` learns and publishes.", quiet=as_json)
 
 
 @click.command(
     epilog=f"Example: blurfit publish {_AS_ADMINISTRATOR} --out model.json --moments moments.json"
 )
 @agreement_file
-@service
-@administrator
+@as_administrator
 @out_file("Where the model is written.", default=Path("model.json"), show_default=True)
 @moments_file
-@click.option("--early", is_flag=True, help="With a plan: end it now, with the best model so far.")
+@click.option("--early", is_flag=True, help="End a plan now, with the best model so far.")
 @as_json
 def publish(
     agreement: Path,
-    url: str,
-    patience: float,
-    token_file: Path,
+    at: Administered,
     out: Path,
     moments: Path | None,
     early: bool,
@@ -166,62 +158,48 @@ def publish(
 ) -> None:
     """Close the collection, learn its model and publish it. This can be done once.
 
-    A plan of waves publishes by itself: then this fetches its model, or with --early ends the plan.
+    A plan of waves publishes by itself: this then fetches its model, or ends the plan (--early).
     """
     from blurfit.agreement.plan import Plan
     from blurfit.commands.fit import after_learning, refuse_moments_of_input, show_model
     from blurfit.commands.steer import publish_plan
 
     agreed = load_agreed(agreement)
-    if isinstance(agreed, Plan):
-        if moments is not None:
-            raise InvalidValueError("Expected no --moments: each wave of a plan has its own.")
-        with database_at(url, patience, token_file) as database:
+    if not isinstance(agreed, Plan):
+        refuse_moments_of_input(agreed, moments)
+    elif moments is not None:
+        raise InvalidValueError("Expected no --moments: each wave of a plan has its own.")
+    with at.database() as database:
+        if isinstance(agreed, Plan):
             model = publish_plan(database, agreed, early=early)
-        page = page_of(url, "m", model.fingerprint)
-        show_model(model, out, None, as_json=as_json, page=page)
-        next_step(after_learning(out, None), quiet=as_json)
-        return
-    refuse_moments_of_input(agreed, moments)
-    if agreed.sends != "everything":
-        from blurfit.commands.publish_sums import publish_sums
-
-        with database_at(url, patience, token_file) as database:
-            publish_sums(database, agreed, moments or Path("moments.json"), as_json=as_json)
-        return
-    with database_at(url, patience, token_file) as database:
-        model = database.publish(agreed)
-        if moments is not None:
-            database.moments(agreed).save(moments)
-    page = page_of(url, "m", agreed.fingerprint)
+        elif agreed.sends != "everything":
+            _publish_sums(database, agreed, moments or Path("moments.json"), as_json=as_json)
+            return
+        else:
+            model = database.publish(agreed)
+            if moments is not None:
+                database.moments(agreed).save(moments)
+    page = at.page("m", model.fingerprint)
     show_model(model, out, moments, as_json=as_json, page=page)
     next_step(after_learning(out, moments), quiet=as_json)
 
 
-def page_of(url: str, kind: str, fingerprint: str) -> str:
-    """Where people read: "c" to contribute, "m" about the model."""
-    return f"{url.rstrip('/')}/{kind}/{fingerprint}"
+def _publish_sums(database: Any, agreement: "Agreement", place: Path, *, as_json: bool) -> None:
+    """Publish products with the target, from which a model follows beside public rows."""
+    from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
 
-
-def database_at(url: str, patience: float, token_file: Path) -> Any:
-    """The service at an address, for its administrator."""
-    from blurfit.service.remote import RemoteDatabase
-
-    return RemoteDatabase(url, token=tokens.read_token(token_file), patience=patience)
+    moments = database.publish_sums(agreement)
+    moments.save(place)
+    words = (
+        f"Published the sums of {moments.count:,} contributions, and wrote {place}. "
+        f"{WITHOUT_PUBLIC_ROWS}"
+    )
+    answer({"count": moments.count, "moments": str(place)}, words, as_json=as_json)
 
 
 def closes_in_words(closes: int | None) -> str:
     """A sentence about when it closes; nothing where there is no date."""
-    from blurfit.dates import in_words
-
-    return "" if closes is None else f" It closes at {in_words(closes)}."
-
-
-def closed_in_words(closes: int | None) -> str:
-    """When it closed, where that was at its date."""
-    from blurfit.dates import in_words
-
-    return "" if closes is None else f" since {in_words(closes)}"
+    return "" if closes is None else f" It closes at {dates.in_words(closes)}."
 
 
 def in_words(state: dict[str, Any]) -> str:
@@ -230,31 +208,25 @@ def in_words(state: dict[str, Any]) -> str:
         from blurfit.commands.steer import plan_state_in_words
 
         return plan_state_in_words(state)
-    closes, since = closes_in_words(state["closes"]), closed_in_words(state["closes"])
-    missing = state["quorum"] - state["count"]
+    at, count, other = state["closes"], state["count"], state.get("awaits")
+    missing = state["quorum"] - count
     needed = f"{missing:,} more are needed" if missing > 0 else "the quorum is reached"
-    if not state["invited"]:
-        came = (
-            f"Collecting from anyone: {state['count']:,} submissions have come, {needed}.{closes}"
-        )
-    else:
-        who = "those who are invited"
-        came = f"Collecting from {who}: {state['count']:,} have contributed, {needed}.{closes}"
-    other = state.get("awaits")
+    came = f"Collecting from anyone: {count:,} submissions have come"
+    if state["invited"]:
+        came = f"Collecting from those who are invited: {count:,} have contributed"
     closed, published = "", ""
     if other is not None:
         closed = (
             f" {other} publishes for both databases: ask its administrator to run `blurfit "
-            "publish` there. As long as nobody does, nothing is published here either."
+            "publish` there. Until then nothing is published here either."
         )
         published = f" {other} does not have it yet: publish again, and it is sent again."
     if state["state"] == "closed" and state["sums"]:
-        told = f"Published, from {state['count']:,} contributions: sums, and no model of them."
-        return told + published
+        return f"Published, from {count:,} contributions: sums, and no model of them.{published}"
+    since = "" if at is None else f" since {dates.in_words(at)}"
     return {
-        "collecting": came,
-        "paused": f"Paused with {state['count']:,} contributions, {needed}.{closes}",
-        "closed": f"Closed{since} with {state['count']:,} contributions; nothing is published."
-        + closed,
-        "published": f"Published, from {state['count']:,} contributions.{published}",
+        "collecting": f"{came}, {needed}.{closes_in_words(at)}",
+        "paused": f"Paused with {count:,} contributions, {needed}.{closes_in_words(at)}",
+        "closed": f"Closed{since} with {count:,} contributions; nothing is published.{closed}",
+        "published": f"Published, from {count:,} contributions.{published}",
     }[state["state"]]

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blurfit.agreement.terms import TERMS
-from blurfit.commands.common import WrongError, answer, as_json, next_step, out_file
+from blurfit.commands.common import EXISTING_FILE, answer, as_json, next_step, out_file
 from blurfit.commands.public import digest_of, public_option
 from blurfit.commands.term_options import given, term_options
+from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -30,7 +31,7 @@ def _waves(_context: object, _option: object, word: str | None) -> int | str | N
     epilog="Example: blurfit agree schema.toml --epsilon 1 --delta 1e-6 --quorum 5000 "
     "--out agreement.json"
 )
-@click.argument("schema", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("schema", type=EXISTING_FILE)
 @out_file("Where the agreement is written.", default=Path("agreement.json"), show_default=True)
 @term_options(*(name for name in TERMS if name != "public_rows"))
 @public_option(
@@ -41,18 +42,18 @@ def _waves(_context: object, _option: object, word: str | None) -> int | str | N
     "--waves",
     metavar="auto|N",
     callback=_waves,
-    help="Ask people in waves, of which later ones help with what earlier ones taught: as many as "
-    "help, or N at most. Writes a plan, and the agreement of its first wave. (moment)",
+    help="Ask people in waves, each of which builds on what the earlier ones taught: as many as "
+    "help, or at most N. Writes a plan, and the agreement of its first wave. (moment)",
 )
 @click.option(
     "--database-key",
     "keys",
     multiple=True,
     metavar="KEY",
-    help="With two databases: the public key to which the shares of each are sealed, in their "
-    "order, as `blurfit serve --share-key-file` prints it. Give it twice.",
+    help="With two databases: the public key to which the shares for each are sealed, as `blurfit "
+    "serve --share-key-file` prints it. Give it twice, in the order of --database.",
 )
-@click.option("--counts", is_flag=True, help="With --waves: the target counts something.")
+@click.option("--counts", is_flag=True, help="With --waves: the target is a count.")
 @click.option(
     "--plan",
     "plan_file",
@@ -75,9 +76,9 @@ def agree(
 ) -> None:
     """Write the agreement for a SCHEMA: what is asked, how it is blurred, what is promised.
 
-    SCHEMA is a TOML file with the columns and their public bounds (`blurfit init` writes one). What
-    stands in its table [terms] need not be typed. --local-epsilon without --local-delta takes
-    --delta for both.
+    SCHEMA is a TOML file with the columns and their public bounds (`blurfit init` writes one).
+    Whatever its table [terms] says need not be typed. With --local-epsilon alone, --delta is also
+    the δ of a single submission.
     """
     from rich.console import Console
 
@@ -91,24 +92,28 @@ def agree(
 
     proposal = read_proposal(schema)
     if proposal.agreement is not None:
-        raise WrongError(f"Expected a schema (.toml), and {str(schema)!r} is an agreement already.")
+        raise InvalidValueError(
+            f"Expected a schema (.toml), and {str(schema)!r} is an agreement already."
+        )
     terms = proposal.terms | given(typed)
     if public is not None:
         terms["public_rows"] = digest_of(public, proposal.schema)
     if keys:
         pairs = terms.get("databases", ())
         if len(keys) != len(pairs):
-            raise WrongError("Expected a --database-key for each --database, in their order.")
+            raise InvalidValueError(
+                "Expected a --database-key for each --database, in their order."
+            )
         terms["databases"] = [(*pair, key) for pair, key in zip(pairs, keys, strict=True)]
     if missing := [f"--{name}" for name in NEEDED if name not in terms]:
-        raise WrongError(
-            f"Expected {', '.join(missing)}: type it, or write it below [terms] in {schema}."
+        raise InvalidValueError(
+            f"Expected {', '.join(missing)}: type it, or write it under [terms] in {schema}."
         )
     if "local_epsilon" in terms:
         terms.setdefault("local_delta", terms["delta"])
     if waves is None:
         if counts:
-            raise WrongError("Expected --waves with --counts.")
+            raise InvalidValueError("Expected --waves with --counts.")
         agreement, planned, told = Agreement.propose(proposal.schema, **terms), {}, ""
     else:
         course = Plan.propose(proposal.schema, waves=waves, counts=counts, **terms)

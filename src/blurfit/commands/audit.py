@@ -8,59 +8,67 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
-from blurfit.commands.common import load_agreement, picture_file, save_picture
+from blurfit.commands.common import (
+    EXISTING_FILE,
+    as_json,
+    load_agreement,
+    picture_file,
+    save_picture,
+    steps,
+    watched,
+)
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from blurfit.agreement.agreement import Agreement
     from blurfit.audit.estimators import Range, Tables
-    from blurfit.audit.examination import Findings
 
 AGREEMENT, ESTIMATOR = "agreement", "estimator"
 
 
 @click.command(name="audit", epilog="Example: blurfit audit agreement.json --trials 200")
-@click.argument(
-    "file", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False)
-)
-@click.option("--of", "where", help="An estimator to attack instead: module:Estimator.")
+@click.argument("file", required=False, type=EXISTING_FILE)
+@click.option("--of", "where", help="An estimator to attack instead, as module:Estimator.")
 @click.option(
-    "--set", "settings", multiple=True, help="A parameter of it: name=value, the value as JSON."
+    "--set", "settings", multiple=True, help="A parameter of it, as name=value with a JSON value."
 )
 @click.option(
     "--pair",
     "pairs",
     multiple=True,
     help=f"Neighbours to tell apart: {', '.join(PAIRS)}, or FIRST.csv,SECOND.csv whose last column "
-    "is the target. Default: all that have a name.",
+    "is the target. Default: all named ones.",
 )
-@click.option("--rows", default=30, show_default=True, help="Of the tables of a named pair.")
-@click.option("--columns", default=1, show_default=True, help="Of features.")
-@click.option("--features", type=(float, float), default=(-1, 1), show_default=True, help="Range.")
-@click.option("--target", type=(float, float), default=(-1, 1), show_default=True, help="Range.")
+@click.option("--rows", default=30, show_default=True, help="Rows of a named pair's tables.")
+@click.option("--columns", default=1, show_default=True, help="Features in these tables.")
+@click.option(
+    "--features", type=(float, float), default=(-1, 1), show_default=True, help="Their range."
+)
+@click.option(
+    "--target", type=(float, float), default=(-1, 1), show_default=True, help="Range of the target."
+)
 @click.option("--labels", is_flag=True, help="The target is one of two classes, 0 and 1.")
 @click.option(
     "--trials",
     type=int,
     default=TRIALS,
     show_default=True,
-    help="Models learned for each of two neighbours; up to 50 times as many submissions.",
+    help="Models to learn for each of two neighbours, and up to 50 times as many submissions.",
 )
 @click.option(
     "--confidence",
     type=float,
     default=CONFIDENCE,
     show_default=True,
-    help="Of each lower bound; with --of, of all of them together.",
+    help="Confidence of each lower bound; with --of, of all of them together.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="For the crowd's noise.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the crowd's noise.")
 @click.option(
     "--liars",
     is_flag=True,
-    help="Let all other contributors lie, too: that breaks every promise that counts on them, and "
-    "none that noise of the database keeps. (moment)",
+    help="Let all other contributors lie, too: that breaks every promise that relies on them, and "
+    "none that the database's own noise keeps. (moment)",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+@as_json
 @picture_file
 def audit_command(
     file: Path | None,
@@ -85,6 +93,7 @@ def audit_command(
     """
     from rich.console import Console
 
+    from blurfit.audit.findings import audit_agreement, number_of_attacks
     from blurfit.audit.provers import Lie, lies
     from blurfit.commands.audit_report import proofs_in_words, report
 
@@ -94,7 +103,15 @@ def audit_command(
     if where is None:
         assert file is not None
         agreement = load_agreement(file)
-        findings = _attack(agreement, trials, confidence, seed, liars=liars)
+        with watched("attack", quiet=as_json) as watch:
+            findings = audit_agreement(
+                agreement,
+                trials=trials,
+                confidence=confidence,
+                seed=seed,
+                progress=steps(watch, number_of_attacks(agreement, liars=liars)),
+                liars=liars,
+            )
         if agreement.proofs:
             told = lies(agreement, seed=seed)
     else:
@@ -118,30 +135,6 @@ def audit_command(
             Console().print(proofs_in_words(told))
     if any(one.broken for one in [*findings, *told]):
         raise SystemExit(1)
-
-
-def _attack(
-    agreement: "Agreement", trials: int, confidence: float, seed: int, *, liars: bool
-) -> "Findings":
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from blurfit.audit.findings import audit_agreement, number_of_attacks
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("Attacking", total=number_of_attacks(agreement, liars=liars))
-
-        def begin(name: str) -> None:
-            progress.update(task, description=name, advance=1)
-
-        return audit_agreement(
-            agreement,
-            trials=trials,
-            confidence=confidence,
-            seed=seed,
-            progress=begin,
-            liars=liars,
-        )
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -54,7 +54,7 @@ def verdict(findings: Sequence[Finding], subject: str = "agreement") -> str:
     proof = proof if subject == "agreement" else ""
     return (
         f"No attack exceeded what is promised; the best reached {tightest.ratio:.0%} of it "
-        f"({tightest.view}, {tightest.pair}). That refutes nothing, and proves nothing{proof}."
+        f"({tightest.view}, {tightest.pair}). This refutes nothing, and proves nothing{proof}."
     )
 
 
@@ -63,16 +63,16 @@ def _number(value: float | None) -> str:
 
 
 def proofs_in_words(told: Sequence[Lie]) -> str:
-    """How many lies about what is proved were believed."""
+    """How many false proofs were accepted."""
     honest, *others = told
     tries = sum(one.tries for one in others)
     believed = [one for one in others if one.broken]
     if honest.broken:
-        return f"Proofs: {honest.believed} of {honest.tries} honest ones are not believed: BROKEN."
+        return f"Proofs: {honest.believed} of {honest.tries} honest ones were rejected: BROKEN."
     if believed:
         names = "; ".join(f"{one.name} ({one.believed} of {one.tries})" for one in believed)
-        return f"Proofs: lies are believed: BROKEN. {names}."
+        return f"Proofs: lies were accepted: BROKEN. {names}."
     return (
-        f"Proofs: {len(others)} ways to lie, {tries:,} tries, none believed; {honest.tries} honest "
-        "ones, as long as they may be, all believed."
+        f"Proofs: {len(others)} ways to lie, {tries:,} tries, none accepted; {honest.tries} honest "
+        "ones, as long as they may be, all accepted."
     )

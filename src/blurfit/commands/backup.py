@@ -10,13 +10,13 @@ from blurfit.errors import InvalidValueError
 
 @click.command(epilog="Example: blurfit backup --store sqlite:///collection.db --out monday.db")
 @store_option()
-@out_file("The file of the backup, which must be new.", required=True)
+@out_file("The backup, a new file.", required=True)
 @as_json
 def backup(place: str, out: Path, as_json: bool) -> None:
-    """Copy a store while it collects, as of one moment, and check the copy.
+    """Copy a store while it is in use, as of one moment, and check the copy.
 
-    A copy of the file alone lacks what is in SQLite's log, which may be everything. PostgreSQL is
-    backed up with pg_dump.
+    A plain copy of the file lacks whatever is still in SQLite's log, which may be everything. Back
+    up PostgreSQL with pg_dump.
     """
     from blurfit.store.backup import backup as copy
 
@@ -31,26 +31,26 @@ def backup(place: str, out: Path, as_json: bool) -> None:
 
 @click.command(epilog="Example: blurfit restore monday.db --store sqlite:///collection.db")
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
-@store_option("The store, new.")
+@store_option("The new store.")
 @click.option(
     "--original-lost",
     is_flag=True,
-    help="Say that the original is lost, and published and exported nothing after the backup: "
-    "then collections of `moment` with one database go on; plans of waves end, as without it.",
+    help="Declare that the original is lost, and that it published and exported nothing after the "
+    "backup: collections of `moment` with one database then go on. Plans of waves end anyway.",
 )
 @click.option(
     "--in-place",
     is_flag=True,
-    help="The store is there already, filled by pg_restore: close what must not publish again.",
+    help="The store exists already, filled by pg_restore: close what must not publish again.",
 )
 @as_json
 def restore(
     file: Path | None, place: str, original_lost: bool, in_place: bool, as_json: bool
 ) -> None:
-    """Make a store of a backup FILE, in which nothing can be published a second time.
+    """Restore a store from a backup FILE, so that nothing can be published a second time.
 
     What was published stays. Collections that had published nothing are closed for good, because
-    the original may have published since, of other people; see --original-lost.
+    the original may have published since then, from other people; see --original-lost.
     """
     from blurfit.store import connecting
     from blurfit.store.backup import Copied, mark_restored

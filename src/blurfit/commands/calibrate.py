@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blurfit.commands.common import WrongError, options
 from blurfit.commands.common import as_json as json_option
+from blurfit.commands.common import options
 from blurfit.commands.term_options import given, term_options
+from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.theory.moment_calibration import MomentCalibration
@@ -70,13 +71,13 @@ def calibrate(as_json: bool, **typed: Any) -> None:
 @click.option("--epsilon", type=float, help="Give ε to learn δ.")
 @click.option("--delta", type=float, help="Give δ to learn ε.")
 @_setting_options
-@click.option("--count", type=int, help="Honest records that came; default: the quorum.")
+@click.option("--count", type=int, help="How many honest records came; default: the quorum.")
 @click.option("--sigma", type=float, help="Noise on the sums. (moment)")
 @click.option("--sigma-u", type=float, help="Noise on all q together. (input)")
 @click.option("--sigma-b", type=float, help="Noise on all p together. (input)")
-@click.option("--ridge", type=float, help="Δ_in. (input)")
+@click.option("--ridge", type=float, help="Δ_in, the ridge that the database adds. (input)")
 def guarantee(as_json: bool, **typed: Any) -> None:
-    """Tell what given noise keeps: the inverse of calibrate."""
+    """Tell which promise given noise keeps: the inverse of calibrate."""
     from blurfit.agreement.promises import releases_in_words
     from blurfit.theory import calibrate as of_input
 
@@ -97,12 +98,12 @@ def _asked(typed: Mapping[str, Any], *, noise: bool = False) -> tuple[str, dict[
     mechanism = found.pop("mechanism", "moment")
     other = "input" if mechanism == "moment" else "moment"
     if wrong := _flags(name for name in _ONLY[other] if name in found):
-        raise WrongError(
+        raise InvalidValueError(
             f"Expected no {wrong} with --mechanism {mechanism}: it belongs to {other}."
         )
     needed = (*_NEEDED[mechanism], *(_OF_THE_NOISE[mechanism] if noise else ()))
     if missing := _flags(name for name in needed if name not in found):
-        raise WrongError(f"Expected {missing} with --mechanism {mechanism}.")
+        raise InvalidValueError(f"Expected {missing} with --mechanism {mechanism}.")
     return mechanism, found
 
 

@@ -8,8 +8,12 @@
 | 4 | refused as things stand: below quorum, closed, a conflict, not invited |
 """
 
+import functools
+import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +33,7 @@ from blurfit.errors import (
     StorageError,
 )
 from blurfit.optional import EXTRAS, missing
+from blurfit.progress import Progress
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -112,29 +117,25 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-agreement_file = click.argument(
-    "agreement", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+agreement_file = click.argument("agreement", type=EXISTING_FILE)
+patience = click.option(
+    "--patience",
+    type=click.FloatRange(0, 1e9),
+    default=60.0,
+    show_default=True,
+    help="How many seconds to keep trying while nobody answers.",
 )
 
 
 def _service(*, required: bool) -> Callable[[Any], Any]:
-    return options(
-        click.option(
-            "--to", "url", required=required, help="The service, like http://127.0.0.1:8000."
-        ),
-        click.option(
-            "--patience",
-            type=click.FloatRange(0, 1e9),
-            default=60.0,
-            show_default=True,
-            help="Seconds to keep trying while nobody answers.",
-        ),
-    )
+    help_text = "The service's address, such as http://127.0.0.1:8000."
+    return options(click.option("--to", "url", required=required, help=help_text), patience)
 
 
 service = _service(required=True)
 service_or_file = _service(required=False)
-administrator = click.option(
+_token_file = click.option(
     "--admin-token-file",
     "token_file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -143,7 +144,41 @@ administrator = click.option(
 )
 
 
-def store_option(help_text: str = "Where it collects.") -> Callable[[Any], Any]:
+@dataclass(frozen=True)
+class Administered:
+    """A service, and the file that holds its administrator's token."""
+
+    url: str
+    patience: float
+    token_file: Path
+
+    def __str__(self) -> str:
+        return f"--to {self.url} --admin-token-file {self.token_file}"
+
+    def database(self) -> Any:
+        """The service as its administrator sees it."""
+        from blurfit.protocol import tokens
+        from blurfit.service.remote import RemoteDatabase
+
+        token = tokens.read_token(self.token_file)
+        return RemoteDatabase(self.url, token=token, patience=self.patience)
+
+    def page(self, kind: str, fingerprint: str) -> str:
+        """The address of a page for people: "c" to contribute, "m" about the model."""
+        return f"{self.url.rstrip('/')}/{kind}/{fingerprint}"
+
+
+def as_administrator(command: Callable[..., None]) -> Callable[..., None]:
+    """Options that say which service is administered; the command gets them as `at`."""
+
+    @functools.wraps(command)
+    def typed(url: str, patience: float, token_file: Path, **rest: Any) -> None:
+        command(at=Administered(url, patience, token_file), **rest)
+
+    return options(service, _token_file)(typed)  # type: ignore[no-any-return]
+
+
+def store_option(help_text: str = "The service's store.") -> Callable[[Any], Any]:
     """Where the store is."""
     return click.option(
         "--store", "place", default="sqlite:///blurfit.db", show_default=True, help=help_text
@@ -200,19 +235,23 @@ moments_file = click.option(
 )
 
 
-def watched(description: str, *, quiet: bool) -> Any:
-    """A bar on standard error: how much of how much is done, and how long it will take."""
+@contextmanager
+def watched(description: str, *, quiet: bool) -> Iterator[Progress]:
+    """A bar on standard error, which is told how much of how much is done."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
 
     columns = (TextColumn(description), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True), disable=quiet)
+    with Bars(*columns, console=Console(stderr=True), transient=True, disable=quiet) as bars:
+        task = bars.add_task("", total=None)
+        yield lambda done, of: bars.update(task, completed=done, total=of)
+
+
+def steps(watch: Progress, total: int) -> Progress:
+    """Tell a bar of one step after another, until all are done."""
+    done = itertools.count(1)
+    return lambda *_: watch(next(done), total)
 
 
 def load_agreement(path: Path) -> "Agreement":
@@ -226,11 +265,16 @@ def load_agreed(path: Path) -> "Agreement | Plan":
     """The agreement in a file, verified, or the plan of waves."""
     from blurfit.agreement.plan import Plan
 
+    return Plan.load(path) if format_of(path) == Plan.STATED["format"] else load_agreement(path)
+
+
+def format_of(path: Path) -> Any:
+    """What a file of ours says that it is; None for any other file."""
     try:
-        kind = json.loads(path.read_bytes()).get("format")
-    except (ValueError, AttributeError):
-        kind = None
-    return Plan.load(path) if kind == Plan.STATED["format"] else load_agreement(path)
+        document = json.loads(path.read_bytes())
+    except (RecursionError, ValueError):
+        return None
+    return document.get("format") if isinstance(document, dict) else None
 
 
 def answer(values: dict[str, Any], sentence: str, *, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blurfit.commands.common import (
-    WrongError,
+    EXISTING_FILE,
     agreement_file,
     answer,
     as_json,
@@ -30,15 +30,17 @@ if TYPE_CHECKING:
     "--invitations invitations.txt"
 )
 @agreement_file
-@click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("table", type=EXISTING_FILE)
 @service_or_file
-@out_file("Instead of sending: a .parquet or .arrow file of submissions, for `blurfit learn`.")
+@out_file(
+    "Write submissions to this .parquet or .arrow file, for `blurfit learn`, and send nothing."
+)
 @click.option(
     "--invitations",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING_FILE,
     multiple=True,
-    help="A file with an invitation for each row, or a link; where trust is shared, with those of "
-    "both databases joined (`blurfit invite --both`), or else a file of each.",
+    help="A file with an invitation or a link for each row. With two databases: one file of joined "
+    "invitations (`blurfit invite --both`), or a file for each database.",
 )
 @click.option(
     "--journal",
@@ -48,18 +50,19 @@ if TYPE_CHECKING:
 @click.option(
     "--other-people",
     is_flag=True,
-    help="These are not the people of a table that was blurred before, though all answers agree.",
+    help="These are other people than those of a table that was blurred before, although all of "
+    "their answers are the same.",
 )
 @click.option(
     "--receipt",
     type=click.Path(dir_okay=False, path_type=Path, writable=True),
-    help="Where to write a receipt, for `blurfit withdraw` and `blurfit verify`; whoever has it "
+    help="Where to write a receipt, for `blurfit withdraw` and `blurfit verify`. Anyone who has it "
     "can withdraw. Ask for it from the start.",
 )
 @public_option(
-    "Check first that this is the file of public rows that the agreement names, by its SHA-256."
+    "First check that this is the file of public rows that the agreement names by its SHA-256."
 )
-@course_options("Check first that the agreement follows from this plan and its --release files.")
+@course_options("First check that the agreement follows from this plan and its --release files.")
 @as_json
 def contribute(
     agreement: Path,
@@ -76,10 +79,11 @@ def contribute(
     releases: tuple[Path, ...],
     as_json: bool,
 ) -> None:
-    """Blur each row of a TABLE (.csv, .parquet) and send it, once; or write all to a file (--out).
+    """Blur each row of a TABLE (.csv, .parquet) and send it once, or write all to a file (--out).
 
-    Stopped in the middle, run it again: it goes on where it was, and no row is blurred twice. With
-    a plan instead of an AGREEMENT, each part of the table is for the wave that collects then.
+    If this is interrupted, run it again: it continues where it stopped, and no row is blurred
+    twice. With a plan instead of an AGREEMENT, each part of the table goes to the wave that is
+    collecting.
     """
     from blurfit.agreement.plan import Plan
 
@@ -89,78 +93,64 @@ def contribute(
     if not isinstance(agreed, Plan):
         read_course(agreed, plan_file, releases)
     elif plan_file or releases or out:
-        raise WrongError(
-            "Expected an agreement with --out, --plan or --release: a plan is for a service, which "
-            "tells the wave that collects. `blurfit next` writes a wave's agreement."
+        raise InvalidValueError(
+            "Expected an agreement with --out, --plan or --release: a plan is sent to a service, "
+            "which knows the wave that is collecting. `blurfit next` writes a wave's agreement."
         )
     _warn_of_a_second_time(agreed.first() if isinstance(agreed, Plan) else agreed)
     if agreed.databases and out is not None:
-        raise WrongError(
-            "Expected no --out: the agreement's trust is shared, so a record is shared between two "
-            "databases and is nowhere in one piece."
+        raise InvalidValueError(
+            "Expected no --out: the agreement shares each record between two databases, and no "
+            "file may hold both shares."
         )
     if (url is None) == (out is None) and not agreed.databases:
-        raise WrongError("Expected either --to SERVICE or --out FILE.")
+        raise InvalidValueError("Expected either --to SERVICE or --out FILE.")
     if out is not None and not isinstance(agreed, Plan):
         if invitations:
-            raise WrongError("Expected no --invitations with --out: a file invites nobody.")
+            raise InvalidValueError("Expected no --invitations with --out: a file needs none.")
         if receipt is not None:
-            raise WrongError("Expected no --receipt with --out: nobody acknowledges a file.")
+            raise InvalidValueError("Expected no --receipt with --out: nobody acknowledges a file.")
         from blurfit.contributor.bulk import blur_table
         from blurfit.optional import optional
 
         optional("pyarrow")  # before anything is blurred that could then not be written
 
-        with watched("blur", quiet=as_json) as progress:
-            task = progress.add_task("", total=None)
+        with watched("blur", quiet=as_json) as watch:
             rows = blur_table(
-                agreed,
-                table,
-                out,
-                journal=journal,
-                other_people=other_people,
-                progress=lambda done, of: progress.update(task, completed=done, total=of),
+                agreed, table, out, journal=journal, other_people=other_people, progress=watch
             )
         answer(
             {"rows": rows, "fingerprint": agreed.fingerprint, "out": str(out)},
             f"Wrote {rows:,} submissions to {out}, one for each row of {table}.",
             as_json=as_json,
         )
-        next_step(f"`blurfit learn {agreement} {out}`, with others' files or alone.", quiet=as_json)
+        next_step(
+            f"`blurfit learn {agreement} {out}`, alone or with the files of others.", quiet=as_json
+        )
         return
     tokens = _tokens(invitations, len(agreed.databases) or 1)
-    with watched("blur and send", quiet=as_json) as progress:
-        task = progress.add_task("", total=None)
-
-        def watch(done: int, of: int) -> None:
-            progress.update(task, completed=done, total=of)
-
-        options = {
-            "journal": journal,
-            "other_people": other_people,
-            "receipt": receipt,
-            "progress": watch,
-        }
-        if not agreed.databases:
-            rows = _send(agreed, table, url, patience, tokens, options)
-        else:
-            rows = _share(agreed, table, url, patience, tokens, options)
-    answer(
-        {"rows": rows, "fingerprint": agreed.fingerprint},
-        f"{rows:,} rows of {table} are stored there, each counted once."
-        + (
-            f" The receipt is in {receipt}: keep it to yourself."
-            if receipt and receipt.exists()
-            else ""
-        ),
-        as_json=as_json,
-    )
+    with watched("blur and send", quiet=as_json) as watch:
+        rows = _send(
+            agreed,
+            table,
+            url,
+            patience,
+            tokens,
+            journal=journal,
+            other_people=other_people,
+            receipt=receipt,
+            progress=watch,
+        )
+    words = f"{rows:,} rows of {table} are stored there, each counted once."
+    if receipt and receipt.exists():
+        words += f" The receipt is in {receipt}: keep it to yourself."
+    answer({"rows": rows, "fingerprint": agreed.fingerprint}, words, as_json=as_json)
     if url is not None:
         next_step(f"`blurfit status {agreement} --to {url}`.", quiet=as_json)
 
 
 def _warn_of_a_second_time(agreed: "Agreement") -> None:
-    """Somebody who contributes to one purpose twice is told what both add up to."""
+    """Tell someone who contributes twice for one purpose what both add up to."""
     from blurfit.agreement.promises import at_most
     from blurfit.contributor.ledger import DELTA, Entry, Ledger, total
 
@@ -171,20 +161,19 @@ def _warn_of_a_second_time(agreed: "Agreement") -> None:
     sums = ", ".join(f"ε = {at_most(one)} ({relation})" for relation, one in together.items())
     click.echo(
         f"Warning: rows were sent for the same purpose before, to {before.where} on {before.at}. "
-        f"Whoever is in both has {sums} at δ = {DELTA:g} for what is published of them together.",
+        f"For anyone who is in both, all that is published has {sums} at δ = {DELTA:g}.",
         err=True,
     )
 
 
 def _check_public(agreed: "Agreement | Plan", public: Path) -> None:
-    """Refuse any file but the one whose rows everyone takes for public."""
+    """Refuse any file other than the public rows that were agreed on."""
     from blurfit.agreement.plan import Plan
     from blurfit.commands.public import encoded_public, require_agreed
 
     if isinstance(agreed, Plan) or agreed.public_rows is None:
-        raise WrongError(
-            f"Expected an agreement that names a file of public rows with --public {public}: this "
-            "one names none."
+        raise InvalidValueError(
+            f"Expected no --public {public}: the agreement names no file of public rows."
         )
     require_agreed(public, agreed)
     encoded_public(public, agreed.schema)
@@ -196,35 +185,22 @@ def _send(
     url: str | None,
     patience: float,
     tokens: list[list[str]],
-    options: dict[str, Any],
+    **options: Any,
 ) -> int:
-    """Everything to one database."""
+    """Send everything to one database, or a share to each of two."""
     from blurfit.agreement.plan import Plan
     from blurfit.contributor.client import Client
-
-    if url is None:
-        raise InvalidValueError("Expected --to: the service, like http://127.0.0.1:8000.")
-    with Client(url, patience=patience) as client:
-        if isinstance(agreed, Plan):
-            client.plan(agreed.fingerprint)  # the service has this very one
-        else:
-            client.agreement(agreed.fingerprint)
-        return client.contribute_table(agreed, table, invitations=tokens[0], **options)
-
-
-def _share(
-    agreed: "Agreement | Plan",
-    table: Path,
-    url: str | None,
-    patience: float,
-    tokens: list[list[str]],
-    options: dict[str, Any],
-) -> int:
-    """A share to each of the agreement's, or the plan's, two databases."""
-    from blurfit.agreement.plan import Plan
     from blurfit.contributor.shared_client import SharedClient
     from blurfit.contributor.shared_plan import SharedPlanClient
 
+    if not agreed.databases:
+        assert url is not None
+        with Client(url, patience=patience) as client:
+            if isinstance(agreed, Plan):
+                client.plan(agreed.fingerprint)  # the service has this very one
+            else:
+                client.agreement(agreed.fingerprint)
+            return client.contribute_table(agreed, table, invitations=tokens[0], **options)
     if url is not None:
         raise InvalidValueError(
             f"Expected no --to {url}: the agreement names its two databases, "
@@ -235,13 +211,13 @@ def _share(
         if isinstance(agreed, Plan)
         else SharedClient(agreed, patience=patience)
     )
-    with both as client:
-        client.check()
-        return client.contribute_table(table, invitations=tokens, **options)
+    with both as clients:
+        clients.check()
+        return clients.contribute_table(table, invitations=tokens, **options)
 
 
 def _tokens(paths: tuple[Path, ...], wanted: int) -> list[list[str]]:
-    """The invitations of each database, for one row after the other."""
+    """For each database, its invitations in the order of the rows."""
     from blurfit.commands.invite import read
 
     found: list[list[str]] = []
@@ -256,13 +232,13 @@ def _tokens(paths: tuple[Path, ...], wanted: int) -> list[list[str]]:
         if wrong := [row for row, line in enumerate(lines, start=1) if len(line) != each]:
             raise InvalidValueError(
                 f"Expected {each} in each line of --invitations {str(path)!r}, and line {wrong[0]} "
-                f"has {len(lines[wrong[0] - 1])}: one of each database that gets something, joined "
-                "as `blurfit invite --both` writes them, or in a file of each."
+                f"has {len(lines[wrong[0] - 1])}: one from each database, joined as `blurfit "
+                "invite --both` writes them, or in a file for each database."
             )
         found += [list(column) for column in zip(*lines, strict=True)] or [[] for _ in range(each)]
     if paths and len(found) != wanted:
         raise InvalidValueError(
-            f"Expected {wanted} files of --invitations, and got {len(paths)}: one of each database "
-            "that gets something."
+            f"Expected {wanted} files of --invitations, one for each database, and got "
+            f"{len(paths)}."
         )
     return found or [[] for _ in range(wanted)]

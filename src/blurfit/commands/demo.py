@@ -9,10 +9,12 @@ from blurfit.commands.common import answer, as_json
 
 @click.command(epilog="Example: blurfit demo --two-databases --contributors 2000 --out demo")
 @click.option(
-    "--two-databases", is_flag=True, help="Share between two databases that publish together."
+    "--two-databases",
+    is_flag=True,
+    help="Share each record between two databases that publish together.",
 )
 @click.option(
-    "--waves", is_flag=True, help="Ask for a label in waves: to the logistic model itself."
+    "--waves", is_flag=True, help="Ask for a label in waves, for the exact logistic model."
 )
 @click.option(
     "--contributors",
@@ -30,7 +32,7 @@ from blurfit.commands.common import answer, as_json
 )
 @as_json
 def demo(two_databases: bool, waves: bool, contributors: int, out: Path, as_json: bool) -> None:
-    """Let generated people agree, blur, send, and get a model."""
+    """Let generated people agree, blur, send and get a model."""
     from rich.console import Console
 
     from blurfit.demo import in_waves, one_database, waves_at_two

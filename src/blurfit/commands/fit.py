@@ -1,4 +1,4 @@
-"""`blurfit fit`: any model of a release, as often as one likes, with nothing left to ask."""
+"""`blurfit fit`: any number of models from one release, at no further cost in privacy."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blurfit.commands.common import (
-    WrongError,
+    EXISTING_FILE,
     answer,
     as_json,
     next_step,
@@ -14,12 +14,8 @@ from blurfit.commands.common import (
     picture_file,
     save_picture,
 )
-from blurfit.commands.public import (
-    balance_facts,
-    public_option,
-    read_public,
-    require_agreed,
-)
+from blurfit.commands.public import balance_facts, public_option, read_public, require_agreed
+from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -32,14 +28,16 @@ if TYPE_CHECKING:
     epilog='Example: blurfit fit moments.json "income ~ age + education + C(marital)" '
     "--out income.json"
 )
-@click.argument("moments", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("moments", type=EXISTING_FILE)
 @click.argument("formula", required=False)
 @click.option(
-    "--ridge", type=float, help="Penalty ½·ridge·‖w‖² a person, instead of our shrinkage."
+    "--ridge", type=float, help="Penalty ½·ridge·‖w‖² per person, instead of our shrinkage."
 )
-@click.option("--lasso", type=float, help="Penalty lasso·‖w‖₁ a person: leaves weak columns out.")
 @click.option(
-    "--uneven", is_flag=True, help="Allow for people who spread unevenly: wider intervals."
+    "--lasso", type=float, help="Penalty lasso·‖w‖₁ per person, which drops weak columns."
+)
+@click.option(
+    "--uneven", is_flag=True, help="Allow for residuals that spread unevenly: wider intervals."
 )
 @public_option(
     "Public rows of the features (.csv, .parquet), not the contributors' own: a label is then "
@@ -48,10 +46,10 @@ if TYPE_CHECKING:
 @click.option(
     "--family",
     type=click.Choice(["logistic", "poisson", "linear"]),
-    help="With --public: what the target is; default: logistic for yes and no, else linear.",
+    help="With --public: the kind of model; default: logistic for yes and no, else linear.",
 )
 @picture_file
-@out_file("Where the model is written; default: it is shown, and written nowhere.")
+@out_file("Where the model is written; default: nowhere, it is only shown.")
 @as_json
 def fit(
     moments: Path,
@@ -68,24 +66,24 @@ def fit(
     """Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
 
     FORMULA is like "income ~ age + C(region)", or "income ~ ." for all other columns; without one,
-    the agreement's target is predicted by everything else. --plot draws how public rows match.
+    the agreement's target is predicted from everything else. --plot draws how public rows match.
     """
     from blurfit.model.moments import PublishedMoments
 
     release = PublishedMoments.load(moments)
     if public is None:
         if family is not None or picture is not None:
-            raise WrongError("Expected --public FILE with --family or --plot.")
+            raise InvalidValueError("Expected --public FILE with --family or --plot.")
         model = release.fit(formula, ridge=ridge, lasso=lasso, uneven=uneven)
         show_model(model, out, as_json=as_json)
     elif ridge is not None or lasso is not None or uneven:
-        raise WrongError(
-            "Expected no --ridge, --lasso or --uneven with --public: the shrinkage there follows "
+        raise InvalidValueError(
+            "Expected no --ridge, --lasso or --uneven with --public: there the shrinkage follows "
             "from the noise, and errors from the curve."
         )
     else:
         _fit_public(release, formula, public, family, picture, out, as_json=as_json)
-    kept = "type it again with `--out model.json` to keep this model, and to predict with it."
+    kept = "run it again with `--out model.json` to keep this model and to predict with it."
     next_step(kept if out is None else after_learning(out, None), quiet=as_json)
 
 
@@ -140,9 +138,9 @@ def show_model(
 
 
 def refuse_moments_of_input(agreement: "Agreement", moments: Path | None) -> None:
-    """Before anything is done that cannot be undone."""
+    """Refuse --moments for `input`, before anything is done that cannot be undone."""
     if moments is not None and agreement.mechanism == "input":
-        raise WrongError(
+        raise InvalidValueError(
             f"Expected no --moments {moments} with mechanism='input': its sums are never shown, "
             "because its promise is for one model alone."
         )

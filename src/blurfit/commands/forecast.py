@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blurfit.agreement.terms import MECHANISMS, Mechanism
-from blurfit.commands.common import picture_file, save_picture
+from blurfit.commands.common import (
+    EXISTING_FILE,
+    as_json,
+    picture_file,
+    save_picture,
+    steps,
+    watched,
+)
 from blurfit.commands.forecast_request import (
     population_of,
     refuse_for_an_agreement,
@@ -19,10 +26,9 @@ from blurfit.commands.proposals import Numbers, ProposalFile, read_proposal
 from blurfit.commands.public import public_option
 from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
+from blurfit.progress import Progress
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from blurfit.agreement.proof_costs import ProofCosts
     from blurfit.forecast.beside import PublicForecast
     from blurfit.forecast.population import Population
@@ -34,26 +40,30 @@ if TYPE_CHECKING:
     name="forecast",
     epilog="Example: blurfit forecast schema.toml --contributors 1e3:1e5 --epsilon 1 --draws 16",
 )
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("file", type=EXISTING_FILE)
 @click.option(
-    "--contributors", type=Numbers(), default="1e3:1e9", show_default=True, help="How many people."
+    "--contributors",
+    type=Numbers(),
+    default="1e3:1e9",
+    show_default=True,
+    help="How many people: a list such as 1e4,1e5, or a range, of two numbers per decade.",
 )
 @click.option("--epsilon", type=Numbers(), help="ε of the model; default: the file's, or 0.1:10.")
 @click.option("--delta", type=float, help="δ of the model; default: the file's, or 1e-6.")
 @click.option(
-    "--local-epsilon", type=Numbers(), help="Targets for a single submission, beside none."
+    "--local-epsilon", type=Numbers(), help="Targets for a single submission, besides none."
 )
 @click.option("--local-delta", type=float, help="δ of a single submission; default: 1e-6.")
-@click.option("--mechanism", type=click.Choice(MECHANISMS), help="One only; default: both.")
+@click.option("--mechanism", type=click.Choice(MECHANISMS), help="Only this one; default: both.")
 @click.option("--weight-bound", type=float, help="η, bound on the model's ‖w‖.")
 @click.option(
     "--public-data",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Public records like those to be collected, CSV or Parquet; default: generated ones.",
+    type=EXISTING_FILE,
+    help="Public records like those to be collected (.csv, .parquet); default: generated ones.",
 )
 @public_option(
-    "Public rows of the features (.csv, .parquet), not the contributors' own: say what they are "
-    "worth, by reading each collection alone and beside them. (moment)"
+    "Public rows of the features (.csv, .parquet), not the contributors' own: tell what they are "
+    "worth, by reading each collection with and without them. (moment)"
 )
 @click.option(
     "--spectrum", type=Numbers(), help="Eigenvalues of E[xxᵀ] to assume, instead of data."
@@ -63,21 +73,21 @@ if TYPE_CHECKING:
     type=float,
     default=0.3,
     show_default=True,
-    help="R² that generated people, or a spectrum, are to have.",
+    help="The R² of generated people, or of a spectrum.",
 )
 @click.option(
     "--within",
     type=float,
     default=TOLERANCE,
     show_default=True,
-    help="How near to no privacy the answers ask for.",
+    help="How far above the error without privacy still counts as close enough.",
 )
 @click.option(
-    "--advise", "advising", is_flag=True, help="Choose the free terms at the largest size too."
+    "--advise", "advising", is_flag=True, help="Also choose the free terms, for the most people."
 )
-@click.option("--draws", type=int, default=DRAWS, show_default=True, help="Collections simulated.")
-@click.option("--seed", type=int, default=0, show_default=True, help="For the same numbers again.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+@click.option("--draws", type=int, default=DRAWS, show_default=True, help="Simulated collections.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulation.")
+@as_json
 @picture_file
 def forecast_command(
     file: Path,
@@ -94,48 +104,53 @@ def forecast_command(
 ) -> None:
     """Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).
 
-    Nothing private is read: the people are generated, or public, or assumed.
+    Nothing private is read: the people are generated, public or assumed.
     """
     from rich.console import Console
-    from rich.progress import Progress
 
     from blurfit.commands.forecast_report import liars_in_words, report
     from blurfit.commands.public_report import public_report
-    from blurfit.forecast.sweep import whole_numbers
+    from blurfit.forecast.sweep import forecast, forecast_agreement, whole_numbers
     from blurfit.schema.titles import titles
 
     proposal = read_proposal(file)
+    sizes = whole_numbers(contributors)
+    common: dict[str, Any] = {"contributors": sizes, "draws": draws, "seed": seed}
     if public is not None:
         if advising or picture is not None or mechanism == "input":
             raise InvalidValueError(
                 "Expected no --advise, --plot or --mechanism input with --public, which compares "
                 "two readings of moment."
             )
-        sizes = whole_numbers(contributors)
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            beside = _beside(proposal, public, options, sizes, draws, seed, progress)
+        with watched("forecast", quiet=as_json) as watch:
+            beside = _beside(proposal, public, options, common, watch)
         if as_json:
             click.echo(json.dumps(beside.to_dict(), indent=2))
         else:
             Console().print(public_report(beside))
         return
-    population = population_of(proposal, options)
-    common = {"contributors": whole_numbers(contributors), "draws": draws, "seed": seed}
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        if proposal.agreement is not None:
-            refuse_for_an_agreement(options, advising)
-            found, advice = _under_agreement(proposal, population, common, progress), []
-        else:
-            asked = sweep_asked_for(proposal, mechanism, options)
-            found = _sweep(proposal, population, asked | common, progress)
-            advice = _advice(proposal, population, found, asked, seed, progress) if advising else []
+    population, advice = population_of(proposal, options), []
+    if proposal.agreement is not None:
+        refuse_for_an_agreement(options, advising)
+        with watched("forecast", quiet=as_json) as watch:
+            progress = steps(watch, len(sizes))
+            found = forecast_agreement(proposal.agreement, population, **common, progress=progress)
+    else:
+        asked = sweep_asked_for(proposal, mechanism, options)
+        lines = math.prod(len(asked[axis]) for axis in ("mechanisms", "epsilons", "local_epsilons"))
+        with watched("forecast", quiet=as_json) as watch:
+            progress = steps(watch, lines * len(sizes))
+            found = forecast(proposal.schema, population, **asked, **common, progress=progress)
+        if advising:
+            with watched("choose terms", quiet=as_json) as watch:
+                advice = _advice(proposal, population, found, asked["terms"], seed, watch)
     if picture is not None:
         save_picture(found.plot, picture)
-    moved, costs = _moved_by_liars(proposal, population), _proof_costs(proposal, common)
+    moved, costs = _moved_by_liars(proposal, population), _proof_costs(proposal, max(sizes))
     if as_json:
         document = found.to_dict() | {"advice": [asdict(one) for one in advice], "liars": moved}
         if costs is not None:
-            document["proofs"] = costs.to_dict()
+            document["proofs"] = asdict(costs)
         click.echo(json.dumps(document, indent=2))
     else:
         Console().print(report(found, within, advice))
@@ -161,50 +176,28 @@ def _moved_by_liars(
     return {name: value if math.isfinite(value) else None for name, value in found.items()}
 
 
-def _proof_costs(proposal: ProposalFile, common: dict[str, Any]) -> "ProofCosts | None":
-    """What proofs cost under an agreement that has them, with the most contributors."""
+def _proof_costs(proposal: ProposalFile, contributors: int) -> "ProofCosts | None":
+    """What proofs cost under an agreement that has them."""
     from blurfit.agreement.proof_costs import ProofCosts
 
     if proposal.agreement is None or not proposal.agreement.proofs:
         return None
-    return ProofCosts.of(proposal.agreement, max(common["contributors"]))
-
-
-def _under_agreement(
-    proposal: ProposalFile, population: "Population", common: dict[str, Any], progress: "Progress"
-) -> "Forecast":
-    from blurfit.forecast.sweep import forecast_agreement
-
-    assert proposal.agreement is not None
-    task = progress.add_task("Forecasting", total=len(common["contributors"]))
-    return forecast_agreement(
-        proposal.agreement, population, **common, progress=lambda: progress.advance(task)
-    )
-
-
-def _sweep(
-    proposal: ProposalFile, population: "Population", asked: dict[str, Any], progress: "Progress"
-) -> "Forecast":
-    from blurfit.forecast.sweep import forecast
-
-    axes = ("contributors", "mechanisms", "epsilons", "local_epsilons")
-    task = progress.add_task("Forecasting", total=math.prod(len(asked[axis]) for axis in axes))
-    return forecast(proposal.schema, population, **asked, progress=lambda: progress.advance(task))
+    return ProofCosts.of(proposal.agreement, contributors)
 
 
 def _advice(
     proposal: ProposalFile,
     population: "Population",
     found: "Forecast",
-    asked: dict[str, Any],
+    terms: dict[str, Any],
     seed: int,
-    progress: "Progress",
+    watch: Progress,
 ) -> "list[Advice]":
     """The best terms for each line, at the largest size."""
     from blurfit.forecast.tuning import EVALUATIONS, advise
 
     lines = found.lines()
-    task = progress.add_task("Choosing terms", total=EVALUATIONS * len(lines))
+    progress = steps(watch, EVALUATIONS * len(lines))
     return [
         advise(
             proposal.schema,
@@ -213,9 +206,9 @@ def _advice(
             epsilon=epsilon,
             mechanism=kind,
             local_epsilon=target,
-            terms=asked["terms"],
+            terms=terms,
             seed=seed,
-            progress=lambda: progress.advance(task),
+            progress=progress,
         )
         for (kind, epsilon, target), cases in lines.items()
     ]
@@ -225,10 +218,8 @@ def _beside(
     proposal: ProposalFile,
     public: Path,
     options: dict[str, Any],
-    sizes: list[int],
-    draws: int,
-    seed: int,
-    progress: "Progress",
+    common: dict[str, Any],
+    watch: Progress,
 ) -> "PublicForecast":
     """Each collection alone and beside public rows: people like these, or as the options say."""
     from blurfit.commands.public import encoded_public, require_agreed
@@ -237,25 +228,23 @@ def _beside(
     rows = encoded_public(public, proposal.schema)
     if options["public_data"] is None and options["spectrum"] is None:
         people, rows = beside.people_and_rows(
-            proposal.schema, rows, explained=options["explained"], seed=seed
+            proposal.schema, rows, explained=options["explained"], seed=common["seed"]
         )
     else:
         people = population_of(proposal, options)
-    common: dict[str, Any] = {"draws": min(draws, beside.DRAWS), "seed": seed}
-    common["contributors"] = sizes
+    sizes = len(common["contributors"])
+    common = common | {"draws": min(common["draws"], beside.DRAWS)}
     if proposal.agreement is not None:
         refuse_for_an_agreement(options, advising=False)
         require_agreed(public, proposal.agreement)
-        task = progress.add_task("Forecasting", total=len(sizes))
         return beside.forecast_agreement_beside(
-            proposal.agreement, people, rows, **common, progress=lambda: progress.advance(task)
+            proposal.agreement, people, rows, **common, progress=steps(watch, sizes)
         )
     asked = sweep_asked_for(proposal, "moment", options)
     axes = {name: asked[name] for name in ("epsilons", "local_epsilons", "terms")}
     if options["local_epsilon"] is not None:
         axes["local_epsilons"] = options["local_epsilon"]
-    total = len(sizes) * len(axes["epsilons"]) * len(axes["local_epsilons"])
-    task = progress.add_task("Forecasting", total=total)
+    total = sizes * len(axes["epsilons"]) * len(axes["local_epsilons"])
     return beside.forecast_beside(
-        proposal.schema, people, rows, **common, **axes, progress=lambda: progress.advance(task)
+        proposal.schema, people, rows, **common, **axes, progress=steps(watch, total)
     )

@@ -1,4 +1,4 @@
-"""`blurfit init`: an example to change, so that nobody starts with an empty folder."""
+"""`blurfit init`: an example to adapt, so that nobody starts with an empty folder."""
 
 import csv
 import json
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from blurfit.commands.common import WrongError, answer, as_json, next_step
+from blurfit.commands.common import EXISTING_FILE, answer, as_json, next_step
 from blurfit.errors import InvalidValueError
 
 PEOPLE, SEED = 20_000, 2026
@@ -20,26 +20,26 @@ EXAMPLE = files("blurfit.commands").joinpath("survey/schema.toml")
 @click.option(
     "--from",
     "source",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A survey that exists: an XLSForm (.xlsx), or a Table Schema or Data Package (.json).",
+    type=EXISTING_FILE,
+    help="An existing survey: an XLSForm (.xlsx), a Table Schema or a Data Package (.json).",
 )
-@click.option("--target", help="With --from: the question that is to be predicted.")
+@click.option("--target", help="With --from: the question to predict.")
 @as_json
 def init(folder: Path, source: Path | None, target: str | None, as_json: bool) -> None:
-    """Write an example survey into a FOLDER: a schema to change, and people to try it with.
+    """Write an example survey into a FOLDER: a schema to adapt, and people to try it with.
 
-    The people are generated and do not exist: they are there so that every command can be tried.
-    With --from, the schema is that of a survey which exists, and there are no people.
+    The people are generated, so that you can try every command. With --from, the schema is that of
+    an existing survey, and no people are generated.
     """
     if source is not None:
         _from_survey(folder, source, target, as_json=as_json)
         return
     if target is not None:
-        raise WrongError("Expected --from FILE with --target.")
+        raise InvalidValueError("Expected --from FILE with --target.")
     schema, people = folder / "schema.toml", folder / "people.csv"
     if taken := [str(path) for path in (schema, people) if path.exists()]:
         raise InvalidValueError(
-            f"Expected a folder without {' and '.join(taken)}: nothing is written over. Name "
+            f"Expected a folder without {' and '.join(taken)}: nothing is overwritten. Name "
             "another folder."
         )
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ TERMS = """
 [terms]                 # what `blurfit agree` promises, unless you type something else
 epsilon = 1.0           # the smaller, the stronger; 1 is usual
 delta = 1e-6            # the chance that the promise fails; far below one in the quorum
-quorum = 10000          # nothing is published below so many honest people
+quorum = 10000          # nothing is published from fewer honest people
 """
 
 
@@ -73,7 +73,7 @@ def _from_survey(folder: Path, source: Path, target: str | None, *, as_json: boo
     schema = folder / "schema.toml"
     if schema.exists():
         raise InvalidValueError(
-            f"Expected a folder without {schema}: nothing is written over. Name another folder."
+            f"Expected a folder without {schema}: nothing is overwritten. Name another folder."
         )
     if source.suffix.lower() in (".xlsx", ".xlsm"):
         found = from_xlsform(source, target)
@@ -87,7 +87,7 @@ def _from_survey(folder: Path, source: Path, target: str | None, *, as_json: boo
             ) from error
         found = from_table_schema(document, target)
     folder.mkdir(parents=True, exist_ok=True)
-    head = f"# From {source.name}. Look at every bound: it must be known before anyone answers.\n\n"
+    head = f"# From {source.name}. Check every bound: it must be known before anyone answers.\n\n"
     schema.write_text(f"{head}{to_toml(found.schema)}\n{TERMS}", encoding="utf-8")
     asked = len(found.schema.features) + 1
     words = "".join(f"\n{note}" for note in found.notes)
@@ -96,7 +96,7 @@ def _from_survey(folder: Path, source: Path, target: str | None, *, as_json: boo
         f"Wrote {schema}, with {asked} questions from {source.name}.{words}",
         as_json=as_json,
     )
-    next_step(f"look at {schema}, then `blurfit agree {schema}`.", quiet=as_json)
+    next_step(f"check {schema}, then `blurfit agree {schema}`.", quiet=as_json)
 
 
 def made_up_people(count: int, seed: int) -> dict[str, Any]:

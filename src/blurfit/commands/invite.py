@@ -1,28 +1,28 @@
 """`blurfit invite`: one-time invitations, bare or as links, a table for mail merge, or QR codes.
 
-With two databases a person needs an invitation of each. `--both` asks both services, whose
-administrators' tokens one must then hold, and joins the invitations in pairs, each in one link.
-Where nobody holds both, each side makes its own, and the page for administrators joins them from
-their files.
+With two databases a person needs an invitation from each. `--both` asks both services, with the
+tokens of both administrators, and joins the invitations in pairs, each pair in one link. Where
+nobody holds both tokens, each side makes its own, and the page for administrators joins the files.
 """
 
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from blurfit.commands.administer import database_at, page_of
 from blurfit.commands.common import (
-    administrator,
+    EXISTING_FILE,
+    Administered,
     agreement_file,
     answer,
+    as_administrator,
     as_json,
     load_agreed,
     out_file,
-    service,
 )
 from blurfit.errors import InvalidValueError
 from blurfit.optional import optional
@@ -55,12 +55,15 @@ svg {{width: 5cm; height: 5cm}}
     "--admin-token-file token.txt --count 20000 --out invitations.txt"
 )
 @agreement_file
-@service
-@administrator
+@as_administrator
 @click.option("--count", type=click.IntRange(1), required=True, help="How many invitations.")
-@out_file("Where they are written, one a line; they are nowhere else.", required=True)
+@out_file("Where they are written, one per line; no copy is kept.", required=True)
 @click.option(
-    "--tokens", "form", flag_value="tokens", default="tokens", help="Bare, for programs (default)."
+    "--tokens",
+    "form",
+    flag_value="tokens",
+    default="tokens",
+    help="As bare tokens, for programs (default).",
 )
 @click.option("--links", "form", flag_value="links", help="As links to the contributors' page.")
 @click.option("--csv", "form", flag_value="csv", help="As a table of links, for mail merge.")
@@ -68,16 +71,14 @@ svg {{width: 5cm; height: 5cm}}
 @click.option(
     "--both",
     "other_token_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Join each with one of the agreement's other database, whose administrator's token this "
-    "file holds.",
+    type=EXISTING_FILE,
+    help="Join each with one from the agreement's other database; this file holds the token of its "
+    "administrator.",
 )
 @as_json
 def invite(
     agreement: Path,
-    url: str,
-    patience: float,
-    token_file: Path,
+    at: Administered,
     count: int,
     out: Path,
     form: Form,
@@ -86,23 +87,22 @@ def invite(
 ) -> None:
     """Make one-time invitations for a collection or a plan, one for each person.
 
-    One to a plan is good for whichever wave collects when it is used. In a link the invitation
-    stands after #, which browsers never send.
+    An invitation to a plan is good for whichever wave is collecting when it is used. In a link, the
+    invitation comes after #, which browsers never send.
     """
     agreed = load_agreed(agreement)
     if out.exists():
-        raise InvalidValueError(f"Expected --out {str(out)!r} to be new: it may hold invitations.")
+        raise InvalidValueError(
+            f"Expected --out {str(out)!r} to be a new file: the existing one may hold invitations."
+        )
     if form == "codes":
         optional("segno")  # before any invitation is made
-    places = [(url, token_file)]
-    if other_token_file is not None:
-        places = _both(agreed, url, token_file, other_token_file)
     made = []
-    for address, file in places:
-        with database_at(address, patience, file) as database:
+    for place in [at] if other_token_file is None else _both(agreed, at, other_token_file):
+        with place.database() as database:
             made.append(database.invite(agreed, count))
     tokens = [",".join(joined) for joined in zip(*made, strict=True)]
-    page = page_of(url, "c", agreed.fingerprint)
+    page = at.page("c", agreed.fingerprint)
     out.touch(mode=0o600)
     out.write_text(written(form, tokens, page), encoding="utf-8")
     sentence = f"Wrote {count:,} {_CALLED[form]} to {out}. Give each to one person."
@@ -130,8 +130,7 @@ def written(form: Form, tokens: Sequence[str], page: str) -> str:
 
 
 def read(text: str) -> list[list[str]]:
-    """The invitations of each line that `written` wrote, but for QR codes: one, or one of each
-    database.
+    """What `written` wrote, except QR codes: for each line one invitation, or one per database.
 
     >>> read(written("csv", ["abc", "first,second"], "https://first.example/c/00"))
     [['abc'], ['first', 'second']]
@@ -145,12 +144,13 @@ def _code(number: int, link: str) -> str:
     return f"<figure>{picture}<figcaption>{number}</figcaption></figure>"
 
 
-def _both(agreed: "Agreement | Plan", url: str, own: Path, other: Path) -> list[tuple[str, Path]]:
+def _both(agreed: "Agreement | Plan", at: Administered, other: Path) -> list[Administered]:
     """The agreement's two databases in their order, each with its administrator's token."""
-    addresses = [one.url for one in getattr(agreed, "terms", agreed).databases]
-    if url.rstrip("/") not in addresses:
+    url, addresses = at.url.rstrip("/"), [one.url for one in agreed.databases]
+    if url not in addresses:
         raise InvalidValueError(
-            f"Expected --to {url!r} to be one of the agreement's two databases for --both, and "
-            f"it has {addresses or 'one database alone'}."
+            f"Expected --to {at.url!r} to be one of the agreement's two databases with --both, and "
+            f"it has {addresses or 'only one database'}."
         )
-    return [(one, own if one == url.rstrip("/") else other) for one in addresses]
+    files = {url: at.token_file}
+    return [replace(at, url=one, token_file=files.get(one, other)) for one in addresses]

@@ -1,4 +1,4 @@
-"""What is typed by whoever has files: `blurfit export`, `blurfit learn`."""
+"""Learning from files: `blurfit export`, `blurfit learn`."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -7,7 +7,6 @@ import click
 
 from blurfit.commands.common import (
     RefusedError,
-    WrongError,
     agreement_file,
     answer,
     as_json,
@@ -18,6 +17,7 @@ from blurfit.commands.common import (
     watched,
 )
 from blurfit.commands.waves import after_wave, course_options, read_course
+from blurfit.errors import InvalidValueError
 
 
 @click.command(
@@ -33,22 +33,16 @@ from blurfit.commands.waves import after_wave, course_options, read_course
 def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
     """Write the submissions of a closed collection to a file, for `blurfit learn`.
 
-    If no model is published yet, it is learned from this file from now on, with others or alone:
-    the store publishes none, and exports to no second place. A copy is enough to break this: keep
-    one.
+    If no model has been published yet, from now on it is learned from this file, alone or with
+    others: the store publishes none, and exports to no second place. A copy of the file is enough
+    to break this: keep only one.
     """
     from blurfit.files.handover import export as write
     from blurfit.store.store import Store
 
     agreed = load_agreement(agreement)
-    with Store(place) as store, watched("export", quiet=as_json) as progress:
-        task = progress.add_task("", total=None)
-        rows = write(
-            store,
-            agreed.fingerprint,
-            out,
-            lambda done, of: progress.update(task, completed=done, total=of),
-        )
+    with Store(place) as store, watched("export", quiet=as_json) as watch:
+        rows = write(store, agreed.fingerprint, out, watch)
     answer(
         {"rows": rows, "fingerprint": agreed.fingerprint, "out": str(out)},
         f"Wrote {rows:,} submissions to {out}.",
@@ -72,12 +66,14 @@ def export(agreement: Path, place: str, out: Path, as_json: bool) -> None:
     show_default=True,
     help="This machine's cores, or a Dask cluster.",
 )
-@click.option("--scheduler", help="The cluster, like tcp://10.0.0.1:8786; default: a new one here.")
-@click.option("--workers", type=click.IntRange(1), help="Threads, or workers of a new cluster.")
+@click.option("--scheduler", help="The cluster, such as tcp://10.0.0.1:8786; default: a new one.")
+@click.option(
+    "--workers", type=click.IntRange(1), help="How many threads, or workers of a new cluster."
+)
 @click.option(
     "--receipt",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where the release is recorded too, besides in the folders of the files.",
+    help="Also record the release here, besides in the folders of the files.",
 )
 @course_options("Learn a wave of this plan, together with its earlier waves (--release).")
 @as_json
@@ -96,9 +92,9 @@ def learn(
 ) -> None:
     """Learn the one model of FILES of submissions: paths, folders, patterns or URLs.
 
-    The release is recorded beside the files: whoever asks again gets the same model, and a set that
-    has changed is refused. A wave of a plan is learned with --plan, and the --release of each wave
-    before it.
+    The release is recorded beside the files: running this again gives the same model, and a set of
+    files that has changed is refused. To learn a wave of a plan, give --plan, and --release for
+    each earlier wave.
     """
     from blurfit.commands.fit import after_learning, refuse_moments_of_input, show_model
     from blurfit.files.engines.cluster import Cluster
@@ -109,34 +105,27 @@ def learn(
     from blurfit.model.published import PublishedModel
 
     if scheduler is not None and engine != "dask":
-        raise WrongError("Expected --engine dask with --scheduler.")
+        raise InvalidValueError("Expected --engine dask with --scheduler.")
     agreed = load_agreement(agreement)
     refuse_moments_of_input(agreed, moments)
     beside = agreed.sends != "everything"
     if beside and moments is None:
-        raise WrongError(
-            "Expected --moments FILE: only products with the target were sent, so what is learned "
-            "is their sums, which `blurfit fit FILE --public ROWS` reads beside public rows."
+        raise InvalidValueError(
+            "Expected --moments FILE: only products with the target were sent, so all that is "
+            "learned is their sums. `blurfit fit FILE --public ROWS` turns them into a model."
         )
     course = read_course(agreed, plan_file, releases)
     if course is None and agreed.wave is not None and agreed.wave.number > 1:
-        raise WrongError(
+        raise InvalidValueError(
             f"Expected --plan and --release: {agreement} is wave {agreed.wave.number} of a plan, "
             "and is learned together with the waves before it."
         )
     local = Threads(workers) if workers else Threads()
     with (
         nullcontext(local) if engine == "local" else Cluster(scheduler, workers) as chosen,
-        watched("learn", quiet=as_json) as progress,
+        watched("learn", quiet=as_json) as watch,
     ):
-        task = progress.add_task("", total=None)
-        release = release_files(
-            agreed,
-            files,
-            chosen,
-            receipt=receipt,
-            progress=lambda done, of: progress.update(task, completed=done, total=of),
-        )
+        release = release_files(agreed, files, chosen, receipt=receipt, progress=watch)
     if beside and moments is not None and release.moments is not None:
         moments.write_text(release.moments, encoding="utf-8")
         told = f"Wrote {moments}: sums, and no model yet. {WITHOUT_PUBLIC_ROWS}"

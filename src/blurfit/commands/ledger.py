@@ -13,14 +13,14 @@ from blurfit.commands.common import answer, as_json
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=1e-6,
     show_default=True,
-    help="The δ at which the total is told.",
+    help="The δ of the total.",
 )
-@click.option("--erase", is_flag=True, help="Forget all entries. What was sent stays sent.")
+@click.option("--erase", is_flag=True, help="Erase all entries. What was sent stays sent.")
 @as_json
 def ledger(delta: float, erase: bool, as_json: bool) -> None:
-    """Tell what was sent from this account, to whom, when, and what all of it adds up to.
+    """Tell what was sent from this account, to whom and when, and what it all adds up to.
 
-    The list is a file of your own (BLURFIT_HOME, or ~/.blurfit), and nobody else sees it.
+    The list is a file of your own, in BLURFIT_HOME or ~/.blurfit, and nobody else sees it.
     """
     from blurfit.agreement.promises import at_most
     from blurfit.contributor.ledger import Ledger, total
@@ -28,7 +28,7 @@ def ledger(delta: float, erase: bool, as_json: bool) -> None:
     book = Ledger()
     if erase:
         count = book.erase()
-        answer({"erased": count}, f"Forgot {count} entries.", as_json=as_json)
+        answer({"erased": count}, f"Erased {count} entries.", as_json=as_json)
         return
     entries = book.entries()
     sums = total(entries, delta)
@@ -40,8 +40,8 @@ def ledger(delta: float, erase: bool, as_json: bool) -> None:
     ]
     for relation, epsilon in sums.items():
         lines.append(
-            f"For somebody who is in all of them ({relation} one record), what is published of "
-            f"everything together is ε = {at_most(epsilon)} at δ = {delta:g}."
+            f"For anyone who is in all of them ({relation} one record), everything that is "
+            f"published has ε = {at_most(epsilon)} together, at δ = {delta:g}."
         )
     answer(
         {"entries": [asdict(one) for one in entries], "delta": delta, "together": sums},

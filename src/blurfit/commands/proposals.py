@@ -59,19 +59,9 @@ def read_proposal(path: Path) -> ProposalFile:
 def read_table(path: Path, schema: "Schema") -> Any:
     """The schema's columns of a CSV or Parquet file, as an Arrow table."""
     from blurfit.datasets import data_files
-    from blurfit.optional import optional
 
-    data_files.existing(path, "Give a .csv, .csv.gz or .parquet file of public records.")
-    names = [*(feature.name for feature in schema.features), schema.target.name]
-    try:
-        if ".csv" in path.suffixes:
-            csv = optional("pyarrow.csv")
-            return csv.read_csv(path, convert_options=csv.ConvertOptions(include_columns=names))
-        return optional("pyarrow.parquet").read_table(path, columns=names)
-    except (OSError, ValueError, KeyError) as error:
-        raise InvalidValueError(
-            f"Expected {str(path)!r} to be CSV or Parquet with the columns {names}: {error}"
-        ) from error
+    file = data_files.existing(path, "Give a .csv, .csv.gz or .parquet file of public records.")
+    return data_files.table(file, [*(one.name for one in schema.features), schema.target.name])
 
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]

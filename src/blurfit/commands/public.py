@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from blurfit.schema.schema import Schema
 
 _KINDS = (".csv", ".parquet")
-_LARGEST = 2**31  # bytes that are fetched; whoever has more public rows needs only some of them
+_LARGEST = 2**31  # bytes that are fetched: some of the rows are enough
 
 
 class _FileOrAddress(click.Path):
@@ -56,11 +56,9 @@ def _fetched(address: str, folder: Path) -> Path:
 
 
 def public_option(help_text: str) -> Callable[[Any], Any]:
-    """A file of public rows, here or where everybody finds it."""
+    """A file of public rows, on this machine or at an address."""
     return click.option(
-        "--public",
-        type=_FileOrAddress(exists=True, dir_okay=False, path_type=Path),
-        help=help_text,
+        "--public", type=_FileOrAddress(exists=True, dir_okay=False, path_type=Path), help=help_text
     )
 
 
@@ -107,7 +105,7 @@ def encoded_public(path: Path, schema: "Schema") -> "FloatArray":
 
 
 def require_agreed(path: Path, agreement: "Agreement") -> None:
-    """Refuse another file than the one that the agreement names, if it names one."""
+    """Refuse any file other than the one that the agreement names, if it names one."""
     from blurfit.schema.table_files import TableFile
 
     agreed = agreement.public_rows

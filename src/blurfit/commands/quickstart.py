@@ -1,4 +1,4 @@
-"""`blurfit quickstart`: see a collection fill, take part in it, and read its model."""
+"""`blurfit quickstart`: watch a collection fill up, take part in it, and read its model."""
 
 import signal
 import threading
@@ -13,22 +13,20 @@ import click
     type=click.IntRange(1000, 100_000),
     default=20_000,
     show_default=True,
-    help="How many generated people come, which is the quorum.",
+    help="How many generated people take part; this is also the quorum.",
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(0, 3600),
     default=30.0,
     show_default=True,
-    help="How long that takes.",
+    help="How long they take to arrive.",
 )
-@click.option(
-    "--browser/--no-browser", default=True, help="Whether to open the pages in a browser."
-)
+@click.option("--browser/--no-browser", default=True, help="Open the pages in a browser or not.")
 def quickstart(people: int, seconds: float, browser: bool) -> None:
-    """Start a running example on this machine: watch it fill, take part, read the model.
+    """Run an example on this machine: watch it fill up, take part, read the model.
 
-    Nothing is kept when it ends.
+    Nothing is kept afterwards.
     """
     import webbrowser
 

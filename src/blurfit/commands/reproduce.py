@@ -4,15 +4,12 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from blurfit.commands.common import as_json, wrote
-
-if TYPE_CHECKING:
-    from blurfit.experiments.cohort import Cohort
+from blurfit.commands.common import as_json, watched, wrote
 
 
 class ExperimentName(click.ParamType):  # type: ignore[type-arg]
@@ -39,33 +36,35 @@ class ExperimentName(click.ParamType):  # type: ignore[type-arg]
 @click.command(epilog="Example: blurfit reproduce noise --trials 1 --rows 5000 --out build/example")
 @click.argument("names", nargs=-1, type=ExperimentName())
 @click.option("--trials", default=100, show_default=True, help="Trials of each experiment.")
-@click.option("--workers", default=2, show_default=True, help="Processes; they change only time.")
+@click.option(
+    "--workers", default=2, show_default=True, help="Processes; results do not depend on it."
+)
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
     help="The ACS file or its folder, Adult's file, or an IPUMS extract; default: BLURFIT_DATA, "
     "else a generated population.",
 )
-@click.option("--rows", type=int, help="Of the generated population; default: 2,162,688.")
-@click.option("--seed", default=0, show_default=True, help="Of everything that is random.")
+@click.option("--rows", type=int, help="Size of the generated population; default: 2,162,688.")
+@click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("build/figures"),
     show_default=True,
-    help="Where CSV and pictures go.",
+    help="Where CSV files and pictures go.",
 )
-@click.option("--plot-only", is_flag=True, help="Draw again from the CSV that are there.")
+@click.option("--plot-only", is_flag=True, help="Only redraw, from existing CSV files.")
 @click.option(
     "--page",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write Markdown pages of all CSV in --out, and their pictures beside them.",
+    help="Write Markdown pages about all CSV files in --out, with their pictures.",
 )
 @click.option(
     "--beside",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     multiple=True,
-    help="With --page: the --out of a run on other people, whose comparison is told as well.",
+    help="With --page: the --out of a run on another population, to report as well.",
 )
 @as_json
 def reproduce(
@@ -84,15 +83,16 @@ def reproduce(
     """Run the paper's experiments and ours: config → CSV → plot.
 
     NAMES are fig1a, fig1b, fig2a, fig2b (the paper's), risk, noise, target, rivals, utility and
-    reliability; all of them if none is given. rivals2026 is a head to head with the best of 2026,
-    with a page of its own. A run that was stopped goes on where it was.
+    reliability; all of them if none is given. rivals2026 is a head-to-head with the best methods of
+    2026, with a page of its own. An interrupted run continues where it stopped.
     """
-    from blurfit.experiments.catalogue import ONE_PAGE, PAPER
+    from blurfit.experiments.catalogue import EXPERIMENTS, ONE_PAGE, PAPER
     from blurfit.experiments.cohort import Cohort
     from blurfit.experiments.page import write_page
     from blurfit.experiments.plots import draw
     from blurfit.experiments.provenance import Provenance
     from blurfit.experiments.rivals_page import NAME, write_rivals_page
+    from blurfit.experiments.runner import run
     from blurfit.experiments.trials import read_csv
 
     chosen = names or ONE_PAGE
@@ -111,7 +111,15 @@ def reproduce(
         )
         for name in chosen:
             begin, used = time.perf_counter(), _computing()
-            _run(name, population, trials, workers, out)
+            with watched(name, quiet=as_json) as watch:
+                run(
+                    EXPERIMENTS[name],
+                    population,
+                    trials=trials,
+                    workers=workers,
+                    out=out,
+                    progress=watch,
+                )
             facts = facts.took(name, time.perf_counter() - begin, _computing() - used)
             facts.write(out)
     for name in chosen:
@@ -121,7 +129,7 @@ def reproduce(
         spent = sum(facts.seconds[name] for name in PAPER)
         computing = sum(facts.computing[name] for name in PAPER)
         click.echo(
-            f"The paper's four figures took {spent:.0f} seconds, of {computing:.0f} seconds of "
+            f"The paper's four figures took {spent:.0f} seconds, and {computing:.0f} seconds of "
             "computing time.",
             err=True,
         )
@@ -134,25 +142,6 @@ def reproduce(
     if as_json:
         files = {name: str(out / f"{name}.csv") for name in chosen}
         click.echo(json.dumps({"csv": files, "seconds": dict(facts.seconds)}, indent=2))
-
-
-def _run(name: str, population: "Cohort", trials: int, workers: int, out: Path) -> None:
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from blurfit.experiments.catalogue import EXPERIMENTS
-    from blurfit.experiments.runner import run
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=None)
-        run(
-            EXPERIMENTS[name],
-            population,
-            trials=trials,
-            workers=workers,
-            out=out,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
 
 
 def _computing() -> float:

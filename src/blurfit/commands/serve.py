@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blurfit.commands.appointing import appoint
-from blurfit.commands.common import WrongError, store_option
-from blurfit.commands.keys import beside, share_key_in, signing_key_in
+from blurfit.commands.common import EXISTING_FILE, store_option
+from blurfit.commands.first_start import appoint, beside, share_key_in, signing_key_in
+from blurfit.errors import InvalidValueError
 from blurfit.protocol import tokens
 
 if TYPE_CHECKING:
@@ -41,50 +41,50 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @click.option("--new-admin-token", is_flag=True, help="Replace the administrator's token.")
 @click.option(
     "--peer-token-file",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="A secret that this service shares with the one of an agreement's other database.",
+    type=EXISTING_FILE,
+    help="A secret shared with the service of an agreement's other database.",
 )
 @click.option(
     "--share-key-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The private key to which an agreement between two databases seals this one's shares; "
-    "written at the first start, which prints the public one.",
+    help="The private key that opens the shares sealed to this database, where an agreement has "
+    "two; written at the first start, which prints the public key.",
 )
 @click.option(
     "--signing-key-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The private key with which receipts and models are signed, where an agreement names it; "
-    "written at the first start, which prints the public one. Default: beside an SQLite store.",
+    help="The private key that signs receipts and models, where an agreement names its public key; "
+    "written at the first start, which prints that key. Default: beside an SQLite store.",
 )
 @click.option(
     "--requests-per-second",
     type=float,
     default=200.0,
     show_default=True,
-    help="For each address; 0 for no limit.",
+    help="Limit for each client's address; 0 for no limit.",
 )
 @click.option(
     "--submissions-per-second",
     type=float,
     default=0.0,
     show_default=True,
-    help="For each collection, whoever sends them, so that a crowd at one leaves room for the "
-    "others; ten times as many at once. 0 for no limit.",
+    help="Limit for each collection, so that a crowd at one leaves room for the others; ten times "
+    "as many may come at once. 0 for no limit.",
 )
-@click.option("--body-limit", default=32, show_default=True, help="The largest body, in mebibytes.")
-@click.option("--tls-certificate", type=click.Path(exists=True), help="A PEM file, for HTTPS.")
+@click.option("--body-limit", default=32, show_default=True, help="The largest request, in MiB.")
+@click.option("--tls-certificate", type=click.Path(exists=True), help="A PEM file, to serve HTTPS.")
 @click.option("--tls-key", type=click.Path(exists=True), help="Its private key.")
 @click.option(
     "--trusted-proxies",
     default="",
-    help="Addresses of proxies whose X-Forwarded-For is believed, separated by commas.",
+    help="Addresses of proxies whose X-Forwarded-For is trusted, separated by commas.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="Processes that serve together, on a PostgreSQL store.",
+    help="How many processes serve together; several need a PostgreSQL store.",
 )
 @click.option("--access-log", is_flag=True, help="Log requests with their addresses.")
 @click.option(
@@ -92,7 +92,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="How each line of the log is written, on standard error.",
+    help="The format of the log on standard error.",
 )
 def serve(
     place: str,
@@ -140,11 +140,7 @@ def serve(
             "metrics": Metrics(workers),
         }
         signing_key, signs = signing_key_in(signing_key_file or beside(place))
-        known: Any = {
-            "peer_token": peer_token,
-            "share_key": share_key,
-            "signing_key": signing_key,
-        }
+        known: Any = {"peer_token": peer_token, "share_key": share_key, "signing_key": signing_key}
         network |= {"signs": signs, "token_file": token_file}
         if workers == 1:
             run(lambda _: Service(store, limits, **known, **together), host, port, said, **network)
@@ -187,9 +183,9 @@ def run(
     access_log: bool = False,
     log_format: "Style" = "text",
 ) -> None:
-    """Listen until somebody says stop; SIGHUP reads the certificate and its key again.
+    """Serve until interrupted; SIGHUP reads the certificate and its key again.
 
-    `service` makes the service of a worker, of which there are so many.
+    `service` makes the service of a worker, given its number.
     """
     import uvicorn
 
@@ -216,16 +212,18 @@ def run(
         return config
 
     if bool(tls_certificate) != bool(tls_key):
-        raise WrongError("Expected --tls-certificate and --tls-key together.")
+        raise InvalidValueError("Expected --tls-certificate and --tls-key together.")
     try:
         config = configured_for(service(0) if workers == 1 else _nobody)
     except OSError as error:
-        raise WrongError(f"Cannot use --tls-certificate {tls_certificate!r}: {error}.") from error
+        raise InvalidValueError(
+            f"Cannot use --tls-certificate {tls_certificate!r}: {error}."
+        ) from error
     try:
-        sockets = listening(host, port, workers, config.backlog)  # whoever is told may come at once
+        sockets = listening(host, port, workers, config.backlog)  # before anyone is told to come
     except OSError as error:
         words = f"Cannot listen on {host}:{port}; try another --port."
-        raise WrongError(f"{words} ({error.strerror or error})") from error
+        raise InvalidValueError(f"{words} ({error.strerror or error})") from error
     port = sockets[0].getsockname()[1]
     _announce(host, port, said, signs, token_file, tls=bool(tls_certificate))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -270,7 +268,7 @@ def _announce(
     )
     if not tls and host not in LOOPBACK:
         click.echo(
-            f"Warning: {host} without TLS: whoever is in between reads tokens and submissions. "
+            f"Warning: {host} without TLS: anyone on the way can read tokens and submissions. "
             "Give --tls-certificate and --tls-key, or listen on 127.0.0.1 behind a proxy.",
             err=True,
         )

@@ -1,24 +1,25 @@
 """`blurfit show`: what a file of ours is, in words and tables."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from blurfit.commands.common import (
-    WrongError,
+    EXISTING_FILE,
     answer,
     as_json,
+    format_of,
     next_step,
     picture_file,
     save_picture,
 )
+from blurfit.errors import InvalidValueError
 
 
 @click.command(epilog="Example: blurfit show model.json")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=EXISTING_FILE)
 @picture_file
 @click.option(
     "--table-schema",
@@ -27,9 +28,10 @@ from blurfit.commands.common import (
 )
 @as_json
 def show(file: Path, picture: Path | None, table_schema: bool, as_json: bool) -> None:
-    """Show what is in a FILE: an agreement's promise, a model's summary, moments' correlations.
+    """Show what is in a FILE: an agreement, a plan, a model or moments.
 
-    Of a plan of waves it shows which waves there are.
+    An agreement is shown with its promise, a plan with its waves, a model with its summary, and
+    moments with their correlations.
     """
     if table_schema:
         _table_schema(file)
@@ -40,46 +42,19 @@ def show(file: Path, picture: Path | None, table_schema: bool, as_json: bool) ->
         "blurfit-moments": _moments,
         "blurfit-plan": _plan,
     }
-    try:
-        kind = json.loads(file.read_bytes()).get("format")
-    except (ValueError, AttributeError):
-        kind = None
+    kind = format_of(file)
     if kind not in showing:
-        raise WrongError(
+        raise InvalidValueError(
             f"Expected {str(file)!r} to be an agreement, a plan, a model or moments in JSON, as "
             "blurfit writes them."
         )
-    showing[kind](file, as_json)
+    shown = showing[kind](file, as_json)
     if picture is not None:
-        drawing = _DRAWN.get(kind)
-        if drawing is None:
-            raise WrongError(f"Expected --plot for an agreement, a model or moments, not {kind!r}.")
-        save_picture(drawing(file), picture)
-
-
-def _agreement_picture(file: Path) -> Callable[[], Any]:
-    from blurfit.agreement.agreement import Agreement
-
-    return Agreement.load(file, allow_unproved=True).plot
-
-
-def _model_picture(file: Path) -> Callable[[], Any]:
-    from blurfit.model.published import PublishedModel
-
-    return PublishedModel.load(file).plot
-
-
-def _moments_picture(file: Path) -> Callable[[], Any]:
-    from blurfit.model.moments import PublishedMoments
-
-    return PublishedMoments.load(file).plot
-
-
-_DRAWN = {
-    "blurfit-agreement": _agreement_picture,
-    "blurfit-model": _model_picture,
-    "blurfit-moments": _moments_picture,
-}
+        if not hasattr(shown, "plot"):
+            raise InvalidValueError(
+                "Expected no --plot with a plan: only agreements, models and moments are drawn."
+            )
+        save_picture(shown.plot, picture)
 
 
 def _table_schema(file: Path) -> None:
@@ -90,7 +65,7 @@ def _table_schema(file: Path) -> None:
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def _agreement(file: Path, as_json: bool) -> None:
+def _agreement(file: Path, as_json: bool) -> Any:
     from rich.console import Console
 
     from blurfit.agreement.agreement import Agreement
@@ -100,14 +75,15 @@ def _agreement(file: Path, as_json: bool) -> None:
     agreement = Agreement.load(file, allow_unproved=True)
     if as_json:
         answer({"kind": "agreement", **agreement_facts(agreement)}, "", as_json=True)
-        return
+        return agreement
     Console().print(agreement_report(agreement))
     click.echo(f"Fingerprint {agreement.fingerprint}.")
     for doubt in doubts(agreement):
         click.echo(f"Warning: {doubt}", err=True)
+    return agreement
 
 
-def _model(file: Path, as_json: bool) -> None:
+def _model(file: Path, as_json: bool) -> Any:
     from blurfit.commands.facts import model_facts
     from blurfit.commands.fit import after_learning
     from blurfit.model.published import PublishedModel
@@ -115,9 +91,10 @@ def _model(file: Path, as_json: bool) -> None:
     model = PublishedModel.load(file)
     answer({"kind": "model", **model_facts(model)}, str(model.summary()), as_json=as_json)
     next_step(after_learning(file, None), quiet=as_json)
+    return model
 
 
-def _moments(file: Path, as_json: bool) -> None:
+def _moments(file: Path, as_json: bool) -> Any:
     from blurfit.commands.facts import moments_facts
     from blurfit.commands.presentation import moments_report
     from blurfit.model.moments import PublishedMoments
@@ -126,9 +103,10 @@ def _moments(file: Path, as_json: bool) -> None:
     answer({"kind": "moments", **moments_facts(moments)}, moments_report(moments), as_json=as_json)
     target = moments.agreement.schema.target.name
     next_step(f'`blurfit fit {file} "{target} ~ ."` fits a model.', quiet=as_json)
+    return moments
 
 
-def _plan(file: Path, as_json: bool) -> None:
+def _plan(file: Path, as_json: bool) -> Any:
     from blurfit.agreement.plan import Plan
     from blurfit.commands.waves import plan_facts, plan_in_words
 
@@ -136,3 +114,4 @@ def _plan(file: Path, as_json: bool) -> None:
     words = f"{plan_in_words(plan)}\nFingerprint {plan.fingerprint}."
     answer({"kind": "plan", **plan_facts(plan)}, words, as_json=as_json)
     next_step(f"`blurfit next {file} RELEASES` writes a wave's agreement.", quiet=as_json)
+    return plan

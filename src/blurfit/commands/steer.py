@@ -1,27 +1,31 @@
-"""What an administrator types about a plan that is under way: `hold`, `resume`, and its end."""
+"""Steering what is under way: `until`, and for a plan `hold`, `resume`, and its end."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from blurfit.commands.administer import ONE_DATE, closes_in_words, in_words
 from blurfit.commands.common import (
+    EXISTING_FILE,
+    Administered,
     RefusedError,
-    WrongError,
-    administrator,
+    agreement_file,
     answer,
+    as_administrator,
     as_json,
     load_agreed,
     next_step,
-    service,
 )
+from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.agreement.plan import Plan
     from blurfit.model.published import PublishedModel
 
 _EXAMPLE = "plan.json --to http://127.0.0.1:8000 --admin-token-file token.txt"
-_plan_file = click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+_plan_file = click.argument("plan", type=EXISTING_FILE)
+NEVER = "never"
 _WAVES = {
     "planned": "waits for {quorum:,}",
     "collecting": "has {count:,} of {quorum:,}",
@@ -31,27 +35,45 @@ _WAVES = {
 }
 
 
+@click.command(
+    epilog="Example: blurfit until agreement.json 2027-02-28 --to http://127.0.0.1:8000 "
+    "--admin-token-file token.txt"
+)
+@agreement_file
+@click.argument("date")
+@as_administrator
+@as_json
+def until(agreement: Path, date: str, at: Administered, as_json: bool) -> None:
+    """Move the DATE at which a collection or a plan closes by itself.
+
+    DATE is a date (through its end in UTC), a time with its zone such as 2027-01-31T18:00+01:00, or
+    "never". Once its date has come, a collection is closed for good.
+    """
+    agreed = load_agreed(agreement)
+    with at.database() as database:
+        state = database.move_closing(agreed, None if date == NEVER else date)
+    words = in_words(state)
+    answer(state, f"{words}\n{ONE_DATE}" if agreed.databases else words, as_json=as_json)
+
+
 @click.command(epilog=f"Example: blurfit hold {_EXAMPLE}")
 @_plan_file
-@service
-@administrator
+@as_administrator
 @as_json
-def hold(plan: Path, url: str, patience: float, token_file: Path, as_json: bool) -> None:
-    """Release no wave of a PLAN until it is resumed; the open one goes on collecting."""
-    _change("hold", plan, url, patience, token_file, as_json=as_json)
-    typed = f"{plan} --to {url} --admin-token-file {token_file}"
-    next_step(f"`blurfit resume {typed}` lets it go on.", quiet=as_json)
+def hold(plan: Path, at: Administered, as_json: bool) -> None:
+    """Release no wave of a PLAN until it is resumed; the open wave goes on collecting."""
+    _change("hold", plan, at, as_json=as_json)
+    next_step(f"`blurfit resume {plan} {at}` lets it go on.", quiet=as_json)
 
 
 @click.command(epilog=f"Example: blurfit resume {_EXAMPLE}")
 @_plan_file
-@service
-@administrator
+@as_administrator
 @as_json
-def resume(plan: Path, url: str, patience: float, token_file: Path, as_json: bool) -> None:
-    """Let a PLAN go on that was held."""
-    _change("resume", plan, url, patience, token_file, as_json=as_json)
-    next_step(f"`blurfit status {plan} --to {url}`.", quiet=as_json)
+def resume(plan: Path, at: Administered, as_json: bool) -> None:
+    """Resume a PLAN that was held."""
+    _change("resume", plan, at, as_json=as_json)
+    next_step(f"`blurfit status {plan} --to {at.url}`.", quiet=as_json)
 
 
 def publish_plan(database: Any, plan: "Plan", *, early: bool) -> "PublishedModel":
@@ -60,7 +82,7 @@ def publish_plan(database: Any, plan: "Plan", *, early: bool) -> "PublishedModel
     if state["state"] != "ended" and not early:
         raise RefusedError(
             f"{plan_state_in_words(state)} It publishes its model by itself after the last wave. "
-            "To end it now with the best model so far, say --early."
+            "To end it now with the best model so far, add --early."
         )
     found: PublishedModel = database.publish(plan)
     return found
@@ -68,8 +90,6 @@ def publish_plan(database: Any, plan: "Plan", *, early: bool) -> "PublishedModel
 
 def plan_state_in_words(state: dict[str, Any]) -> str:
     """How far a plan is, wave by wave."""
-    from blurfit.commands.administer import closes_in_words
-
     who = "those who are invited" if state["invited"] else "anyone"
     heads = {
         "collecting": f"Collecting from {who}, in {len(state['waves'])} waves.",
@@ -85,24 +105,21 @@ def plan_state_in_words(state: dict[str, Any]) -> str:
 
 
 def _awaited(other: str | None) -> str:
-    """What to do about a plan in which the other of two databases has the next step."""
+    """What to do about a plan in which the next step is the other database's."""
     if other is None:
         return ""
     return (
-        f"The next step is {other}'s, and is tried again by itself. If this stays so, its service "
-        "does not run, or the two do not reach each other: ask its administrator."
+        f"The next step is {other}'s, and is tried again by itself. If this does not change, its "
+        "service is not running, or the two cannot reach each other: ask its administrator."
     )
 
 
-def _change(
-    what: str, plan: Path, url: str, patience: float, token_file: Path, *, as_json: bool
-) -> None:
+def _change(what: str, plan: Path, at: Administered, *, as_json: bool) -> None:
     from blurfit.agreement.plan import Plan
-    from blurfit.commands.administer import database_at
 
     agreed = load_agreed(plan)
     if not isinstance(agreed, Plan):
-        raise WrongError(f"Expected a plan of waves, and {str(plan)!r} is an agreement.")
-    with database_at(url, patience, token_file) as database:
+        raise InvalidValueError(f"Expected a plan of waves, and {str(plan)!r} is an agreement.")
+    with at.database() as database:
         state = getattr(database, what)(agreed)
     answer(state, plan_state_in_words(state), as_json=as_json)

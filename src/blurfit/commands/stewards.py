@@ -18,10 +18,10 @@ _RIGHTS = ("open", "invite", "publish", "read")  # of `blurfit.store.stewards`, 
 
 @click.command(epilog="Example: blurfit token --name 'mail office' --right invite --out mail.txt")
 @store_option()
-@click.option("--name", help="Whose token it is, or is to be.")
-@click.option("--right", type=click.Choice(_RIGHTS), help="What a new token is good for.")
-@out_file("Where a new token is written; it is nowhere else.")
-@click.option("--revoke", is_flag=True, help="Make the token of that name good for nothing.")
+@click.option("--name", help="The name of the token's holder.")
+@click.option("--right", type=click.Choice(_RIGHTS), help="What the new token allows.")
+@out_file("Where the new token is written; no copy is kept.")
+@click.option("--revoke", is_flag=True, help="Revoke the token of that name.")
 @as_json
 def token(
     place: str,
@@ -31,10 +31,10 @@ def token(
     revoke: bool,
     as_json: bool,
 ) -> None:
-    """Grant or revoke a token that is good for one thing; without options, list them.
+    """Grant or revoke a token for one kind of task; without options, list all tokens.
 
-    It counts at once, and no service has to be restarted. To rotate one, make another under a new
-    name, and revoke the first when nobody uses it any more.
+    This takes effect at once, without restarting any service. To rotate a token, grant another
+    under a new name, and revoke the first one when nobody uses it any more.
     """
     from blurfit.protocol import tokens
     from blurfit.store import stewards
@@ -53,7 +53,9 @@ def token(
         if right is None or out is None:
             raise InvalidValueError("Expected --right and --out with --name, or --revoke.")
         if out.exists():
-            raise InvalidValueError(f"Expected --out {str(out)!r} to be new.")
+            raise InvalidValueError(
+                f"Expected --out {str(out)!r} to be a new file: the existing one may hold a token."
+            )
         secret = tokens.new_token()
         tokens.write_token(out, secret)
         try:
@@ -61,16 +63,18 @@ def token(
         except BaseException:
             out.unlink()
             raise
-    sentence = f"Wrote a token for {name!r} to {out}: it is good for `{right}`."
+    sentence = f"Wrote a token for {name!r} to {out}: it allows `{right}`."
     answer({"name": name, "right": right, "out": str(out)}, sentence, as_json=as_json)
 
 
 @click.command(epilog="Example: blurfit deeds --store sqlite:///collection.db")
 @store_option()
-@click.option("--most", type=click.IntRange(1), default=50, show_default=True, help="How many.")
+@click.option(
+    "--most", type=click.IntRange(1), default=50, show_default=True, help="How many to list."
+)
 @as_json
 def deeds(place: str, most: int, as_json: bool) -> None:
-    """Tell what administrators did, newest first: when, who, what, and how it ended."""
+    """List what administrators did, newest first: when, who, what, and the outcome."""
     from blurfit.store import stewards
     from blurfit.store.store import Store
 

@@ -1,7 +1,6 @@
 """What a model's user types: `blurfit predict`, `blurfit statement`."""
 
 import csv
-import json
 import math
 import sys
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from blurfit.commands.common import answer, as_json, next_step, out_file
+from blurfit.commands.common import EXISTING_FILE, answer, as_json, format_of, next_step, out_file
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -22,17 +21,17 @@ DIGITS = 5  # of a number's whole range: 1 where it goes from 0 to 100,000
 
 
 @click.command(epilog="Example: blurfit predict model.json people.csv --out predictions.csv")
-@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("model", type=EXISTING_FILE)
+@click.argument("table", type=EXISTING_FILE)
 @click.option(
-    "--intervals", is_flag=True, help="Add a lower and an upper bound for each row's person."
+    "--intervals", is_flag=True, help="Add a lower and an upper bound to each prediction."
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Of the intervals.",
+    help="Confidence of the intervals.",
 )
 @out_file("A CSV file with a line for each row; default: standard output.")
 @as_json
@@ -52,7 +51,9 @@ def predict(
         _write(published, file, level, sys.stdout)
         return
     if out.exists() and out.samefile(table):
-        raise InvalidValueError(f"Expected --out {str(out)!r} to be another file than the table.")
+        raise InvalidValueError(
+            f"Expected --out {str(out)!r} to differ from the table, which it would overwrite."
+        )
     # Beside it, and renamed at the end: what is refused in the middle leaves nothing behind.
     unfinished = out.with_name(out.name + ".part")
     try:
@@ -67,19 +68,20 @@ def predict(
 
 
 @click.command(epilog="Example: blurfit statement model.json")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=EXISTING_FILE)
 @click.option(
     "--format",
     "kind",
     type=click.Choice(["markdown", "html", "yaml", "card"]),
     default="markdown",
     show_default=True,
-    help="Markdown is rendered on a terminal; yaml is for OpenDP's registry of deployments, card "
+    help="markdown is rendered on a terminal; yaml is for OpenDP's registry of deployments, card "
     "for a model hub.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON for scripts.")
 def statement(file: Path, kind: str, as_json: bool) -> None:
     """Print the privacy statement of a published model or of moments in FILE."""
+    from blurfit.model.card import as_card
     from blurfit.model.published import PublishedModel
     from blurfit.model.registry import as_yaml
     from blurfit.model.statement import as_html, as_markdown
@@ -98,17 +100,14 @@ def statement(file: Path, kind: str, as_json: bool) -> None:
         "local_epsilon": local.epsilon,
         "local_delta": local.delta,
     }
-    if kind == "card":
-        from blurfit.model.card import as_card
-
-        if not isinstance(published, PublishedModel):
-            raise InvalidValueError(
-                "Expected a model for --format card: fit one to the moments with `blurfit fit`."
-            )
+    if kind != "card":
+        text = {"markdown": as_markdown, "html": as_html, "yaml": as_yaml}[kind](published)
+    elif isinstance(published, PublishedModel):
         text = as_card(published)
     else:
-        write = {"markdown": as_markdown, "html": as_html, "yaml": as_yaml}[kind]
-        text = write(published)
+        raise InvalidValueError(
+            "Expected a model for --format card: fit one to the moments with `blurfit fit`."
+        )
     if kind == "markdown" and not as_json and sys.stdout.isatty():
         from rich.console import Console
         from rich.markdown import Markdown
@@ -123,14 +122,9 @@ def _published(file: Path) -> "Published":
     from blurfit.model.moments import PublishedMoments
     from blurfit.model.published import PublishedModel
 
-    text = file.read_bytes()
-    try:
-        kind = json.loads(text).get("format")
-    except (ValueError, AttributeError):
-        kind = None
-    if kind == PublishedMoments.FORMAT:
-        return PublishedMoments.from_json(text)
-    return PublishedModel.from_json(text)
+    return (
+        PublishedMoments if format_of(file) == PublishedMoments.FORMAT else PublishedModel
+    ).load(file)
 
 
 def _write(

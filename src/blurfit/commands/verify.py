@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from blurfit.commands.common import as_json, load_agreed
+from blurfit.commands.common import EXISTING_FILE, as_json, format_of, load_agreed
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -17,21 +17,21 @@ NOT_VERIFIED = 1
 
 
 @click.command(epilog="Example: blurfit verify model.json --agreement agreement.json")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=EXISTING_FILE)
 @click.option(
     "--agreement",
     "agreed",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING_FILE,
     multiple=True,
-    help="The agreement that you were invited with: its key is the one that counts. For a receipt "
-    "over several waves, once for each of them.",
+    help="The agreement that you were invited under: its key is the one that counts. For a receipt "
+    "over several waves, give one for each.",
 )
 @as_json
 @click.pass_context
 def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json: bool) -> None:
     """Check who signed a model, moments or a receipt (FILE, .json), and say what that shows.
 
-    Exit code 0 if all that can be checked is right, 1 if something is not.
+    Exit code 0 if everything that can be checked is right, 1 otherwise.
     """
     from blurfit.agreement.agreement import Agreement
     from blurfit.contributor.receipt import FORMAT
@@ -47,11 +47,11 @@ def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json
             )
         agreements.append(agreement)
     text = file.read_bytes()
-    if _format_of(text) == FORMAT:
+    if format_of(file) == FORMAT:
         found = _receipt(text, agreements)
     elif len(agreements) > 1:
         raise InvalidValueError(
-            f"Expected one --agreement for what was published, and got {len(agreements)}: it is of "
+            f"Expected one --agreement, and got {len(agreements)}: what was published belongs to "
             "one agreement."
         )
     else:
@@ -91,8 +91,8 @@ def _receipt(text: bytes, agreements: "list[Agreement]") -> "Examination":
     receipt = Receipt.from_json(text)
     if not agreements:
         raise InvalidValueError(
-            "Expected --agreement with a receipt: the key that counts stands there, under the "
-            f"fingerprint {receipt.fingerprint}."
+            "Expected --agreement with a receipt: it holds the key that counts. Its fingerprint is "
+            f"{receipt.fingerprint}."
         )
     wrong = tuple(receipt.wrong_with(*agreements))
     rows = sum(part.rows for part in receipt.parts)
@@ -109,15 +109,7 @@ def _receipt(text: bytes, agreements: "list[Agreement]") -> "Examination":
         wrong,
         (
             "That the submissions are in what is published, or are still stored: they may have "
-            "been withdrawn by whoever has the receipt.",
-            "What was sent: a receipt has neither answers nor blurred numbers.",
+            "been withdrawn by anyone who has the receipt.",
+            "What was sent: a receipt contains neither answers nor blurred numbers.",
         ),
     )
-
-
-def _format_of(text: bytes) -> str | None:
-    try:
-        document = json.loads(text)
-    except (RecursionError, ValueError):
-        return None  # which is told in better words
-    return document.get("format") if isinstance(document, dict) else None

@@ -6,26 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blurfit.commands.common import WrongError, answer, as_json, next_step, options, out_file
+from blurfit.commands.common import EXISTING_FILE, answer, as_json, next_step, options, out_file
+from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
     from blurfit.agreement.plan import Plan
     from blurfit.model.course import Course
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
 
 def course_options(plan_help: str) -> Callable[[Any], Any]:
     """A plan, and the releases of its waves so far."""
     return options(
-        click.option("--plan", "plan_file", type=_FILE, help=plan_help),
+        click.option("--plan", "plan_file", type=EXISTING_FILE, help=plan_help),
         click.option(
             "--release",
             "releases",
-            type=_FILE,
+            type=EXISTING_FILE,
             multiple=True,
-            help="With --plan: the published moments of an earlier wave; give all, in order.",
+            help="With --plan: the published moments of each earlier wave, in order.",
         ),
     )
 
@@ -41,8 +40,8 @@ def read_course(
     """
     if plan_file is None:
         if releases:
-            raise WrongError(
-                "Expected --plan PLAN with --release: releases alone say no rule by themselves."
+            raise InvalidValueError(
+                "Expected --plan PLAN with --release: the rule for the next wave is in the plan."
             )
         return None
     from blurfit.agreement.plan import Plan
@@ -86,14 +85,14 @@ def after_wave(course: "Course", plan: Path | None, releases: tuple[Path, ...]) 
 
 
 @click.command("next", epilog="Example: blurfit next plan.json release1.json --out agreement2.json")
-@click.argument("plan", type=_FILE)
-@click.argument("releases", type=_FILE, nargs=-1)
+@click.argument("plan", type=EXISTING_FILE)
+@click.argument("releases", type=EXISTING_FILE, nargs=-1)
 @out_file("Where the agreement is written.", default=Path("agreement.json"), show_default=True)
 @as_json
 def next_wave(plan: Path, releases: tuple[Path, ...], out: Path, as_json: bool) -> None:
     """Write the agreement of a PLAN's next wave, which follows from the RELEASES so far.
 
-    Give the published moments of all earlier waves, in order; the first wave follows none. Whoever
+    Give the published moments of all earlier waves, in order; none for the first wave. Everyone who
     has these files gets the same agreement.
     """
     from blurfit.agreement.plan import Plan
@@ -110,10 +109,7 @@ def next_wave(plan: Path, releases: tuple[Path, ...], out: Path, as_json: bool) 
         as_json=as_json,
     )
     shown = "".join(f" --release {one}" for one in releases)
-    next_step(
-        f"`blurfit contribute {out} TABLE --out FILE --plan {plan}{shown}`.",
-        quiet=as_json,
-    )
+    next_step(f"`blurfit contribute {out} TABLE --out FILE --plan {plan}{shown}`.", quiet=as_json)
 
 
 def _course(plan: "Plan", releases: tuple[Path, ...]) -> "Course":

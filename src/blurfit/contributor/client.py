@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx2 as httpx
-
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import ByteArray, FloatArray
@@ -29,23 +27,16 @@ from blurfit.errors import InvalidValueError, UnknownCollectionError, WaveClosed
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.course import follows
 from blurfit.model.moments import PublishedMoments
-from blurfit.protocol.http import PATIENCE, Closeable, Exchange, acknowledged, decoded, texts_in
-from blurfit.protocol.wire import BINARY, INVITATION, path_of, plan_path
+from blurfit.protocol.http import Caller, Exchange, decoded, texts_in
+from blurfit.protocol.wire import path_of, plan_path
 
 
-class Client(Closeable):
+class Client(Caller):
     """A service as contributors see it; arguments as for `blurfit.protocol.http.Exchange`."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        patience: float = PATIENCE,
-        transport: httpx.BaseTransport | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, url: str, **options: Any) -> None:
+        super().__init__(url, **options)
         self.url = url
-        self._exchange = Exchange(url, patience=patience, transport=transport, **options)
         self._keys: dict[str, tuple[str, ...]] = {}  # of agreements, by fingerprint
         self._followed: set[tuple[str, str]] = set()  # plans, and agreements that follow from them
 
@@ -86,14 +77,7 @@ class Client(Closeable):
 
         Raises ClosedError if the plan has come to its end.
         """
-        path = plan_path(plan.fingerprint)
-        agreement = Agreement.from_json(self._exchange.get(f"{path}/agreement"))
-        if (seen := (plan.fingerprint, agreement.fingerprint)) not in self._followed:
-            before = 0 if agreement.wave is None else agreement.wave.number - 1
-            texts = texts_in(self._exchange.get(f"{path}/releases"))[:before] if before else []
-            follows(plan, [PublishedMoments.from_json(text) for text in texts], agreement)
-            self._followed.add(seen)
-        return self._known(agreement)
+        return self._known(announced(self._exchange, plan, self._followed))
 
     def contribute(
         self,
@@ -175,14 +159,7 @@ class Client(Closeable):
     ) -> tuple[int, str | None]:
         """How many were new, and the signature, which is checked where the agreement has a key."""
         keys = self._keys_of(fingerprint)
-        headers = {INVITATION: ",".join(invitations)} if invitations else {}
-        answer = self._exchange.post(
-            f"{path_of(fingerprint)}/submissions",
-            message,
-            content_type=BINARY,
-            headers=headers,
-        )
-        found = acknowledged(answer, rows)
+        found = self._exchange.submit(fingerprint, message, rows, invitations)
         return found.new, checked(found, keys, fingerprint, "whole", message)
 
     def contribute_table(
@@ -206,10 +183,6 @@ class Client(Closeable):
         agreement.verify()
         self._known(agreement)
         return send_table(agreement, table, _OneService(self, agreement, invitations), **options)
-
-    def close(self) -> None:
-        """Hang up."""
-        self._exchange.close()
 
 
 class _OneService:
@@ -267,6 +240,21 @@ class _CurrentWave(_OneService):
         received = super().send(part)
         self._sent[part.under] = self._sent.get(part.under, 0) + part.rows
         return received
+
+
+def announced(exchange: Exchange, plan: Plan, followed: set[tuple[str, str]]) -> Agreement:
+    """The wave that a service says collects now, if it follows from the plan and the releases.
+
+    `followed` has the plans and agreements for which that is known.
+    """
+    path = plan_path(plan.fingerprint)
+    found = Agreement.from_json(exchange.get(f"{path}/agreement"))
+    if (seen := (plan.fingerprint, found.fingerprint)) not in followed:
+        before = 0 if found.wave is None else found.wave.number - 1
+        texts = texts_in(exchange.get(f"{path}/releases"))[:before] if before else []
+        follows(plan, [PublishedMoments.from_json(text) for text in texts], found)
+        followed.add(seen)
+    return found
 
 
 def _one(agreement: Agreement, record: Any, secret: str) -> Submission:

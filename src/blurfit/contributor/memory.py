@@ -80,7 +80,7 @@ class Memory:
                 "These very rows were blurred before under this agreement, from this or another "
                 "file, with another journal. A second blur of the same people would let their "
                 "noise be averaged: go on with the first journal. If they are other people who "
-                "happen to have given the same answers, say --other-people."
+                "happen to have given the same answers, pass --other-people."
             )
 
 

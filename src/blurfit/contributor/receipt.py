@@ -5,7 +5,7 @@
 
 It names what somebody sent, so it is hers alone: whoever has it can withdraw, and tell which of the
 rows in a database is hers. It has neither answers nor blurred numbers. Where the agreement names a
-key an acknowledgement without its signature is none; elsewhere signatures are null.
+key, an acknowledgement without its signature does not count; elsewhere signatures are null.
 """
 
 import json
@@ -172,8 +172,8 @@ def checked(
     if not is_signed(signed, key, found.signature):
         raise ServiceError(
             f"Expected an acknowledgement that is signed with the key of the agreement, {key}, and "
-            "got one that is not: something else answered in the place of the service. Nothing is "
-            "taken for stored; send the same again when the service is back."
+            "got one that is not: something else answered in place of the service. Nothing counts "
+            "as stored; send the same again when the service is back."
         )
     return found.signature
 

@@ -15,18 +15,19 @@ out, and `blurfit.contributor.journal` proves why they must be. With two databas
 when they need not be: as long as their seeds alone have left.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import ByteArray, FloatArray
-from blurfit.contributor.journal import Journal, Messages, Portion
+from blurfit.contributor.journal import Journal, Messages, Portion, TakenBackError
 from blurfit.contributor.ledger import Entry, Ledger
 from blurfit.contributor.memory import Memory
 from blurfit.contributor.perturb import named
 from blurfit.contributor.receipt import Signatures
 from blurfit.errors import ClosedError, ConflictError, InvalidValueError, WaveClosedError
+from blurfit.progress import Progress, silent
 from blurfit.schema.table_files import TableFile
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20
@@ -36,12 +37,6 @@ _TOOK_PART = (
     "These rows took part in {where}, and nobody takes part twice: they are in its sums, and "
     "nothing was sent now. Put other people's records into a file of their own."
 )
-
-Progress = Callable[[int, int], object]  # is told how many rows of how many are done
-
-
-def nobody_watches(_done: int, _of: int) -> None:
-    """Tell nobody of any progress."""
 
 
 class Destination(Protocol):
@@ -87,7 +82,7 @@ def send_table(
     journal: str | Path | None = None,
     other_people: bool = False,
     receipt: str | Path | None = None,
-    progress: Progress = nobody_watches,
+    progress: Progress = silent,
 ) -> int:
     """Blur every row of a CSV or Parquet file and hand it over; how many rows is returned.
 
@@ -122,23 +117,17 @@ def send_table(
         Ledger().note(Entry.of(agreement, rows, destination.where), kept.identity)
         late = sent = 0
         refused: set[str] = set()  # waves that took no more seeds
+        announce = destination.announce if isinstance(destination, SeedsFirst) else None
         for part in _parts(file, destination, kept):
             sent += part.rows
             try:
-                if not kept.has_left(part):
-                    if isinstance(destination, SeedsFirst):
-                        destination.announce(part)
-                    kept.leave(
-                        part
-                    )  # also where an earlier run announced it, and this one does not
-                signatures = destination.send(part)
+                signatures = kept.hand_over(part, destination.send, announce)
+            except TakenBackError as taken_back:
+                if part.under in refused:  # and yet it is said to collect: once is enough
+                    raise taken_back.refusal from None
+                refused.add(part.under)
+                continue  # its rows come again, blurred for the wave that collects then
             except ClosedError:
-                if not kept.has_left(part):
-                    kept.take_back(part)
-                    if part.under in refused:  # and yet it is said to collect: once is enough
-                        raise
-                    refused.add(part.under)
-                    continue  # its rows come again, blurred for the wave that collects then
                 if part.under == agreement.fingerprint and not destination.moves_on:
                     raise
                 signatures, late = (), late + part.rows  # for good: never blurred again
@@ -163,7 +152,7 @@ def _tell_of_waves(agreement: Agreement, kept: Journal, late: int, *, moves_on: 
     if late:
         raise WaveClosedError(
             f"{late} rows were blurred for an earlier wave of this plan, which closed before they "
-            "arrived. They are left out: a second blur of what may have been seen would cost the "
+            "arrived. They are left out: a second blur of what may have been seen would break the "
             "promise. All other rows have been sent."
         )
     if kept.blurred() and agreement.fingerprint not in kept.agreements() and not moves_on:

@@ -58,6 +58,10 @@ class SharedRecords:
     def __len__(self) -> int:
         return len(self.first)
 
+    def to_bytes(self) -> tuple[bytes, bytes]:
+        """The message to each database."""
+        return self.first.to_bytes(), self.second.to_bytes()
+
     @property
     def identifier(self) -> str:
         """What identifies the first record."""

@@ -26,8 +26,8 @@ from blurfit.contributor.share import SharedRecords, share, share_exact
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.messages.sealing import seal
 from blurfit.messages.shares import Role
-from blurfit.protocol.http import PATIENCE, Closeable, Exchange, acknowledged
-from blurfit.protocol.wire import BINARY, INVITATION, path_of
+from blurfit.protocol.http import PATIENCE, Closeable, Exchange
+from blurfit.protocol.wire import path_of
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class SharedClient(Closeable):
     def check(self) -> None:
         """Make sure that both services collect under this very agreement."""
         for exchange in self.exchanges:
-            text = exchange.get(f"/collections/{self.agreement.fingerprint}/agreement")
+            text = exchange.get(f"{path_of(self.agreement.fingerprint)}/agreement")
             Agreement.from_json(text).verify(self.agreement.fingerprint)
 
     def contribute(self, record: Any, *, invitations: Sequence[str] = ()) -> SharedReceipt:
@@ -117,14 +117,9 @@ class SharedClient(Closeable):
 
         `secret` is the one that the identifiers follow from, if there shall be a receipt.
         """
-        if invitations and len(invitations) != 2:
-            raise InvalidValueError(
-                f"Expected two invitations, one from each database, and got {len(invitations)}."
-            )
-        messages = shared.first.to_bytes(), shared.second.to_bytes()
-        tokens = [[one] for one in invitations] or [[], []]
         mark = self.agreement.fingerprint
-        failures, signatures = self.post(mark, messages, len(shared), tokens)
+        tokens = one_of_each(invitations)
+        failures, signatures = self.post(mark, shared.to_bytes(), len(shared), tokens)
         held = tuple(one.name for one in self.agreement.databases if one.name not in failures)
         found = None
         if secret is not None:
@@ -149,7 +144,7 @@ class SharedClient(Closeable):
         are received. `invitations` are two lists; the other options are those of
         `blurfit.contributor.sending.send_table`.
         """
-        return send_table(self.agreement, table, _TwoServices(self, invitations), **options)
+        return send_table(self.agreement, table, TwoServices(self, invitations), **options)
 
     def post(
         self,
@@ -185,14 +180,8 @@ class SharedClient(Closeable):
         key, sealed = self.agreement.databases[place].key, message
         if key is not None:
             sealed = seal(message, key, fingerprint, role)
-        answer = self.exchanges[place].post(
-            f"{path_of(fingerprint)}/submissions",
-            sealed,
-            content_type=BINARY,
-            headers={INVITATION: ",".join(invitations)} if invitations else {},
-        )
-        keys = self.agreement.signing_keys
-        return checked(acknowledged(answer, rows), keys, fingerprint, role, message)
+        found = self.exchanges[place].submit(fingerprint, sealed, rows, invitations)
+        return checked(found, self.agreement.signing_keys, fingerprint, role, message)
 
     def close(self) -> None:
         """Hang up."""
@@ -200,34 +189,46 @@ class SharedClient(Closeable):
             exchange.close()
 
 
-class _TwoServices:
+def one_of_each(invitations: Sequence[str]) -> list[list[str]]:
+    """Two invitations, one of each database, or none, as lists for one record."""
+    if invitations and len(invitations) != 2:
+        raise InvalidValueError(
+            f"Expected two invitations, one from each database, and got {len(invitations)}."
+        )
+    return [[one] for one in invitations] or [[], []]
+
+
+class TwoServices:
     """Two services, each of which gets one share of every record."""
 
     kind = "service"
     moves_on = False
 
-    def __init__(self, client: SharedClient, invitations: Sequence[Sequence[str]]) -> None:
-        self._client, self._invitations = client, invitations
-        self.rows_at_once = rows_in_a_request(client.agreement, invited=any(invitations))
-        self.services = client.services
+    def __init__(self, both: SharedClient, invitations: Sequence[Sequence[str]]) -> None:
+        self._both, self._agreement, self._invitations = both, both.agreement, invitations
+        self.rows_at_once = rows_in_a_request(both.agreement, invited=any(invitations))
+        self.services = both.services
         self.where = " and ".join(self.services)
 
     def agreement(self) -> Agreement:
-        return self._client.agreement
+        """What the next part is blurred under."""
+        return self._agreement
 
     def begin(self, rows: int) -> None:
-        given = zip(self._client.agreement.databases, self._invitations, strict=True)
+        """Refuse too few invitations of either database."""
+        given = zip(self._agreement.databases, self._invitations, strict=True)
         self._invitations = [
             invitations_for(rows, some, f"of {database.name} ") for database, some in given
         ]
 
     def blur(self, exact: FloatArray, identifiers: ByteArray | None) -> Messages:
-        shared = share_exact(self._client.agreement, exact, identifiers)
-        return shared.first.to_bytes(), shared.second.to_bytes()
+        """Both shares of some rows."""
+        return share_exact(self._agreement, exact, identifiers).to_bytes()
 
     def send(self, part: Portion) -> Signatures | None:
+        """The seeds, and then the shares."""
         tokens = [some[part.start : part.stop] for some in self._invitations]
-        failures, signatures = self._client.post(part.under, part.messages, part.rows, tokens)
+        failures, signatures = self._both.post(part.under, part.messages, part.rows, tokens)
         for failure in failures.values():
             raise failure
         return signatures

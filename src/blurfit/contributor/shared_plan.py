@@ -23,19 +23,17 @@ import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.arrays import ByteArray, FloatArray
-from blurfit.contributor.journal import Journal, Messages, Portion
+from blurfit.contributor.client import announced
+from blurfit.contributor.journal import Messages, Portion
 from blurfit.contributor.ledger import Entry, Ledger
 from blurfit.contributor.once import take_part
 from blurfit.contributor.receipt import Receipt, Signatures
-from blurfit.contributor.sending import invitations_for, rows_in_a_request, send_table
-from blurfit.contributor.share import SharedRecords, share, share_exact
-from blurfit.contributor.shared_client import SharedClient
+from blurfit.contributor.sending import send_table
+from blurfit.contributor.share import SharedRecords, share
+from blurfit.contributor.shared_client import SharedClient, TwoServices, one_of_each
 from blurfit.errors import BetweenWavesError, InvalidValueError, NotCertifiedError
 from blurfit.messages.shares import Role
-from blurfit.model.course import follows
-from blurfit.model.moments import PublishedMoments
-from blurfit.protocol.http import PATIENCE, Closeable, decoded, texts_in
+from blurfit.protocol.http import PATIENCE, Closeable, decoded
 from blurfit.protocol.wire import path_of, plan_path
 
 LONGEST_MOMENT = 10.0  # seconds that a full wave is given to close
@@ -55,16 +53,16 @@ class SharedPlanClient(Closeable):
         **options: Any,
     ) -> None:
         self.plan = plan
-        self._both = SharedClient(
+        self.both = SharedClient(
             plan.first(), patience=patience, transports=transports, pause=pause, **options
         )
         self._patience, self._pause = patience, pause
         self.moment = min(patience, LONGEST_MOMENT)
-        self._followed: set[str] = set()  # agreements that follow from the plan
+        self._followed: set[tuple[str, str]] = set()  # the plan, and what follows from it
 
     def check(self) -> None:
         """Make sure that both services have this very plan."""
-        for exchange in self._both.exchanges:
+        for exchange in self.both.exchanges:
             found = Plan.from_json(exchange.get(f"{plan_path(self.plan.fingerprint)}/plan"))
             if found.fingerprint != self.plan.fingerprint:
                 raise InvalidValueError(
@@ -81,7 +79,9 @@ class SharedPlanClient(Closeable):
         """
         deadline = time.monotonic() + self._patience
         while True:
-            one, other = (self._announced(place) for place in (0, 1))
+            one, other = (
+                announced(exchange, self.plan, self._followed) for exchange in self.both.exchanges
+            )
             if one.fingerprint == other.fingerprint:
                 return one
             if _number(one) == _number(other):
@@ -111,11 +111,7 @@ class SharedPlanClient(Closeable):
         sent. `invitations` are one of each database. `person` is remembered to have taken part
         (`blurfit.contributor.once`).
         """
-        if invitations and len(invitations) != 2:
-            raise InvalidValueError(
-                f"Expected two invitations, one from each database, and got {len(invitations)}."
-            )
-        tokens = [[one] for one in invitations] or [[], []]
+        tokens = one_of_each(invitations)
         signing = _BothSigned(self)
 
         def blur_for_the_current_wave(secret: str) -> Portion:
@@ -123,16 +119,16 @@ class SharedPlanClient(Closeable):
             one = share(wave, record, secret=secret)
             if len(one) != 1:
                 raise InvalidValueError("Expected one record; send a table with contribute_table.")
-            where = " and ".join(database.url for database in self.plan.databases)
+            where = " and ".join(self.both.services)
             Ledger().note(Entry.of(wave, 1, where), one.identifier)
-            return Portion(0, 1, (one.first.to_bytes(), one.second.to_bytes()), wave.fingerprint)
+            return Portion(0, 1, one.to_bytes(), wave.fingerprint)
 
         return take_part(
             self.plan.fingerprint,
             person,
             blur_for_the_current_wave,
             lambda part: signing.send(part, *tokens),
-            self._both.services,
+            self.both.services,
             lambda part: signing.announce(part, tokens[1]),
         )
 
@@ -153,44 +149,28 @@ class SharedPlanClient(Closeable):
 
     def submit(self, shared: SharedRecords) -> None:
         """Send what is shared already for a wave, the seeds first; again is safe."""
-        part = Portion(
-            0,
-            len(shared),
-            (shared.first.to_bytes(), shared.second.to_bytes()),
-            shared.first.layout.fingerprint,
-        )
+        part = Portion(0, len(shared), shared.to_bytes(), shared.first.layout.fingerprint)
         for role in ("second", "first"):
             self.send(role, part, ())
 
     def send(self, role: Role, part: Portion, invitations: Sequence[str]) -> str | None:
         """Give one database its shares of a part; what it signed, if that was agreed."""
         message = part.messages[role == "second"]
-        return self._both.post_one(role, part.under, message, part.rows, invitations)
+        return self.both.post_one(role, part.under, message, part.rows, invitations)
 
     def come(self, wave: Agreement) -> int:
         """How many have contributed to a wave, at least: strangers are told a rounded number."""
-        answer = self._both.exchanges[0].get(path_of(wave.fingerprint))
+        answer = self.both.exchanges[0].get(path_of(wave.fingerprint))
         return int(decoded(answer)["count"])
 
     def is_held(self) -> bool:
         """Whether no wave is released for now."""
-        answer = self._both.exchanges[0].get(plan_path(self.plan.fingerprint))
+        answer = self.both.exchanges[0].get(plan_path(self.plan.fingerprint))
         return bool(decoded(answer)["state"] == "held")
-
-    def _announced(self, place: int) -> Agreement:
-        """What one database announces, if it follows from the plan and from what it published."""
-        exchange, path = self._both.exchanges[place], plan_path(self.plan.fingerprint)
-        found = Agreement.from_json(exchange.get(f"{path}/agreement"))
-        if found.fingerprint not in self._followed:
-            before = _number(found) - 1
-            texts = texts_in(exchange.get(f"{path}/releases"))[:before] if before else []
-            follows(self.plan, [PublishedMoments.from_json(text) for text in texts], found)
-            self._followed.add(found.fingerprint)
-        return found
 
     def close(self) -> None:
         """Hang up."""
-        self._both.close()
+        self.both.close()
 
 
 class _BothSigned:
@@ -213,19 +193,14 @@ class _BothSigned:
         return signature, self._of_seeds[part.messages]
 
 
-class _CurrentWave:
+class _CurrentWave(TwoServices):
     """Two services that get shares for whichever wave of a plan collects."""
 
-    kind = "service"
     moves_on = True
 
     def __init__(self, client: SharedPlanClient, invitations: Sequence[Sequence[str]]) -> None:
-        self._client, self._invitations = client, invitations
-        self._wave = client.plan.first()
-        self._most = rows_in_a_request(self._wave, invited=any(invitations))
-        self.rows_at_once = self._most
-        self.services = tuple(one.url for one in client.plan.databases)
-        self.where = " and ".join(self.services)
+        super().__init__(client.both, invitations)
+        self._client, self._most = client, self.rows_at_once
         self._signing = _BothSigned(client)
         self._sent: dict[str, int] = {}  # rows, by wave
         self._waited: set[str] = set()  # for the end of these waves, in vain
@@ -244,7 +219,7 @@ class _CurrentWave:
                 break
             self._client.wait()
             wave, missing = self._current()
-        self._wave = wave
+        self._agreement = wave
         self.rows_at_once = min(self._most, missing) if missing > 0 else self._most
         return wave
 
@@ -254,16 +229,6 @@ class _CurrentWave:
         come = max(self._client.come(wave), self._sent.get(wave.fingerprint, 0))
         return wave, wave.quorum - come
 
-    def begin(self, rows: int) -> None:
-        given = zip(self._client.plan.databases, self._invitations, strict=True)
-        self._invitations = [
-            invitations_for(rows, some, f"of {database.name} ") for database, some in given
-        ]
-
-    def blur(self, exact: FloatArray, identifiers: ByteArray | None) -> Messages:
-        shared = share_exact(self._wave, exact, identifiers)
-        return shared.first.to_bytes(), shared.second.to_bytes()
-
     def announce(self, part: Portion) -> None:
         self._signing.announce(part, self._invitations[1][part.start : part.stop])
 
@@ -272,9 +237,6 @@ class _CurrentWave:
         signed = self._signing.send(part, first, second)
         self._sent[part.under] = self._sent.get(part.under, 0) + part.rows
         return signed
-
-    def finish(self, journal: Journal, rows: int) -> None:
-        """Nothing remains: both have everything."""
 
 
 def _number(agreement: Agreement) -> int:

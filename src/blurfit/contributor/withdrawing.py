@@ -161,5 +161,5 @@ def _check(agreement: Agreement, place: int, told: list[bytes], answer: Withdraw
     if not is_signed(message, key, answer.signature):
         raise ServiceError(
             f"Expected an answer that is signed with the key of the agreement, {key}, and got one "
-            "that is not: something else answered in the place of the service. Ask again."
+            "that is not: something else answered in place of the service. Ask again."
         )

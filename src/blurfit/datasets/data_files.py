@@ -49,13 +49,17 @@ def read(
     CSV may be compressed (.csv.gz). Every value must be a number; a blank is refused, or becomes
     NaN where `blanks` are allowed.
     """
+    found = table(file, required, others)
+    return {name: _numbers(file, name, found[name], blanks=blanks) for name in found.column_names}
+
+
+def table(file: Path, required: Collection[str], others: Collection[str] = ()) -> Any:
+    """These columns of a Parquet or CSV file as an Arrow table, whatever they hold."""
     present = _names(file)
     absent = [name for name in required if name not in present]
     if absent:
         raise InvalidValueError(f"Expected columns {absent} in {file.name!r}; it has {present}.")
-    wanted = [*required, *(name for name in others if name in present)]
-    table = _table(file, wanted)
-    return {name: _numbers(file, name, table[name], blanks=blanks) for name in wanted}
+    return _table(file, [*required, *(name for name in others if name in present)])
 
 
 def _names(file: Path) -> list[str]:

@@ -5,13 +5,11 @@ taught, and the last gives the logistic model itself instead of a parabola. Ever
 message. Nothing here is real data.
 """
 
-import tempfile
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from blurfit.agreement.plan import Plan
@@ -19,17 +17,12 @@ from blurfit.agreement.terms import Terms
 from blurfit.arrays import FloatArray
 from blurfit.contributor.client import Client
 from blurfit.contributor.perturb import perturb_table
-from blurfit.datasets import Census, make_census
-from blurfit.demo.one_database import CONTRIBUTORS, DELTA, EPSILON, HELD_OUT
+from blurfit.datasets import Census
+from blurfit.demo.stage import CONTRIBUTORS, DELTA, EPSILON, bar, people_of, running_service
 from blurfit.model.published import PublishedModel
 from blurfit.optional import optional
-from blurfit.protocol import tokens
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import values
-from blurfit.service.app import Limits, Service
-from blurfit.service.remote import RemoteDatabase
-from blurfit.service.serving import in_a_thread
-from blurfit.store.store import Store
 
 BATCH = 1000
 
@@ -37,14 +30,13 @@ BATCH = 1000
 def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = None) -> None:
     """Plan, ask one wave after the other, and compare with one wave and with no privacy."""
     console = console or Console()
-    people = make_census(contributors + HELD_OUT, seed=2026)
-    inside, outside = people.head(contributors), people.take(HELD_OUT, start=contributors)
-    schema = people.label_schema
+    inside, outside = people_of(contributors)
+    schema = inside.label_schema
     terms = Terms(epsilon=EPSILON, delta=DELTA, quorum=contributors, admission="anyone")
     plan = Plan.propose(schema, waves="auto", terms=terms)
     waves = ", ".join(f"{one:,}" for one in plan.quorums)
     console.print(
-        f"[bold]{contributors:,} people of a {people.name}[/bold] say whether they earn much. Each "
+        f"[bold]{contributors:,} people of a {inside.name}[/bold] say whether they earn much. Each "
         f"is asked once, in {len(plan)} waves of at least {waves}, and everything that is ever "
         f"published is ({EPSILON:g}, {DELTA:g})-differentially private.\n"
     )
@@ -74,27 +66,22 @@ def show(
 
 def collect(console: Console, plan: Plan, people: Census) -> PublishedModel:
     """Open the plan at a service, and send until everyone has; the model is then published."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    token = tokens.new_token()
-    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "collection.db") as store:
-        store.appoint(tokens.hashed(token))
-        service = Service(store, Limits(requests_per_second=0))
-        with (
-            in_a_thread(service) as url,
-            RemoteDatabase(url, token=token) as database,
-            Client(url) as client,
-            Progress(*columns, console=console) as progress,
-        ):
-            database.open(plan)
-            task = progress.add_task("", total=len(people))
-            for _, start, stop in parts(plan):
-                wave = client.current(plan)  # checked to follow, before anything is blurred
-                assert wave.wave is not None
-                progress.update(task, description=f"wave {wave.wave.number} of {len(plan)}")
-                batch = people.take(stop - start, start=start)
-                client.submit(perturb_table(wave, batch.table))
-                progress.advance(task, stop - start)
-            return database.publish(plan)
+    with (
+        running_service("this machine") as service,
+        service.administer() as database,
+        Client(service.url) as client,
+        bar(console) as progress,
+    ):
+        database.open(plan)
+        task = progress.add_task("", total=len(people))
+        for _, start, stop in parts(plan):
+            wave = client.current(plan)  # checked to follow, before anything is blurred
+            assert wave.wave is not None
+            progress.update(task, description=f"wave {wave.wave.number} of {len(plan)}")
+            batch = people.take(stop - start, start=start)
+            client.submit(perturb_table(wave, batch.table))
+            progress.advance(task, stop - start)
+        return database.publish(plan)
 
 
 def without_privacy(schema: Schema, inside: Census, outside: Census) -> FloatArray:

@@ -1,23 +1,19 @@
-"""`make demo`: 50,000 generated people agree, blur, send, and get a model. Nothing here is real
-data.
-"""
+"""`blurfit demo`: generated people agree, blur, send and get a model. Nothing here is real data."""
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 from rich.console import Console
 from rich.markdown import Markdown
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.terms import Mechanism
 from blurfit.arrays import FloatArray
 from blurfit.contributor.perturb import perturb_table
-from blurfit.datasets import Census, make_census
+from blurfit.datasets import Census
+from blurfit.demo.stage import CONTRIBUTORS, DELTA, EPSILON, bar, people_of
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.optional import optional
@@ -25,25 +21,22 @@ from blurfit.schema.columns import Numeric
 from blurfit.schema.vectors import Units, units, values
 from blurfit.store.store import Store
 
-EPSILON, DELTA, QUORUM = 1.0, 1e-6, 40_000
-CONTRIBUTORS, HELD_OUT, BATCH = 50_000, 10_000, 2_500
+QUORUM, BATCH = 40_000, 2_500
 MECHANISMS: dict[Mechanism, dict[str, Any]] = {"moment": {}, "input": {"weight_bound": 3.0}}
 
 
 def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = None) -> None:
     """Play all three parties, and show what each of them sees."""
     console = console or Console()
-    people = make_census(contributors + HELD_OUT, seed=2026)
-    inside, outside = people.head(contributors), people.take(HELD_OUT, start=contributors)
+    people, outside = people_of(contributors)
     console.print(
         f"[bold]{contributors:,} people of a {people.name}[/bold] answer "
-        f"{len(people.schema.features)} "
-        f"questions. The model of their income shall be ({EPSILON:g}, {DELTA:g})-differentially "
-        "private, and nobody hands over a record.\n"
+        f"{len(people.schema.features)} questions. The model of their income shall be "
+        f"({EPSILON:g}, {DELTA:g})-differentially private, and nobody hands over a record.\n"
     )
     quorum = min(QUORUM, contributors)
-    models = {name: _collect(console, name, inside, quorum) for name in MECHANISMS}
-    weights = {"no privacy": without_privacy(inside)}
+    models = {name: _collect(console, name, people, quorum) for name in MECHANISMS}
+    weights = {"no privacy": without_privacy(people)}
     weights |= {name: model.weights[0] for name, model in models.items()}
     console.print(coefficients(people, weights), "")
     console.print(errors(outside, weights), "")
@@ -68,9 +61,8 @@ def _collect(console: Console, mechanism: Mechanism, people: Census, quorum: int
         mechanism=mechanism,
         **MECHANISMS[mechanism],
     )
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "collection.db") as store:
-        with Progress(*columns, console=console) as progress:
+    with Store() as store:
+        with bar(console) as progress:
             task = progress.add_task(f"{mechanism}: blur and send", total=len(people))
             for start in range(0, len(people), BATCH):
                 batch = people.take(min(BATCH, len(people) - start), start=start)
@@ -151,20 +143,3 @@ def _plot(
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     plt.close(figure)
-
-
-@click.command()
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("build/demo"),
-    show_default=True,
-    help="Where the plot and the model are written.",
-)
-def command(out: Path) -> None:
-    """Run the demo."""
-    main(out)
-
-
-if __name__ == "__main__":
-    command()

@@ -2,17 +2,14 @@
 on this machine, which publish one model together. Nothing here is real data.
 """
 
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.markdown import Markdown
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
@@ -20,18 +17,16 @@ from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.perturb import perturb_table
 from blurfit.contributor.share import share
 from blurfit.contributor.shared_client import SharedClient
-from blurfit.datasets import Census, make_census
-from blurfit.demo.one_database import (
-    BATCH,
+from blurfit.datasets import Census
+from blurfit.demo.one_database import BATCH, QUORUM, coefficients, errors, show, without_privacy
+from blurfit.demo.stage import (
     CONTRIBUTORS,
     DELTA,
     EPSILON,
-    HELD_OUT,
-    QUORUM,
-    coefficients,
-    errors,
-    show,
-    without_privacy,
+    Running,
+    bar,
+    people_of,
+    running_service,
 )
 from blurfit.errors import NotCertifiedError
 from blurfit.messages.shares import Role
@@ -39,9 +34,6 @@ from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.optional import optional
 from blurfit.protocol import tokens
-from blurfit.service.app import Limits, Service
-from blurfit.service.remote import RemoteDatabase
-from blurfit.service.serving import in_a_thread
 from blurfit.store import blocks
 from blurfit.store.store import Store
 
@@ -51,15 +43,10 @@ NAMES = "Statistics Office", "University"
 def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = None) -> None:
     """Play contributors, two databases and a model's user, and show what each of them sees."""
     console = console or Console()
-    people = make_census(contributors + HELD_OUT, seed=2026)
-    inside, outside = people.head(contributors), people.take(HELD_OUT, start=contributors)
+    people, outside = people_of(contributors)
     quorum = min(QUORUM, contributors)
     promise: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "quorum": quorum}
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
-        token = tokens.new_token()
-        first, second = (
-            running.enter_context(running_service(Path(folder), name, token)) for name in NAMES
-        )
+    with both_running() as (first, second):
         # Everyone is played here, so nobody is invited and nobody lies; in earnest, keep the
         # defaults.
         shared = Agreement.propose(
@@ -73,50 +60,33 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
             f"[bold]{contributors:,} people of a {people.name}[/bold] share their blurred answers "
             f"between {first.name} ({first.url}) and {second.name} ({second.url}).\n"
         )
-        identifiers = _collect(console, shared, inside, first, second)
+        identifiers = _collect(console, shared, people, first, second)
         model = _publish(shared, first, second)
         console.print(f"Both databases serve the same model, from {model.count:,} people.\n")
         masked, seeds = (_seen(database, shared, identifiers) for database in (first, second))
     whole = Agreement.propose(people.schema, **promise)
-    blurred = perturb_table(whole, inside.table)
+    blurred = perturb_table(whole, people.table)
     with Store() as store:
         store.add(whole, blurred)
         one = store.publish(whole)
-    weights = {"no privacy": without_privacy(inside)}
+    weights = {"no privacy": without_privacy(people)}
     weights |= {"one database": one.weights[0], "two databases": model.weights[0]}
     console.print(coefficients(people, weights), "")
     console.print(errors(outside, weights), "")
     show(console, model)
     console.print(Markdown(as_markdown(model)), "")
     out.mkdir(parents=True, exist_ok=True)
-    _plot(inside, blurred.numbers[:, -1], masked, seeds, out / "two-databases.png")
+    _plot(people, blurred.numbers[:, -1], masked, seeds, out / "two-databases.png")
     model.save(out / "two-databases-model.json")
     console.print(f"Wrote {out / 'two-databases.png'} and {out / 'two-databases-model.json'}.")
 
 
-@dataclass(frozen=True)
-class Running:
-    """A service on this machine: who runs it, where it is, and its administrator's token."""
-
-    name: str
-    url: str
-    store: Store
-    token: str
-
-    def administer(self) -> RemoteDatabase:
-        """As its administrator sees it."""
-        return RemoteDatabase(self.url, token=self.token)
-
-
 @contextmanager
-def running_service(folder: Path, name: str, peer_token: str) -> Iterator[Running]:
-    """A service in a thread, at a free port."""
-    with Store(folder / f"{name}.db") as store:
-        token = tokens.new_token()
-        store.appoint(tokens.hashed(token))
-        app = Service(store, Limits(requests_per_second=0), peer_token=peer_token)
-        with in_a_thread(app) as url:
-            yield Running(name, url, store, token)
+def both_running() -> Iterator[tuple[Running, Running]]:
+    """Two services that share a secret."""
+    secret = tokens.new_token()
+    with running_service(NAMES[0], secret) as first, running_service(NAMES[1], secret) as second:
+        yield first, second
 
 
 def open_at_both(agreed: Agreement | Plan, first: Running, second: Running) -> None:
@@ -133,8 +103,7 @@ def _collect(
     """Open both, blur, share and send in batches; the identifiers, in the order of the people."""
     open_at_both(agreement, first, second)
     identifiers = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with SharedClient(agreement) as client, Progress(*columns, console=console) as progress:
+    with SharedClient(agreement) as client, bar(console) as progress:
         task = progress.add_task("blur, share and send", total=len(people))
         for start in range(0, len(people), BATCH):
             batch = people.take(min(BATCH, len(people) - start), start=start)
@@ -149,10 +118,16 @@ def _collect(
 
 def _publish(agreement: Agreement, first: Running, second: Running) -> PublishedModel:
     """The administrators of both agree: one closes, the other publishes."""
-    with second.administer() as there, first.administer() as here:
+    with second.administer() as there:
         there.close_collection(agreement)
-        model = here.publish(agreement)
-        if there.model(agreement).to_json() != model.to_json():
+    return published_by_both(agreement, first, second)
+
+
+def published_by_both(agreed: Agreement | Plan, first: Running, second: Running) -> PublishedModel:
+    """The model that the first publishes, and the second has too."""
+    with second.administer() as there, first.administer() as here:
+        model = here.publish(agreed)
+        if there.model(agreed).to_json() != model.to_json():
             raise NotCertifiedError("Expected the same model from both databases.")
     return model
 

@@ -3,45 +3,35 @@ send between two databases on this machine, which go from wave to wave together.
 real data.
 """
 
-import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
 from blurfit.contributor.share import share
 from blurfit.contributor.shared_plan import SharedPlanClient
-from blurfit.datasets import Census, make_census
+from blurfit.datasets import Census
 from blurfit.demo import in_waves
-from blurfit.demo.one_database import CONTRIBUTORS, DELTA, EPSILON, HELD_OUT
-from blurfit.demo.two_databases import NAMES, Running, open_at_both, running_service
-from blurfit.errors import NotCertifiedError
+from blurfit.demo.stage import CONTRIBUTORS, DELTA, EPSILON, Running, bar, people_of
+from blurfit.demo.two_databases import both_running, open_at_both, published_by_both
 from blurfit.model.published import PublishedModel
-from blurfit.protocol import tokens
 
 
 def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = None) -> None:
     """Plan, ask one wave after the other at both, and compare with one database."""
     console = console or Console()
-    people = make_census(contributors + HELD_OUT, seed=2026)
-    inside, outside = people.head(contributors), people.take(HELD_OUT, start=contributors)
-    schema = people.label_schema
+    inside, outside = people_of(contributors)
+    schema = inside.label_schema
     promise = {"epsilon": EPSILON, "delta": DELTA, "quorum": contributors, "admission": "anyone"}
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
-        secret = tokens.new_token()
-        first, second = (
-            running.enter_context(running_service(Path(folder), name, secret)) for name in NAMES
-        )
+    with both_running() as (first, second):
         # Everyone is played here, so nobody is invited; in earnest, keep the default.
         terms = Terms.of(databases=[(one.name, one.url) for one in (first, second)], **promise)
         plan = Plan.propose(schema, waves="auto", terms=terms)
         waves = ", ".join(f"{one:,}" for one in plan.quorums)
         console.print(
-            f"[bold]{contributors:,} people of a {people.name}[/bold] say whether they earn much. "
+            f"[bold]{contributors:,} people of a {inside.name}[/bold] say whether they earn much. "
             f"Each is asked once, in {len(plan)} waves of at least {waves}, and shares what she "
             f"sends between {first.name} ({first.url}) and {second.name} ({second.url}).\n"
         )
@@ -66,8 +56,7 @@ def _collect(
 ) -> PublishedModel:
     """Open the plan at both, and send until everyone has; the model that both have published."""
     open_at_both(plan, first, second)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with SharedPlanClient(plan) as client, Progress(*columns, console=console) as progress:
+    with SharedPlanClient(plan) as client, bar(console) as progress:
         task = progress.add_task("", total=len(people))
         for number, start, stop in in_waves.parts(plan):
             wave = _wave(client, number)
@@ -75,11 +64,7 @@ def _collect(
             batch = people.take(stop - start, start=start)
             client.submit(share(wave, batch.table))
             progress.advance(task, stop - start)
-    with first.administer() as here, second.administer() as there:
-        model = here.publish(plan)
-        if there.model(plan).to_json() != model.to_json():
-            raise NotCertifiedError("Expected the same model from both databases.")
-    return model
+    return published_by_both(plan, first, second)
 
 
 def _wave(client: SharedPlanClient, number: int) -> Agreement:

@@ -34,7 +34,7 @@ from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.published import PublishedModel
 from blurfit.model.summary import Summary
-from blurfit.schema.columns import Categorical, Feature, Target
+from blurfit.schema.columns import Categorical, Feature, Question
 from blurfit.schema.schema import Schema
 from blurfit.simulation.entropy import generator_for
 from blurfit.simulation.sampler import sampler_for
@@ -47,7 +47,7 @@ _SENT_FROM = "_sent_from"  # the process whose open budget an estimator has left
 class Signal(NamedTuple):
     """What is learned: a target, and its answer in each row; of classes, their places."""
 
-    target: Target
+    target: Question
     answers: AnyArray
 
     @property
@@ -84,7 +84,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
     random_state: Any = None
 
     def agreement_for(self, schema: Schema, rows: int) -> Agreement:
-        """The contract under which a fit to so many rows of this schema blurs them."""
+        """The contract under which a fit to this many rows of this schema blurs them."""
         raise NotImplementedError  # pragma: no cover
 
     def _learn(
@@ -117,7 +117,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if isinstance(self.model_, list):
             raise InvalidValueError(
-                f"There are {len(self.model_)} models, one for each class: ask each of model_."
+                f"There are {len(self.model_)} models, one for each class: ask each one in model_."
             )
         found: PublishedModel = self.model_
         return found
@@ -169,12 +169,9 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         agreements = [model.agreement for model in models]
         self.agreement_ = agreements if len(agreements) > 1 else agreements[0]
         self.model_ = models if len(models) > 1 else models[0]
+        promise = self.epsilon, self.delta
         self.guarantee_ = FitGuarantee.of(
-            models,
-            self.epsilon,
-            self.delta,
-            public_rows=self._public_rows(),
-            caveats=caveats,
+            models, *promise, public_rows=self._public_rows(), caveats=caveats
         )
         for caveat in caveats:
             warnings.warn(caveat, NotPrivateWarning, stacklevel=3)  # where `fit` is called
@@ -200,7 +197,7 @@ def blur_each(
 ) -> Submissions:
     """Every row as its own contributor would send it."""
     table = {**records(values, columns), signal.target.name: signal.recorded}
-    # `guarantee_` says what is not proved, to whoever chose rule="published"
+    # With rule="published", `guarantee_` says what is not proved.
     return perturb_table(agreement, table, allow_unproved=True)
 
 
@@ -249,7 +246,7 @@ _agree = lru_cache(maxsize=32, typed=True)(Agreement.propose)
 
 
 def free_name(given: object, taken: Sequence[str]) -> str:
-    """The given name, or "target" if it is none; underscored until no feature has it."""
+    """The given name, or else "target", with underscores until no feature has that name."""
     name = given if isinstance(given, str) and given else "target"
     while name in taken:
         name += "_"

@@ -1,8 +1,8 @@
-"""Public bounds, as a user states them, to columns with a lower and an upper end, or levels.
+"""From public bounds, as a user states them, to columns with a lower and an upper end, or levels.
 
-Noise is measured against what a value could at most have been. Bounds that are read off the data
-would tell who the tallest and the richest are, so they are never guessed: without them there is no
-model.
+Noise is measured against the largest that a value could have been. Bounds that are read off the
+data would tell who the tallest and the richest are, so they are never guessed: without them there
+is no model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -95,8 +95,8 @@ def _by_name(stated: Mapping[str, Any], names: Sequence[str], where: str) -> tup
     missing = [name for name in names if name not in stated]
     unknown = [name for name in stated if name not in names]
     if missing or unknown:
-        differ = [f"X has {listed(missing)}, which {where} has not"] if missing else []
-        differ += [f"{where} has {listed(unknown)}, which X has not"] if unknown else []
+        differ = [f"X has {listed(missing)}, which {where} lacks"] if missing else []
+        differ += [f"{where} has {listed(unknown)}, which X lacks"] if unknown else []
         raise InvalidValueError(
             f"Expected {where} to name the columns of X: {'; '.join(differ)}. {WHY}"
         )

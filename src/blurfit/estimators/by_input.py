@@ -9,7 +9,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray
 from blurfit.budget import Expense, spend
 from blurfit.estimators.base import PerturbationEstimator, Signal, agree, blur_each, blurred
-from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
+from blurfit.estimators.defaults import DEFAULT_SPLIT, public_ball
 from blurfit.estimators.guarantee import gaussian_share, share
 from blurfit.estimators.one_pass import JointTotals, joint_totals
 from blurfit.learning.statistics import Statistics
@@ -36,7 +36,7 @@ class InputPerturbation(PerturbationEstimator):
     split: float | None = None
 
     def agreement_for(self, schema: Schema, rows: int, models: int = 1) -> Agreement:
-        """The contract under which a fit to so many rows of this schema blurs them.
+        """The contract under which a fit to this many rows of this schema blurs them.
 
         `models` is how many share the promise: one, or one for each of several classes.
         """
@@ -44,7 +44,9 @@ class InputPerturbation(PerturbationEstimator):
         local_epsilon, local_delta = self.local_epsilon, self.local_delta
         if models > 1 and local_epsilon is not None and local_delta is not None:
             local_epsilon, local_delta = gaussian_share(local_epsilon, local_delta, models)
-        public = PublicFacts(schema.dimension, rows, epsilon, delta, label=schema.is_label)
+        ball = self.weight_bound
+        if ball is None:
+            ball = public_ball(schema.dimension, rows, epsilon, delta, label=schema.is_label)
         by_default = self.split is None and self.rule == "certified"
         return agree(
             schema,
@@ -57,7 +59,7 @@ class InputPerturbation(PerturbationEstimator):
             local_delta=local_delta,
             rule=self.rule,
             split=DEFAULT_SPLIT if by_default else self.split,
-            weight_bound=public.ball() if self.weight_bound is None else self.weight_bound,
+            weight_bound=ball,
         )
 
     def _learn(
@@ -79,41 +81,29 @@ class InputPerturbation(PerturbationEstimator):
         spend(Expense(what, epsilon=proved, delta=self.delta), found.model.neighbours)
         if self.per_record:
             collected = [
-                self._from_each_row(agreement, values, columns, signal)
+                sum_of_each(agreement, values, columns, signal)
                 for agreement, signal in zip(agreements, signals, strict=True)
             ]
-        else:
-            collected = self._at_once(agreements, values, columns, signals)
+        else:  # the noise of all rows in one draw for each target
+            targets = np.hstack([signal.encoded for signal in signals])
+            sums, seeded = joint_totals(values, targets, columns), self._seeded()
+            collected = [
+                blurred(agreement, clean_totals(agreement, sums, len(values), place), seeded)
+                for place, agreement in enumerate(agreements)
+            ]
         return [
             replace(learn(agreement, totals, allow_unproved=True), caveat=caveat)
             for agreement, totals in zip(agreements, collected, strict=True)
         ]
 
-    def _at_once(
-        self,
-        agreements: Sequence[Agreement],
-        values: AnyArray,
-        columns: tuple[Feature, ...],
-        signals: Sequence[Signal],
-    ) -> list[Totals]:
-        """The blurred sums of all rows, with the noise of all of them in one draw for each
-        target.
-        """
-        targets = np.hstack([signal.encoded for signal in signals])
-        sums = joint_totals(values, targets, columns)
-        seeded = self._seeded()
-        return [
-            blurred(agreement, clean_totals(agreement, sums, len(values), place), seeded)
-            for place, agreement in enumerate(agreements)
-        ]
 
-    def _from_each_row(
-        self, agreement: Agreement, values: AnyArray, columns: tuple[Feature, ...], signal: Signal
-    ) -> Totals:
-        """The blurred sums of rows that are blurred one by one."""
-        sent = blur_each(agreement, values, columns, signal).numbers
-        d = agreement.schema.dimension
-        return input_totals(agreement, Statistics.of_records(sent[:, :d], sent[:, d:]))
+def sum_of_each(
+    agreement: Agreement, values: AnyArray, columns: tuple[Feature, ...], signal: Signal
+) -> Totals:
+    """The sums of rows that are blurred one by one."""
+    sent = blur_each(agreement, values, columns, signal).numbers
+    d = agreement.schema.dimension
+    return input_totals(agreement, Statistics.of_records(sent[:, :d], sent[:, d:]))
 
 
 def clean_totals(agreement: Agreement, sums: JointTotals, count: int, target: int) -> Totals:

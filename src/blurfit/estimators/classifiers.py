@@ -38,7 +38,11 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
         classes = public_classes(labels if public is None else public)
         caveats = [CLASSES_READ] if public is None else []
         name = self._target_name(y, [column.name for column in columns])
-        signals = self._signals(name, classes, codes_of(labels, classes))
+        codes = codes_of(labels, classes)
+        if len(classes) == 2:
+            signals = [Signal(label_of(name, classes[1]), codes == 1)]
+        else:
+            signals = self._of_many(name, classes, codes)
         models = self._publish(values, columns, signals, caveats)
         self.classes_ = classes
         found = [
@@ -64,36 +68,33 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
     def predict_proba(self, X: Any) -> FloatArray:
         """P(class) for each class, as `PublishedModel.predict_proba` tells it.
 
-        In waves, and with public rows, it is the logistic curve (of more than two classes, one for
-        each, divided by their sum). Else the score is the
-        least-squares reading of E[±1], so (score + 1)/2, cut to [0, 1]; of more than two classes,
-        each has a least-squares probability, cut at 0 and divided by their sum.
+        In waves, and with public rows, it is the logistic curve of the score. Otherwise the score
+        of one class against the rest is the least-squares reading of E[±1], so it is (score + 1)/2;
+        and where one model has several classes, it is the score itself. Two classes are cut to
+        [0, 1], more are cut at 0 and divided by their sum.
         """
         scores = self.decision_function(X)
         first = self.model_[0] if isinstance(self.model_, list) else self.model_
-        if scores.ndim == 1:
-            if first.link == "logistic":
-                likely = 0.5 * (1 + np.tanh(scores / 2))
-            else:
-                likely = np.clip((scores + 1) / 2, 0.0, 1.0)
-            return np.column_stack([1 - likely, likely])
         if first.link == "logistic":
             shares = 0.5 * (1 + np.tanh(scores / 2))
         else:
             shares = (scores + 1) / 2 if first.is_label else scores
+        if shares.ndim == 1:
+            likely = np.clip(shares, 0.0, 1.0)
+            return np.column_stack([1 - likely, likely])
         positive = np.maximum(shares, 1e-12)
         return np.asarray(positive / positive.sum(axis=1, keepdims=True))
 
     def _public_classes(self) -> Any:
-        """What the user or the schema says; None if nobody does."""
+        """The classes that the user or the schema states; None if neither does."""
         if not isinstance(self.bounds, Schema):
             return self.classes
         target = self.bounds.target
         if not isinstance(target, Binary | Categorical) or self.classes is not None:
             raise InvalidValueError(
                 f"Expected the schema's target {target.name!r} to be a Binary or Categorical "
-                "column, and no classes beside it: a classifier predicts a label, whose classes "
-                "are stated once."
+                "column, and no classes=[...]: a classifier predicts a label, and the schema "
+                "states its classes."
             )
         return [False, True] if isinstance(target, Binary) else list(target.levels)
 
@@ -102,12 +103,13 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
             return self.bounds.target.name
         return free_name(getattr(y, "name", None), taken)
 
-    def _signals(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
+    def _of_many(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
+        """What is learned where there are more than two classes."""
         raise NotImplementedError  # pragma: no cover
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # where rows are few, the noise rules
+        tags.classifier_tags.poor_score = True  # where rows are few, the noise dominates
         return tags
 
 
@@ -127,7 +129,7 @@ def public_classes(labels: Any) -> AnyArray:
     if len(classes) < 2:
         raise InvalidValueError(
             f"Expected at least two classes, and got one class only, {classes.tolist()!r}: there "
-            "is nothing to tell apart. Labels that nobody has may be among classes=[...]."
+            "is nothing to tell apart. classes=[...] may include labels that do not occur in y."
         )
     return classes
 
@@ -161,7 +163,7 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     are learned by logistic regression; else by least squares. Once fitted, `summary()` is the table
     that a statistician expects, and `moments_` the release, from which other columns and formulas
     are fitted at no further cost. The model is shrunk by what the noise leaves uncertain; where the
-    noise rules, that is done by sampling, which takes up to a second for each class.
+    noise dominates, that is done by sampling, which takes up to a second for each class.
 
     Args:
         epsilon: ε of everything that a fit releases.
@@ -171,7 +173,7 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
             each column. Needed: never take them from the data. Values outside are clipped.
         classes: all labels that there could be, which are public; not every one need occur in y,
             and any other is refused. A `Schema` has its own. None reads them from y, which is not
-            private: whoever alone has a label gives herself away by `classes_`. A
+            private: `classes_` gives away a person whose label nobody else has. A
             `NotPrivateWarning`, `guarantee_` and the model say so.
         neighbours: what one person may change: "replace" her row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
@@ -215,9 +217,7 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     def _family(self) -> Family:
         return "logistic"
 
-    def _signals(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
-        if len(classes) == 2:
-            return [Signal(label_of(name, classes[1]), codes == 1)]
+    def _of_many(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
         levels = [str(label) or "(empty)" for label in classes]
         return [Signal(Categorical(name, levels), codes)]
 
@@ -238,14 +238,14 @@ class InputPerturbationClassifier(InputPerturbation, PerturbationClassifier):
             each column. Needed: never take them from the data. Values outside are clipped.
         classes: all labels that there could be, which are public; not every one need occur in y,
             and any other is refused. A `Schema` has its own. None reads them from y, which is not
-            private: whoever alone has a label gives herself away by `classes_`. A
+            private: `classes_` gives away a person whose label nobody else has. A
             `NotPrivateWarning`, `guarantee_` and the model say so.
         neighbours: what one person may change: "replace" her row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
         weight_bound: η, the largest length of the encoded weights; the proof is for weights within
             it. None takes what the number of rows and the promise can pay for
-            (`PublicFacts.ball`): three times the regressor's, as log-odds reach further than a
+            (`estimators.defaults`): three times the regressor's, as log-odds reach further than a
             number's range.
         fit_intercept: without it, the middle of the bounds is a tie.
         rule: "certified" is proved, "published" is what the paper prints.
@@ -277,9 +277,7 @@ class InputPerturbationClassifier(InputPerturbation, PerturbationClassifier):
     [False, True]
     """
 
-    def _signals(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
-        if len(classes) == 2:
-            return [Signal(label_of(name, classes[1]), codes == 1)]
+    def _of_many(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
         return [
             Signal(Binary(f"{name}={label}"), codes == code) for code, label in enumerate(classes)
         ]

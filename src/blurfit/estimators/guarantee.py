@@ -9,9 +9,9 @@ from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import inside_unit_interval, positive
 
-# Why a fit is not private. Each is a warning, and stands in the guarantee and in the model.
+# Why a fit is not private: said in a warning, in the guarantee and in the model.
 SEEDED = (
-    "NOT PRIVATE: the noise was drawn from random_state, and whoever knows the seed can take it "
+    "NOT PRIVATE: the noise was drawn from random_state, and anyone who knows the seed can take it "
     "away again. For experiments only; use random_state=None for real people."
 )
 CLASSES_READ = (
@@ -59,9 +59,9 @@ class FitGuarantee:
             f"{what} are (epsilon={epsilon:g}, delta={delta:g})-differentially private: "
             f"{_ONE_PERSON[neighbours]} changes the probability of anything that is made of them "
             "by a factor of at most e^epsilon, up to delta.",
-            f"This is for one fit to {first.count} rows, each another person's; to fit again adds "
-            "to what is told. Bounds, column names, levels, classes and the number of rows are "
-            "taken to be public. The promise is for rows that fit accepts; that it refused some (a "
+            f"This is for one fit to {first.count} rows, each another person's; fitting again "
+            "reveals more. Bounds, column names, levels, classes and the number of rows are taken "
+            "to be public. The promise is for rows that fit accepts; that it refused some (a "
             "missing value, an unknown label) is not covered.",
         ]
         if len(first.waves) > 1:
@@ -69,8 +69,8 @@ class FitGuarantee:
             each = f"{', '.join(most)} and {last}"
             sentences.append(
                 f"A lot that looks at no answers divided the rows into {len(first.waves)} waves of "
-                f"{each}, and each row is in one of them: the promise is for all of "
-                "`releases_` together, once, and not for each."
+                f"{each}, and each row is in one of them: the promise holds once, for all of "
+                "`releases_` together, and not for each."
             )
         if by_moment:
             sentences.append("Further models of `moments_` are free.")

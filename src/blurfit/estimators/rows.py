@@ -1,8 +1,8 @@
-"""Rows as users have them, to one table of numbers: a level of a categorical is its place.
+"""From rows as users have them to one table of numbers, where a level is given by its place.
 
 Arrays and DataFrames of numbers go through scikit-learn's own checks. Where the bounds name levels,
-columns are read one by one, each by its name. Messages never tell a value: whoever reads a log need
-not be somebody who may see the rows.
+columns are read one by one, each by its name. Messages never contain a value: those who read a log
+may not be allowed to see the rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -75,7 +75,7 @@ def records(values: AnyArray, columns: Sequence[Feature]) -> dict[str, AnyArray]
     for place, column in enumerate(columns):
         found[column.name] = values[:, place]
         if isinstance(column, Categorical):
-            levels = [*column.levels, None]  # the last for whoever does not say
+            levels = [*column.levels, None]  # the last where it was not said
             found[column.name] = words(values[:, place].astype(np.intp), levels)
     return found
 
@@ -116,7 +116,7 @@ def refuse_unless_binary(values: AnyArray, columns: Sequence[Feature]) -> None:
         if not np.isin(given, (0, 1)).all():
             raise InvalidValueError(
                 f"Expected the binary column {column.name!r} to have 0 and 1, or False and True, "
-                "and it has others. Map them beforehand."
+                "and it has other values. Map them beforehand."
             )
 
 
@@ -126,8 +126,8 @@ def refuse_unless_said(table: FloatArray, columns: Sequence[Feature]) -> None:
         if not column.optional and np.isnan(table[:, place]).any():
             raise InvalidValueError(
                 f"Expected a value in every row of {column.name!r}, and some are missing (NaN). "
-                "Say optional=True of it in a Schema, or fill them in by what could have been "
-                "known beforehand."
+                "Declare the column with optional=True in a Schema, or fill the values in with "
+                "what could have been known beforehand."
             )
 
 
@@ -160,7 +160,7 @@ def _table(X: Any, columns: Sequence[Feature]) -> AnyArray:
                 value = value.astype(np.float64)
             except (TypeError, ValueError):
                 raise InvalidValueError(
-                    f"Expected the column {column.name!r} to have numbers, and it has others."
+                    f"Expected numbers in the column {column.name!r}, and it has other values."
                 ) from None
         parts.append(value)
     return np.column_stack(parts)

@@ -1,7 +1,7 @@
 """Means over trials, ratios and slopes: what plots and tables show of a CSV."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,9 @@ class Key:
     variant: str
     epsilon: float
     n: int
+
+
+Means = Mapping[Key, Mean]
 
 
 def means(rows: Iterable[Row]) -> dict[Key, Mean]:

@@ -6,14 +6,12 @@
 * target: the error if a submission, too, must keep ε_l, with and without debiasing.
 """
 
-import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
-from blurfit.experiments.cells import SweepCell, cell_names
+from blurfit.estimators.defaults import DEFAULT_SPLIT, public_ball
+from blurfit.experiments.cells import SweepCell, Untuned, cell_names, seeded
 from blurfit.experiments.cohort import Cohort
 from blurfit.experiments.figures import DELTA, QUORUMS
 from blurfit.experiments.methods import (
@@ -25,13 +23,13 @@ from blurfit.experiments.methods import (
     Promise,
     agreement,
     from_sums,
+    least_squares,
     minimised,
     perturbed,
     squared_risk,
 )
-from blurfit.experiments.rivals import GRADIENT, more_weights
+from blurfit.experiments.rivals import GRADIENT, Problem, more_weights
 from blurfit.experiments.trials import Row
-from blurfit.simulation.entropy import Generator, generator_for
 from blurfit.theory.calibrate import calibrate
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.joint import sensitivity
@@ -43,13 +41,8 @@ LOCAL_TARGETS = (1.0, 2.0, 4.0, 8.0, 16.0)
 DEBIASED, BIASED = "input, debiased", "input, not debiased"
 
 
-def seeded(population: Cohort, cell: str, line: str, trial: int) -> Generator:
-    """The generator of one line in one trial of one cell."""
-    return generator_for([population.seed, zlib.crc32(f"{cell} {line}".encode()), trial])
-
-
 @dataclass(frozen=True)
-class ExcessRisk:
+class ExcessRisk(Untuned):
     """Mean of ½(y − w·x)² over the training rows, above its least value."""
 
     name: str = "risk"
@@ -59,43 +52,32 @@ class ExcessRisk:
         """ε:n:trials."""
         return cell_names(population, EPSILONS, self.quorums, trials)
 
-    def compute(
-        self,
-        population: Cohort,
-        cell: str,
-        known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
-    ) -> list[Row]:
+    def rows(self, population: Cohort, cell: str) -> list[Row]:
         """From the sums alone."""
         epsilon, n, trials = SweepCell.read(cell)
         promise, rows = Promise(epsilon, DELTA), []
         for trial in range(trials):
             window = population.window(n, trial)
             sums = population.training_sums(window)
-            risk = squared_risk(sums)
-
-            weights = {}
-            for line in (NO_PRIVACY, OBJECTIVE):
-                drawn = seeded(population, cell, line, trial)
-                (weights[line],) = minimised(risk, [perturbed(line, risk, promise, None, drawn)])
-            for line in (PUBLISHED_INPUT, INPUT, MOMENT):
-                contract = agreement(line, population, promise, n, label=False)
-                drawn = seeded(population, cell, line, trial)
-                weights[line] = from_sums(contract, sums, None, drawn, label=False)
-            drawn = seeded(population, cell, GRADIENT, trial)
-            weights[GRADIENT] = more_weights(
-                GRADIENT, population, window, promise, label=False, generator=drawn
-            )
-            least = sums.mean_squared_error(weights[NO_PRIVACY]) / 2
-            rows += [
-                Row(line, "", epsilon, n, trial, sums.mean_squared_error(found) / 2 - least)
-                for line, found in weights.items()
-                if line != NO_PRIVACY
-            ]
+            least = sums.mean_squared_error(least_squares(sums)) / 2
+            for line in (OBJECTIVE, PUBLISHED_INPUT, INPUT, MOMENT, GRADIENT):
+                drawn = seeded(population.seed, f"{cell} {line}", trial)
+                if line == OBJECTIVE:
+                    risk = squared_risk(sums)
+                    (weights,) = minimised(risk, [perturbed(line, risk, promise, None, drawn)])
+                elif line == GRADIENT:
+                    problem = Problem(population, window, promise, label=False)
+                    weights = more_weights(line, problem, drawn)
+                else:
+                    contract = agreement(line, population, promise, n, label=False)
+                    weights = from_sums(contract, sums, None, drawn, label=False)
+                excess = sums.mean_squared_error(weights) / 2 - least
+                rows.append(Row(line, "", epsilon, n, trial, excess))
         return rows
 
 
 @dataclass(frozen=True)
-class PublicNumbers:
+class PublicNumbers(Untuned):
     """Noise and local ε as calibrated for d = 14, R_q = R_p = η = 1 (input), and for 13 numbers and
     their target (moment): no data.
     """
@@ -107,12 +89,7 @@ class PublicNumbers:
         """One."""
         return ["all"]
 
-    def compute(
-        self,
-        population: Cohort,  # noqa: ARG002
-        cell: str,  # noqa: ARG002
-        known: Mapping[str, list[Row]],  # noqa: ARG002
-    ) -> list[Row]:
+    def rows(self, population: Cohort, cell: str) -> list[Row]:  # noqa: ARG002
         """For each ε and n of the paper."""
         rows = []
         for epsilon in EPSILONS:
@@ -137,7 +114,7 @@ class PublicNumbers:
 
 
 @dataclass(frozen=True)
-class LocalTarget:
+class LocalTarget(Untuned):
     """RMSE at model ε = 1 if each submission keeps (ε_l, δ) too."""
 
     name: str = "target"
@@ -147,16 +124,11 @@ class LocalTarget:
         """ε_l:n:trials."""
         return cell_names(population, LOCAL_TARGETS, self.quorums, trials)
 
-    def compute(
-        self,
-        population: Cohort,
-        cell: str,
-        known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
-    ) -> list[Row]:
+    def rows(self, population: Cohort, cell: str) -> list[Row]:
         """Input with and without debiasing, moment, and no privacy at all."""
         target, n, trials = SweepCell.read(cell)
         d = population.schema.dimension
-        ball = PublicFacts(d, n, 1.0, DELTA, label=False).ball()
+        ball = public_ball(d, n, 1.0, DELTA, label=False)
         contracts = {
             line: Agreement.propose(
                 population.schema,
@@ -175,17 +147,10 @@ class LocalTarget:
         for trial in range(trials):
             window = population.window(n, trial)
             sums, tested = population.training_sums(window), population.test_sums(window)
-            (plain,) = minimised(
-                squared_risk(sums),
-                [
-                    perturbed(
-                        NO_PRIVACY, squared_risk(sums), Promise(1.0, DELTA), None, generator_for(0)
-                    )
-                ],
-            )
-            rows.append(Row(NO_PRIVACY, f"{target:g}", 1.0, n, trial, tested.rmse(plain)))
+            plain = tested.rmse(least_squares(sums))
+            rows.append(Row(NO_PRIVACY, f"{target:g}", 1.0, n, trial, plain))
             for line, contract in contracts.items():
-                drawn = seeded(population, cell, line, trial)
+                drawn = seeded(population.seed, f"{cell} {line}", trial)
                 weights = from_sums(contract, sums, None, drawn, label=False)
                 rows.append(Row(line, f"{target:g}", 1.0, n, trial, tested.rmse(weights)))
         return rows

@@ -1,13 +1,35 @@
-"""Cells of one ε and one number of contributors each: "ε:n:trials" is the name of one."""
+"""What experiments share: cells of one ε and one number of contributors each, and their seeds."""
 
-from collections.abc import Sequence
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from blurfit.experiments.cohort import Cohort
+from blurfit.experiments.trials import Row
+from blurfit.simulation.entropy import Generator, generator_for
+
+
+class Untuned(ABC):
+    """An experiment that tunes nothing: each cell is computed by itself."""
+
+    @abstractmethod
+    def rows(self, population: Cohort, cell: str) -> list[Row]:
+        """The rows of one cell."""
+
+    def compute(self, population: Cohort, cell: str, known: Mapping[str, list[Row]]) -> list[Row]:
+        """The rows of one cell, whatever is known of others."""
+        del known
+        return self.rows(population, cell)
+
+
+def seeded(seed: int, words: str, *numbers: int) -> Generator:
+    """A generator for what these words and numbers name, under the seed of a run."""
+    return generator_for([seed, zlib.crc32(words.encode()), *numbers])
 
 
 class SweepCell(NamedTuple):
-    """What is computed at once.
+    """What is computed at once: "ε:n:trials" is its name.
 
     >>> str(SweepCell(0.1, 512, 20)), SweepCell.read("0.1:512:20") == (0.1, 512, 20)
     ('0.1:512:20', True)

@@ -7,7 +7,6 @@ nobody trains or tests on: `PUBLIC` of them, features only, for the lines that u
 """
 
 import os
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,6 +21,7 @@ from blurfit.datasets.adult import FILENAME as ADULT
 from blurfit.datasets.census import Census
 from blurfit.datasets.data_files import VARIABLE
 from blurfit.datasets.uci import FOLDER
+from blurfit.experiments.cells import seeded
 from blurfit.experiments.cohort import Cohort
 from blurfit.schema.columns import Categorical
 from blurfit.schema.schema import Schema
@@ -64,8 +64,7 @@ class Contest:
         )
 
     def _places(self, seed: int, rows: int, trial: int) -> tuple[IntArray, IntArray, IntArray]:
-        words = zlib.crc32(self.name.encode())
-        generator = generator_for([seed, words, trial])
+        generator = seeded(seed, self.name, trial)
         if self.training is None:
             order = generator.permutation(rows)
             n = int(TRAINING * rows)
@@ -78,7 +77,9 @@ class Contest:
 
 def contests(population: Cohort) -> dict[str, Contest]:
     """All sets that can be had: UCI and Adult where their files are."""
-    found = [_uci(name) for name in UCI_SETS] if _has(*_uci_files()) else []
+    found = []
+    if _has(*(f"{FOLDER}/{name}.parquet" for name in UCI_SETS)):
+        found += [_uci(name) for name in UCI_SETS]
     found += [
         Contest("people 2¹⁰", _numbers, training=SMALL),
         Contest("people 2¹³", _numbers, training=LARGE),
@@ -87,11 +88,16 @@ def contests(population: Cohort) -> dict[str, Contest]:
     ]
     if _has(ADULT):
         found += [
-            Contest("Adult 2¹³, hours", _adult_hours, training=LARGE),
-            Contest(LABEL_SETS[2], _adult_labels, label=True, training=LARGE),
+            Contest("Adult 2¹³, hours", lambda p: _adult_rows(p.seed, hours=True), training=LARGE),
+            Contest(
+                LABEL_SETS[2],
+                lambda p: _adult_rows(p.seed, hours=False),
+                label=True,
+                training=LARGE,
+            ),
         ]
     if not population.synthetic:
-        found.append(Contest("generated 2¹³", _generated, training=LARGE))
+        found.append(Contest("generated 2¹³", lambda p: _generated_rows(p.seed), training=LARGE))
     return {
         one.name: one
         for one in found
@@ -118,22 +124,10 @@ def _uci_rows(name: str) -> Rows:
     return x, y
 
 
-def _generated(population: Cohort) -> Rows:
-    return _generated_rows(population.seed)
-
-
 @lru_cache(maxsize=1)
 def _generated_rows(seed: int) -> Rows:
     found = Cohort.of(make_census(2**16, seed), seed)
     return found.x, found.y
-
-
-def _adult_hours(population: Cohort) -> Rows:
-    return _adult_rows(population.seed, hours=True)
-
-
-def _adult_labels(population: Cohort) -> Rows:
-    return _adult_rows(population.seed, hours=False)
 
 
 @lru_cache(maxsize=2)
@@ -153,10 +147,6 @@ def plain(census: Census) -> Census:
     """A census with its numbers and truth values alone."""
     features = [one for one in census.schema.features if not isinstance(one, Categorical)]
     return replace(census, schema=Schema(features, census.schema.target))
-
-
-def _uci_files() -> list[str]:
-    return [f"{FOLDER}/{name}.parquet" for name in UCI_SETS]
 
 
 def _has(*files: str) -> bool:

@@ -5,13 +5,12 @@ for other sizes": variant "tuned", which reads the test scores of private data a
 private. Variant "default" uses public defaults only.
 """
 
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from blurfit.agreement.plan import Plan
+from blurfit.experiments.cells import seeded
 from blurfit.experiments.cohort import Cohort, Window
 from blurfit.experiments.methods import (
     CONSTANT,
@@ -32,7 +31,7 @@ from blurfit.experiments.methods import (
     squared_risk,
 )
 from blurfit.experiments.trials import Row
-from blurfit.simulation.entropy import Generator, generator_for
+from blurfit.simulation.entropy import Generator
 
 QUORUMS = tuple(2**k for k in range(7, 22, 2))
 DELTA = 0.01
@@ -93,7 +92,8 @@ class PaperFigure:
         asked, sums = list(asked), population.training_sums(window)
         risk = population.training_risk(window) if self.label else squared_risk(sums)
         problems, weights = {}, np.zeros((len(asked), len(sums.moment)))
-        waves, one_wave = self._plan(population, window), (MOMENT, None)
+        waves = plan(population, self.promise, window.count, label=self.label)
+        one_wave = (MOMENT, None)
         for k, (line, ridge) in enumerate(asked):
             generator = self._generator(population, window, trial, line)
             if line == CONSTANT:
@@ -108,13 +108,7 @@ class PaperFigure:
                 contract = agreement(line, population, self.promise, window.count, label=self.label)
                 weights[k] = from_sums(contract, sums, ridge, generator, label=self.label)
         weights[list(problems)] = minimised(risk, list(problems.values()))
-        if self.label:
-            return [float(value) for value in population.accuracies(window, weights)]
-        tested = population.test_sums(window)
-        return [tested.rmse(one) for one in weights]
-
-    def _plan(self, population: Cohort, window: Window) -> Plan:
-        return plan(population, self.promise, window.count, label=self.label)
+        return population.scores(window, weights, label=self.label)
 
     def _tune(self, population: Cohort) -> list[Row]:
         """The best ridge of each line, on average over a few trials at the largest n."""
@@ -134,8 +128,7 @@ class PaperFigure:
 
     def _generator(self, population: Cohort, window: Window, trial: int, line: str) -> Generator:
         """One and the same for all ridges of a line, so that tuning compares ridges alone."""
-        words = zlib.crc32(f"{self.name} {line}".encode())
-        return generator_for([population.seed, words, window.count, trial])
+        return seeded(population.seed, f"{self.name} {line}", window.count, trial)
 
 
 FIGURES = (

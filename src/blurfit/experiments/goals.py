@@ -1,43 +1,18 @@
 """The goals for public defaults on real data, each beside what was measured, and who is ahead."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from scipy.special import stdtrit
 
-from blurfit.experiments.averages import Key, Mean, power, table
-from blurfit.experiments.methods import (
-    CERTIFIED_OBJECTIVE,
-    INPUT,
-    MOMENT,
-    NO_PRIVACY,
-    OBJECTIVE,
-    OUTPUT,
-    WAVES,
-)
-from blurfit.experiments.rivals import (
-    ADASSP,
-    EXACT_ADASSP,
-    FUNCTIONAL,
-    GRADIENT,
-    LAPLACE_OBJECTIVE,
-)
+from blurfit.experiments.averages import Key, Means, power, table
+from blurfit.experiments.methods import FROM_MINIMISERS, INPUT, MOMENT, NO_PRIVACY, WAVES
+from blurfit.experiments.rivals import MORE_LINES
 from blurfit.experiments.trials import Row
 
-Means = Mapping[Key, Mean]
-PRIVATE_RIVALS = (
-    OUTPUT,
-    OBJECTIVE,
-    CERTIFIED_OBJECTIVE,
-    LAPLACE_OBJECTIVE,
-    FUNCTIONAL,
-    ADASSP,
-    EXACT_ADASSP,
-    GRADIENT,
-    INPUT,
-)
+PRIVATE_RIVALS = (*FROM_MINIMISERS[1:], *MORE_LINES, INPUT)  # without no privacy at all
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ estimator that is fitted like scikit-learn's. To compare your own, add it to `LI
 
 import math
 import warnings
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,12 +43,13 @@ from blurfit.estimators import (
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
 )
+from blurfit.experiments.cells import Untuned, seeded
 from blurfit.experiments.cohort import Cohort
 from blurfit.experiments.contests import contests
 from blurfit.experiments.methods import CERTIFIED_OBJECTIVE, INPUT, MOMENT, NO_PRIVACY
 from blurfit.experiments.rivals import ADASSP, EXACT_ADASSP, GRADIENT
 from blurfit.experiments.trials import Row
-from blurfit.simulation.entropy import Generator, generator_for
+from blurfit.simulation.entropy import Generator
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
 from blurfit.theory.waves import choose_plan
@@ -82,6 +82,12 @@ class Task:
     def root(self) -> float:
         """What encoded columns are multiplied by to be in [−1, 1]."""
         return math.sqrt(self.x.shape[1])
+
+    @property
+    def public_columns(self) -> FloatArray:
+        """The features of the public rows, in [−1, 1]."""
+        assert self.public is not None
+        return np.asarray(self.public[:, :-1] * self.root)
 
 
 Line = Callable[[Task, Generator], FloatArray]
@@ -120,20 +126,16 @@ def is_one_wave(task: Task) -> bool:
 
 def with_public_rows(task: Task, generator: Generator) -> FloatArray:
     """Joint moments beside public rows; without them where the fit with them is refused."""
-    assert task.public is not None
-    alone = MomentPerturbationRegressor, MomentPerturbationClassifier
+    ours = MomentPerturbationRegressor, MomentPerturbationClassifier
     try:
-        public = task.public[:, :-1] * task.root
-        return fitted(*alone, public_X=public)(task, generator)
+        return fitted(*ours, public_X=task.public_columns)(task, generator)
     except InfeasibleError:
-        return fitted(*alone, waves=1)(task, generator)
+        return fitted(*ours, waves=1)(task, generator)
 
 
 def with_public_moment(task: Task, generator: Generator) -> FloatArray:
     """The rival that takes public rows, which it whitens with."""
-    assert task.public is not None
-    public = task.public[:, :-1] * task.root
-    return fitted(PublicMomentRegressor, public_X=public)(task, generator)
+    return fitted(PublicMomentRegressor, public_X=task.public_columns)(task, generator)
 
 
 def no_privacy(task: Task, generator: Generator) -> FloatArray:
@@ -196,7 +198,7 @@ def takes(line: str, task: Task) -> bool:
 
 
 @dataclass(frozen=True)
-class HeadToHead:
+class HeadToHead(Untuned):
     """Cells of one set, one relation, one ε and twenty trials each."""
 
     name: str = "rivals2026"
@@ -211,12 +213,7 @@ class HeadToHead:
             for epsilon in EPSILONS
         ]
 
-    def compute(
-        self,
-        population: Cohort,
-        cell: str,
-        known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
-    ) -> list[Row]:
+    def rows(self, population: Cohort, cell: str) -> list[Row]:
         """The test error of every line in every trial."""
         name, neighbours, *numbers = cell.split(":")
         epsilon, first, last = float(numbers[0]), int(numbers[1]), int(numbers[2])
@@ -233,8 +230,8 @@ class HeadToHead:
                     continue
                 run = MOMENT if line == WAVES and is_one_wave(task) else line
                 if run not in weights:
-                    words = zlib.crc32(f"{name}:{neighbours}:{epsilon} {run}".encode())
-                    random = generator_for([population.seed, words, trial])
+                    words = f"{name}:{neighbours}:{epsilon} {run}"
+                    random = seeded(population.seed, words, trial)
                     weights[run] = LINES[run](task, random)
                 score = drawn.test_x @ weights[run]
                 value = error_of(score, drawn.test_y, label=contest.label)

@@ -1,35 +1,18 @@
 """From CSV to PNG, one picture for each experiment; nothing is computed but means."""
 
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from blurfit.experiments.averages import Key, Mean, means
+from blurfit.experiments import methods, rivals
+from blurfit.experiments.averages import Key, Mean, Means, means
 from blurfit.experiments.head_to_head import RIVALS_2026
-from blurfit.experiments.methods import (
-    CERTIFIED_OBJECTIVE,
-    CONSTANT,
-    INPUT,
-    MOMENT,
-    NO_PRIVACY,
-    OBJECTIVE,
-    OUTPUT,
-    PUBLISHED_INPUT,
-    WAVES,
-)
-from blurfit.experiments.rivals import (
-    ADASSP,
-    EXACT_ADASSP,
-    FUNCTIONAL,
-    GRADIENT,
-    LAPLACE_OBJECTIVE,
-    LOCAL,
-    PUBLISHED_GRADIENT,
-)
+from blurfit.experiments.methods import CONSTANT, INPUT, MOMENT, NO_PRIVACY, WAVES
 from blurfit.experiments.rivals_page import draw_rivals
 from blurfit.experiments.trials import Row
 
@@ -37,18 +20,18 @@ DOTS, COLOURS = 80, 64  # per inch: pictures for a page, of some ten kilobytes
 STYLES: dict[str, dict[str, Any]] = {
     NO_PRIVACY: {"color": "black", "linestyle": "--"},
     CONSTANT: {"color": "grey", "linestyle": ":"},
-    OUTPUT: {"color": "tab:brown"},
-    OBJECTIVE: {"color": "tab:orange", "linestyle": "--"},
-    CERTIFIED_OBJECTIVE: {"color": "tab:orange"},
-    LAPLACE_OBJECTIVE: {"color": "gold"},
-    FUNCTIONAL: {"color": "tab:purple"},
-    ADASSP: {"color": "tab:green", "linestyle": "--"},
-    EXACT_ADASSP: {"color": "tab:green"},
-    GRADIENT: {"color": "tab:pink"},
-    PUBLISHED_GRADIENT: {"color": "tab:pink", "linestyle": "--"},
-    LOCAL: {"color": "tab:olive"},
+    methods.OUTPUT: {"color": "tab:brown"},
+    methods.OBJECTIVE: {"color": "tab:orange", "linestyle": "--"},
+    methods.CERTIFIED_OBJECTIVE: {"color": "tab:orange"},
+    rivals.LAPLACE_OBJECTIVE: {"color": "gold"},
+    rivals.FUNCTIONAL: {"color": "tab:purple"},
+    rivals.ADASSP: {"color": "tab:green", "linestyle": "--"},
+    rivals.EXACT_ADASSP: {"color": "tab:green"},
+    rivals.GRADIENT: {"color": "tab:pink"},
+    rivals.PUBLISHED_GRADIENT: {"color": "tab:pink", "linestyle": "--"},
+    rivals.LOCAL: {"color": "tab:olive"},
     INPUT: {"color": "tab:blue", "linewidth": 2},
-    PUBLISHED_INPUT: {"color": "tab:blue", "linestyle": "--"},
+    methods.PUBLISHED_INPUT: {"color": "tab:blue", "linestyle": "--"},
     MOMENT: {"color": "tab:red", "linewidth": 2},
     WAVES: {"color": "tab:cyan", "linewidth": 2.5},
 }
@@ -56,20 +39,21 @@ STYLES: dict[str, dict[str, Any]] = {
 
 def draw(name: str, rows: Sequence[Row], path: Path, title: str) -> None:
     """The picture of the experiment of that name."""
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    figure = Figure(figsize=(11, 4.2), dpi=DOTS, layout="constrained")
     if name == RIVALS_2026.name:
         draw_rivals(figure, rows)  # of many sets, and not of the population alone
     else:
         _drawers(name)(figure, means(rows))
         figure.suptitle(title, fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
-    drawn = io.BytesIO()
-    figure.savefig(drawn, dpi=DOTS, metadata={"Software": None})
-    with Image.open(drawn) as picture:  # 64 colours are enough for lines, at a third of the size
-        picture.convert("RGB").quantize(COLOURS).save(path, optimize=True)
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()  # once, where `savefig` lays everything out twice
+    picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    # 64 colours are enough for lines, at a third of the size
+    picture.quantize(COLOURS).save(path, optimize=True)
 
 
-def _drawers(name: str) -> Callable[[Figure, Mapping[Key, Mean]], None]:
+def _drawers(name: str) -> Callable[[Figure, Means], None]:
     if name.startswith("fig1"):
         return lambda figure, found: _paper(figure, found, "RMSE, income scaled to [0, 1]")
     if name.startswith("fig2"):
@@ -84,9 +68,7 @@ def _drawers(name: str) -> Callable[[Figure, Mapping[Key, Mean]], None]:
     }[name]
 
 
-def _lines(
-    axis: Any, found: Mapping[Key, Mean], x: Callable[[Key], float], lines: Sequence[str]
-) -> None:
+def _lines(axis: Any, found: Means, x: Callable[[Key], float], lines: Sequence[str]) -> None:
     for line in lines:
         points = [(x(key), mean) for key, mean in found.items() if key.line == line]
         points.sort(key=lambda point: point[0])
@@ -103,7 +85,7 @@ def _lines(
     axis.grid(alpha=0.3, which="both")
 
 
-def _of(found: Mapping[Key, Mean], **wanted: Any) -> dict[Key, Mean]:
+def _of(found: Means, **wanted: Any) -> dict[Key, Mean]:
     return {
         key: mean
         for key, mean in found.items()
@@ -111,11 +93,11 @@ def _of(found: Mapping[Key, Mean], **wanted: Any) -> dict[Key, Mean]:
     }
 
 
-def _names(found: Mapping[Key, Mean]) -> list[str]:
+def _names(found: Means) -> list[str]:
     return list(dict.fromkeys(key.line for key in found))
 
 
-def _paper(figure: Figure, found: Mapping[Key, Mean], label: str) -> None:
+def _paper(figure: Figure, found: Means, label: str) -> None:
     axes = figure.subplots(1, 2, sharey=True)
     for axis, (variant, words) in zip(
         axes,
@@ -132,7 +114,7 @@ def _paper(figure: Figure, found: Mapping[Key, Mean], label: str) -> None:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
 
 
-def _risk(figure: Figure, found: Mapping[Key, Mean]) -> None:
+def _risk(figure: Figure, found: Means) -> None:
     axes = figure.subplots(1, 2, sharey=True)
     for axis, epsilon in zip(axes, sorted({key.epsilon for key in found}), strict=False):
         chosen = _of(found, epsilon=epsilon)
@@ -151,7 +133,7 @@ def _risk(figure: Figure, found: Mapping[Key, Mean]) -> None:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
 
 
-def _noise(figure: Figure, found: Mapping[Key, Mean]) -> None:
+def _noise(figure: Figure, found: Means) -> None:
     """σ_b and σ_u left, a submission's ε right; ε = 0.1 solid, ε = 1 dashed."""
     left, right = figure.subplots(1, 2)
     for axis, variants in (
@@ -174,7 +156,7 @@ def _noise(figure: Figure, found: Mapping[Key, Mean]) -> None:
     right.set_title("ε of one submission, δ = 0.01")
 
 
-def _target(figure: Figure, found: Mapping[Key, Mean]) -> None:
+def _target(figure: Figure, found: Means) -> None:
     sizes = sorted({key.n for key in found})
     axes = figure.subplots(1, len(sizes), sharey=True, squeeze=False)[0]
     for axis, n in zip(axes, sizes, strict=True):
@@ -185,7 +167,7 @@ def _target(figure: Figure, found: Mapping[Key, Mean]) -> None:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
 
 
-def _rivals(figure: Figure, found: Mapping[Key, Mean]) -> None:
+def _rivals(figure: Figure, found: Means) -> None:
     axes = figure.subplots(1, 2)
     for axis, problem in zip(axes, ("linear", "logistic"), strict=True):
         _lines(axis, _of(found, variant=problem), lambda key: key.epsilon, _names(found))
@@ -195,7 +177,7 @@ def _rivals(figure: Figure, found: Mapping[Key, Mean]) -> None:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=7)
 
 
-def _utility(figure: Figure, found: Mapping[Key, Mean]) -> None:
+def _utility(figure: Figure, found: Means) -> None:
     axes = figure.subplots(1, 4)
     cases = [(problem, epsilon) for problem in ("linear", "logistic") for epsilon in (0.1, 1.0)]
     for axis, (problem, epsilon) in zip(axes, cases, strict=True):
@@ -208,7 +190,7 @@ def _utility(figure: Figure, found: Mapping[Key, Mean]) -> None:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=7)
 
 
-def _reliability(figure: Figure, found: Mapping[Key, Mean]) -> None:
+def _reliability(figure: Figure, found: Means) -> None:
     """Share of +1 against probability; the larger a point, the more people it stands for."""
     sizes = sorted({key.n for key in found})
     epsilons = sorted({key.epsilon for key in found})

@@ -7,8 +7,6 @@ test rows, and the share of the test rows that it holds. "error" is the expected
 of test rows, and because no curve is the truth.
 """
 
-import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +14,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from blurfit.arrays import FloatArray
-from blurfit.experiments.cells import SweepCell, cell_names
+from blurfit.experiments.cells import SweepCell, Untuned, cell_names, seeded
 from blurfit.experiments.cohort import BLOCK, Cohort
 from blurfit.experiments.figures import DELTA
 from blurfit.experiments.methods import (
@@ -32,7 +30,7 @@ from blurfit.experiments.methods import (
     plan,
 )
 from blurfit.experiments.trials import Row
-from blurfit.simulation.entropy import Generator, generator_for
+from blurfit.simulation.entropy import Generator
 
 BINS = 15
 PREDICTED, OBSERVED, WEIGHT, ERROR = "predicted", "observed", "weight", "error"
@@ -53,25 +51,25 @@ class Bins:
         return float(self.weight @ np.abs(self.observed - self.predicted))
 
 
-def binned(probability: FloatArray, label: FloatArray, bins: int = BINS) -> Bins:
+def binned(probability: FloatArray, label: FloatArray) -> Bins:
     """Put probabilities of +1 into bins of equal width.
 
     >>> found = binned(np.array([0.1, 0.1, 0.9, 0.9]), np.array([-1.0, 1.0, 1.0, 1.0]))
     >>> found.observed.tolist(), round(found.error, 3)
     ([0.5, 1.0], 0.25)
     """
-    places = np.minimum((probability * bins).astype(np.int64), bins - 1)
-    counts = np.bincount(places, minlength=bins)
+    places = np.minimum((probability * BINS).astype(np.int64), BINS - 1)
+    counts = np.bincount(places, minlength=BINS)
     held = np.flatnonzero(counts)
     predicted, observed = (
-        np.bincount(places, weights=values, minlength=bins)[held] / counts[held]
+        np.bincount(places, weights=values, minlength=BINS)[held] / counts[held]
         for values in (probability, label > 0)
     )
     return Bins(held, predicted, observed, counts[held] / len(label))
 
 
 @dataclass(frozen=True)
-class Reliability:
+class Reliability(Untuned):
     """Waves, one wave and no privacy, in cells of one ε and n each."""
 
     name: str = "reliability"
@@ -82,19 +80,13 @@ class Reliability:
         """ε:n:trials."""
         return cell_names(population, self.epsilons, self.quorums, trials, largest_share=0.75)
 
-    def compute(
-        self,
-        population: Cohort,
-        cell: str,
-        known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
-    ) -> list[Row]:
+    def rows(self, population: Cohort, cell: str) -> list[Row]:
         """The bins of each line in each trial, and its calibration error."""
         epsilon, n, trials = SweepCell.read(cell)
         rows = []
         for trial in range(trials):
             for line in (NO_PRIVACY, MOMENT, WAVES):
-                words = zlib.crc32(f"{self.name} {epsilon} {n} {line}".encode())
-                generator = generator_for([population.seed, words, trial])
+                generator = seeded(population.seed, f"{self.name} {epsilon} {n} {line}", trial)
                 found = self._bins(population, line, Promise(epsilon, DELTA), n, trial, generator)
                 values = {
                     f"{word} {place:02d}": value

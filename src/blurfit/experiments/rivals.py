@@ -5,8 +5,6 @@ records run beside one another on the same window.
 """
 
 import math
-import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,15 +20,17 @@ from blurfit.baselines import (
     LaplaceObjectivePerturbationClassifier,
     LaplaceObjectivePerturbationRegressor,
 )
+from blurfit.baselines.descent import logistic_slope, squared_slope
 from blurfit.baselines.functional import LOGISTIC, SQUARED
 from blurfit.baselines.gradient import published_descent, published_deviation
 from blurfit.baselines.local import local_descent
-from blurfit.baselines.slopes import logistic_slope, squared_slope
+from blurfit.baselines.risk import Risk
+from blurfit.experiments.cells import Untuned, seeded
 from blurfit.experiments.cohort import BLOCK, Cohort, Window
 from blurfit.experiments.figures import DELTA, PaperFigure
 from blurfit.experiments.methods import CONSTANT, INPUT, LINES, MOMENT, WAVES, Promise, squared_risk
 from blurfit.experiments.trials import Row
-from blurfit.simulation.entropy import Generator, generator_for
+from blurfit.simulation.entropy import Generator
 
 LAPLACE_OBJECTIVE, FUNCTIONAL = "objective (Laplace)", "functional mechanism"
 ADASSP, EXACT_ADASSP, GRADIENT = "AdaSSP", "AdaSSP (exact)", "gradient (modern accounting)"
@@ -43,47 +43,48 @@ TEST_ROWS = 2**16
 TRIALS_AT_ONCE = 20
 
 
-def more_weights(
-    line: str,
-    population: Cohort,
-    window: Window,
-    promise: Promise,
-    *,
-    label: bool,
-    generator: Generator,
-) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a line is to learn, from which rows, under which promise."""
+
+    population: Cohort
+    window: Window
+    promise: Promise
+    label: bool
+
+    def scores(self, weights: FloatArray) -> list[float]:
+        """RMSE or accuracy of each row of weights on the window's test rows."""
+        return self.population.scores(self.window, weights, label=self.label)
+
+
+def more_weights(line: str, problem: Problem, generator: Generator) -> FloatArray:
     """The weights of a rival that is not in the paper's figures."""
-    terms: dict[str, Any] = {"epsilon": promise.epsilon}
-    sums = population.training_sums(window)
+    label = problem.label
+    terms: dict[str, Any] = {"epsilon": problem.promise.epsilon}
+    sums = problem.population.training_sums(problem.window)
     if line == FUNCTIONAL:
         family = FunctionalMechanismClassifier if label else FunctionalMechanismRegressor
         polynomial = LOGISTIC if label else SQUARED
         return family(**terms).from_sums(sums.statistics(label=label), polynomial, generator)
-    risk = population.training_risk(window) if label else squared_risk(sums)
-    if line == LAPLACE_OBJECTIVE:
-        if label:
-            return LaplaceObjectivePerturbationClassifier(**terms).release(risk, generator)
-        return LaplaceObjectivePerturbationRegressor(**terms).release(risk, generator)
-    terms["delta"] = promise.delta
-    if line in FOR_NUMBERS:
-        accounting: Any = "exact" if line == EXACT_ADASSP else "published"
-        return AdaSSPRegressor(**terms, accounting=accounting).release(risk, generator)
+    risk: Risk = squared_risk(sums)
     if label:
-        return GradientPerturbationClassifier(**terms).release(risk, generator)
-    return GradientPerturbationRegressor(**terms).release(risk, generator)
+        risk = problem.population.training_risk(problem.window)
+    rivals: tuple[Any, ...]
+    if line == LAPLACE_OBJECTIVE:
+        rivals = LaplaceObjectivePerturbationRegressor, LaplaceObjectivePerturbationClassifier
+    else:
+        terms["delta"] = problem.promise.delta
+        rivals = GradientPerturbationRegressor, GradientPerturbationClassifier
+    if line in FOR_NUMBERS:
+        rivals = (AdaSSPRegressor,)
+        terms["accounting"] = "exact" if line == EXACT_ADASSP else "published"
+    return np.asarray(rivals[label](**terms).release(risk, generator))
 
 
-def weights_from_rows(
-    line: str,
-    population: Cohort,
-    window: Window,
-    promise: Promise,
-    *,
-    label: bool,
-    runs: int,
-    generator: Generator,
-) -> FloatArray:
+def weights_from_rows(line: str, problem: Problem, runs: int, generator: Generator) -> FloatArray:
     """The weights of a rival that looks at single records: `runs` of them on the same window."""
+    population, window = problem.population, problem.window
+    promise, label = problem.promise, problem.label
     places = (window.start + np.arange(window.count)) % (len(population) // BLOCK * BLOCK)
     x = population.x[places]
     y = (population.label if label else population.y)[places]
@@ -105,16 +106,8 @@ def weights_from_rows(
     return published_descent(x, y, slope, deviation=deviation, steps=steps, **terms)
 
 
-def scored(population: Cohort, window: Window, weights: FloatArray, *, label: bool) -> list[float]:
-    """RMSE or accuracy of each row of weights on the window's test rows."""
-    if label:
-        return [float(value) for value in population.accuracies(window, weights)]
-    tested = population.test_sums(window)
-    return [tested.rmse(one) for one in weights]
-
-
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Untuned):
     """Every method at some n and ε, in cells of one problem, ε and n each."""
 
     name: str
@@ -137,57 +130,38 @@ class Comparison:
             if n <= 0.75 * len(population)
         ]
 
-    def compute(
-        self,
-        population: Cohort,
-        cell: str,
-        known: Mapping[str, list[Row]],  # noqa: ARG002 (nothing is tuned)
-    ) -> list[Row]:
+    def rows(self, population: Cohort, cell: str) -> list[Row]:
         """All methods, trial by trial; those from rows all trials at once, on the first window."""
-        problem, *numbers = cell.split(":")
+        kind, *numbers = cell.split(":")
         epsilon, n = float(numbers[0]), int(numbers[1])
         trials = range(int(numbers[2]), int(numbers[3]))
-        label, promise = problem == "logistic", Promise(epsilon, DELTA)
+        label, promise = kind == "logistic", Promise(epsilon, DELTA)
         figure = PaperFigure(self.name, label, epsilon, (n,))
         more = [line for line in MORE_LINES if not (label and line in FOR_NUMBERS)]
+        words = f"{self.name} {kind} {epsilon} {n}"  # without the trials: more begin like fewer
         rows = []
+
+        def drawn(line: str, trial: int) -> Generator:
+            return seeded(population.seed, f"{words} {line}", trial)
+
         for trial in trials:
             window = self._window(population, n, trial)
+            problem = Problem(population, window, promise, label)
             values = figure.scores(population, window, [(line, None) for line in LINES], trial)
-            weights = [
-                more_weights(
-                    line,
-                    population,
-                    window,
-                    promise,
-                    label=label,
-                    generator=self._generator(population, problem, window, line, epsilon, trial),
-                )
-                for line in more
-            ]
-            values += scored(population, window, np.array(weights), label=label)
+            weights = [more_weights(line, problem, drawn(line, trial)) for line in more]
+            values += problem.scores(np.array(weights))
             rows += [
-                Row(line, problem, epsilon, n, trial, value)
+                Row(line, kind, epsilon, n, trial, value)
                 for line, value in zip([*LINES, *more], values, strict=True)
             ]
         if self.from_rows:
-            window = self._window(population, n, trials.start)
+            window, first = self._window(population, n, trials.start), trials.start
+            problem = Problem(population, window, promise, label)
             for line in FROM_ROWS:
-                found = weights_from_rows(
-                    line,
-                    population,
-                    window,
-                    promise,
-                    label=label,
-                    runs=len(trials),
-                    generator=self._generator(
-                        population, problem, window, line, epsilon, trials.start
-                    ),
-                )
-                values = scored(population, window, found, label=label)
+                found = weights_from_rows(line, problem, len(trials), drawn(line, first))
                 rows += [
-                    Row(line, problem, epsilon, n, trial, value)
-                    for trial, value in zip(trials, values, strict=True)
+                    Row(line, kind, epsilon, n, trial, value)
+                    for trial, value in zip(trials, problem.scores(found), strict=True)
                 ]
         return rows
 
@@ -195,19 +169,6 @@ class Comparison:
         """With more test rows than the paper's n/4, so that trials tell small differences."""
         tested = min(TEST_ROWS, (len(population) - n) // BLOCK * BLOCK)
         return replace(population.window(n, trial), tested=tested)
-
-    def _generator(
-        self,
-        population: Cohort,
-        problem: str,
-        window: Window,
-        line: str,
-        epsilon: float,
-        trial: int,
-    ) -> Generator:
-        """Of one line in one trial: more trials begin with fewer trials' numbers."""
-        words = zlib.crc32(f"{self.name} {problem} {epsilon} {window.count} {line}".encode())
-        return generator_for([population.seed, words, trial])
 
 
 RIVALS = Comparison("rivals", (2**17,), (0.1, 0.3, 1.0, 3.0), from_rows=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from blurfit.experiments.averages import Key, Mean, means, power, slope, table
+from blurfit.experiments.averages import Key, Means, means, power, slope, table
 from blurfit.experiments.goals import goals_table, standings, verdict
 from blurfit.experiments.methods import (
     CERTIFIED_OBJECTIVE,
@@ -17,9 +17,6 @@ from blurfit.experiments.methods import (
 from blurfit.experiments.reliability import ERROR
 from blurfit.experiments.rivals import GRADIENT
 from blurfit.experiments.trials import Row
-
-Means = Mapping[Key, Mean]
-
 
 TITLES = {
     "fig1a": "Figure 1(a): linear regression, ε = 0.1",

@@ -1,4 +1,4 @@
-"""Results as they come, so that a killed run goes on where it was, and ends with the same CSV.
+"""Results as they come: a killed run continues where it stopped, and ends with the same CSV.
 
 Each finished cell is one line of JSON in `<name>.journal`, whose first line says what was asked
 for: another question starts anew. A line that was cut off by a kill is left out. When all cells are
@@ -10,13 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-COLUMNS = ("line", "variant", "epsilon", "n", "trial", "value")
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One number: which line of a figure, in which variant, at which ε and n, in which trial."""
 
     line: str
@@ -60,8 +57,7 @@ class TrialLog:
 
 
 def _line(cell: str, rows: Sequence[Row]) -> str:
-    values = [[row.line, row.variant, row.epsilon, row.n, row.trial, row.value] for row in rows]
-    return json.dumps({"cell": cell, "rows": values}, ensure_ascii=False)
+    return json.dumps({"cell": cell, "rows": rows}, ensure_ascii=False)
 
 
 def _parsed(line: str) -> Any:
@@ -76,24 +72,15 @@ def write_csv(path: Path, rows: Sequence[Row]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in rows:
-            writer.writerow(
-                [row.line, row.variant, repr(row.epsilon), row.n, row.trial, repr(row.value)]
-            )
+        writer.writerow(Row._fields)
+        writer.writerows(rows)
 
 
 def read_csv(path: Path) -> list[Row]:
     """What `write_csv` wrote."""
     with path.open(encoding="utf-8", newline="") as file:
-        return [
-            Row(
-                row["line"],
-                row["variant"],
-                float(row["epsilon"]),
-                int(row["n"]),
-                int(row["trial"]),
-                float(row["value"]),
-            )
-            for row in csv.DictReader(file)
-        ]
+        _, *rows = csv.reader(file)
+    return [
+        Row(line, variant, float(epsilon), int(n), int(trial), float(value))
+        for line, variant, epsilon, n, trial, value in rows
+    ]

@@ -1,13 +1,14 @@
 """Who came twice: the same identifier in several files, or several times in one.
 
-The same identifier with the same numbers counts once, as in the store; with other numbers it is a
-conflict. To know this of any number of rows in little memory:
+The same identifier with the same numbers counts once. With other numbers it is a conflict: a store
+keeps what came first, and of files nobody knows which that was. To know this of any number of rows
+in little memory:
 
 1. The first eight bytes of all identifiers go to temporary files, apart by their value, some
    million in each. Sorted, one file at a time, they show which occur twice. Usually none does, and
    that is all: identifiers are 128 random bits.
 2. Otherwise the rows whose prefix occurs twice are looked at again, with a digest of their numbers
-   (BLAKE2b, 128 bits, as in the store), again apart by their identifiers. Rows with the same
+   (BLAKE2b, 128 bits), again apart by their identifiers. Rows with the same
    identifier and another digest are a conflict; of those with the same, the first counts.
 
 Memory does not grow with the number of rows but for one bit for each, and only if some repeat.
@@ -18,17 +19,14 @@ result.
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import IO, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.arrays import WordArray
+from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import ConflictError
 from blurfit.files.scan import RECORD, Records, Stretch, apart
-
-ByteArray = npt.NDArray[np.uint8]
 
 AT_ONCE = 2**20  # identifiers in one temporary file
 MOST_FILES = 256
@@ -60,12 +58,7 @@ class Spill:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         for file in self._files:
             file.close()
         self._folder.cleanup()
@@ -149,7 +142,6 @@ def _refuse_conflicts(again: Records, before: Records, tasks: Sequence[Stretch])
     twice = again[one]["identifier"].tobytes().hex()
     raise ConflictError(
         f"Expected identifier={twice!r} to carry the same numbers wherever it occurs, but "
-        f"{where(again[one])} has others than {where(before[one])}: an identifier is for one"
-        " submission. "
-        "Find out which file is wrong, and leave it out."
+        f"{where(again[one])} has others than {where(before[one])}: an identifier is for one "
+        "submission. Find out which file is wrong, and leave it out."
     )

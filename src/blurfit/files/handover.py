@@ -10,18 +10,16 @@ What belongs to the collection's one release goes along (`blurfit.model.release`
 | of shares | is refused: they mean nothing without the other database |
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 from blurfit.errors import NotPublishedError
 from blurfit.messages.submission_writer import Writer
+from blurfit.progress import Progress, silent
 from blurfit.store import publication
 from blurfit.store.store import Store
 
 
-def export(
-    store: Store, fingerprint: str, path: Path, progress: Callable[[int, int], object] | None = None
-) -> int:
+def export(store: Store, fingerprint: str, path: Path, progress: Progress = silent) -> int:
     """Write a closed collection to a .parquet or .arrow file; how many rows there are."""
     status, collection = store.status(fingerprint), store.collection(fingerprint)
     if status.state != "collecting" and not status.count:
@@ -31,6 +29,5 @@ def export(
     with Writer(path, collection.agreement.layout, mark) as writer:
         for table in store.submissions(fingerprint):
             writer.add(table)
-            if progress is not None:
-                progress(writer.rows, status.count)
+            progress(writer.rows, status.count)
     return writer.rows

@@ -11,7 +11,7 @@ the database itself, whoever learns draws it, once, and the receipt says so: of 
 the same time one receipt stays, and with it one noise.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import ConflictError
 from blurfit.files.duplicates import tell_apart
-from blurfit.files.engines import Engine, Progress
+from blurfit.files.engines import Engine
 from blurfit.files.release_receipts import Receipts
 from blurfit.files.scan import Stretch, agreed
 from blurfit.files.sources import find, identify, open_stream
@@ -28,17 +28,10 @@ from blurfit.learning.sums import Totals, total
 from blurfit.messages.submission_files import SubmissionFile, rows_at_once
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import Release
+from blurfit.progress import Progress, silent
 from blurfit.randomness.database import blurred
 
 GROUPS_AT_ONCE = 4  # as large as ours are: 32 MiB of rows a task
-
-
-def _nobody_watches(_rows: int) -> None:
-    pass
-
-
-def _nobody_at_all(_done: int, _of: int) -> None:
-    pass
 
 
 @dataclass(frozen=True)
@@ -77,9 +70,7 @@ def _tasks(
         yield Stretch(number, place, first, file.groups, rows)
 
 
-def totals(
-    agreement: Agreement, plan: Work, engine: Engine, progress: Progress = _nobody_watches
-) -> Totals:
+def totals(agreement: Agreement, plan: Work, engine: Engine, progress: Progress = silent) -> Totals:
     """What all submissions in the files come to, each counted once.
 
     For `input` they must not be shown: learn one model from them, and record it.
@@ -101,7 +92,7 @@ def totals(
                 for task in plan.tasks
             ]
             # From the start, without them: nothing is ever subtracted.
-            parts, _ = engine.scan(text, tasks, _nobody_watches)
+            parts, _ = engine.scan(text, tasks, silent)
     return total(agreement, parts, agreed(text)[2])
 
 
@@ -118,7 +109,7 @@ def release_files(
     engine: Engine,
     *,
     receipt: Path | None = None,
-    progress: Callable[[int, int], object] = _nobody_at_all,
+    progress: Progress = silent,
 ) -> Release:
     """The one release of some files, its model and, for `moment`, its moments: learned and recorded
     now, or what was recorded before.
@@ -153,7 +144,7 @@ def release_files(
         if identify(place) != before:
             raise ConflictError(
                 f"Expected {place!r} to stay as it was, but it was written to meanwhile. Nothing "
-                "was published; let whoever writes it finish, and run the same again."
+                "was published; let whoever writes it finish, and run the same command again."
             )
     if agreement.database_noise and plan.marks:
         raise ConflictError(

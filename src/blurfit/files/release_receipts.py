@@ -86,7 +86,7 @@ class Receipts:
         if not here and receipt is None:
             raise InvalidValueError(
                 f"Expected a place for the receipt, because {places[0]!r} is no file of this "
-                "machine: say --receipt FILE, and use the same one whenever you learn from these "
+                "machine: pass --receipt FILE, and use the same one whenever you learn from these "
                 "files."
             )
         name = f"{fingerprint[:12]}.release.json"

@@ -140,6 +140,9 @@ class _Ranges(io.RawIOBase):
         self._at += len(data)
         return len(data)
 
+    def readall(self) -> bytes:
+        return self.read(max(0, self._size - self._at))  # at once, not in pieces of a few KiB
+
     def close(self) -> None:
         self._client.close()
         super().close()

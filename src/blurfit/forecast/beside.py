@@ -22,6 +22,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.forecast.population import CollectionSums, Population, Samples
+from blurfit.forecast.results import plain
 from blurfit.forecast.sweep import errors_of, fitting, propose_terms
 from blurfit.progress import Progress, silent
 from blurfit.schema.schema import Schema
@@ -63,14 +64,7 @@ class PublicForecast:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON; what is not known is None."""
-        cases = [
-            {
-                name: None if isinstance(value, float) and math.isnan(value) else value
-                for name, value in asdict(one).items()
-            }
-            for one in self.cases
-        ]
-        return asdict(self) | {"cases": cases}
+        return asdict(self) | {"cases": [plain(asdict(one)) for one in self.cases]}
 
 
 def people_and_rows(

@@ -1,7 +1,7 @@
 """What is publicly known of the people who would take part: rows to draw collections from.
 
 A forecast needs no secret. Public microdata, a generated table or an assumed spectrum say well
-enough how features and target are related; whoever really takes part is then a random sample. For n
+enough how features and target are related; those who take part are then a random sample. For n
 people of a population with second moments M = E[zzᵀ], z = (1, v), the sums are
 
     n ≤ 2¹⁴:  Σ zzᵀ of n rows drawn with replacement, itself;
@@ -24,7 +24,7 @@ from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Binary, Categorical, Numeric
 from blurfit.schema.schema import Schema
-from blurfit.schema.vectors import columns_of, values
+from blurfit.schema.vectors import values
 from blurfit.validate import finite, inside_unit_interval, whole
 
 MOST_ROWS = 2**15  # are kept for drawing; second moments are of all rows
@@ -73,14 +73,13 @@ class Population:
     def of_values(cls, schema: Schema, v: FloatArray, name: str) -> "Population":
         """From the columns of all questions: |v| ≤ 1."""
         rows = np.column_stack([np.ones(len(v)), v])
-        numeric = isinstance(schema.target, Numeric)
         return cls(
             name=name,
             rows=np.ascontiguousarray(rows[:MOST_ROWS]),
             products=rows.T @ rows / len(rows),
-            outputs=len(columns_of(schema.target)),
+            outputs=len(schema.target.columns),
             unit=schema.target.width / 2 if isinstance(schema.target, Numeric) else 1.0,
-            is_label=not numeric,
+            is_label=not isinstance(schema.target, Numeric),
         )
 
     @classmethod
@@ -221,7 +220,7 @@ class Samples:
         return found
 
     def at(self, contributors: int) -> CollectionSums:
-        """The sums of K collections of so many people."""
+        """The sums of K collections of this many people."""
         whole(contributors=contributors)
         n, people = contributors, self.population
         if n > DRAWN_ONE_BY_ONE:

@@ -7,6 +7,7 @@ from typing import Any
 from blurfit.agreement.terms import Mechanism
 from blurfit.forecast import TOLERANCE
 from blurfit.notebook import html_table
+from blurfit.optional import optional
 from blurfit.validate import positive
 
 LEVEL = 0.9  # of the band
@@ -99,10 +100,35 @@ class Forecast:
         return 1 - (ratio if self.is_label else ratio**2)
 
     def plot(self) -> Any:
-        """Errors against contributors as a matplotlib figure."""
-        from blurfit.forecast.error_curves import plot
-
-        return plot(self)
+        """Errors against contributors, one panel for each mechanism; the figure is returned."""
+        plt = optional("matplotlib.pyplot")
+        lines = self.lines()
+        mechanisms = list(dict.fromkeys(mechanism for mechanism, _, _ in lines))
+        size = (6 * len(mechanisms), 4.5)
+        figure, axes = plt.subplots(
+            1, len(mechanisms), figsize=size, sharey=True, squeeze=False, layout="constrained"
+        )
+        for (mechanism, epsilon, local), cases in lines.items():
+            axis = axes[0, mechanisms.index(mechanism)]
+            known = [one for one in cases if math.isfinite(one.error)]
+            sizes = [one.contributors for one in known]
+            label = f"ε = {epsilon:g}" + (f", local {local:g}" if local else "")
+            style = {"marker": "o", "ms": 3, "linestyle": "-" if local is None else "--"}
+            (drawn,) = axis.plot(sizes, [one.error for one in known], label=label, **style)
+            bounds = [one.lower for one in known], [one.upper for one in known]
+            axis.fill_between(sizes, *bounds, color=drawn.get_color(), alpha=0.2, linewidth=0)
+        for axis, mechanism in zip(axes[0], mechanisms, strict=True):
+            axis.axhline(self.best, color="black", linewidth=1, label="no privacy")
+            axis.axhline(
+                self.constant, color="grey", linewidth=1, linestyle="--", label="a constant"
+            )
+            axis.set(xscale="log", title=mechanism, xlabel="contributors")
+            axis.grid(alpha=0.3)
+        axes[0, 0].set_ylabel("share of wrong predictions" if self.is_label else "error")
+        axes[0, 0].set_ylim(bottom=0.9 * self.best, top=1.5 * self.constant)
+        axes[0, -1].legend(fontsize="small")
+        figure.suptitle(f"{self.population}, {LEVEL:.0%} bands")
+        return figure
 
     def _repr_html_(self) -> str:
         head = ["mechanism", "ε", "local ε", "contributors", "error", "over no privacy", "R²"]
@@ -126,8 +152,7 @@ class Forecast:
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON; what is not known is None."""
         rows = [
-            {name: _plain(value) for name, value in asdict(one).items()}
-            | {"ratio": _plain(one.ratio), "explained": _plain(self.explained(one))}
+            plain(asdict(one) | {"ratio": one.ratio, "explained": self.explained(one)})
             for one in self.cases
         ]
         return {
@@ -140,5 +165,9 @@ class Forecast:
         }
 
 
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def plain(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts for JSON, with None for what is not known."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in facts.items()
+    }

@@ -25,7 +25,6 @@ from blurfit.forecast.results import Case
 from blurfit.forecast.sweep import fitting, forecast_case, propose_terms
 from blurfit.progress import Progress, silent
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.schema.vectors import questions
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.simplex import Point, descend
 from blurfit.validate import one_of
@@ -137,7 +136,7 @@ def _as_terms(default: Agreement, found: dict[str, float]) -> dict[str, Any]:
     """What was found as terms of `Agreement.propose`: a weight for each question."""
     if default.weights is None or not {_TARGET, _NUMBERS} & set(found):
         return dict(found)
-    asked = questions(default.schema)
+    asked = default.schema.questions
     weights = {
         one.name: weight * (found.get(_NUMBERS, 1.0) if isinstance(one, Numeric) else 1.0)
         for one, weight in zip(asked, default.weights.columns, strict=True)

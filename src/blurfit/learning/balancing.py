@@ -26,6 +26,7 @@ import numpy as np
 from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.joint_sums import Submodel
+from blurfit.optional import axes
 
 LEAST_ROWS = 100.0  # of effective size; below it, a handful of rows would speak for everyone
 _LARGEST_MISFIT = 5.0  # standard deviations that any moment may be off
@@ -84,10 +85,28 @@ class Balance:
         return f"worth {self.effective_rows:,.0f} after matching"
 
     def plot(self, ax: Any = None) -> Any:
-        """Means before and after, by matplotlib: see `blurfit.learning.balance_plot`."""
-        from blurfit.learning.balance_plot import plot_balance
-
-        return plot_balance(self, ax)
+        """Means of the public rows before and after, beside the contributors' where these are
+        known, by matplotlib; the axes are returned.
+        """
+        places = range(len(self.names))
+        ax = axes(ax, 7, 1.5 + 0.3 * len(self.names))
+        title = f"{len(self.weights):,} public rows, "
+        ax.scatter(self.before, places, facecolors="none", edgecolors="tab:grey", label="public")
+        if self.wanted is None:
+            title += "as they are"
+        else:
+            ax.hlines(places, self.before, self.after, color="lightgrey", zorder=0)
+            ax.scatter(self.after, places, color="tab:blue", label="public, matched")
+            ax.scatter(
+                self.wanted, places, color="tab:red", marker="|", s=150, label="contributors"
+            )
+            title += f"worth {self.effective_rows:,.0f}"
+        ax.set_yticks(places, self.names)
+        ax.invert_yaxis()
+        ax.set_xlabel("mean, on the scale of the public bounds")
+        ax.set_title(title, fontsize=10)
+        ax.legend(fontsize=8)
+        return ax
 
     def __str__(self) -> str:
         if self.wanted is None:
@@ -111,16 +130,15 @@ def balance(sums: Submodel, rows: FloatArray) -> Balance:
     Raises:
         InfeasibleError: no weights match, or so few rows carry them that they mean little.
     """
-    weights = sums.scale[1:]
     names = tuple(column.name for column in sums.features)
     if rows.ndim != 2 or rows.shape[1] != len(names) or len(rows) < 2:
         raise InvalidValueError(
             f"Expected public rows of shape (rows, {len(names)}), one column for each of {names}, "
             f"and got {rows.shape}."
         )
-    first, second, keep = _features(rows, sums)
-    wanted, noise = _moments(sums, weights, keep)
-    features = np.hstack([first, second])
+    keep = _free_products(sums)
+    wanted, noise = _moments(sums, keep)
+    features = np.hstack([rows, rows[:, keep[0]] * rows[:, keep[1]]])
     difference = _difference(features, wanted, noise)
     q, centred, inverse = np.full(len(rows), 1 / len(rows)), None, None
     if difference > 0:
@@ -170,29 +188,23 @@ def unweighted(names: tuple[str, ...], rows: FloatArray) -> Balance:
     return Balance(equal, float(count), 1.0, names, np.zeros(0), mean, mean, None)
 
 
-def _features(rows: FloatArray, sums: Submodel) -> tuple[FloatArray, FloatArray, IntArray]:
-    """v, and those products of two columns that are neither known nor constant."""
-    i, j = np.triu_indices(rows.shape[1])
+def _free_products(sums: Submodel) -> IntArray:
+    """Which products of two columns, (2, k), are neither known nor constant."""
+    i, j = np.triu_indices(len(sums.features))
     noise = sums.feature_noise.variance[1:, 1:]
     free = noise[i, j] > 0
     level = np.array([column.kind == "level" for column in sums.features])
     free &= ~((i == j) & level[i])  # a level's square is the level itself
-    keep = np.stack([i[free], j[free]]).astype(np.int64)
-    return rows, rows[:, keep[0]] * rows[:, keep[1]], keep
+    return np.stack([i[free], j[free]]).astype(np.int64)
 
 
-def _moments(sums: Submodel, weights: FloatArray, keep: IntArray) -> tuple[FloatArray, FloatArray]:
+def _moments(sums: Submodel, keep: IntArray) -> tuple[FloatArray, FloatArray]:
     """The contributors' moments, and the variance of each: privacy noise and sampling."""
     gram, variance = sums.gram / sums.count, sums.feature_noise.variance / sums.count**2
-    i, j = keep
-    scale = weights[i] * weights[j]
-    wanted = np.concatenate([gram[0, 1:] / (sums.constant * weights), gram[1:, 1:][i, j] / scale])
-    noise = np.concatenate(
-        [
-            variance[0, 1:] / (sums.constant * weights) ** 2,
-            variance[1:, 1:][i, j] / scale**2,
-        ]
-    )
+    weights, (i, j) = sums.scale[1:], keep
+    scale = np.concatenate([sums.constant * weights, weights[i] * weights[j]])
+    wanted = np.concatenate([gram[0, 1:], gram[1:, 1:][i, j]]) / scale
+    noise = np.concatenate([variance[0, 1:], variance[1:, 1:][i, j]]) / scale**2
     return np.clip(wanted, -1.0, 1.0), noise + _sampling(sums)
 
 

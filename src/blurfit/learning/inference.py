@@ -36,11 +36,11 @@ from scipy.special import stdtr, stdtrit
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.joint_sums import Submodel
+from blurfit.schema.schema import INTERCEPT
 from blurfit.validate import inside_unit_interval
 
 LARGEST_CONDITION = 1.0
 _UNEVEN = 3.0
-CONSTANT = "(intercept)"
 
 
 class Refusal(StrEnum):
@@ -166,8 +166,8 @@ class Inference:
         """
         if self.residual_variance is None:
             raise InfeasibleError(
-                "A curve, and a model with public rows, tells no residual variance, so there is no "
-                "interval for one person. Ask for mean_response."
+                "A curve has no residual variance, so there is no interval for one person. Ask for "
+                "mean_response."
             )
         mean = self.mean_response(values, confidence)
         sampling = mean.sampling_error**2 + self.residual_variance
@@ -231,7 +231,7 @@ def infer(sums: Submodel, *, uneven: bool = False) -> Inference:
     )
     left = variance * (sums.count - len(theta))
     return Inference(
-        names=(CONSTANT, *(column.name for column in sums.features)),
+        names=(INTERCEPT, *(column.name for column in sums.features)),
         count=sums.count,
         coefficients=theta * units,
         sampling=sampling * both * (_UNEVEN if uneven else 1.0),

@@ -19,6 +19,7 @@ the target at the features' means. ρ itself is unknown: twelve points from 0.00
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,11 +47,6 @@ class Shrunk:
     variance: float
     features: Denoised
 
-    def predict(self, values: FloatArray) -> FloatArray:
-        """The target of rows v."""
-        found: FloatArray = self.coefficients[0] + values @ self.coefficients[1:]
-        return found
-
 
 def linear_bayes(sums: Submodel) -> Shrunk:
     """The linear Bayes model of one target: deterministic, in the time of a few dozen solves."""
@@ -62,13 +58,14 @@ def linear_bayes(sums: Submodel) -> Shrunk:
     explained = _EXPLAINED[:, None, None]
     fixed = gram @ prior @ gram + np.diag(noise)
     fixed += variance * np.maximum(1 - explained, 0.2) * gram / sums.count
-    second = prior
-    for _ in range(_PASSES):
-        total = fixed + _noise_of_gram(sums, features, second)
-        gain = prior @ gram @ np.linalg.inv(total)
-        theta = gain @ cross
-        second = theta[:, :, None] * theta[:, None, :] + prior - gain @ gram @ prior
-    weights = _weights(total, cross)
+    weights, theta, _ = read_linearly(
+        prior,
+        gram,
+        cross,
+        fixed,
+        lambda second: _noise_of_gram(sums, features, second),
+        np.log(_EXPLAINED) / 2,
+    )
     found = weights @ theta
     return Shrunk(
         theta=found,
@@ -77,6 +74,32 @@ def linear_bayes(sums: Submodel) -> Shrunk:
         variance=variance,
         features=features,
     )
+
+
+def read_linearly(
+    prior: FloatArray,
+    gram: FloatArray,
+    seen: FloatArray,
+    fixed: FloatArray,
+    noise_of_gram: Callable[[FloatArray], FloatArray],
+    log_prior: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """How probable each P of a stack is, with its θ̂ = PA·T⁻¹t and Θ = E[θθᵀ | t], by three passes.
+
+    T = `fixed` + `noise_of_gram`(Θ), and P is as probable as `log_prior` says, times N(t; 0, T).
+    """
+    second, reach = prior, prior @ gram
+    for _ in range(_PASSES):
+        total = fixed + noise_of_gram(second)
+        inverse = np.linalg.inv(total)
+        gain = reach @ inverse
+        theta = gain @ seen
+        second = theta[:, :, None] * theta[:, None, :] + prior - gain @ gram @ prior
+    _, volume = np.linalg.slogdet(total)
+    distance = np.einsum("j,rjk,k->r", seen, inverse, seen)
+    log = log_prior - (volume + distance) / 2
+    weights = np.exp(log - log.max())
+    return np.asarray(weights / math.fsum(weights)), theta, second
 
 
 def target_variance(sums: Submodel) -> float:
@@ -115,12 +138,3 @@ def _noise_of_gram(sums: Submodel, features: Denoised, second: FloatArray) -> Fl
     found = features.kept / sums.count**2 * sums.feature_noise.sandwich(second)
     found[..., 0, 0] = 0.0
     return found
-
-
-def _weights(total: FloatArray, cross: FloatArray) -> FloatArray:
-    """The posterior of ρ: ∝ √ρ·N(t; 0, T_ρ)."""
-    _, volume = np.linalg.slogdet(total)
-    distance = np.einsum("j,rjk,k->r", cross, np.linalg.inv(total), cross)
-    log = np.log(_EXPLAINED) / 2 - (volume + distance) / 2
-    weights = np.exp(log - log.max())
-    return np.asarray(weights / math.fsum(weights))

@@ -34,7 +34,6 @@ from blurfit.learning.joint_sums import JointSums, Submodel
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Schema
-from blurfit.schema.vectors import columns_of
 from blurfit.theory.joint_form import JointColumn, JointForm
 from blurfit.theory.target_form import TargetForm
 from blurfit.validate import positive
@@ -72,7 +71,7 @@ def outlook(agreement: Agreement) -> Outlook:
     draws = agreement.database_draws
     deviation = agreement.calibration.total_noise(n, draws)  # type: ignore[union-attr]
     found = []
-    for name in columns_of(schema.target):
+    for name in schema.target.columns:
         moments = _typical(form.columns, name)
         z = np.array([form.constant, *(one.weight for one in form.columns)])
         matrix = n * moments * np.outer(z, z)
@@ -163,8 +162,7 @@ def _share(level: JointColumn, columns: tuple[JointColumn, ...]) -> float:
 
 def _features(schema: Schema) -> list[str]:
     """The columns that predict: all but the last level of each categorical."""
-    names = [name for one in schema.features for name in columns_of(one)]
-    return [names[place] for place in kept_columns(schema)]
+    return [schema.columns[place] for place in kept_columns(schema)]
 
 
 def _off(sums: Submodel) -> float:

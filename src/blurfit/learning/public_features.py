@@ -137,19 +137,17 @@ def fit_with_public_rows(
     dispersion = target_variance(sums) / sums.target.weight**2
     problem = _Problem(design, found, moment, curve, sums.count, DISPERSION.get(family, dispersion))
     start, prior = _prior(design, q, moment - is_class, family)
-    logs, means, spreads = [], [], []
-    w = start
+    logs, means, w = [], [], start
     for spread in _SPREADS[family]:
         w, log = _most_probable(problem, start, prior(spread), noise, w)
         logs.append(log)
         means.append(w)
-        spreads.append(spread)
     chance = np.exp(np.array(logs) - max(logs))
     chance /= chance.sum()
     w = chance @ np.array(means)
     return PublicFit(
         coefficients=w,
-        spread=float(chance @ np.array(spreads)),
+        spread=float(chance @ _SPREADS[family]),
         balance=found,
         **_unshrunk(problem, noise, w, sums if family == "linear" else None),
     )
@@ -164,25 +162,24 @@ class _Problem:
     count: int
     dispersion: float  # Var(y | x)/A''
 
+    def predictor(self, w: FloatArray) -> FloatArray:
+        """x·w of each row, clipped."""
+        return np.clip(self.design @ w, -_LARGEST_PREDICTOR, _LARGEST_PREDICTOR)
+
     def gradient(self, w: FloatArray) -> FloatArray:
         """∇Â(w)."""
-        eta = np.clip(self.design @ w, -_LARGEST_PREDICTOR, _LARGEST_PREDICTOR)
-        found: FloatArray = (self.rows.weights * self.curve.mean(eta)) @ self.design
+        found: FloatArray = (self.rows.weights * self.curve.mean(self.predictor(w))) @ self.design
         return found
 
     def at(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
         """∇Â(w) and H."""
-        eta = np.clip(self.design @ w, -_LARGEST_PREDICTOR, _LARGEST_PREDICTOR)
-        slope = self.rows.weights * self.curve.slope(eta)
-        gradient = (self.rows.weights * self.curve.mean(eta)) @ self.design
-        return gradient, (self.design * slope[:, None]).T @ self.design
+        slope = self.rows.weights * self.curve.slope(self.predictor(w))
+        return self.gradient(w), (self.design * slope[:, None]).T @ self.design
 
     def spread(self, w: FloatArray, hessian: FloatArray) -> FloatArray:
         """The part of V that is not privacy noise."""
-        eta = np.clip(self.design @ w, -_LARGEST_PREDICTOR, _LARGEST_PREDICTOR)
-        terms = self.design * self.curve.mean(eta)[:, None]
-        found: FloatArray = self.rows.spread(terms, self.count)
-        return found + hessian * self.dispersion / self.count
+        terms = self.design * self.curve.mean(self.predictor(w))[:, None]
+        return self.rows.spread(terms, self.count) + hessian * self.dispersion / self.count
 
 
 def _target_moment(sums: Submodel, top: float | None) -> tuple[FloatArray, FloatArray]:
@@ -231,17 +228,18 @@ def _most_probable(
     V is that of the start and then of the first step, which is near enough: it takes longest.
     """
     precision = np.linalg.inv(prior)
-    log, error = -np.inf, np.diag(noise)
+    log = -np.inf
+    error = weighing = np.diag(noise)
     for place in range(_STEPS):
         gradient, hessian = problem.at(w)
         if place < 2:
             error = problem.spread(w, hessian) + np.diag(noise)
+            weighing = np.asarray(np.linalg.inv(error), dtype=np.float64)
         total = hessian @ prior @ hessian + error
         seen = problem.moment - gradient + hessian @ (w - start)
         solved = np.linalg.solve(total, seen)
         step = start + prior @ hessian @ solved - w
         log = -0.5 * float(np.linalg.slogdet(total)[1] + seen @ solved)
-        weighing = np.asarray(np.linalg.inv(error), dtype=np.float64)
 
         def merit(at: FloatArray, gradient: FloatArray, weighing: FloatArray = weighing) -> float:
             left, moved = problem.moment - gradient, at - start

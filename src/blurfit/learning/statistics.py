@@ -1,7 +1,6 @@
-"""The sufficient statistics N, A = Σ q̃q̃ᵀ and c = Σ p̃ of an `input` collection, which add.
+"""The sufficient statistics N, A = Σ q̃q̃ᵀ and c = Σ p̃ of an `input` collection.
 
-A record matters to the model ½wᵀAw − cᵀw only through these sums, so the database keeps nothing
-else, and any engine that can map and reduce can learn: `sum(map(statistics_of, parts))`.
+A record matters to the model ½wᵀAw − cᵀw only through these sums.
 """
 
 import operator
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit import validate
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
 
 # Rows that are turned into float64 and multiplied at once: 8 MB at d = 128, and enough for BLAS.
@@ -24,16 +23,12 @@ ASYMMETRY_ALLOWED = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """(N, A, c) + (N', A', c') = (N + N', A + A', c + c'), with `Statistics.empty(d)` as zero.
+    """N, A and c, perhaps of submissions under the agreement with this fingerprint.
 
-    A commutative monoid and, on purpose, not a group: there is no subtraction, because the
-    difference of two sums is one person's submission. Equal when all three parts are. The arrays
-    are copied on the way in and cannot be written to; A is symmetric to the last bit.
+    The arrays are copied on the way in and cannot be written to; A is symmetric to the last bit.
 
-    >>> one = Statistics.of_records([1.0, 2.0], [0.5, 0.0])
-    >>> many = Statistics.of_records([[1.0, 2.0], [0.0, 1.0]], [[0.5, 0.0], [0.0, 0.5]])
-    >>> sum([one, many, Statistics.empty(2)]).count
-    3
+    >>> Statistics.of_records([[1.0, 2.0], [0.0, 1.0]], [[0.5, 0.0], [0.0, 0.5]]).gram.tolist()
+    [[1.0, 2.0], [2.0, 5.0]]
     """
 
     count: int
@@ -46,25 +41,13 @@ class Statistics:
         count = operator.index(self.count)
         gram = symmetrised(gram=self.gram)
         moment = conforming(gram, moment=self.moment)
-        gram.setflags(write=False)
-        moment.setflags(write=False)
-        for name, value in (("count", count), ("gram", gram), ("moment", moment)):
+        for name, value in (("count", count), ("gram", fixed(gram)), ("moment", fixed(moment))):
             object.__setattr__(self, name, value)
 
     @property
     def dimension(self) -> int:
         """The number of weights, d."""
         return len(self.moment)
-
-    @classmethod
-    def empty(cls, dimension: int) -> Self:
-        """No records yet: (0, 0, 0), the zero of the addition."""
-        validate.whole(dimension=dimension)
-        return cls(0, np.zeros((dimension, dimension)), np.zeros(dimension))
-
-    def under(self, fingerprint: str) -> Self:
-        """These sums, said to be of submissions under the agreement with this fingerprint."""
-        return type(self)(self.count, self.gram, self.moment, fingerprint)
 
     @classmethod
     def of_records(cls, q: npt.ArrayLike, p: npt.ArrayLike, *, chunk: int = ROWS_AT_ONCE) -> Self:
@@ -89,45 +72,6 @@ class Statistics:
                 A += rows.T @ rows
                 c += _rows(p=p[part]).sum(axis=0)
         return cls(count, A, c)
-
-    def __add__(self, other: object) -> Self:
-        if not isinstance(other, Statistics):
-            return NotImplemented
-        if other.dimension != self.dimension:
-            raise InvalidValueError(
-                f"Expected dimension={other.dimension} to be {self.dimension}: "
-                "only statistics of the same agreement add."
-            )
-        with np.errstate(over="ignore"):
-            A, c = self.gram + other.gram, self.moment + other.moment
-        return type(self)(self.count + other.count, A, c, self._shared(other))
-
-    def _shared(self, other: "Statistics") -> str | None:
-        """The agreement of a sum: nothing belongs to any, other sums must belong to the same."""
-        prints = {part.fingerprint for part in (self, other) if part.count or part.fingerprint}
-        if len(prints) > 1:
-            raise InvalidValueError(
-                f"Expected fingerprint={other.fingerprint} to be {self.fingerprint}: only "
-                "statistics of the same agreement add."
-            )
-        return prints.pop() if prints else None
-
-    def __radd__(self, other: object) -> Self:
-        # sum() starts from the integer 0, which says "nothing" in every dimension.
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Statistics):
-            return NotImplemented
-        return (
-            (self.count, self.fingerprint) == (other.count, other.fingerprint)
-            and np.array_equal(self.gram, other.gram)
-            and np.array_equal(self.moment, other.moment)
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Pickled arrays come back writable; building the object anew keeps the promise.
-        return type(self), (self.count, self.gram, self.moment, self.fingerprint)
 
 
 def symmetrised(**matrices: npt.ArrayLike) -> FloatArray:

@@ -30,11 +30,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from blurfit.arrays import FloatArray
-from blurfit.learning.denoise import soft_floor
+from blurfit.learning.denoise import shrunk_pairs, soft_floor
 from blurfit.learning.joint_sums import Noise
+from blurfit.learning.linear_bayes import read_linearly
 
 _FACTORS = np.geomspace(1 / 16, 16, 9)
-_PASSES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,14 +82,14 @@ def bayes_step(sums: StepSums, prior: FloatArray) -> Step:
     priors = _FACTORS[:, None, None] * prior
     fixed = gram @ priors @ gram + (sums.linear_variance / sums.count**2) * np.eye(len(linear))
     fixed += sums.dispersion * gram / sums.count
-    second = priors
-    for _ in range(_PASSES):
-        total = fixed + kept / sums.count**2 * sums.noise.sandwich(second)
-        inverse = np.asarray(np.linalg.inv(total), dtype=np.float64)
-        gain = priors @ gram @ inverse
-        theta = gain @ linear
-        second = theta[:, :, None] * theta[:, None, :] + priors - gain @ gram @ priors
-    weights = _weights(total, inverse, linear)
+    weights, theta, second = read_linearly(
+        priors,
+        gram,
+        linear,
+        fixed,
+        lambda second: kept / sums.count**2 * sums.noise.sandwich(second),
+        -(np.log(_FACTORS) ** 2) / 2,
+    )
     found = weights @ theta
     spread = np.einsum("r,rjk->jk", weights, second) - np.outer(found, found)
     return Step(found, (spread + spread.T) / 2, gram, float(weights @ _FACTORS))
@@ -100,14 +100,8 @@ def _denoised(sums: StepSums) -> tuple[FloatArray, float]:
     seen = sums.gram / sums.count
     noise = sums.noise.variance / sums.count**2
     spread = _diagonal(np.diagonal(seen), np.diagonal(noise), sums.curvature)
-    scale = np.outer(spread, spread)
     pairs = ~np.eye(len(seen), dtype=bool)
-    weight = (noise + 0.04 * scale) ** -2 * pairs
-    excess = float(np.sum(weight * scale * (seen**2 - noise)))
-    common = np.clip(excess / float(np.sum(weight * scale**2)), 0.001, 0.15)
-    factor = common * scale / (common * scale + noise)
-    kept = float(factor[pairs].mean())
-    gram = np.where(pairs, seen * factor, np.diag(spread))
+    gram, kept = shrunk_pairs(seen, noise, spread, pairs, least=0.001)
     free = 2 * float(np.median(noise[pairs]))
     return soft_floor(gram, len(seen) * kept / 4 * free), kept
 
@@ -127,12 +121,3 @@ def _diagonal(seen: FloatArray, noise: FloatArray, curvature: float) -> FloatArr
     found[1:] = np.maximum(found[1:], 0.1 * mean)
     found[0] = max(found[0], 3 * math.sqrt(noise[0]), 1e-3 * mean)
     return found
-
-
-def _weights(total: FloatArray, inverse: FloatArray, linear: FloatArray) -> FloatArray:
-    """The posterior of k: lognormal prior times N(t̃; 0, T)."""
-    _, volume = np.linalg.slogdet(total)
-    distance = np.einsum("j,rjk,k->r", linear, inverse, linear)
-    log = -(np.log(_FACTORS) ** 2) / 2 - (volume + distance) / 2
-    weights = np.exp(log - log.max())
-    return np.asarray(weights / math.fsum(weights))

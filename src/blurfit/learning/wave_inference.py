@@ -24,7 +24,7 @@ counts h' = h, and half of d² is taken; for labels h' has two signs, and a quar
 that is added, shared among all directions; d² is that of the step less what its own error adds.
 
 The estimate is **refused** where d is above 1: then another wave is needed. It is refused, too,
-where noise rules Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3.
+where noise dominates Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3.
 """
 
 import math
@@ -33,9 +33,10 @@ import numpy as np
 
 from blurfit.errors import InfeasibleError
 from blurfit.learning.belief import Belief, on_curve
-from blurfit.learning.inference import CONSTANT, Inference
+from blurfit.learning.inference import Inference
 from blurfit.learning.residual_inference import residual_estimates
 from blurfit.learning.wave_step import WaveSums, coordinates, step_sums
+from blurfit.schema.schema import INTERCEPT
 from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.newton import LogisticNewton
 
@@ -62,8 +63,8 @@ def newton_estimates(belief: Belief, chart: NewtonMap, sums: WaveSums) -> Infere
     condition = blur * (float(np.sum(1 / values)) + 1 / least) / least if least > 0 else math.inf
     if condition >= MOST_NOISE:
         raise InfeasibleError(
-            "The noise rules the sums of this wave, so no errors are told; collect more people, or "
-            "allow a larger epsilon."
+            "The noise dominates the sums of this wave, so there are no standard errors; ask more "
+            "people, or allow a larger epsilon."
         )
     bias = read.noise.sandwich(np.asarray(np.linalg.inv(read.gram), dtype=np.float64))
     inverse = np.linalg.inv(read.gram + bias)
@@ -83,7 +84,7 @@ def newton_estimates(belief: Belief, chart: NewtonMap, sums: WaveSums) -> Infere
     back = np.linalg.inv(coordinates(chart))
     sampling, privacy = back @ sampling @ back.T, back @ privacy @ back.T
     return Inference(
-        names=(CONSTANT, *(f"v{place}" for place in range(chart.whitening.dimension))),
+        names=(INTERCEPT, *(f"v{place}" for place in range(chart.whitening.dimension))),
         count=sums.count,
         coefficients=on_curve(belief).coefficients + back @ theta,
         sampling=(sampling + sampling.T) / 2,

@@ -134,9 +134,7 @@ def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step) ->
     centred = step.gram[1:, 1:] / chart.feature_scale**2 - np.outer(shift, shift)
     centred *= len(shift) / float(np.trace(centred))
     spread = lower @ centred @ lower.T
-    explained = float(
-        step.theta @ step.gram @ step.theta
-    )  # the sums are of the last model's errors
+    explained = float(step.theta @ step.gram @ step.theta)  # of the last model's errors
     left = max(read.dispersion - explained, 0.1 * read.dispersion)
     return replace(
         belief,

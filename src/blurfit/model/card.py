@@ -14,9 +14,6 @@ from blurfit.model.markdown import plain
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.schema.columns import Categorical, Numeric
-from blurfit.schema.vectors import question
-
-_TASKS = {"number": "tabular-regression", "class": "tabular-classification"}
 
 
 def as_card(model: PublishedModel) -> str:
@@ -64,10 +61,10 @@ took no part: whoever publishes it should add them.
 
 def _front_matter(model: PublishedModel) -> dict[str, Any]:
     promise = model.guarantee
-    kind = "number" if isinstance(model.aim, Numeric) else "class"
+    task = "regression" if isinstance(model.aim, Numeric) else "classification"
     return {
         "library_name": "blurfit",
-        "pipeline_tag": _TASKS[kind],
+        "pipeline_tag": f"tabular-{task}",
         "tags": ["tabular", "differential-privacy", f"{model.agreement.mechanism}-perturbation"],
         "privacy": {
             "epsilon": promise.epsilon,
@@ -81,7 +78,7 @@ def _front_matter(model: PublishedModel) -> dict[str, Any]:
 
 
 def _feature(model: PublishedModel, name: str) -> str:
-    one = question(model.agreement.schema, name)
+    one = model.agreement.schema.question(name)
     if isinstance(one, Numeric):
         takes = f"a number from {one.lower:g} to {one.upper:g}"
     elif isinstance(one, Categorical):

@@ -16,14 +16,13 @@ map, so none of a wave's submissions is older than its map. What the check adds 
 hide a choice in the map: it is what the published releases say.
 """
 
-import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.fingerprinted import alike
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
@@ -38,7 +37,7 @@ from blurfit.model.moments import PublishedMoments
 from blurfit.model.prediction import Link
 from blurfit.model.published import PublishedModel
 from blurfit.model.wave_share import WaveShare
-from blurfit.schema.vectors import columns_of, units
+from blurfit.schema.vectors import units
 from blurfit.theory.maps import WaveMap
 from blurfit.theory.wave_form import WaveForm
 
@@ -71,7 +70,7 @@ class Course:
     def require(self, agreement: Agreement) -> None:
         """Refuse an agreement that is not the next one: see the module's docstring."""
         wave = agreement.wave
-        if wave is None or not hmac.compare_digest(_text(wave.plan), _text(self.plan.fingerprint)):
+        if wave is None or not alike(wave.plan, self.plan.fingerprint):
             raise NotCertifiedError(
                 f"Expected an agreement of the plan {self.plan.fingerprint}, and this one belongs "
                 f"to {None if wave is None else wave.plan}. Send nothing under it."
@@ -181,8 +180,7 @@ def wave_sums(release: PublishedMoments) -> WaveSums:
 
 def _first(plan: Plan, release: PublishedMoments) -> Belief:
     """Linear Bayes of the joint sums: quick, and good enough for a start."""
-    names = [name for one in plan.schema.features for name in columns_of(one)]
-    kept = [names[place] for place in kept_columns(plan.schema)]
+    kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
     sums = release.joint.submodel(plan.schema.target.name, kept)
     return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound)
 
@@ -205,29 +203,28 @@ def _inference(course: Course) -> tuple[tuple[Inference, ...], str | None]:
     names = [one.name for one in plan.schema.features]
     curve = not course.beliefs[-1].line
     told = units(plan.schema, plan.schema.target.name, names, log_odds=curve)
-    return (in_units(found, told, kept_columns(plan.schema)),), None
+    return (in_units(found, told, _places(plan)),), None
 
 
 def _spread(plan: Plan, coefficients: FloatArray) -> FloatArray:
     """Coefficients for (1, v) with all columns of v: 0 for last levels."""
-    names = [name for one in plan.schema.features for name in columns_of(one)]
-    found = np.zeros(1 + len(names))
-    found[[0, *(1 + place for place in kept_columns(plan.schema))]] = coefficients
+    found = np.zeros(1 + sum(len(one.columns) for one in plan.schema.features))
+    found[_places(plan)] = coefficients
     return found
+
+
+def _places(plan: Plan) -> list[int]:
+    """Where in (1, v) the coefficients of a plan's maps are."""
+    return [0, *(1 + place for place in kept_columns(plan.schema))]
 
 
 def _require_alike(expected: WaveMap | None, announced: WaveMap) -> None:
     """Refuse a map that is not what the releases say, number by number."""
     ours = {} if expected is None else expected.to_dict()
-    theirs: dict[str, Any] = announced.to_dict()
-    wrong = sorted(name for name in theirs if ours.get(name) != theirs[name])
-    if wrong:
+    theirs = announced.to_dict()
+    if wrong := sorted(name for name in theirs if ours.get(name) != theirs[name]):
         raise NotCertifiedError(
             f"Expected the map that follows from the published releases, and its {wrong[0]!r} "
             "differs. Whoever announced it chose it by other means; send nothing under this "
             "agreement."
         )
-
-
-def _text(word: Any) -> bytes:
-    return str(word).encode(errors="surrogatepass")

@@ -8,20 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer  # type: ignore[import-untyped]
-from sklearn.linear_model import (  # type: ignore[import-untyped]
-    LinearRegression,
-    LogisticRegression,
-    PoissonRegressor,
-)
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor  # type: ignore[import-untyped]
 from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
-from sklearn.preprocessing import (  # type: ignore[import-untyped]
-    MinMaxScaler,
-    OneHotEncoder,
-)
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder  # type: ignore[import-untyped]
 
-from blurfit.errors import BlurfitError, InfeasibleError
+from blurfit.errors import InfeasibleError
+from blurfit.optional import optional
 from blurfit.schema.schema import Categorical, Numeric
-from blurfit.schema.vectors import question
 
 if TYPE_CHECKING:
     from blurfit.model.published import PublishedModel  # which imports this module when asked to
@@ -49,33 +42,23 @@ def to_sklearn(model: "PublishedModel") -> Pipeline:
 
 def to_onnx(model: "PublishedModel") -> bytes:
     """The pipeline of `to_sklearn` as an ONNX graph, by skl2onnx (`pip install blurfit[onnx]`)."""
-    try:
-        from skl2onnx import to_onnx as convert  # type: ignore[import-untyped]
-        from skl2onnx.common.data_types import (  # type: ignore[import-untyped]
-            FloatTensorType,
-            StringTensorType,
-        )
-    except ImportError as error:
-        raise BlurfitError("ONNX needs skl2onnx: pip install 'blurfit[onnx]'.") from error
+    kinds = optional("skl2onnx.common.data_types")
+    word, number = kinds.StringTensorType([None, 1]), kinds.FloatTensorType([None, 1])
     inputs = [
-        (
-            feature.name,
-            StringTensorType([None, 1])
-            if isinstance(feature, Categorical)
-            else FloatTensorType([None, 1]),
-        )
+        (feature.name, word if isinstance(feature, Categorical) else number)
         for feature in _features(model)
     ]
-    graph: bytes = convert(to_sklearn(model), initial_types=inputs).SerializeToString()
+    found = optional("skl2onnx").to_onnx(to_sklearn(model), initial_types=inputs)
+    graph: bytes = found.SerializeToString()
     return graph
 
 
 def _features(model: "PublishedModel") -> list[Any]:
-    features: list[Any] = [question(model.agreement.schema, name) for name in model.features]
-    if unsaid := [feature.name for feature in features if getattr(feature, "optional", False)]:
+    features: list[Any] = [model.agreement.schema.question(name) for name in model.features]
+    if unsaid := [feature.name for feature in features if feature.optional]:
         raise InfeasibleError(
             f"Expected features that everybody answers, and {', '.join(unsaid)} may be left "
-            "unsaid, which these formats have no column for: predict with blurfit itself."
+            "unsaid: these formats have no column for that. Predict with blurfit itself."
         )
     return features
 
@@ -87,12 +70,6 @@ def _scaler(feature: Any) -> Any:
 
 
 def _corners(features: Any) -> Any:
-    try:
-        import pandas as pd  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise BlurfitError(
-            "A pipeline of named columns needs pandas: pip install pandas."
-        ) from error
     width = max(2, *(len(f.levels) for f in features if isinstance(f, Categorical)), 2)
     corners: dict[str, list[Any]] = {}
     values: list[Any]
@@ -104,7 +81,7 @@ def _corners(features: Any) -> Any:
         else:
             values = [0.0, 1.0]
         corners[feature.name] = (values * width)[:width]
-    return pd.DataFrame(corners)
+    return optional("pandas").DataFrame(corners)
 
 
 def _linear(model: "PublishedModel") -> LinearRegression | LogisticRegression | PoissonRegressor:

@@ -7,25 +7,25 @@ for. For *inference* one wants unbiased coefficients with their standard errors
 alike, and told as contrasts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from blurfit.arrays import FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.denoise import denoise
-from blurfit.learning.inference import Inference, infer, refusal
-from blurfit.learning.joint_sums import Submodel
+from blurfit.learning.inference import Inference, infer
+from blurfit.learning.joint_sums import JointSums, Submodel
 from blurfit.learning.regularisers import ElasticNet
 from blurfit.learning.shrinkage import Reading, reading, shrink
 from blurfit.learning.solver import minimise
 from blurfit.model.formula import Formula
 from blurfit.model.published import PublishedModel
-from blurfit.schema.schema import Categorical, Schema
+from blurfit.schema.schema import Categorical
 from blurfit.schema.unsaid import is_unsaid
-from blurfit.schema.vectors import Units, columns_of, question, units
+from blurfit.schema.vectors import Units, units
 from blurfit.validate import nonnegative, whole
 
 if TYPE_CHECKING:
@@ -62,31 +62,14 @@ def fit(
     is decided by the release alone.
     """
     schema, sums = moments.agreement.schema, moments.joint
-    aim = question(schema, formula.target)
-    features = _columns(schema, formula.features)
-    problems = [sums.submodel(column, features) for column in columns_of(aim)]
-    found = [_weights(problem, ridge, lasso) for problem in problems]
-    levels = aim.levels if isinstance(aim, Categorical) else [None]
-    inference: list[Inference] = []
-    reason: str | None = None
-    for column, level in zip(columns_of(aim), levels, strict=True):
-        told = units(
-            schema, formula.target, formula.features, references=formula.references, level=level
-        )
-        kept = told_apart(schema, formula)
-        part = sums.submodel(column, [features[place] for place in kept])
-        reason = refusal(part)
-        silence = [place for place in kept if is_unsaid(features[place])]
-        if reason is not None and silence:
-            # hardly anybody was silent: what that adds stays unknown, and all else need not
-            kept = [place for place in kept if place not in silence]
-            told = told.without([features[place] for place in silence])
-            part = sums.submodel(column, [features[place] for place in kept])
-            reason = refusal(part)
-        if reason is not None:
-            inference = []
-            break
-        inference.append(in_units(infer(part, uneven=uneven), told, kept))
+    aim, features = schema.question(formula.target), schema.columns_of(formula.features)
+    told = units(schema, formula.target, formula.features, references=formula.references)
+    found = [_weights(sums.submodel(one, features), ridge, lasso) for one in aim.columns]
+    inference, reason = [], None
+    try:
+        inference = [_inference(sums, column, told, uneven=uneven) for column in aim.columns]
+    except InfeasibleError as error:
+        reason = str(error)
     return PublishedModel(
         agreement=moments.agreement,
         target=formula.target,
@@ -114,17 +97,16 @@ def path(
     a lasso leaves every feature out down to a thousandth of that.
     """
     schema = moments.agreement.schema
-    aim = question(schema, formula.target)
+    aim = schema.question(formula.target)
     if isinstance(aim, Categorical):
         raise InvalidValueError(
             f"Expected a target with one column for a path, and {formula.target!r} has "
             f"{len(aim.levels)} classes."
         )
-    sums = moments.joint.submodel(formula.target, _columns(schema, formula.features))
+    sums = moments.joint.submodel(formula.target, schema.columns_of(formula.features))
     if penalties is None:
         whole(points=points)
-        _, cross, _ = _centred(sums)
-        largest = max(float(np.abs(cross).max()), 1e-12)
+        largest = max(float(np.abs(_centred(sums)[1]).max()), 1e-12)
         penalties = np.geomspace(largest, largest / 1000, points).tolist()
     told = units(schema, formula.target, formula.features, references=formula.references)
     rows = [told.apply(_weights(sums, **{penalty: value})[0]) for value in penalties]
@@ -138,50 +120,45 @@ def _weights(
     if ridge is None and lasso is None:
         return shrink(sums).coefficients, _METHODS[reading(sums)]
     nonnegative(ridge=ridge or 0.0, lasso=lasso or 0.0)
-    covariance, cross, mean = _centred(sums)
+    covariance, cross, mean, middle = _centred(sums)
     penalty = ElasticNet(lasso, 0.0) if lasso else None
     slopes = minimise(covariance, cross, ridge=ridge or 0.0, regulariser=penalty).weights
-    middle = sums.cross[0] / (sums.count * sums.constant * sums.target.weight)
     words = [f"{name} {value:g}" for name, value in (("ridge", ridge), ("lasso", lasso)) if value]
-    return np.concatenate([[middle - slopes @ mean], slopes]), " and ".join(
-        words
-    ) or "least squares"
+    method = " and ".join(words) or "least squares"
+    return np.concatenate([[middle - slopes @ mean], slopes]), method
 
 
-def _centred(sums: Submodel) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Covariance of the columns v (denoised, so positive definite), with the target, and means."""
+def _centred(sums: Submodel) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Covariance of the columns v (denoised, so positive definite), with the target, their means
+    and the target's.
+    """
     features, weights = denoise(sums), sums.scale[1:]
     mean = features.mean / weights
     covariance = features.covariance / np.outer(weights, weights)
     cross = sums.cross[1:] / (sums.count * weights * sums.target.weight)
     middle = sums.cross[0] / (sums.count * sums.constant * sums.target.weight)
-    return covariance, cross - mean * middle, mean
+    return covariance, cross - mean * middle, mean, middle
 
 
-def _columns(schema: Schema, features: Sequence[str]) -> list[str]:
-    return [column for name in features for column in columns_of(question(schema, name))]
+def _inference(sums: JointSums, column: str, told: Units, *, uneven: bool) -> Inference:
+    """Of one column of the target, in the user's units; an InfeasibleError says why not."""
+    try:
+        found = infer(sums.submodel(column, told.names[1:]), uneven=uneven)
+    except InfeasibleError:
+        # hardly anybody was silent: what that adds stays unknown, and all else need not
+        if not (silence := [name for name in told.names if is_unsaid(name)]):
+            raise
+        return _inference(sums, column, told.without(silence), uneven=uneven)
+    return in_units(found, told)
 
 
-def told_apart(schema: Schema, formula: Formula) -> list[int]:
-    """Which encoded columns have a coefficient of their own: all but the reference levels."""
-    references: Mapping[str, str] = formula.references
-    kept: list[int] = []
-    at = 0
-    for name in formula.features:
-        one = question(schema, name)
-        width = len(columns_of(one))
-        left_out = -1
-        if isinstance(one, Categorical):
-            left_out = list(one.levels).index(references.get(name, one.levels[0]))
-        kept += [at + place for place in range(width) if place != left_out]
-        at += width
-    return kept
+def in_units(found: Inference, told: Units, places: Sequence[int] | None = None) -> Inference:
+    """An inference in the user's units: an affine map, which covariances follow.
 
-
-def in_units(found: Inference, told: Units, kept: Sequence[int]) -> Inference:
-    """An inference in the user's units: an affine map, which covariances follow."""
-    chosen = [0, *(place + 1 for place in kept)]
-    matrix, variance = told.matrix[:, chosen], found.residual_variance
+    `places` says which of (1, v) it is about, if not those that the units tell of.
+    """
+    matrix = told.matrix[:, told.places if places is None else places]
+    variance = found.residual_variance
     return Inference(
         names=told.names,
         count=found.count,

@@ -15,7 +15,6 @@ from blurfit.errors import InvalidValueError
 from blurfit.optional import optional
 from blurfit.schema.schema import Categorical, Schema
 from blurfit.schema.table import listed
-from blurfit.schema.vectors import questions
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ def parsed(text: str, schema: Schema, targets: Sequence[str] | None = None) -> F
     >>> parsed("age ~ C(region, 'south')", schema).references
     {'region': 'south'}
     """
-    names = [one.name for one in questions(schema)]
+    names = [one.name for one in schema.questions]
     sides = _sides(text, names)
     if len(sides["lhs"]) != 1 or len(sides["lhs"][0]) != 1:
         raise InvalidValueError(
@@ -110,7 +109,7 @@ def _sides(text: str, names: Sequence[str]) -> dict[str, list[list[Any]]]:
 def _column(factor: Any, text: str, schema: Schema) -> tuple[str, str | None]:
     """The column that a factor names, and the reference level that it chooses, if any."""
     expression = str(factor.expr)
-    known = {one.name: one for one in questions(schema)}
+    known = {one.name: one for one in schema.questions}
     if expression in known:
         return expression, None
     name, reference = _categorical(expression)

@@ -12,12 +12,7 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import weight_scale
 from blurfit.arrays import FloatArray
-from blurfit.errors import (
-    BelowQuorumError,
-    InfeasibleError,
-    InvalidValueError,
-    NotCertifiedError,
-)
+from blurfit.errors import BelowQuorumError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.exact import enclose
 from blurfit.learning.regularisers import ElasticNet
 from blurfit.learning.solver import minimise
@@ -162,7 +157,7 @@ def refuse_unless_ready(agreement: Agreement, totals: Totals) -> None:
     missing = agreement.quorum - totals.count
     if missing > 0:
         raise BelowQuorumError(
-            f"Expected count={totals.count} of at least the quorum {agreement.quorum}: "
-            f"{missing} more contributors are needed. With fewer the noise is too small to "
+            f"Expected count={totals.count} to be at least the quorum {agreement.quorum}: "
+            f"{missing} more contributors are needed. With fewer, the noise is too small to "
             "protect anyone."
         )

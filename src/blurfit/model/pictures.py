@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from blurfit.optional import optional
+from blurfit.optional import axes
 from blurfit.schema.columns import Numeric
 from blurfit.schema.titles import titles
-from blurfit.schema.vectors import question
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments
@@ -29,12 +28,10 @@ def plot_model(
     found = model.coefficients_of(output)
     estimates = model.estimates(confidence, output)[1:] if model.inference else ()
     names = [one.name for one in estimates] or list(found.effects)
-    asked = (question(model.agreement.schema, name) for name in model.features)
+    asked = (model.agreement.schema.question(name) for name in model.features)
     widths = {one.name: one.width for one in asked if isinstance(one, Numeric)}
     ranges = np.array([widths.get(name, 1.0) for name in names])
-    if ax is None:
-        size = 7, 1.6 + 0.35 * len(names)
-        _, ax = optional("matplotlib.pyplot").subplots(figsize=size, layout="constrained")
+    ax = axes(ax, 7, 1.6 + 0.35 * len(names))
     places = np.arange(len(names))
     if estimates:
         middle = ranges * [one.value for one in estimates]
@@ -64,9 +61,7 @@ def plot_moments(moments: "PublishedMoments", ax: Any = None) -> Any:
     """The correlations of all columns, blank where the noise drowns one; the axes are returned."""
     found = moments.correlations()
     size = 1.5 + 0.45 * len(found.names)
-    if ax is None:
-        shape = size + 1, size
-        _, ax = optional("matplotlib.pyplot").subplots(figsize=shape, layout="constrained")
+    ax = axes(ax, size + 1, size)
     picture = ax.imshow(np.clip(found.values, -1, 1), cmap="RdBu", vmin=-1, vmax=1)
     ax.figure.colorbar(picture, ax=ax, label="correlation")
     places = np.arange(len(found.names))

@@ -15,9 +15,9 @@ import numpy as np
 
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError
-from blurfit.schema.columns import Categorical, Numeric, affines
+from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import Schema
-from blurfit.schema.vectors import Question, columns_of, question, values
+from blurfit.schema.vectors import values
 
 Link = Literal["linear", "logistic", "log"]
 LINKS: tuple[Link, ...] = ("linear", "logistic", "log")
@@ -66,8 +66,8 @@ def in_own_units(
     v = np.atleast_2d(values(schema, records, tuple(features)))
     affine = {
         column: pair
-        for one in (question(schema, name) for name in features)
-        for column, pair in zip(columns_of(one), affines(one), strict=True)
+        for one in map(schema.question, features)
+        for column, pair in zip(one.columns, one.affines, strict=True)
     }
     places = list(affine)
     parts = [(v[:, places.index(name)] - affine[name][1]) / affine[name][0] for name in names]

@@ -6,6 +6,7 @@ released that was not before: this is post-processing, as long as the public row
 and not the contributors' own.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +17,13 @@ from blurfit.learning.balancing import Balance
 from blurfit.learning.inference import Inference
 from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.public_features import Family, PublicFit, fit_with_public_rows
-from blurfit.model.fitting import in_units, told_apart
+from blurfit.model.fitting import in_units
 from blurfit.model.formula import Formula
 from blurfit.model.prediction import Link
 from blurfit.model.published import PublishedModel
-from blurfit.schema.schema import Categorical, Numeric
+from blurfit.schema.columns import Numeric, Question
 from blurfit.schema.table import listed
-from blurfit.schema.vectors import Question, columns_of, question, units, values
+from blurfit.schema.vectors import Units, units, values
 
 if TYPE_CHECKING:
     from blurfit.model.moments import PublishedMoments
@@ -55,34 +56,37 @@ def fit_public(
     Raises:
         InfeasibleError: no weights make the public rows match the contributors.
     """
-    asked = moments.formula(None, None, None) if formula is None else formula
+    asked = moments.formula() if formula is None else formula
     schema = moments.agreement.schema
-    aim = question(schema, asked.target)
+    aim = schema.question(asked.target)
     chosen = _family(aim, family)
     rows = np.atleast_2d(values(schema, public, asked.features))
     top = aim.upper if chosen == "poisson" and isinstance(aim, Numeric) else None
-    features = [column for name in asked.features for column in columns_of(question(schema, name))]
+    features = schema.columns_of(asked.features)
     joint, match = moments.beside(features, rows), moments.agreement.sends == "everything"
-    contrasts = told_apart(schema, asked)
-    absent, reason = _untold(joint, aim, features, contrasts, rows)
-    kept = [place for place in contrasts if features[place] not in absent]
+    curved = chosen != "linear"
+    told = units(schema, asked.target, asked.features, references=asked.references, log_odds=curved)
+    absent, reason = _untold(joint, aim, features, told.names, rows)
+    told = told.without(absent)
     if not match and asked.target != schema.target.name:
         raise InfeasibleError(
             f"Expected {schema.target.name!r} as the target, and got {asked.target!r}: only "
             "products with the agreed target were sent."
         )
     found, inference = [], []
-    for column, level in zip(columns_of(aim), _levels(aim), strict=True):
+    for column in aim.columns:
         whole = fit_with_public_rows(
             joint.submodel(column, features), rows, chosen, match=match, top=top
         )
         apart = whole
-        if reason is None and len(kept) < len(features):  # contrasts need one without references
-            part = joint.submodel(column, [features[place] for place in kept])
+        if reason is None and len(told.names) <= len(
+            features
+        ):  # a fit of contrasts has no references
+            part, kept = joint.submodel(column, told.names[1:]), np.array(told.places[1:]) - 1
             apart = fit_with_public_rows(part, rows[:, kept], chosen, match=match, top=top)
         found.append(whole)
-        told = None if reason else _inference(moments, asked, chosen, apart, kept, level, absent)
-        inference += [] if told is None else [told]
+        if reason is None and (one := _inference(apart, told, moments.count)) is not None:
+            inference.append(one)
     balance = found[0].balance  # of the features alone, so that of every class
     complete = len(inference) == len(found)
     model = PublishedModel(
@@ -108,18 +112,18 @@ def _family(aim: Question, family: Family | None) -> Family:
         return "linear" if is_number else "logistic"
     if family == "poisson" and (not isinstance(aim, Numeric) or aim.lower != 0):
         raise InvalidValueError(
-            f"Expected {aim.name!r} to be a number with lower bound 0 for family='poisson': counts."
+            f"Expected {aim.name!r} to be a count, with lower bound 0, for family='poisson'."
         )
     if family == "linear" and not is_number:
         raise InvalidValueError(
-            f"Expected {aim.name!r} to be a number for family='linear'; it is yes and no, or "
-            "one of several classes, for which family='logistic' is made."
+            f"Expected {aim.name!r} to be a number for family='linear'; it is yes or no, or "
+            "one of several classes: use family='logistic'."
         )
     return family
 
 
 def _untold(
-    joint: JointSums, aim: Question, features: list[str], contrasts: list[int], rows: FloatArray
+    joint: JointSums, aim: Question, features: list[str], told: Sequence[str], rows: FloatArray
 ) -> tuple[list[str], str | None]:
     """Levels that no public row has, and why nothing can be said of the rest either, if so.
 
@@ -133,20 +137,19 @@ def _untold(
     places = {column.name: place for place, column in enumerate(joint.columns, start=1)}
     levels = [joint.columns[places[name] - 1].kind == "level" for name in features]
     spreads, seen = np.ptp(rows, axis=0), np.abs(rows).max(axis=0)
-    told = list(zip(features, levels, spreads, seen, strict=True))
-    absent = [name for name, is_level, _, some in told if is_level and not some]
-    if same := [name for name, is_level, spread, _ in told if not is_level and not spread]:
+    columns = list(zip(features, levels, spreads, seen, strict=True))
+    absent = [name for name, is_level, _, some in columns if is_level and not some]
+    if same := [name for name, is_level, spread, _ in columns if not is_level and not spread]:
         return absent, (
             f"all public rows have the same {listed(same)}, which cannot be told from the "
             f"intercept. Leave it out, or use other rows. {_STILL}"
         )
-    references = {name for place, name in enumerate(features) if place not in contrasts}
-    if missing := [name for name in absent if name in references]:
+    if missing := [name for name in absent if name not in told]:
         return absent, (
             f"no public row has {listed(missing)}, with which other levels are compared. Compare "
             f"with one that some rows have, as C(region, 'south') does, or use other rows. {_STILL}"
         )
-    others = [0, *(places[name] for name in columns_of(aim))]
+    others = [0, *(places[name] for name in aim.columns)]
     deviations = np.sqrt(joint.noise.variance)
     here = [
         name
@@ -162,34 +165,13 @@ def _untold(
     return absent, None
 
 
-def _levels(aim: Question) -> tuple[str | None, ...]:
-    """The class that each column of a target is of; of others there is one column, and no class."""
-    return tuple(aim.levels) if isinstance(aim, Categorical) else (None,)
-
-
-def _inference(
-    moments: "PublishedMoments",
-    formula: Formula,
-    family: Family,
-    found: PublicFit,
-    kept: list[int],
-    level: str | None,
-    absent: list[str],
-) -> Inference | None:
+def _inference(found: PublicFit, told: Units, count: int) -> Inference | None:
     """Unshrunk coefficients with the parts of their covariance, in the user's units."""
     if found.unshrunk is None or found.sampling is None or found.privacy is None:
         return None
-    told = units(
-        moments.agreement.schema,
-        formula.target,
-        formula.features,
-        references=formula.references,
-        level=level,
-        log_odds=family != "linear",
-    ).without(absent)
     plain = Inference(
         names=told.names,
-        count=moments.count,
+        count=count,
         coefficients=found.unshrunk,
         sampling=_symmetric(found.sampling),
         privacy=_symmetric(found.privacy),
@@ -198,7 +180,7 @@ def _inference(
         condition=0.0,
         uneven=False,
     )
-    return in_units(plain, told, kept)
+    return in_units(plain, told)
 
 
 def _symmetric(matrix: FloatArray) -> FloatArray:

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import AnyArray, FloatArray
+from blurfit.arrays import AnyArray, FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
 from blurfit.messages.signing import Signature
 from blurfit.model.prediction import LINKS, Link, in_own_units, predicted, probabilities
 from blurfit.model.published_file import PublishedFile, signatures_in
 from blurfit.model.wave_share import WaveShare
-from blurfit.schema.schema import Categorical, Coefficients, Numeric
-from blurfit.schema.vectors import Question, Units, columns_of, question, units, values
+from blurfit.schema.columns import Categorical, Numeric, Question
+from blurfit.schema.schema import INTERCEPT, Coefficients
+from blurfit.schema.vectors import Units, units, values
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 from blurfit.validate import inside_unit_interval, one_of
 from blurfit.version import software
@@ -94,8 +95,7 @@ class PublishedModel(PublishedFile):
                 f"Expected standard errors for each of {self.outputs}, and got "
                 f"{len(self.inference)}."
             )
-        weights.setflags(write=False)
-        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "weights", fixed(weights))
 
     def __repr__(self) -> str:
         formula = f"{self.target} ~ {' + '.join(self.features)}"
@@ -108,7 +108,7 @@ class PublishedModel(PublishedFile):
     @property
     def aim(self) -> Question:
         """The schema's column of the target."""
-        return question(self.agreement.schema, self.target)
+        return self.agreement.schema.question(self.target)
 
     @property
     def is_label(self) -> bool:
@@ -118,13 +118,12 @@ class PublishedModel(PublishedFile):
     @property
     def outputs(self) -> tuple[str, ...]:
         """What has a score: the target, or each class of a categorical one."""
-        return self.aim.levels if isinstance(self.aim, Categorical) else (self.target,)  # type: ignore[return-value]
+        return _outputs(self.aim)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of the encoded columns v, a level's for each level."""
-        asked = (question(self.agreement.schema, name) for name in self.features)
-        return tuple(column for one in asked for column in columns_of(one))
+        return tuple(self.agreement.schema.columns_of(self.features))
 
     @property
     def quorum_in_words(self) -> str:
@@ -167,19 +166,19 @@ class PublishedModel(PublishedFile):
     def coefficients_of(self, output: str) -> Coefficients:
         """intercept + Σ effect·value, in the user's units, for one output."""
         one_of(self.outputs, output=output)
-        found = self.units_of(output)
+        found = self.units
         weights = self.weights[self.outputs.index(output)]
         intercept, *effects = found.apply(weights).tolist()
         return Coefficients(intercept, dict(zip(found.names[1:], effects, strict=True)))
 
-    def units_of(self, output: str) -> Units:
-        """From the weights of one output to the user's units."""
+    @property
+    def units(self) -> Units:
+        """From the weights of an output to the user's units."""
         return units(
             self.agreement.schema,
             self.target,
             self.features,
             references=self.references,
-            level=output if isinstance(self.aim, Categorical) else None,
             log_odds=self.link != "linear",
         )
 
@@ -192,7 +191,7 @@ class PublishedModel(PublishedFile):
         Predictions use coefficients that are shrunk by what the noise leaves uncertain, so these
         may differ from `coefficients` by some standard errors.
         """
-        return list(self._inference(output).estimates(confidence))
+        return list(self.inference_of(output).estimates(confidence))
 
     def prediction_intervals(self, records: Any, confidence: float = 0.95) -> FloatArray:
         """Lower and upper bound for one more person with these answers, (n, 2), a number's own
@@ -203,7 +202,7 @@ class PublishedModel(PublishedFile):
             raise InfeasibleError(
                 f"Intervals are for numbers; {self.target!r} has probabilities. Use predict_proba."
             )
-        inference = self._inference(None)
+        inference = self.inference_of()
         rows = in_own_units(self.agreement.schema, self.features, inference.names[1:], records)
         found = [inference.prediction(row, confidence) for row in rows]
         return np.array([(one.lower, one.upper) for one in found])
@@ -224,10 +223,11 @@ class PublishedModel(PublishedFile):
         """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
         from blurfit.model.statsmodels_results import Results
 
-        self._inference(output)  # refused where there are no standard errors
+        self.inference_of(output)  # or it is refused
         return Results(self, self.outputs[0] if output is None else output)
 
-    def _inference(self, output: str | None) -> Inference:
+    def inference_of(self, output: str | None = None) -> Inference:
+        """Of one output, the first if none is named; refused where there are no standard errors."""
         if not self.inference:
             raise InfeasibleError(self.refusal or "This model has no standard errors.")
         name = self.outputs[0] if output is None else output
@@ -276,16 +276,12 @@ class PublishedModel(PublishedFile):
             "references": dict(self.references),
             "link": self.link,
             "method": self.method,
-            "columns": ["(intercept)", *self.columns],
+            "columns": [INTERCEPT, *self.columns],
             "weights": dict(zip(self.outputs, self.weights.tolist(), strict=True)),
-            "coefficients": {output: self._coefficients(output) for output in self.outputs},
+            "coefficients": {one: self.coefficients_of(one).by_name() for one in self.outputs},
             "inference": [one.to_dict() for one in self.inference],
             "refusal": self.refusal,
         }
-
-    def _coefficients(self, output: str) -> dict[str, float]:
-        found = self.coefficients_of(output)
-        return {"(intercept)": found.intercept, **found.effects}
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Self:
@@ -295,7 +291,7 @@ class PublishedModel(PublishedFile):
             agreement=agreement,
             target=document["target"],
             features=tuple(document["features"]),
-            weights=_in_order(document["weights"], agreement, document["target"]),
+            weights=_in_order(document["weights"], agreement.schema.question(document["target"])),
             count=document["count"],
             method=str(document["method"]),
             link=document["link"],
@@ -309,10 +305,13 @@ class PublishedModel(PublishedFile):
         )
 
 
-def _in_order(weights: Mapping[str, Any], agreement: Agreement, target: str) -> FloatArray:
+def _outputs(aim: Question) -> tuple[str, ...]:
+    return tuple(aim.levels) if isinstance(aim, Categorical) else (aim.name,)
+
+
+def _in_order(weights: Mapping[str, Any], aim: Question) -> FloatArray:
     """The rows in the order of the classes: a file has them by name, in any order."""
-    aim = question(agreement.schema, target)
-    outputs = aim.levels if isinstance(aim, Categorical) else (target,)
+    outputs = _outputs(aim)
     if set(weights) != set(outputs):
         raise InvalidValueError(
             f"Expected weights for each of {list(outputs)}, and got {list(weights)}."

@@ -46,7 +46,7 @@ class PublishedFile(ABC):
         whole(count=self.count)
         if self.count < self.agreement.quorum:
             raise InvalidValueError(
-                f"Expected count={self.count} of at least the quorum {self.agreement.quorum}: "
+                f"Expected count={self.count} to be at least the quorum {self.agreement.quorum}: "
                 f"{self.CALLED} is not published below it, where the noise would be too small to "
                 "protect anyone."
             )

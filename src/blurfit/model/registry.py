@@ -8,15 +8,10 @@ from typing import Any
 import yaml
 
 from blurfit.agreement.conditions import counted_in_words
-from blurfit.agreement.promises import (
-    at_most,
-    condition_in_words,
-    local_in_words,
-)
+from blurfit.agreement.promises import at_most, condition_in_words, local_in_words
 from blurfit.model.published import PublishedModel
 from blurfit.model.statement import Published, promised_in_words, proved
 from blurfit.schema.titles import title_of
-from blurfit.schema.vectors import questions
 
 
 def as_yaml(model: Published) -> str:
@@ -91,7 +86,7 @@ def _registry_entry(model: Published) -> dict[str, Any]:
 def _name(model: Published) -> str:
     if isinstance(model, PublishedModel):
         return f"{'Classifier' if model.is_label else 'Model'} of {title_of(model.aim)}"
-    names = ", ".join(title_of(one) for one in questions(model.agreement.schema))
+    names = ", ".join(title_of(one) for one in model.agreement.schema.questions)
     return f"Blurred moments of {names}"
 
 
@@ -102,14 +97,5 @@ def _sharing(model: Published) -> str:
     return (
         f"Each submission is shared between two databases, {first.name} ({first.url}) and "
         f"{second.name} ({second.url}). Against either alone the model's promise holds. "
-        f"{_against_either(model)} Against both together: "
-    )
-
-
-def _against_either(model: Published) -> str:
-    agreement = model.agreement
-    return condition_in_words(
-        model.quorum_in_words,
-        database_noise=agreement.database_noise,
-        admission=agreement.admission,
+        f"{condition_in_words(model.agreement, model.quorum_in_words)} Against both together: "
     )

@@ -76,7 +76,7 @@ def examine(text: str | bytes, agreement: Agreement | None = None) -> Examinatio
             shown.append(f"{name} signed this very file with the key of the agreement, {key}.")
         elif key in signed:
             wrong.append(
-                f"The signature of {name} is not of this file: it was changed, or is another one."
+                f"The signature of {name} does not match this file: one of them was changed."
             )
         else:
             wrong.append(f"{name} has not signed it with the key of the agreement, {key}.")

@@ -5,7 +5,6 @@ it.
 """
 
 import math
-from typing import Any
 
 from markdown_it import MarkdownIt
 
@@ -25,7 +24,6 @@ from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.schema.titles import title_of
-from blurfit.schema.vectors import questions
 from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import InputCalibration
@@ -117,7 +115,7 @@ def _subject(model: Published) -> str:
     if isinstance(model, PublishedModel):
         kind = "classifier" if model.is_label else "model"
         return f"A {kind} of **{plain(title_of(model.aim))}**"
-    *others, target = (plain(title_of(one)) for one in questions(model.agreement.schema))
+    *others, target = (plain(title_of(one)) for one in model.agreement.schema.questions)
     if model.agreement.sends == "targets":
         return f"Blurred sums of the products of **{target}** with {', '.join(others)}"
     return f"Blurred sums of all products of two of **{', '.join([*others, target])}**"
@@ -152,7 +150,7 @@ def _columns(model: Published) -> str:
     if agreement.weights is None:
         return ""
     weights = agreement.weights.to_dict(agreement.schema)
-    called = {one.name: title_of(one) for one in questions(agreement.schema)}
+    called = {one.name: title_of(one) for one in agreement.schema.questions}
     listed = ", ".join(
         f"{plain(called.get(name, name))} {weight:.4g}" for name, weight in weights.items()
     )
@@ -190,12 +188,9 @@ def _databases(model: Published) -> str:
     agreement, local = model.agreement, model.local
     if agreement.databases:
         first, second = names = [plain(one.name) for one in agreement.databases]
-        promise = (agreement.epsilon, agreement.delta, model.quorum_in_words)
-        how: dict[str, Any] = {
-            name: getattr(agreement, name) for name in ("database_noise", "proofs", "admission")
-        }
+        either = either_in_words(agreement, names, model.quorum_in_words)
         return (
-            f"**Either of the two databases alone.** {either_in_words(names, *promise, **how)}\n\n"
+            f"**Either of the two databases alone.** {either}\n\n"
             f"**{first} and {second} together.** {together_in_words(local)}"
         )
     return f"""\

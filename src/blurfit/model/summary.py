@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 UNEVEN = (
     "Errors assume that people spread evenly around the model; second moments cannot tell "
-    "otherwise. uneven=True allows for it."
+    "otherwise. uneven=True, or --uneven on the command line, allows for it."
 )
 CUT = (
     "Errors count the sampling of people, the noise, and what the last wave's cut leaves of the "
@@ -130,12 +130,11 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
     title, called = "", titles(model.agreement.schema)
     if len(model.outputs) > 1:
         title = f"{title_of(model.aim)} = {model.aim.wording.label(output)}"
-    found = model.coefficients_of(output)
-    predicting = {"(intercept)": found.intercept, **found.effects}
+    predicting = model.coefficients_of(output).by_name()
     if not model.inference:
         plain = tuple((called.get(name, name), number(value)) for name, value in predicting.items())
         return Section(title, ("", "for prediction"), plain, ())
-    inference = model.inference[model.outputs.index(output)]
+    inference = model.inference_of(output)
     level = f"{100 * confidence:g} %"
     head = ("", "coefficient", "std. error", "of it privacy", f"{level} interval", "p")
     known = {one.name: one for one in inference.estimates(confidence)}

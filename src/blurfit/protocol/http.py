@@ -12,7 +12,7 @@ import secrets
 import ssl
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Self
 from urllib.request import getproxies
@@ -23,7 +23,14 @@ import msgspec
 from blurfit.errors import TRY_AGAIN, BlurfitError, InvalidValueError, ServiceError
 from blurfit.json_reader import read_json
 from blurfit.protocol.problems import as_error
-from blurfit.protocol.wire import JSON, Acknowledgement
+from blurfit.protocol.wire import (
+    BINARY,
+    INVITATION,
+    JSON,
+    SUBMISSIONS,
+    Acknowledgement,
+    path_of,
+)
 
 PATIENCE = 60.0  # seconds after which a service that does not answer is given up
 MOST_BYTES = 2**28  # of an answer: the moments of thousands of columns
@@ -97,6 +104,14 @@ class Exchange(Closeable):
         """The answer to something that is sent, if need be again and again."""
         return self._ask("POST", path, content, {"content-type": content_type, **(headers or {})})
 
+    def submit(
+        self, fingerprint: str, message: bytes, rows: int, invitations: Sequence[str] = ()
+    ) -> Acknowledgement:
+        """Send so many submissions, or shares, to a collection; they are on disk on return."""
+        headers = {INVITATION: ",".join(invitations)} if invitations else {}
+        path = path_of(fingerprint) + SUBMISSIONS
+        return acknowledged(self.post(path, message, content_type=BINARY, headers=headers), rows)
+
     def _ask(
         self, method: str, path: str, content: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> bytes:
@@ -145,7 +160,7 @@ class Exchange(Closeable):
                         f"Expected an answer of at most {self._most_bytes} bytes from {self.url}."
                     )
                 if time.monotonic() > deadline:
-                    raise ServiceError(f"Expected the whole answer of {self.url} sooner.")
+                    raise ServiceError(f"Expected the whole answer from {self.url} in less time.")
         return answer, b"".join(parts)
 
     def close(self) -> None:
@@ -153,12 +168,25 @@ class Exchange(Closeable):
         self._http.close()
 
 
+class Caller(Closeable):
+    """Somebody who talks to one service; arguments as for `Exchange`."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        self._exchange = Exchange(url, **options)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._exchange.close()
+
+
 def decoded(answer: bytes) -> Any:
     """An answer in JSON as plain values."""
     try:
         return read_json(answer)
     except ValueError as error:
-        raise ServiceError(f"Expected JSON from the service: {error}. Is it blurfit's?") from error
+        raise ServiceError(
+            f"Expected JSON from the service: {error}. Is this a blurfit service?"
+        ) from error
 
 
 def texts_in(answer: bytes) -> list[bytes]:

@@ -114,14 +114,14 @@ def of_error(error: BlurfitError | RequestError) -> tuple[Kind, Problem]:
     kind = next(kind for cause, kind in KINDS if isinstance(error, cause))
     detail = str(error)
     if kind is UNAVAILABLE:  # the words of the storage itself are for the log
-        detail = "Nothing was kept. Send the same again after a while; it will be counted once."
+        detail = "Nothing was kept. Send the same request again later; it will be counted once."
     return kind, kind.problem(detail)
 
 
 def as_error(document: bytes, status: int) -> BlurfitError:
     """The error that a refusal with this body and status stands for.
 
-    What is about the request, or comes from something that is no blurfit, is a ServiceError.
+    A refusal of the request itself, or from something else than blurfit, is a ServiceError.
     """
     try:
         problem = msgspec.json.decode(document, type=Problem)

@@ -50,8 +50,8 @@ def blurred(agreement: Agreement, totals: Totals) -> Totals:
     most = rows_that_add_exactly(agreement, Screen.of(agreement).largest_steps())
     if totals.count > most:
         raise InfeasibleError(
-            f"Expected count={totals.count} of at most {most}, so that sums are exact before the "
-            "database's noise is added: collect the rest under another agreement."
+            f"Expected count={totals.count} to be at most {most}, so that sums are exact before "
+            "the database's noise is added: collect the rest under another agreement."
         )
     drawn = steps(agreement)[0] * agreement.grid.quadratic  # exact, as the step is a power of two
     return replace(totals, sums=totals.sums + drawn, draws=1)

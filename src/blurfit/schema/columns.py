@@ -34,7 +34,7 @@ from blurfit.schema.unsaid import (
     unscaled_or_unsaid,
 )
 
-__all__ = ["Binary", "Categorical", "Feature", "Label", "Numeric", "Target", "affines"]
+__all__ = ["Binary", "Categorical", "Feature", "Label", "Numeric", "Question"]
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Binary:
         return self.name, *unsaid_columns(self.name, self.optional)
 
     @property
-    def affine(self) -> tuple[float, float]:
-        """The slope and the constant of z = slope·v + constant."""
-        return 2.0, -1.0
+    def affines(self) -> tuple[tuple[float, float], ...]:
+        """The slope and the constant of z = slope·v + constant, for each column; unsaid is ½."""
+        return ((2.0, -1.0), (1.0, 0.0))[: len(self.columns)]
 
     def scale(self, values: AnyArray) -> FloatArray:
         """To −1 and +1."""
@@ -115,8 +115,8 @@ class Categorical:
         check_words(self, levels)
         if self.optional and NOT_SAID in levels:
             raise InvalidValueError(
-                f"Expected other levels of {self.name!r} than {NOT_SAID!r}, which is the one for "
-                "not saying if it is optional."
+                f"Expected levels of {self.name!r} other than {NOT_SAID!r}, which stands for "
+                "people who do not answer an optional question."
             )
 
     @property
@@ -126,9 +126,9 @@ class Categorical:
         return *said, *unsaid_columns(self.name, self.optional)
 
     @property
-    def affine(self) -> tuple[float, float]:
+    def affines(self) -> tuple[tuple[float, float], ...]:
         """The slope and the constant of z = slope·v + constant, where v is a level's 0 or 1."""
-        return 1.0, 0.0
+        return ((1.0, 0.0),) * len(self.columns)
 
     def scale(self, values: AnyArray) -> FloatArray:
         """To one 1 among zeros."""
@@ -155,16 +155,4 @@ class Categorical:
 
 
 Feature = Numeric | Binary | Categorical
-Target = Numeric | Binary | Label | Categorical
-
-
-def affines(one: Feature | Label) -> tuple[tuple[float, float], ...]:
-    """a and b of v = a·x + b for each column; a label's x is 0 or 1, a level's too.
-
-    A number that was not said has v = 0, which is x at the middle; a yes/no then is ½.
-    """
-    if isinstance(one, Label):
-        return ((2.0, -1.0),)
-    if isinstance(one, Categorical):
-        return tuple(one.affine for _ in one.columns)
-    return (one.affine, *(((1.0, 0.0),) if one.optional else ()))
+Question = Feature | Label  # whatever a record answers; a label can only be the target

@@ -67,7 +67,7 @@ class Text:
         for language in given:
             if not isinstance(language, str) or not _LANGUAGE.fullmatch(language):
                 raise InvalidValueError(
-                    f"Expected {what} to be by languages such as en or de-AT, and got {language!r}."
+                    f"Expected {what} by languages such as en or de-AT, and got {language!r}."
                 )
         return cls(tuple((key, _line(f"{what}.{key}", given[key])) for key in sorted(given)))
 
@@ -186,7 +186,7 @@ def _written(source: Any, names: Iterable[str]) -> dict[str, Any]:
 def _line(what: str, text: Any) -> str:
     """One line, with single spaces."""
     if not isinstance(text, str) or not text.strip():
-        raise InvalidValueError(f"Expected {what}={text!r} to be a text that says something.")
+        raise InvalidValueError(f"Expected {what}={text!r} to be a text that is not empty.")
     line = " ".join(text.split())
     refuse_harmful(what, line)
     if len(line) > LONGEST:

@@ -7,7 +7,7 @@ not say them, the refusal names each question that lacks something, all of them 
 from dataclasses import dataclass, field, replace
 
 from blurfit.errors import InvalidValueError
-from blurfit.schema.columns import Feature, Label, Target
+from blurfit.schema.columns import Feature
 from blurfit.schema.content import About
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed
@@ -38,8 +38,8 @@ class SurveyReader:
         """The schema, with one of the questions as its target; or all that is lacking."""
         if self.lacking:
             raise InvalidValueError(
-                f"{self.source} cannot be asked as it is: {'; '.join(self.lacking)}. Nothing was "
-                "written."
+                f"{self.source} cannot be imported as it is: {'; '.join(self.lacking)}. Nothing "
+                "was written."
             )
         names = [one.name for one in self.columns]
         if target is None or target not in names:
@@ -48,9 +48,9 @@ class SurveyReader:
                 f"{self.source}: which one is to be predicted?"
             )
         features = [one for one in self.columns if one.name != target]
-        aim: Target = next(one for one in self.columns if one.name == target)
+        aim = next(one for one in self.columns if one.name == target)
         notes = list(self.notes)
-        if not isinstance(aim, Label) and aim.optional:
+        if aim.optional:
             aim = replace(aim, optional=False)
             notes.append(f"{target!r} is to be predicted, so everybody answers it.")
         if unsaid := [one.name for one in features if one.optional]:

@@ -1,7 +1,7 @@
 """Numbers within public bounds, and labels that are made from them by a threshold."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -75,10 +75,17 @@ class Numeric:
         """The slope and the constant of z = slope·v + constant."""
         return 2 / self.width, -(self.lower / self.width + self.upper / self.width)
 
+    @property
+    def affines(self) -> tuple[tuple[float, float], ...]:
+        """`affine` for each column; a number that was not said is at the middle, z = 0."""
+        return (self.affine, (1.0, 0.0))[: len(self.columns)]
+
     def above(self, threshold: float) -> "Label":
         """Whether the value is above the threshold, as a label to be learned."""
         if self.optional:
-            raise InvalidValueError(f"Expected {self.name!r} to be answered: a target must be.")
+            raise InvalidValueError(
+                f"Expected {self.name!r} not to be optional: a target is answered."
+            )
         return Label(self.name, self.lower, self.upper, threshold, self.outside, self.wording)
 
     def inside(self, values: AnyArray) -> FloatArray:
@@ -140,6 +147,8 @@ class Label:
     threshold: float
     outside: Outside = "clip"
     wording: Wording = field(default=NO_WORDING, repr=False)
+    optional: ClassVar = False  # a target must be answered
+    affines: ClassVar = ((2.0, -1.0),)  # z = 2v − 1 where v is 0 or 1
 
     def __post_init__(self) -> None:
         self.wording.refuse_unless_about(str(self.name), (YES, NO), measured=True)
@@ -155,6 +164,11 @@ class Label:
     def value(self) -> Numeric:
         """The column that the label is made from."""
         return Numeric(self.name, self.lower, self.upper, self.outside)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of the one column that it becomes."""
+        return (self.name,)
 
     def scale(self, values: AnyArray) -> FloatArray:
         """To −1 and +1."""

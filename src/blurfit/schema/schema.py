@@ -25,7 +25,7 @@ import math
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -37,21 +37,13 @@ import numpy as np
 from blurfit import validate
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.schema.columns import Binary, Categorical, Feature, Label, Numeric, Target
+from blurfit.schema.columns import Binary, Categorical, Feature, Label, Numeric, Question
 from blurfit.schema.content import ABOUT, NO_ONE, About, about_from
 from blurfit.schema.entries import column_from_dict
 from blurfit.schema.numeric import OUTSIDE
 from blurfit.schema.table import Table, listed, read, refuse_keys
 
-__all__ = [
-    "Binary",
-    "Categorical",
-    "Coefficients",
-    "Encoded",
-    "Label",
-    "Numeric",
-    "Schema",
-]
+__all__ = ["Binary", "Categorical", "Coefficients", "Encoded", "Label", "Numeric", "Schema"]
 
 INTERCEPT = "(intercept)"
 ROWS_AT_ONCE = 8192  # are encoded at once: few enough to stay in the processor's cache
@@ -74,6 +66,10 @@ class Coefficients:
 
     intercept: float
     effects: dict[str, float]
+
+    def by_name(self) -> dict[str, float]:
+        """All of them, the intercept first."""
+        return {INTERCEPT: self.intercept, **self.effects}
 
 
 @dataclass(frozen=True)
@@ -106,7 +102,7 @@ class Schema:
     """
 
     features: Sequence[Feature]
-    target: Target
+    target: Question
     intercept: bool = True
     targets: Sequence[str] = ()
     about: About = field(default=NO_ONE, repr=False)
@@ -119,11 +115,11 @@ class Schema:
         object.__setattr__(self, "features", tuple(self.features))
         for feature in self.features:
             _refuse_unless_kind(Feature, "feature", feature, "a label can only be the target")
-        _refuse_unless_kind(Target, "target", self.target, "state its public bounds or levels")
+        _refuse_unless_kind(Question, "target", self.target, "state its public bounds or levels")
         if not isinstance(self.intercept, bool):
             raise InvalidValueError(f"Expected intercept={self.intercept!r} to be True or False.")
-        all_names = (*(feature.name for feature in self.features), self.target.name)
-        unsaid = {one.name for one in (*self.features, self.target) if getattr(one, "optional", 0)}
+        all_names = [one.name for one in self.questions]
+        unsaid = {one.name for one in self.questions if one.optional}
         targets = tuple(self.targets) or tuple(name for name in all_names if name not in unsaid)
         if told := sorted(unsaid & {self.target.name, *targets}):
             raise InvalidValueError(
@@ -136,16 +132,32 @@ class Schema:
                 f"{self.target.name!r} among them: they say what may be predicted."
             )
         object.__setattr__(self, "targets", targets)
-        names = Counter([INTERCEPT, self.target.name, *(one.name for one in self.features)])
-        encoded = [c for feature in self.features for c in feature.columns]
-        if isinstance(self.target, Categorical):
-            encoded += self.target.columns
-        columns = Counter([INTERCEPT, *encoded])
+        names = Counter([INTERCEPT, *all_names])
+        encoded = self.questions if isinstance(self.target, Categorical) else self.features
+        columns = Counter([INTERCEPT, *(column for one in encoded for column in one.columns)])
         if repeated := [name for name, count in (names | columns).items() if count > 1]:
             raise InvalidValueError(
                 f"Expected each name once among features, their levels, target and {INTERCEPT!r}, "
                 f"and got {listed(repeated)} twice; rename one of them."
             )
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """What a record answers: the features in their order, then the target."""
+        return (*self.features, self.target)
+
+    def question(self, name: str) -> Question:
+        """The question of that name."""
+        for one in self.questions:
+            if one.name == name:
+                return one
+        raise InvalidValueError(
+            f"Expected {name!r} to be one of the columns {listed(q.name for q in self.questions)}."
+        )
+
+    def columns_of(self, names: Iterable[str]) -> list[str]:
+        """The names of the columns that some questions become, one after the other."""
+        return [column for name in names for column in self.question(name).columns]
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -165,8 +177,7 @@ class Schema:
 
     def encode(self, records: Any, names: Sequence[str] | None = None) -> Encoded:
         """x and y of each record."""
-        wanted = [*(feature.name for feature in self.features), self.target.name]
-        table = read(records, wanted, names)
+        table = read(records, [one.name for one in self.questions], names)
         x, y = self._x(table), self.target.scale(table.columns[self.target.name])
         return Encoded(x, y.reshape(()) if table.single else y)
 

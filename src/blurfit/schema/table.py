@@ -123,8 +123,8 @@ def refuse_missing(name: str, values: AnyArray) -> None:
     if silent.any():
         row = int(silent.argmax())
         raise InvalidValueError(
-            f"Row {row} has {name}={values[row]}, a missing value; say optional = true of a "
-            "feature that people may leave unsaid, or fill in a value that does not depend on "
+            f"Row {row} has {name}={values[row]}, a missing value; set optional = true for "
+            "a feature that people may leave unsaid, or fill in a value that does not depend on "
             "other records, such as the middle of the public bounds. To leave the record out would "
             "let the number of contributors depend on an answer."
         )

@@ -43,7 +43,7 @@ class TableFile:
         """The columns that are read; others are left alone."""
         if self.only is not None:
             return list(self.only)
-        return [*(feature.name for feature in self.schema.features), self.schema.target.name]
+        return [one.name for one in self.schema.questions]
 
     def chunks(self, rows: int = _ROWS_AT_ONCE, *, skip: int = 0) -> Iterator[dict[str, Any]]:
         """The table as dicts of columns, so many rows at a time."""
@@ -108,11 +108,10 @@ class TableFile:
                     f"Expected {width} values in each row of {self.path.name!r}, as in its "
                     f"heading, and row {first + row} has {len(line)}."
                 )
-        columns = dict(zip(self.names, places, strict=True))
-        kinds = {column.name: column for column in (*self.schema.features, self.schema.target)}
+        kinds = {one.name: one for one in self.schema.questions}
         return {
             name: [_value(kinds[name], line[place].strip()) for line in lines]
-            for name, place in columns.items()
+            for name, place in zip(self.names, places, strict=True)
         }
 
     def _parquet(self, rows: int, skip: int) -> Iterator[dict[str, Any]]:

@@ -16,11 +16,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from blurfit.errors import InvalidValueError
-from blurfit.schema.columns import Binary, Categorical, Feature, Label, Numeric
-from blurfit.schema.content import ABOUT, Wording, about_from
+from blurfit.schema.columns import Binary, Categorical, Feature, Label, Numeric, Question
+from blurfit.schema.content import Wording, about_from
 from blurfit.schema.imported import Imported, SurveyReader
 from blurfit.schema.schema import Schema
-from blurfit.schema.vectors import Question, questions
 
 OWN = "blurfit"
 _NUMBERS = ("integer", "number", "year")
@@ -33,7 +32,7 @@ def to_table_schema(schema: Schema) -> dict[str, Any]:
     own["target"] = schema.target.name
     return {
         "$schema": "https://datapackage.org/profiles/1.0/tableschema.json",
-        "fields": [_field(one) for one in questions(schema)],
+        "fields": [_field(one) for one in schema.questions],
         "missingValues": [""],
         OWN: own,
     }
@@ -63,13 +62,12 @@ def from_table_schema(document: Any, target: str | None = None) -> Imported:
     for field in fields:
         if (column := _column(field, reading)) is not None:
             reading.columns.append(column)
-    return reading.finish(about_from({k: document[k] for k in ABOUT if k in document}), target)
+    return reading.finish(about_from(document), target)
 
 
 def _field(one: Question) -> dict[str, Any]:
     entry = one.to_dict()
-    optional = not isinstance(one, Label) and one.optional
-    constraints: dict[str, Any] = {"required": not optional}
+    constraints: dict[str, Any] = {"required": not one.optional}
     kind = "boolean" if isinstance(one, Binary) else "string"
     if isinstance(one, Numeric | Label):
         kind = "number"

@@ -1,8 +1,7 @@
 """What columns are called where people read: by their titles and labels, or else by their names."""
 
-from blurfit.schema.columns import Binary, Categorical, Label, Numeric
+from blurfit.schema.columns import Binary, Categorical, Label, Numeric, Question
 from blurfit.schema.schema import Schema
-from blurfit.schema.vectors import Question, columns_of, questions
 
 
 def title_of(one: Question, language: str | None = None) -> str:
@@ -21,8 +20,7 @@ def asked_in_words(one: Question, language: str | None = None) -> str:
         what = f"{one.lower:,g} to {one.upper:,g}{_unit(one, language)}"
     else:
         what = " or ".join(one.wording.label(answer, language) for answer in ("yes", "no"))
-    optional = not isinstance(one, Label) and one.optional
-    return f"{title_of(one, language)} ({what}{', or not said' if optional else ''})"
+    return f"{title_of(one, language)} ({what}{', or not said' if one.optional else ''})"
 
 
 def titles(schema: Schema, language: str | None = None) -> dict[str, str]:
@@ -31,9 +29,9 @@ def titles(schema: Schema, language: str | None = None) -> dict[str, str]:
     Columns without any wording keep their names.
     """
     found: dict[str, str] = {}
-    for one in questions(schema):
+    for one in schema.questions:
         title = title_of(one, language)
-        for column in columns_of(one):
+        for column in one.columns:
             if column == one.name:
                 found[column] = title
                 if isinstance(one, Numeric) and one.wording.unit is not None:

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.schema.columns import Numeric, affines
+from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Coefficients, Schema
 from blurfit.schema.table import listed
 
@@ -26,7 +26,7 @@ def user_units_matrix(schema: Schema) -> tuple[FloatArray, FloatArray]:
     d = schema.dimension
     effects = d - schema.intercept
     T, t = np.zeros((1 + effects, d)), np.zeros(1 + effects)
-    affine = [pair for feature in schema.features for pair in affines(feature)]
+    affine = [pair for feature in schema.features for pair in feature.affines]
     T[1 + np.arange(effects), np.arange(effects)] = [slope for slope, _ in affine]
     T[0] = [*(constant for _, constant in affine), *([1.0] if schema.intercept else [])]
     half = 1.0
@@ -37,7 +37,8 @@ def user_units_matrix(schema: Schema) -> tuple[FloatArray, FloatArray]:
     if not np.isfinite(T).all():
         raise InfeasibleError(
             f"The effect of {schema.columns[int((~np.isfinite(T)).any(axis=0).argmax())]!r} on "
-            f"{schema.target.name!r} is beyond 1.8e308 in these units; state either in others."
+            f"{schema.target.name!r} is beyond 1.8e308 in these units; state one of them in "
+            "others."
         )
     return T, t
 

@@ -8,24 +8,34 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.dates import instant
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPublishedError
-from blurfit.json_reader import read_json
-from blurfit.messages.sealing import OVERHEAD, public_key
+from blurfit.messages.sealing import OVERHEAD
 from blurfit.messages.shares import PART_OF, ROLES, Role
-from blurfit.protocol.wire import JSON, MOST_SUBMISSIONS, Acknowledgement
+from blurfit.protocol import problems
+from blurfit.protocol.wire import (
+    COLLECTIONS,
+    JSON,
+    MOST_SUBMISSIONS,
+    ONE_COLLECTION,
+    Acknowledgement,
+)
 from blurfit.service.answers import as_json
-from blurfit.service.authorisation import admit, steward
-from blurfit.service.bodies import body_of
-from blurfit.service.closing_dates import closes_at_opening
+from blurfit.service.authorisation import steward
+from blurfit.service.bodies import body_of, document_in
 from blurfit.service.collector import Collector
 from blurfit.service.detached import Underway, detached
-from blurfit.service.documents import Hashes
+from blurfit.service.documents import AgreementDocument, Hashes, Until
+from blurfit.service.intake import unsealing_key
+from blurfit.service.operations import OBJECT, ROLE, UNTIL, answer, get, post
 from blurfit.service.peer import publish_remotely
-from blurfit.service.proposal import agreement_from
+from blurfit.service.proposal import Expected, Proposal, Wish, agreement_from, expected_from
 from blurfit.service.reading import fingerprint_in
 from blurfit.service.signatory import Signatory
-from blurfit.store import joint_publication, publication
+from blurfit.store import joint_publication, publication, stewards
 from blurfit.store.store import Status, Store
+
+_STATE = answer(Status, "How far it is.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,16 +51,36 @@ class Administration:
     body_bytes: int = 2**25
     _publishing: Underway[str] = field(default_factory=Underway, repr=False)
 
+    @post(
+        "/agreements",
+        answer(AgreementDocument, "The agreement."),
+        problems.INFEASIBLE,
+        body=Proposal,
+    )
+    @steward("open")  # calibrating takes time that others need
     async def propose(self, request: Request) -> Response:
         """The agreement that a schema and a promise would give; nothing is kept."""
-        await admit(self.store, request, "open")  # calibrating takes time that others need
         body = await body_of(request, JSON)
         agreement = await run_in_threadpool(agreement_from, body)
         return Response(agreement.to_json(), media_type=JSON)
 
+    @post("/outlooks", answer(Expected, "An estimate."), problems.INFEASIBLE, body=Wish)
+    @steward("open")
+    async def estimate(self, request: Request) -> Response:
+        """How far off predictions may be, for typical people; nothing is kept."""
+        body = await body_of(request, JSON)
+        return as_json(await run_in_threadpool(expected_from, body))
+
+    @post(
+        COLLECTIONS,
+        answer(Status, "It was open.") | answer(Status, "It is open now.", "201"),
+        *(problems.CONFLICT, problems.INFEASIBLE),
+        body=AgreementDocument,
+        parameters=[ROLE, UNTIL],
+    )
     @steward("open", "open")
     async def open(self, request: Request) -> Response:
-        """Start collecting under an agreement."""
+        """Open a collection from an agreement."""
         role, closes = role_in(request), closes_at_opening(request)
         body = await body_of(request, JSON)
         agreement = await run_in_threadpool(Agreement.from_json, body)
@@ -60,8 +90,7 @@ class Administration:
                 f"{agreement.wave.number} of the plan {agreement.wave.plan}: open the plan "
                 "(POST /plans), and its waves open themselves."
             )
-
-        refuse_another_key(agreement, role, self.share_key)
+        unsealing_key(agreement, role, self.share_key)  # or it could read no share
         self.signing.refuse_another_key(agreement, role)
         refuse_if_too_wide(agreement, role, self.body_bytes)
 
@@ -72,28 +101,27 @@ class Administration:
         is_new, status = await run_in_threadpool(open_collection)
         return as_json(status, 201 if is_new else 200)
 
+    @post(
+        f"{ONE_COLLECTION}/invitations",
+        answer(Acknowledgement, "They are on disk."),
+        problems.INFEASIBLE,
+        body=Hashes,
+    )
     @steward("invite", "invite")
     async def invite(self, request: Request) -> Response:
         """Keep the hashes of one-time invitations."""
-        body = await body_of(request, JSON)
-        hashes = hashes_in(body)
+        hashes = await hashes_in(request)
         new = await run_in_threadpool(self.store.invite, fingerprint_in(request), hashes)
         return as_json(Acknowledgement(len(hashes), new))
 
-    @steward("close", "open")
-    async def close(self, request: Request) -> Response:
-        """Stop collecting."""
-        fingerprint = fingerprint_in(request)
-        return as_json(
-            await self.collector.between_commits(self.store.close_collection, fingerprint)
-        )
-
-    @steward("pause", "open")
+    @post(f"{ONE_COLLECTION}/pause", _STATE, problems.CLOSED, problems.INFEASIBLE)
+    @steward("open", "pause")
     async def pause(self, request: Request) -> Response:
-        """Take nothing for a while."""
+        """Take no submissions for a while."""
         return await self._pause(request, resume=False)
 
-    @steward("resume", "open")
+    @post(f"{ONE_COLLECTION}/resume", _STATE, problems.CLOSED, problems.INFEASIBLE)
+    @steward("open", "resume")
     async def resume(self, request: Request) -> Response:
         """Go on collecting."""
         return await self._pause(request, resume=True)
@@ -105,6 +133,37 @@ class Administration:
         )
         return as_json(await run_in_threadpool(self.store.status, collection.fingerprint))
 
+    @post(
+        f"{ONE_COLLECTION}/until",
+        answer(Status, "How far it is, and when it closes."),
+        *(problems.CLOSED, problems.INFEASIBLE),
+        body=Until,
+    )
+    @steward("open", "move date")
+    async def move_closing(self, request: Request) -> Response:
+        """Close at another moment, or at none."""
+        closes = await closes_in(request)
+        move, fingerprint = self.store.move_closing, fingerprint_in(request)
+        return as_json(await self.collector.between_commits(move, fingerprint, closes))
+
+    @post(f"{ONE_COLLECTION}/close", answer(Status, "Closed, or published."), problems.INFEASIBLE)
+    @steward("open", "close")
+    async def close(self, request: Request) -> Response:
+        """Stop collecting."""
+        close, fingerprint = self.store.close_collection, fingerprint_in(request)
+        return as_json(await self.collector.between_commits(close, fingerprint))
+
+    @post(
+        f"{ONE_COLLECTION}/publish",
+        answer(OBJECT, "The model, or sums that have none of their own; again, the same."),
+        *(
+            problems.NOT_PUBLISHED,
+            problems.BELOW_QUORUM,
+            problems.INFEASIBLE,
+            problems.CONFLICT,
+            problems.OTHER_DATABASE,
+        ),
+    )
     @steward("publish", "publish")
     async def publish(self, request: Request) -> Response:
         """Close the collection, learn its model and publish it, once."""
@@ -120,22 +179,21 @@ class Administration:
                     self.store, fingerprint, self.peer_token, **self.peer_options
                 ),
             )
+            await detached(
+                lambda: self.signing.exchange(fingerprint, self.peer_token, **self.peer_options)
+            )
         else:
             text = bytes((await self._let_publish(request)).body).decode()
             if not text:
                 name = collection.agreement.databases[0].name
                 raise NotPublishedError(
-                    f"The collection is closed here, and its shares may be summed. Now {name} "
-                    "publishes, and the model will be here too."
+                    f"The collection is closed here, and its shares may be summed. The next step "
+                    f"is {name}'s: once it publishes, the model appears here too."
                 )
-        if collection.role == "first":
-            await detached(
-                lambda: self.signing.exchange(fingerprint, self.peer_token, **self.peer_options)
-            )
         text = await run_in_threadpool(self.signing.signed, fingerprint, "model", text)
         return Response(text, media_type=JSON)
 
-    @steward("let publish", "publish")
+    @steward("publish", "let publish")
     async def _let_publish(self, request: Request) -> Response:
         """Close a second database's side; its model, if the first has sent it already.
 
@@ -148,17 +206,32 @@ class Administration:
         )
         return Response(text, media_type=JSON)
 
+    @get("/deeds", answer({"type": "array", "items": OBJECT}, "The newest thousand."))
+    @steward("read")
+    async def deeds(self, _request: Request) -> Response:
+        """What was done with tokens, the last one first."""
+        return as_json(await run_in_threadpool(self.store.read, stewards.newest))
 
-def hashes_in(body: bytes) -> list[bytes]:
-    """The hashes of invitations that a body holds."""
-    try:
-        given = read_json(body, Hashes).hashes
-    except ValueError as error:
-        raise InvalidValueError(
-            f'Expected {{"hashes": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each SHA-256 in '
-            f"hexadecimal digits: {error}."
-        ) from error
-    return [bytes.fromhex(one) for one in given]
+
+async def hashes_in(request: Request) -> list[bytes]:
+    """The hashes of invitations that a request brings."""
+    expected = (
+        f'{{"hashes": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each SHA-256 in hexadecimal digits'
+    )
+    return [bytes.fromhex(one) for one in (await document_in(request, Hashes, expected)).hashes]
+
+
+def closes_at_opening(request: Request) -> int | None:
+    """When whatever a request opens is to close: `until`, after the question mark."""
+    given = request.query_params.get("until")
+    return None if given is None else instant(given)
+
+
+async def closes_in(request: Request) -> int | None:
+    """The moment to which a request moves a date."""
+    expected = '{"until": "2027-01-31"}, or null for no date'
+    given = (await document_in(request, Until, expected)).until
+    return None if given is None else instant(given)
 
 
 def refuse_if_too_wide(agreement: Agreement, role: Role, limit: int) -> None:
@@ -169,18 +242,6 @@ def refuse_if_too_wide(agreement: Agreement, role: Role, limit: int) -> None:
             f"Expected submissions of at most {limit:,} bytes, the largest body that this service "
             f"takes, and each would have {size:,} ({agreement.width:,} numbers): ask fewer "
             "questions, or start it with a larger --body-limit."
-        )
-
-
-def refuse_another_key(agreement: Agreement, role: Role, private: str | None) -> None:
-    """Refuse an agreement that seals shares to a key which is not this service's."""
-    if role == "whole" or not agreement.databases:
-        return
-    key = agreement.databases[role == "second"].key
-    if key is not None and (private is None or public_key(private) != key):
-        raise InfeasibleError(
-            f"Expected the key of this service in the agreement, and it seals shares to {key}: "
-            "start it with --share-key-file, and agree on the key that it prints."
         )
 
 

@@ -36,27 +36,29 @@ async def admit(store: Store, request: Request, right: Right) -> str:
     return who
 
 
-def steward(what: str, right: Right) -> Callable[[Endpoint], Endpoint]:
-    """An endpoint of an object with a `store`, for those who have the right; each use is written
-    down with its outcome.
+def steward(right: Right, deed: str | None = None) -> Callable[[Endpoint], Endpoint]:
+    """An endpoint of an object with a `store`, for those who have the right; each use of one that
+    changes something is written down with its outcome, as this deed.
     """
 
     def guarded(endpoint: Endpoint) -> Endpoint:
         @wraps(endpoint)
         async def answer(self: Any, request: Request) -> Response:
             who = await admit(self.store, request, right)
+            if deed is None:
+                return await endpoint(self, request)
             try:
                 response = await endpoint(self, request)
-            except (BlurfitError, RequestError) as error:
-                kind, _ = problems.of_error(error)
-                await _write_down(self.store, request, who, what, kind.status)
+            except Exception as error:  # `blurfit.service.unexpected` has what nobody foresaw
+                kind = problems.UNEXPECTED
+                if isinstance(error, BlurfitError | RequestError):
+                    kind, _ = problems.of_error(error)
+                await _write_down(self.store, request, who, deed, kind.status)
                 raise
-            except Exception:  # `blurfit.service.unexpected` has the rest
-                await _write_down(self.store, request, who, what, problems.UNEXPECTED.status)
-                raise
-            await _write_down(self.store, request, who, what, response.status_code)
+            await _write_down(self.store, request, who, deed, response.status_code)
             return response
 
+        vars(answer)["security"] = "administrator"  # for `blurfit.service.operations`
         return answer
 
     return guarded

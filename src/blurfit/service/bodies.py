@@ -8,15 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TypeVar
 
 from starlette.requests import Request
 from starlette.types import Receive
 
+from blurfit.errors import InvalidValueError
+from blurfit.json_reader import read_json
 from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import media_type
+from blurfit.protocol.wire import JSON, media_type
 from blurfit.service.networks import network_of
 
+_Kind = TypeVar("_Kind")
 SECONDS_FOR_A_BODY = 30.0
 _LOOKED_AT = 64  # unfinished bodies, where one must be given up
 SMALL = 2**20  # bytes: enough for whatever is no submission
@@ -149,7 +153,7 @@ async def read_body(
 
 def _busy() -> RequestError:
     return RequestError(
-        problems.BUSY, "Too much is being read at once. Send the same again after a while."
+        problems.BUSY, "Too much is being read at once. Send the same request again later."
     )
 
 
@@ -159,6 +163,22 @@ async def body_of(request: Request, kind: str, limit: int = SMALL) -> bytes:
     if given != kind:
         raise RequestError(problems.WRONG_TYPE, f"Expected content-type {given!r} to be {kind}.")
     return await read_body(dict(request.scope["headers"]), request.receive, limit)
+
+
+async def document_in(
+    request: Request, kind: type[_Kind], expected: str, limit: int = SMALL
+) -> _Kind:
+    """What a request says in JSON; `expected` is what it should be, in words."""
+    return document_from(await body_of(request, JSON, limit), kind, expected)
+
+
+def document_from(text: bytes, kind: type[_Kind], expected: str) -> _Kind:
+    """What a text in JSON says; `expected` is what it should be, in words."""
+    try:
+        found: _Kind = read_json(text, kind)
+    except ValueError as error:
+        raise InvalidValueError(f"Expected {expected}: {error}.") from error
+    return found
 
 
 def _too_large(limit: int) -> RequestError:

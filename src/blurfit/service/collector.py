@@ -84,8 +84,8 @@ class Collector:
         except TimeoutError:  # a database that hangs: nobody waits with it
             raise RequestError(
                 problems.UNAVAILABLE,
-                "Whether this was stored is not known yet. Send the same again after a while; it "
-                "will be counted once.",
+                "It is not known yet whether this was stored. Send the same request again later; "
+                "it will be counted once.",
             ) from None
 
     async def between_commits(
@@ -132,7 +132,7 @@ class Collector:
     def _tidy_quietly(self) -> None:
         try:
             self.store.tidy()
-        except Exception:  # nothing depends on it, and the writer will do it at last
+        except Exception:  # nothing depends on it, and the writer does it in the end
             _log.exception("The store could not be tidied.")
 
     def _answer(self, group: list[Waiting], outcomes: list[Outcome] | BlurfitError) -> None:

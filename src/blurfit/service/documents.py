@@ -12,7 +12,7 @@ from blurfit.agreement.terms import Admission, Mechanism, Sends
 from blurfit.messages.signing import Signature
 from blurfit.protocol.problems import Problem
 from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement, Withdrawal
-from blurfit.service.proposal import PlanProposal, Proposal, Wish
+from blurfit.service.proposal import Expected, PlanProposal, Proposal, Wish
 from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Status
 
@@ -58,21 +58,6 @@ class Invitation(Struct):
     """Whether a submission with an invitation would be let in."""
 
     usable: bool
-
-
-class Expected(Struct):
-    """How far off predictions may be, for typical people: `blurfit.learning.outlook`.
-
-    `people` is how many people would bring predictions as close as was wished, and `epsilon` which
-    ε would with the people agreed on; null where nothing was wished, or nothing suffices.
-    """
-
-    count: Count
-    off: float
-    without_privacy: float
-    spread: float
-    people: Count | None
-    epsilon: float | None
 
 
 class Sums(Struct, forbid_unknown_fields=True):

@@ -1,36 +1,29 @@
 """What the second of a plan's two databases answers to the first, which leads it, over HTTP.
 
-| request | what |
-| --- | --- |
-| POST /collections/{fingerprint}/shares/close | close a wave that has its quorum at both |
-| POST /collections/{fingerprint}/shares/release | a wave's sums, and which wave follows |
-| POST /plans/{fingerprint}/shares/state | the plan is held, goes on, or has ended with a model |
-
 Identifiers and sums of masks are asked for as in any collection (`blurfit.service.peering`), with
 the same kind of token: one for each wave, and one for the plan.
 """
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.agreement.plan import Plan
-from blurfit.errors import InvalidValueError
-from blurfit.json_reader import read_json
-from blurfit.protocol.wire import JSON
+from blurfit.protocol import problems
+from blurfit.protocol.wire import ONE_PLAN
 from blurfit.service.answers import as_json
-from blurfit.service.bodies import body_of
+from blurfit.service.bodies import document_in
 from blurfit.service.documents import ReleasedWave, ToldPlan
-from blurfit.service.peering import Peering
+from blurfit.service.operations import answer
+from blurfit.service.peering import MOST_BYTES, SHARES, TAKEN, Peering, asked
 from blurfit.store import plan_follower, plans
 from blurfit.store.joint_plans import News
-from blurfit.store.store import Store
+from blurfit.store.store import Status, Store
 
-_MOST_BYTES = 64 * 2**20
-_Read = TypeVar("_Read")
+_EXPECTED = "what the first database tells"
+_TOLD = (problems.INFEASIBLE, problems.CLOSED, problems.CONFLICT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +33,13 @@ class Following:
     store: Store
     peering: Peering
 
+    @asked(
+        f"{SHARES}/close",
+        answer(Status, "No more shares are taken for it."),
+        *(problems.INVALID, problems.INFEASIBLE, problems.CLOSED, problems.BELOW_QUORUM),
+    )
     async def close(self, request: Request) -> Response:
-        """Close a wave."""
+        """Close a wave of a plan that has its quorum at both databases."""
         fingerprint = self.peering.admit(request)
 
         def close() -> None:
@@ -50,10 +48,11 @@ class Following:
         await run_in_threadpool(close)
         return as_json(await run_in_threadpool(self.store.status, fingerprint))
 
+    @asked(f"{SHARES}/release", TAKEN, *_TOLD, body=ReleasedWave)
     async def release(self, request: Request) -> Response:
         """Publish a wave's sums here too, and open the wave that follows."""
         fingerprint = self.peering.admit(request)
-        found = _read(await body_of(request, JSON, _MOST_BYTES), ReleasedWave)
+        found = await document_in(request, ReleasedWave, _EXPECTED, MOST_BYTES)
 
         def take() -> None:
             wave = self.store.collection(fingerprint)
@@ -62,10 +61,16 @@ class Following:
         await run_in_threadpool(take)
         return as_json(await run_in_threadpool(self.store.status, fingerprint))
 
+    @asked(
+        f"{ONE_PLAN}/shares/state",
+        answer(plans.PlanStatus, "How far the plan is."),
+        *_TOLD,
+        body=ToldPlan,
+    )
     async def state(self, request: Request) -> Response:
-        """Be held, go on, or end, as the first database does."""
+        """Be held, go on, or end with a model, as the plan's first database does."""
         fingerprint = self.peering.admit(request)
-        found = _read(await body_of(request, JSON, _MOST_BYTES), ToldPlan)
+        found = await document_in(request, ToldPlan, _EXPECTED, MOST_BYTES)
 
         def take() -> plans.PlanStatus:
             news = News(found.state, found.reason, found.model)
@@ -77,11 +82,3 @@ class Following:
             return self.store.read(plans.status, fingerprint)
 
         return as_json(await run_in_threadpool(take))
-
-
-def _read(body: bytes, kind: type[_Read]) -> _Read:
-    try:
-        found: _Read = read_json(body, kind)
-    except ValueError as error:
-        raise InvalidValueError(f"Expected what the first database tells: {error}.") from error
-    return found

@@ -99,7 +99,7 @@ class Gate:
         now = asyncio.get_running_loop().time()
         if now - self._warned >= _SECONDS_BETWEEN_WARNINGS:
             _log.warning(
-                "Connections refused or cut since last told: %d; %d are open.",
+                "Connections refused or cut since the last report: %d; %d are open.",
                 *(self._turned_away, len(self._inside)),
             )
             self._turned_away, self._warned = 0, now
@@ -138,7 +138,7 @@ class Guarded(HttpToolsProtocol):
         self._due = self.loop.time() + self._bounds.head_seconds
         self._admitted = self._gate.admits(self, self.client[0] if self.client else "")
         if not self._admitted:
-            self._refuse(503, "Too many connections. Come back in a while.")
+            self._refuse(503, "Too many connections. Try again later.")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Count it out."""
@@ -159,7 +159,9 @@ class Guarded(HttpToolsProtocol):
             self._cut(400, "Nothing but HTTP/1.1 is spoken here.")
         except httptools.HttpParserError:
             words = "The head of the request is too long."
-            self._cut(self._status, words if self._status == 431 else "This is no request.")
+            self._cut(
+                self._status, words if self._status == 431 else "This is not an HTTP request."
+            )
         else:
             if self._unread > self._bounds.head_bytes:
                 self._cut(431, "The head of the request is too long.")

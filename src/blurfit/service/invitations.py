@@ -13,10 +13,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.protocol import tokens
-from blurfit.protocol.wire import INVITATION
+from blurfit.protocol.wire import INVITATION, ONE_COLLECTION
 from blurfit.service import cors
 from blurfit.service.answers import as_json
 from blurfit.service.documents import Invitation
+from blurfit.service.operations import answer, get, header, preflight
 from blurfit.service.reading import fingerprint_in
 from blurfit.store import credentials
 from blurfit.store.store import Store
@@ -28,6 +29,11 @@ class Invitations:
 
     store: Store
 
+    @get(
+        f"{ONE_COLLECTION}/invitation",
+        answer(Invitation, "Of one that is not good, nobody can tell why."),
+        parameters=[header(INVITATION)],
+    )
     async def check(self, request: Request) -> Response:
         """Whether a submission with this invitation would be let in."""
         collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
@@ -39,11 +45,8 @@ class Invitations:
         response.headers["cache-control"] = "no-store"
         return cors.crossing(request, collection.agreement, response)
 
-    async def preflight(self, request: Request) -> Response:
+    @preflight(f"{ONE_COLLECTION}/invitation")
+    async def let_pages_check(self, request: Request) -> Response:
         """Tell a browser what a page of the other database may ask."""
         collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
-        response = Response(status_code=204)
-        response.headers["access-control-allow-methods"] = "GET"
-        response.headers["access-control-allow-headers"] = INVITATION
-        response.headers["access-control-max-age"] = "600"
-        return cors.crossing(request, collection.agreement, response)
+        return cors.preflight(request, collection.agreement, "GET", INVITATION)

@@ -30,7 +30,7 @@ from blurfit.protocol import tokens
 from blurfit.protocol.http import Closeable, Exchange
 from blurfit.protocol.wire import plan_path
 from blurfit.service.documents import ReleasedWave, ToldPlan
-from blurfit.service.peer import RemotePeer
+from blurfit.service.peer import RemotePeer, shared_secret
 from blurfit.service.signatory import Signatory
 from blurfit.store import (
     commitment,
@@ -60,7 +60,7 @@ class TooFewError(BelowQuorumError):
     def __init__(self, missing: int) -> None:
         super().__init__(
             f"Expected the quorum of the wave at both databases, and {missing} more are needed: "
-            "some who came here have not come there."
+            "some contributors have reached this database and not the other."
         )
         self.missing = missing
 
@@ -159,7 +159,9 @@ def end(store: Store, fingerprint: str, follower: Follower) -> str | None:
         deliver(store, fingerprint, follower)
         tell(store, fingerprint, follower)
     except BlurfitError as error:
-        _log.warning("Plan %s has ended here, and not there yet: %s", fingerprint, error)
+        _log.warning(
+            "Plan %s has ended here, and not yet at the other database: %s", fingerprint, error
+        )
     return text
 
 
@@ -280,10 +282,6 @@ class Leading:
         return self.store.read(plans.newest, fingerprint)[0]
 
     def _follower(self, fingerprint: str) -> AbstractContextManager[RemoteFollower]:
-        if self.secret is None:
-            raise InfeasibleError(
-                "Expected a token that both databases share: start both services with "
-                "`blurfit serve --peer-token-file peer.txt`, and the same file."
-            )
+        secret = shared_secret(self.secret)
         plan = Plan.from_json(self.store.read(plans.document, fingerprint))
-        return RemoteFollower(plan, self.secret, **self.options)
+        return RemoteFollower(plan, secret, **self.options)

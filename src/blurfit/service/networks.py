@@ -42,6 +42,6 @@ def proxies_in(text: str) -> frozenset[str]:
         except ValueError:
             raise InvalidValueError(
                 f"Expected trusted proxy {one!r} to be an address such as 10.0.0.1: a name, a "
-                "network or * would let others say where they come from."
+                "network or * would let anyone claim any address."
             ) from None
     return frozenset(network_of(one) for one in given)

@@ -1,36 +1,73 @@
 """The service described for programs (OpenAPI 3.1): every path, every answer, every refusal.
 
-A test sends thousands of requests that it makes from this document, and compares the answers with
-it. The schemas are those of `blurfit.service.documents`. What anyone may ask is in
-`blurfit.service.openapi_public`, plans are in `blurfit.service.openapi_plans`, and what two
-databases ask each other is in `blurfit.service.openapi_shares`; the rest is below.
+Endpoints describe themselves (`blurfit.service.operations`); what is added here is what goes past
+the router, and the pages. A test sends thousands of requests that it makes from this document, and
+compares the answers with it.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import Response
+
 from blurfit.protocol import problems
-from blurfit.protocol.wire import COLLECTIONS, JSON, ONE_COLLECTION
+from blurfit.protocol.wire import (
+    BINARY,
+    INVITATION,
+    JSON,
+    MOST_SUBMISSIONS,
+    ONE_COLLECTION,
+    SUBMISSIONS,
+    Acknowledgement,
+)
 from blurfit.service import documents
-from blurfit.service.openapi_plans import plans
-from blurfit.service.openapi_public import pages, reading, sending
-from blurfit.service.openapi_shares import shares
+from blurfit.service.administration import Administration
+from blurfit.service.answers import as_json
+from blurfit.service.documents import SubmissionDocument
+from blurfit.service.following import Following
+from blurfit.service.invitations import Invitations
 from blurfit.service.operations import (
-    BODY,
+    BYTES,
     OBJECT,
-    ONE,
-    ROLE,
-    UNTIL,
+    TEXT,
+    Operation,
     answer,
     array,
-    of_one,
+    content,
+    declared_by,
+    get,
+    header,
     operation,
+    paths,
     reference,
 )
+from blurfit.service.peering import Peering
+from blurfit.service.planning import Planning
+from blurfit.service.reading import Reading
+from blurfit.service.sides import ComparingSides
+from blurfit.service.withdrawals import Withdrawals
 from blurfit.version import __version__
+
+
+class Description:
+    """An endpoint for programs that want to know what there is."""
+
+    @get("/openapi.json", answer(OBJECT, "This document."))
+    async def openapi(self, _request: Request) -> Response:
+        """This document."""
+        return as_json(document())
+
+
+_PARTS = (
+    *(Administration, Reading, Invitations, Withdrawals, ComparingSides),
+    *(Planning, Peering, Following, Description),
+)
 
 
 def document() -> dict[str, Any]:
     """The whole document."""
+    declared = [one for part in _PARTS for _, one in declared_by(part)]
     return {
         "openapi": "3.1.0",
         "info": {
@@ -38,14 +75,7 @@ def document() -> dict[str, Any]:
             "version": __version__,
             "description": "Collect blurred records, lose nothing, publish one private model.",
         },
-        "paths": {
-            **_administration(),
-            **reading(),
-            **sending(),
-            **plans(),
-            **shares(),
-            **pages(),
-        },
+        "paths": paths([*declared, _submissions(), *_pages()]),
         "components": {
             "schemas": documents.schemas(),
             "securitySchemes": {
@@ -55,97 +85,32 @@ def document() -> dict[str, Any]:
     }
 
 
-def _administration() -> dict[str, Any]:
-    """What the administrator's token is for, and the list of all collections."""
-    status = reference("Status")
-    model = answer(OBJECT, "The model, or sums that have none of their own; again, the same.")
-    opened = answer(status, "It was open.") | answer(status, "It is open now.", "201")
-    found = {
-        "/invitations": operation(
-            "Keep the hashes of one-time invitations",
-            answer(reference("Acknowledgement"), "They are on disk."),
-            *(problems.INVALID, problems.INFEASIBLE, *ONE, *BODY),
-            body={JSON: reference("Hashes")},
-            security="administrator",
-        ),
-        **{
-            path: operation(
-                words,
-                answer(status, "How far it is."),
-                *(*ONE, problems.CLOSED, problems.INFEASIBLE),
-                security="administrator",
-            )
-            for path, words in (
-                ("/pause", "Take no submissions for a while"),
-                ("/resume", "Go on collecting"),
-            )
-        },
-        "/until": operation(
-            "Close at another moment, or at none",
-            answer(status, "How far it is, and when it closes."),
-            *(*ONE, problems.INVALID, problems.CLOSED, problems.INFEASIBLE, *BODY),
-            body={JSON: reference("Until")},
-            security="administrator",
-        ),
-        "/close": operation(
-            "Stop collecting",
-            answer(status, "Closed, or published."),
-            *(*ONE, problems.INFEASIBLE),
-            security="administrator",
-        ),
-        "/publish": operation(
-            "Close the collection, learn its model and publish it, once",
-            model,
-            *(*ONE, problems.NOT_PUBLISHED, problems.BELOW_QUORUM, problems.INFEASIBLE),
-            *(problems.CONFLICT, problems.OTHER_DATABASE),
-            security="administrator",
-        ),
-    }
-    return {
-        COLLECTIONS: {
-            "get": operation("All collections", answer(array("Status"), "Their states.")),
-            "post": operation(
-                "Open a collection from an agreement",
-                opened,
-                *(problems.INVALID, problems.CONFLICT, problems.INFEASIBLE, *BODY),
-                body={JSON: reference("AgreementDocument")},
-                parameters=[ROLE, UNTIL],
-                security="administrator",
-            ),
-        },
-        "/agreements": {
-            "post": operation(
-                "The agreement that a schema and a promise would give; nothing is kept",
-                answer(reference("AgreementDocument"), "The agreement."),
-                *(problems.INVALID, problems.INFEASIBLE, *BODY),
-                body={JSON: reference("Proposal")},
-                security="administrator",
-            )
-        },
-        "/deeds": {
-            "get": operation(
-                "What was done with tokens, the last one first",
-                answer({"type": "array", "items": OBJECT}, "The newest thousand."),
-                problems.UNAVAILABLE,
-                security="administrator",
-            )
-        },
-        "/outlooks": {
-            "post": operation(
-                "How far off predictions may be, for typical people; nothing is kept",
-                answer(reference("Expected"), "An estimate."),
-                *(problems.INVALID, problems.INFEASIBLE, *BODY),
-                body={JSON: reference("Wish")},
-                security="administrator",
-            )
-        },
-        f"{ONE_COLLECTION}/sides": of_one(
-            get=operation(
-                "How many shares each of two databases has, before one is closed",
-                answer(reference("Sides"), "Both, and why closing now would be in vain."),
-                *(*ONE, problems.INFEASIBLE),
-                security="administrator",
-            )
-        ),
-        **{f"{ONE_COLLECTION}{path}": of_one(post=one) for path, one in found.items()},
-    }
+def _submissions() -> Operation:
+    one_or_many = {"oneOf": [reference(SubmissionDocument), array(SubmissionDocument)]}
+    each = "An invitation for each submission, separated by commas."
+    return operation(
+        *("post", f"{ONE_COLLECTION}{SUBMISSIONS}"),
+        f"Send one submission or up to {MOST_SUBMISSIONS:,}; answered once they are on disk",
+        answer(Acknowledgement, "They are on disk, each counted once."),
+        *(problems.NOT_INVITED, problems.CLOSED, problems.WAVE_CLOSED, problems.DATE_CLOSED),
+        *(problems.PAUSED, problems.CROWDED, problems.CONFLICT, problems.INFEASIBLE),
+        body={JSON: one_or_many, BINARY: BYTES},
+        parameters=[header(INVITATION, each)],
+    )
+
+
+def _pages() -> Iterator[Operation]:
+    """Pages for people; what they show they ask for at the other addresses."""
+    same = {"304": {"description": "It is what the browser has already."}}
+    page = content("A page.", "text/html") | same
+    lost = {"404": content("A page that says that this is not a fingerprint.", "text/html")["200"]}
+    file = content("A file.", "text/css", "text/javascript", "image/svg+xml") | same
+    name = {"name": "name", "in": "path", "required": True, "schema": TEXT}
+    yield operation("get", "/", "All collections, as a page", page)
+    yield operation("get", "/c/{fingerprint}", "Contribute, as a page", page | lost)
+    yield operation("get", "/m/{fingerprint}", "A model, as a page", page | lost)
+    yield operation("get", "/admin", "Administration, as a page", page)
+    yield operation(
+        *("get", "/pages/{name}", "Parts of the pages", file, problems.NOT_FOUND),
+        parameters=[name],
+    )

@@ -1,106 +1,196 @@
-"""How an operation of the service is described: its answers, refusals, bodies and parameters.
+'''Endpoints that declare themselves: where they are, what they answer and what they refuse.
 
-`blurfit.service.openapi` is written in these words.
-"""
+    @get(f"{ONE_COLLECTION}/history", answer(array(Hour), "Hours in which anyone came."))
+    async def history(self, request: Request) -> Response:
+        """How many came in which hour."""
 
-from typing import Any
+The routes of the service and its OpenAPI document are both made from these declarations, and the
+summary of an operation is that of its docstring. Some refusals follow from the rest: that of an
+unknown fingerprint from the path, those of a bad body from there being a body, and that of a wrong
+token from `security`.
+'''
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
+from inspect import getdoc
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from blurfit.protocol import problems
 from blurfit.protocol.problems import Kind
 from blurfit.protocol.wire import JSON, PROBLEM
 from blurfit.service import documents
 
-ALWAYS = (problems.TOO_MANY, problems.UNAVAILABLE)
-BODY = (problems.TOO_SLOW, problems.TOO_LARGE, problems.WRONG_TYPE)
-ONE = (problems.UNKNOWN,)
+Described = dict[str, Any]  # a part of the OpenAPI document
+JsonSchema = Described | type  # itself, or a type of `blurfit.service.documents`
+Endpoint = Callable[[Any, Request], Awaitable[Response]]
+
 TEXT = {"type": "string"}
 BYTES = {"type": "string", "format": "binary"}
 PRINT = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 OBJECT = {"type": "object"}
+_ALWAYS = (problems.TOO_MANY, problems.UNAVAILABLE)
+_OF_A_BODY = (problems.INVALID, problems.TOO_SLOW, problems.TOO_LARGE, problems.WRONG_TYPE)
+_FINGERPRINT = {
+    "name": "fingerprint",
+    "in": "path",
+    "required": True,
+    "description": "The agreement's or plan's SHA-256, 64 hexadecimal digits.",
+    "schema": PRINT,
+}
 
-ROLE = {
-    "name": "role",
-    "in": "query",
-    "schema": {**TEXT, "enum": ["whole", "first", "second"]},
-    "description": "Which of two databases this is.",
-}
-UNTIL = {
-    "name": "until",
-    "in": "query",
-    "schema": TEXT,
-    "description": "When it closes: a date, until its end in UTC, or a time with its zone.",
-}
+
+class Operation(NamedTuple):
+    """One method of a path, and how it is described."""
+
+    method: str
+    path: str
+    described: Described
+
+
+def declared(method: str, path: str, *given: Any, **named: Any) -> Callable[[Endpoint], Endpoint]:
+    """An endpoint for a method of a path; what else is given is for `operation`."""
+
+    def declare(endpoint: Endpoint) -> Endpoint:
+        summary = (getdoc(endpoint) or "").split("\n\n")[0].replace("\n", " ").removesuffix(".")
+        named.setdefault("security", getattr(endpoint, "security", None))  # `authorisation`'s
+        vars(endpoint)["operation"] = operation(method, path, summary, *given, **named)
+        return endpoint
+
+    return declare
+
+
+get, post = partial(declared, "get"), partial(declared, "post")
+
+
+def preflight(path: str) -> Callable[[Endpoint], Endpoint]:
+    """An endpoint that tells a browser what a page of another origin may ask: not described."""
+    return declared("options", path, {})
 
 
 def operation(
+    method: str,
+    path: str,
     summary: str,
-    answers: dict[str, Any],
+    answers: Described,
     *kinds: Kind,
-    body: dict[str, Any] | None = None,
-    parameters: list[Any] | None = None,
+    body: JsonSchema | None = None,
+    parameters: Iterable[Described] = (),
     security: str | None = None,
-) -> dict[str, Any]:
-    """One method of a path: its answers, and every kind of refusal under its status."""
+) -> Operation:
+    """One method of a path: its answers, and every kind of refusal under its status.
+
+    `body` is in JSON, unless schemas are given by their media types.
+    """
+    found: Described = {"summary": summary, "responses": dict(answers)}
     refusals: dict[str, list[Kind]] = {}
-    for kind in (*kinds, *((problems.UNAUTHORISED,) if security else ()), *ALWAYS):
+    for kind in dict.fromkeys(
+        (
+            *kinds,
+            *([problems.UNKNOWN] if "{fingerprint}" in path else []),
+            *(_OF_A_BODY if body else []),
+            *([problems.UNAUTHORISED] if security else []),
+            *_ALWAYS,
+        )
+    ):
         refusals.setdefault(str(kind.status), []).append(kind)
-    found: dict[str, Any] = {"summary": summary, "responses": dict(answers)}
     for status, sharing in refusals.items():
-        found["responses"][status] = {
+        refusal = {
             "description": ". Or: ".join(kind.title for kind in sharing) + ".",
-            "content": {PROBLEM: {"schema": reference("Problem")}},
+            "content": {PROBLEM: {"schema": reference(problems.Problem)}},
         }
+        found["responses"].setdefault(status, refusal)
     if security:
         found["security"] = [{security: []}]
     if body:
-        content = {kind: {"schema": schema} for kind, schema in body.items()}
+        kinds_of_body = {JSON: reference(body)} if isinstance(body, type) else body
+        content = {kind: {"schema": schema} for kind, schema in kinds_of_body.items()}
         found["requestBody"] = {"required": True, "content": content}
     if parameters:
-        found["parameters"] = parameters
+        found["parameters"] = [*parameters]
+    return Operation(method, path, found)
+
+
+def declared_by(part: type) -> Iterator[tuple[str, Operation]]:
+    """The operations of a class, each with the name of its endpoint."""
+    for name, member in vars(part).items():
+        if isinstance(found := getattr(member, "operation", None), Operation):
+            yield name, found
+
+
+def paths(operations: Iterable[Operation]) -> Described:
+    """Operations as the OpenAPI document has them: by path, and then by method."""
+    found: Described = {}
+    for method, path, described in operations:
+        if method != "options":
+            shared = {"parameters": [_FINGERPRINT]} if "{fingerprint}" in path else {}
+            found.setdefault(path, shared)[method] = described
     return found
 
 
-def of_one(**operations: Any) -> dict[str, Any]:
-    """A path with a fingerprint in it, and its operations."""
-    fingerprint = {
-        "name": "fingerprint",
-        "in": "path",
-        "required": True,
-        "description": "The agreement's or plan's SHA-256, 64 hexadecimal digits.",
-        "schema": PRINT,
-    }
-    return {"parameters": [fingerprint], **operations}
+def routes(parts: Iterable[object]) -> list[Route]:
+    """Where the endpoints of some objects are served."""
+    by_path: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
+    for part in parts:
+        for name, (method, path, _) in declared_by(type(part)):
+            by_path.setdefault(path, {})[method] = getattr(part, name)
+    return [_route(path, endpoints) for path, endpoints in by_path.items()]
 
 
-def query(name: str, schema: dict[str, Any], description: str = "") -> dict[str, Any]:
+def _route(path: str, endpoints: dict[str, Callable[[Request], Awaitable[Response]]]) -> Route:
+    async def endpoint(request: Request) -> Response:
+        method = "get" if request.method == "HEAD" else request.method.lower()
+        return await endpoints[method](request)
+
+    return Route(path, endpoint, methods=[name.upper() for name in endpoints])
+
+
+# ---- the parts of a description
+
+
+def query(name: str, schema: Described, description: str = "") -> Described:
     """A parameter after the question mark."""
     found = {"name": name, "in": "query", "schema": {**TEXT, **schema}}
     return found | ({"description": description} if description else {})
 
 
-def answer(schema: dict[str, Any], description: str, status: str = "200") -> dict[str, Any]:
+def header(name: str, description: str = "") -> Described:
+    """A parameter in the head of a request."""
+    found = {"name": name, "in": "header", "schema": TEXT}
+    return found | ({"description": description} if description else {})
+
+
+def answer(schema: JsonSchema, description: str, status: str = "200") -> Described:
     """An answer in JSON."""
+    schema = reference(schema) if isinstance(schema, type) else schema
     return {status: {"description": description, "content": {JSON: {"schema": schema}}}}
 
 
-def content(description: str, *kinds: str) -> dict[str, Any]:
-    """An answer of any of some kinds."""
-    content = {kind: {"schema": TEXT if "yaml" not in kind else OBJECT} for kind in kinds}
+def content(description: str, *kinds: str) -> Described:
+    """An answer of any of some media types."""
+    content = {kind: {"schema": OBJECT if "yaml" in kind else TEXT} for kind in kinds}
     return {"200": {"description": description, "content": content}}
 
 
-def or_page(answers: dict[str, Any]) -> dict[str, Any]:
+def or_page(answers: Described) -> Described:
     """Answers of which the first may be a page as well, for a browser."""
+    found = answers["200"]
     page = {"text/html": {"schema": TEXT}}
-    answer = answers["200"]
-    return {**answers, "200": {**answer, "content": answer["content"] | page}}
+    return {**answers, "200": {**found, "content": found["content"] | page}}
 
 
-def array(name: str) -> dict[str, Any]:
-    """A list of documents of one kind."""
-    return {"type": "array", "items": reference(name)}
+def array(kind: type) -> Described:
+    """A list of documents of one type."""
+    return {"type": "array", "items": reference(kind)}
 
 
-def reference(name: str) -> dict[str, Any]:
-    """A document of `blurfit.service.documents`."""
-    return {"$ref": documents.REFERENCE.format(name=name)}
+def reference(kind: type) -> Described:
+    """A document of a type of `blurfit.service.documents`."""
+    return {"$ref": documents.REFERENCE.format(name=kind.__name__)}
+
+
+ROLE = query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is.")
+UNTIL = query("until", {}, "When it closes: a date, until its end in UTC, or a time with its zone.")

@@ -10,21 +10,16 @@ The other database is a stranger: what it answers has a bound in bytes, in pages
 
 from typing import Any, Protocol
 
-import httpx2 as httpx
 import msgspec
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import ByteArray, WordArray
-from blurfit.errors import (
-    InfeasibleError,
-    NotCertifiedError,
-    ServiceError,
-)
+from blurfit.errors import InfeasibleError, NotCertifiedError, ServiceError
 from blurfit.json_reader import read_json
 from blurfit.proofs.prio3 import SEED_WORDS
 from blurfit.protocol import tokens
-from blurfit.protocol.http import PATIENCE, Closeable, Exchange
+from blurfit.protocol.http import Caller
 from blurfit.protocol.wire import OCTETS, path_of
 from blurfit.service.documents import Published, Sums
 from blurfit.service.verifying import verify
@@ -83,28 +78,17 @@ def _learn(store: Store, collection: Collection, masks: WordArray) -> Result:
     return store.write(joint_publication.keep, collection, release)
 
 
-class RemotePeer(Closeable):
-    """The second database over HTTP; arguments as for `blurfit.protocol.http.Exchange`."""
+class RemotePeer(Caller):
+    """The second database over HTTP; options as for `blurfit.protocol.http.Exchange`."""
 
-    def __init__(
-        self,
-        agreement: Agreement,
-        token: str,
-        *,
-        patience: float = min(PATIENCE, _SECONDS_AT_MOST),
-        transport: httpx.BaseTransport | None = None,
-        **options: Any,
-    ) -> None:
-        url = agreement.databases[1].url
+    def __init__(self, agreement: Agreement, token: str, **options: Any) -> None:
         sums = 2**12 + _BYTES_FOR_A_NUMBER * agreement.width
-        self._exchange = Exchange(
-            url,
-            token=tokens.for_agreement(token, agreement.fingerprint),
-            patience=patience,
-            transport=transport,
-            most_bytes=max(2**20, 16 * IDENTIFIERS_AT_ONCE, sums),
-            **options,
-        )
+        bounds = {
+            "patience": _SECONDS_AT_MOST,
+            "most_bytes": max(2**20, 16 * IDENTIFIERS_AT_ONCE, sums),
+        }
+        secret = tokens.for_agreement(token, agreement.fingerprint)
+        super().__init__(agreement.databases[1].url, token=secret, **bounds | options)
         self._path = f"{path_of(agreement.fingerprint)}/shares"
         self._held: ByteArray | None = None  # everyone whose share it has
 
@@ -162,19 +146,20 @@ class RemotePeer(Closeable):
         body = msgspec.json.encode(Published(model, moments))
         self._exchange.post(f"{self._path}/result", body)
 
-    def close(self) -> None:
-        """Hang up."""
-        self._exchange.close()
+
+def shared_secret(token: str | None) -> str:
+    """What both services were started with; an error if this one was not."""
+    if token is None:
+        raise InfeasibleError(
+            "Expected a token that both databases share: start both services with "
+            "`blurfit serve --peer-token-file peer.txt`, and the same token in the file."
+        )
+    return token
 
 
 def publish_remotely(store: Store, fingerprint: str, token: str | None, **options: Any) -> str:
     """`publish` with the second database of the agreement, at its address."""
-    agreement = store.collection(fingerprint).agreement
-    if token is None:
-        raise InfeasibleError(
-            "Expected a token that both databases share: start both services with "
-            "`blurfit serve --peer-token-file peer.txt`, and the same file."
-        )
+    agreement, token = store.collection(fingerprint).agreement, shared_secret(token)
     with RemotePeer(agreement, token, **options) as peer:
         try:
             key = tokens.verification_key(token, fingerprint)

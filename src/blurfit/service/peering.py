@@ -1,13 +1,5 @@
 """What a database answers, over HTTP, to the other one, which knows the secret that both share.
 
-| request | what |
-| --- | --- |
-| GET …/shares/identifiers?after= | those here, 2¹⁸ at a time, once the collection is closed |
-| POST …/shares/proofs | answers to the first's half of some verifiers, where there are proofs |
-| POST …/shares/sum?digest=&count= | Σ mask over a set, whose bits are the body; one set, ever |
-| POST …/shares/result | the model and the moments, to be stored and served |
-| POST …/shares/signatures | the first's signatures of them, for its own |
-
 What is sent is not the secret itself, but what follows from it for one agreement
 (`blurfit.protocol.tokens.for_agreement`); it is compared in constant time.
 """
@@ -15,6 +7,8 @@ What is sent is not the secret itself, but what follows from it for one agreemen
 import re
 import threading
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 from starlette.concurrency import run_in_threadpool
@@ -22,17 +16,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.errors import InvalidValueError
-from blurfit.json_reader import read_json
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import JSON, OCTETS
+from blurfit.protocol.wire import OCTETS, ONE_COLLECTION
 from blurfit.service.answers import as_json
-from blurfit.service.bodies import body_of
+from blurfit.service.bodies import body_of, document_in
 from blurfit.service.detached import detached
 from blurfit.service.documents import Published, Signatures, Sums
+from blurfit.service.operations import BYTES, PRINT, answer, get, post, query
 from blurfit.service.peer import IDENTIFIERS_AT_ONCE
 from blurfit.service.reading import fingerprint_in
-from blurfit.service.signatory import Signatory, signatures_from
+from blurfit.service.signatory import EXPECTED, Signatory
 from blurfit.service.verifying import BATCH, judge
 from blurfit.store import (
     commitment,
@@ -43,10 +37,20 @@ from blurfit.store import (
     shared_sums,
 )
 from blurfit.store.collections import Collection
-from blurfit.store.store import Store
+from blurfit.store.store import Status, Store
 
-_MOST_BYTES = 64 * 2**20
+SHARES = f"{ONE_COLLECTION}/shares"
+TAKEN = answer(Status, "It is published here too.")
+MOST_BYTES = 64 * 2**20
 _A_GROUP = 2**13  # bits, in bytes, of those who came together with the last one that fits
+
+
+# Everything here needs the token that both databases have, and an agreement between two of them.
+asked = partial(post, security="peer")
+
+
+def _octets(words: str) -> dict[str, Any]:
+    return {"200": {"description": words, "content": {OCTETS: {"schema": BYTES}}}}
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,15 @@ class Peering:
     _summed: dict[tuple[str, bytes], Sums] = field(default_factory=dict, repr=False)
     _summing: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
+    @get(
+        f"{SHARES}/identifiers",
+        _octets("16 bytes each, 2¹⁸ of them at most."),
+        *(problems.INVALID, problems.INFEASIBLE),
+        parameters=[query("after", {"pattern": "^([0-9a-f]{32})?$"})],
+        security="peer",
+    )
     async def identifiers(self, request: Request) -> Response:
-        """The identifiers here, in order, after a given one."""
+        """The identifiers of the shares here, in order, once the collection is closed."""
         fingerprint = self.admit(request)
         after = _hexadecimal(request, "after", (0, 32))
         found = await run_in_threadpool(
@@ -74,8 +85,14 @@ class Peering:
         )
         return Response(found, media_type=OCTETS)
 
+    @asked(
+        f"{SHARES}/proofs",
+        _octets("32 bytes each."),
+        *(problems.INFEASIBLE, problems.CONFLICT),
+        body={OCTETS: BYTES},
+    )
     async def proofs(self, request: Request) -> Response:
-        """Verify what some contributors have proved, together with the first database."""
+        """Verify what some contributors have proved: answers to the first database's half."""
         fingerprint = self.admit(request)
         collection = await run_in_threadpool(self.store.collection, fingerprint)
         if not collection.agreement.proofs:
@@ -94,8 +111,15 @@ class Peering:
         answers = await run_in_threadpool(judge, self.store, collection, names, words, key)
         return Response(answers.astype("<u8").tobytes(), media_type=OCTETS)
 
+    @asked(
+        f"{SHARES}/sum",
+        answer(Sums, "The sums mod 2⁶⁴; asked again, the same."),
+        *(problems.INFEASIBLE, problems.CONFLICT, problems.BELOW_QUORUM),
+        body={OCTETS: BYTES},
+        parameters=[query("digest", PRINT), query("count", {"type": "integer", "minimum": 0})],
+    )
     async def sum(self, request: Request) -> Response:
-        """Commit to a set, and then tell the sum over it."""
+        """Commit to one set of contributors, for ever, and tell the sum of their masks."""
         fingerprint = self.admit(request)
         digest = _hexadecimal(request, "digest", (64,))
         count = request.query_params.get("count", "")
@@ -123,14 +147,16 @@ class Peering:
 
         return as_json(await detached(commit_and_sum))
 
+    @asked(
+        f"{SHARES}/result",
+        TAKEN,
+        *(problems.INFEASIBLE, problems.CONFLICT, problems.BELOW_QUORUM),
+        body=Published,
+    )
     async def result(self, request: Request) -> Response:
         """Check the result against the set, store it, and serve it from now on."""
         fingerprint = self.admit(request)
-        data = await body_of(request, JSON, _MOST_BYTES)
-        try:
-            found = read_json(data, Published)
-        except ValueError as error:
-            raise InvalidValueError(f"Expected a model and moments: {error}.") from error
+        found = await document_in(request, Published, "a model and moments", MOST_BYTES)
 
         def take() -> None:
             collection = self.store.collection(fingerprint)
@@ -142,10 +168,16 @@ class Peering:
         await run_in_threadpool(take)
         return as_json(await run_in_threadpool(self.store.status, fingerprint))
 
+    @asked(
+        f"{SHARES}/signatures",
+        answer(Signatures, "Those of both databases."),
+        problems.INFEASIBLE,
+        body=Signatures,
+    )
     async def signatures(self, request: Request) -> Response:
-        """Keep the other database's signatures of what was published, and tell all there are."""
+        """Keep the other database's signatures of the result, and tell all that there are."""
         fingerprint = self.admit(request)
-        given = signatures_from(await body_of(request, JSON))
+        given = await document_in(request, Signatures, EXPECTED)
 
         def take() -> Signatures:
             collection = self.store.collection(fingerprint)

@@ -1,19 +1,5 @@
 """Plans of waves over HTTP: open one, see how far it is, and take part in the wave that collects.
 
-| request | who | what |
-| --- | --- | --- |
-| POST /plans?role= | administrator | keep a plan, and open its first wave |
-| GET /plans, /plans/{fingerprint} | anyone | state, waves, counts and quorums |
-| GET …/plan | anyone | the plan itself, always the same bytes |
-| GET …/agreement | anyone | the agreement of the wave that collects *now* |
-| GET …/releases | anyone | what the waves so far have published, in order |
-| GET …/model, …/statement | anyone | the plan's model, when it has ended |
-| POST …/invitations | administrator | for the whole plan, whichever wave collects |
-| POST …/hold, …/resume | administrator | release no wave for a while |
-| POST …/until | administrator | when it ends at the latest: `blurfit.service.closing_dates` |
-| POST …/publish | administrator | end it now, with the best model so far |
-| POST /plans/proposal | administrator | what a schema and a promise would give; nothing is kept |
-
 A wave is a collection like any other: submissions go to /collections/{its fingerprint}, and its
 sums are at …/moments once it is released. The model is shown there too, with its last wave.
 
@@ -32,30 +18,42 @@ from starlette.responses import Response
 
 from blurfit.agreement.plan import Plan
 from blurfit.errors import NotPublishedError, UnknownCollectionError
-from blurfit.protocol.wire import JSON, Acknowledgement
+from blurfit.protocol import problems
+from blurfit.protocol.wire import JSON, ONE_PLAN, PLANS, Acknowledgement
 from blurfit.service.administration import (
+    closes_at_opening,
+    closes_in,
     hashes_in,
-    refuse_another_key,
     refuse_if_too_wide,
     role_in,
 )
 from blurfit.service.advancing import Advancing
 from blurfit.service.answers import FOREVER, as_json
-from blurfit.service.authorisation import admit, steward
+from blurfit.service.authorisation import steward
 from blurfit.service.bodies import body_of
-from blurfit.service.closing_dates import closes_at_opening
 from blurfit.service.collector import Collector
 from blurfit.service.detached import detached
-from blurfit.service.proposal import plan_from
-from blurfit.service.reading import fingerprint_in, published, statement_of
+from blurfit.service.documents import AgreementDocument, Hashes, Moments, PlanDocument, Until
+from blurfit.service.intake import unsealing_key
+from blurfit.service.operations import ROLE, UNTIL, answer, array, get, post
+from blurfit.service.proposal import PlanProposal, plan_from
+from blurfit.service.reading import (
+    FORMAT,
+    MODEL,
+    STATEMENT,
+    fingerprint_in,
+    published,
+    statement_of,
+)
 from blurfit.service.shown_counts import plan_for_strangers
 from blurfit.service.signatory import Signatory
-from blurfit.store import plans, roles
+from blurfit.store import closing, plans, roles
 from blurfit.store.advance import advance
 from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Store
 
 _Found = TypeVar("_Found")
+_STATE = answer(PlanStatus, "How far the plan is.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +67,9 @@ class Planning:
     share_key: str | None = field(default=None, repr=False)
     body_bytes: int = 2**25
 
+    @get(PLANS, answer(array(PlanStatus), "Their states."))
     async def plans(self, _request: Request) -> Response:
-        """The states of all plans."""
+        """All plans."""
 
         def everything() -> list[PlanStatus]:
             found = self.store.read(plans.fingerprints)
@@ -78,7 +77,14 @@ class Planning:
 
         return as_json(await run_in_threadpool(everything))
 
-    @steward("open plan", "open")
+    @post(
+        PLANS,
+        answer(PlanStatus, "It was open.") | answer(PlanStatus, "It is open now.", "201"),
+        *(problems.CONFLICT, problems.INFEASIBLE),
+        body=PlanDocument,
+        parameters=[ROLE, UNTIL],
+    )
+    @steward("open", "open plan")
     async def open(self, request: Request) -> Response:
         """Keep a plan, and open its first wave."""
         role = role_in(request)
@@ -90,7 +96,7 @@ class Planning:
             first = plan.first()
             roles.refuse_unless_fitting(first, role)
             refuse_if_too_wide(first, role, self.body_bytes)
-            refuse_another_key(first, role, self.share_key)
+            unsealing_key(first, role, self.share_key)  # or it could read no share
             self.signing.refuse_another_key(first, role)
             try:
                 before = self.store.read(plans.status, plan.fingerprint)
@@ -102,67 +108,119 @@ class Planning:
         is_new, status = await run_in_threadpool(begin)
         return as_json(status, 201 if is_new else 200)
 
+    @post(
+        f"{PLANS}/proposal",
+        answer(PlanDocument, "The plan."),
+        problems.INFEASIBLE,
+        body=PlanProposal,
+    )
+    @steward("open")
     async def propose(self, request: Request) -> Response:
         """The plan that a schema and a promise would give; nothing is kept."""
-        await admit(self.store, request, "open")
         plan = await run_in_threadpool(plan_from, await body_of(request, JSON))
         return Response(plan.to_json(), media_type=JSON)
 
+    @get(ONE_PLAN, _STATE)
     async def status(self, request: Request) -> Response:
-        """How far a plan is."""
+        """State, waves, counts and quorums of a plan."""
         return as_json(plan_for_strangers(await self._read(plans.status, request)))
 
+    @get(f"{ONE_PLAN}/plan", answer(PlanDocument, "Always the same bytes."))
     async def plan(self, request: Request) -> Response:
         """The plan itself."""
         text = await self._read(plans.document, request)
         return Response(text, media_type=JSON, headers=FOREVER)
 
+    @get(
+        f"{ONE_PLAN}/agreement",
+        answer(AgreementDocument, "The agreement; later, another."),
+        *(problems.CLOSED, problems.DATE_CLOSED, problems.BETWEEN_WAVES),
+    )
     async def agreement(self, request: Request) -> Response:
         """The agreement of the wave that collects now."""
         found = await self._read(plans.current, request)
         return Response(found.to_json(), media_type=JSON)
 
+    @get(f"{ONE_PLAN}/releases", answer(array(Moments), "The releases."))
     async def releases(self, request: Request) -> Response:
-        """What the waves so far have published."""
+        """What the waves so far have published, in order."""
         texts = await self._read(plans.release_texts, request)
         return Response(f"[{','.join(texts)}]", media_type=JSON)
 
+    @get(f"{ONE_PLAN}/model", MODEL, problems.NOT_PUBLISHED)
     async def model(self, request: Request) -> Response:
-        """The plan's model."""
+        """The model of a plan that has ended."""
         text = await self._read(plans.model, request)
         text = await run_in_threadpool(self.signing.signed_model, text)
         return published(text)
 
+    @get(
+        f"{ONE_PLAN}/statement",
+        STATEMENT,
+        problems.INVALID,
+        problems.NOT_PUBLISHED,
+        parameters=[FORMAT],
+    )
     async def statement(self, request: Request) -> Response:
-        """Its privacy statement."""
+        """The privacy statement in words."""
         return await statement_of(request, lambda one: self.store.read(plans.model, one))
 
-    @steward("invite to plan", "invite")
+    @post(
+        f"{ONE_PLAN}/invitations",
+        answer(Acknowledgement, "They are on disk."),
+        *(problems.INFEASIBLE, problems.CLOSED, problems.DATE_CLOSED),
+        body=Hashes,
+    )
+    @steward("invite", "invite to plan")
     async def invite(self, request: Request) -> Response:
         """Keep the hashes of one-time invitations to the plan."""
-        hashes = hashes_in(await body_of(request, JSON))
+        hashes = await hashes_in(request)
         newest = await self._read(plans.still_open, request)
         new = await run_in_threadpool(self.store.invite, newest.fingerprint, hashes)
         return as_json(Acknowledgement(len(hashes), new))
 
-    @steward("hold plan", "open")
+    @post(f"{ONE_PLAN}/hold", _STATE, problems.CLOSED)
+    @steward("open", "hold plan")
     async def hold(self, request: Request) -> Response:
-        """Release no wave until the plan is resumed."""
+        """Release no wave until the plan is resumed; the open one goes on collecting."""
         return await self._change(plans.hold, request)
 
-    @steward("resume plan", "open")
+    @post(f"{ONE_PLAN}/resume", _STATE, problems.CLOSED)
+    @steward("open", "resume plan")
     async def resume(self, request: Request) -> Response:
-        """Let the plan go on."""
+        """Let a plan go on."""
         return await self._change(plans.resume, request)
 
-    @steward("publish plan", "publish")
+    @post(f"{ONE_PLAN}/until", _STATE, problems.CLOSED, body=Until)
+    @steward("open", "move date of plan")
+    async def move_closing(self, request: Request) -> Response:
+        """End the plan at another moment at the latest, or at none."""
+        closes = await closes_in(request)
+        fingerprint = fingerprint_in(request)
+        await self._read(plans.document, request)  # there is one
+        await self.collector.between_commits(
+            self.store.write, closing.move_plan, fingerprint, closes
+        )
+        return as_json(await self._read(plans.status, request))
+
+    @post(
+        f"{ONE_PLAN}/publish",
+        MODEL,
+        *(
+            problems.NOT_PUBLISHED,
+            problems.BELOW_QUORUM,
+            problems.INFEASIBLE,
+            problems.OTHER_DATABASE,
+        ),
+    )
+    @steward("publish", "publish plan")
     async def publish(self, request: Request) -> Response:
         """End the plan now, with the best model so far."""
         fingerprint = fingerprint_in(request)
         role = await run_in_threadpool(self.store.read, plans.role_in, fingerprint)
         if role == "first":  # the wire is slow: others write meanwhile
             text = await detached(lambda: self.advancing.leading.end(fingerprint))
-            self.advancing.look()
+            self.advancing.look_soon()
         elif role == "second":
             text = await self._led_by_the_first(fingerprint)
         else:
@@ -182,8 +240,8 @@ class Planning:
                 await run_in_threadpool(self.store.read, plans.document, fingerprint)
             )
             raise NotPublishedError(
-                f"{plan.databases[0].name} leads this plan, and ends it. It may be held here: then "
-                "no wave is released until it is resumed."
+                f"{plan.databases[0].name} leads this plan, and only there can it be ended. It can "
+                "be held here: then no wave is released until it is resumed."
             )
         return await run_in_threadpool(self.store.read, plans.model_text, fingerprint)
 
@@ -193,5 +251,5 @@ class Planning:
     async def _change(self, what: Callable[[Connection, str], None], request: Request) -> Response:
         fingerprint = fingerprint_in(request)
         await run_in_threadpool(self.store.write, what, fingerprint)
-        self.advancing.look()
+        self.advancing.look_soon()
         return as_json(await run_in_threadpool(self.store.read, plans.status, fingerprint))

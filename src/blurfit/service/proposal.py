@@ -1,7 +1,9 @@
-"""The agreement that a schema and a promise would give: for whoever is about to open a collection.
+"""What a schema and a promise would give: for whoever is about to open a collection or a plan.
 
 Nothing is kept and no record is read: the same choices give the same agreement, here or by
-`Agreement.propose` in Python.
+`Agreement.propose` in Python. What a collection may achieve is an estimate for typical people
+(`blurfit.learning.outlook`), as the page says; `blurfit forecast` simulates collections of people
+who are publicly known.
 """
 
 from collections.abc import Callable
@@ -12,9 +14,10 @@ import msgspec
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
-from blurfit.errors import BlurfitError, InvalidValueError
-from blurfit.json_reader import read_json
+from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
+from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
 from blurfit.schema.schema import Schema
+from blurfit.service.bodies import document_from
 
 
 class Proposal(Terms, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,6 +41,21 @@ class Wish(Proposal, frozen=True, kw_only=True, forbid_unknown_fields=True):
     off: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
+class Expected(msgspec.Struct):
+    """How far off predictions may be, for typical people: `blurfit.learning.outlook`.
+
+    `people` is how many people would bring predictions as close as was wished, and `epsilon` which
+    ε would with the people agreed on; null where nothing was wished, or nothing suffices.
+    """
+
+    count: Annotated[int, msgspec.Meta(ge=0)]
+    off: float
+    without_privacy: float
+    spread: float
+    people: Annotated[int, msgspec.Meta(ge=0)] | None
+    epsilon: float | None
+
+
 _Kind = TypeVar("_Kind", bound=Proposal)
 _Made = TypeVar("_Made")
 
@@ -50,7 +68,7 @@ def agreement_from(body: bytes) -> Agreement:
     ...     "target": {"name": "smokes", "kind": "binary"}}}''').mechanism
     'moment'
     """
-    return made(body, Proposal, lambda given, schema: Agreement.propose(schema, given))
+    return _made(body, Proposal, lambda given, schema: Agreement.propose(schema, given))
 
 
 def plan_from(body: bytes) -> Plan:
@@ -62,7 +80,7 @@ def plan_from(body: bytes) -> Plan:
     >>> len(plan)
     2
     """
-    return made(
+    return _made(
         body,
         PlanProposal,
         lambda given, schema: Plan.propose(
@@ -71,14 +89,31 @@ def plan_from(body: bytes) -> Plan:
     )
 
 
-def made(body: bytes, kind: type[_Kind], make: Callable[[_Kind, Schema], _Made]) -> _Made:
+def expected_from(body: bytes) -> Expected:
+    """How far off predictions will be, and what it takes to be off by no more than is wished."""
+    return _made(body, Wish, _expected)
+
+
+def _expected(wish: Wish, schema: Schema) -> Expected:
+    def propose(**changes: Any) -> Agreement:
+        return Agreement.propose(schema, msgspec.structs.replace(wish, **changes))
+
+    found = outlook(propose())
+    people = epsilon = None
+    if wish.off is not None:
+        try:
+            people = people_needed(lambda count: propose(quorum=count), wish.off)
+            epsilon = epsilon_needed(lambda one: propose(epsilon=one), wish.off)
+        except InfeasibleError:  # noise that nobody could draw: there is no such collection
+            pass
+    return Expected(found.count, found.off, found.without_privacy, found.spread, people, epsilon)
+
+
+def _made(body: bytes, kind: type[_Kind], make: Callable[[_Kind, Schema], _Made]) -> _Made:
     """What is made of a proposal in JSON, and of its schema; whatever is wrong is said."""
-    try:
-        proposal: _Kind = read_json(body, kind)
-    except ValueError as error:
-        raise InvalidValueError(
-            f"Expected a proposal in JSON, with schema, epsilon, delta and quorum: {error}."
-        ) from error
+    proposal = document_from(
+        body, kind, "a proposal in JSON, with schema, epsilon, delta and quorum"
+    )
     schema = Schema.from_dict(proposal.schema)
     try:
         return make(proposal, schema)

@@ -3,7 +3,6 @@
 from typing import Any
 from urllib.parse import urlencode
 
-import httpx2 as httpx
 import msgspec
 
 from blurfit.agreement.agreement import Agreement
@@ -12,27 +11,14 @@ from blurfit.messages.shares import Role
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.protocol import tokens
-from blurfit.protocol.http import PATIENCE, Closeable, Exchange, decoded, texts_in
+from blurfit.protocol.http import Caller, decoded, texts_in
 from blurfit.protocol.wire import COLLECTIONS, PLANS, path_of, plan_path
 
 HASHES_AT_ONCE = 5000
 
 
-class RemoteDatabase(Closeable):
+class RemoteDatabase(Caller):
     """A service; arguments as for `blurfit.protocol.http.Exchange`."""
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        token: str | None = None,
-        patience: float = PATIENCE,
-        transport: httpx.BaseTransport | None = None,
-        **options: Any,
-    ) -> None:
-        self._exchange = Exchange(
-            url, token=token, patience=patience, transport=transport, **options
-        )
 
     def open(
         self, agreement: Agreement | Plan, *, role: Role = "whole", until: str | None = None
@@ -104,10 +90,6 @@ class RemoteDatabase(Closeable):
     def _state(self, answer: bytes) -> dict[str, Any]:
         found: dict[str, Any] = decoded(answer)
         return found
-
-    def close(self) -> None:
-        """Hang up."""
-        self._exchange.close()
 
 
 def _path(agreed: Agreement | Plan) -> str:

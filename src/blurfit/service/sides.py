@@ -15,10 +15,13 @@ from starlette.responses import Response
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, ConflictError, InfeasibleError
 from blurfit.messages.shares import PART_OF
+from blurfit.protocol import problems
+from blurfit.protocol.wire import ONE_COLLECTION
 from blurfit.service.answers import as_json
-from blurfit.service.authorisation import admit
+from blurfit.service.authorisation import steward
 from blurfit.service.detached import detached
 from blurfit.service.documents import Side, Sides
+from blurfit.service.operations import answer, get
 from blurfit.service.reading import fingerprint_in
 from blurfit.service.remote import RemoteDatabase
 from blurfit.store.commitment import most_left_out
@@ -44,21 +47,27 @@ def refuse_if_uneven(agreement: Agreement, counts: Counts) -> None:
         missing = held - common
         if missing > (most := most_left_out(agreement, role, held)):
             raise ConflictError(
-                f"Expected at most {most:,} of the {held:,} shares at {database.name} to be there "
-                f"alone, and {missing:,} are: nothing could be published once this is closed. Let "
-                "those who are missing send again while both collect, or close with --anyway."
+                f"Expected at most {most:,} of the {held:,} shares at {database.name} to be "
+                f"missing at the other database, and {missing:,} are: nothing could be published "
+                "once this is closed. Let those contributors send again while both collect, or "
+                "close with --anyway."
             )
 
 
 @dataclass(frozen=True, eq=False)
-class LookingAtSides:
+class ComparingSides:
     """An endpoint for whoever may close."""
 
     store: Store
 
-    async def look(self, request: Request) -> Response:
-        """How many shares each database has, and whether closing now would be in vain."""
-        await admit(self.store, request, "open")
+    @get(
+        f"{ONE_COLLECTION}/sides",
+        answer(Sides, "Both, and why nothing could be published if one closed now."),
+        problems.INFEASIBLE,
+    )
+    @steward("open")
+    async def compare(self, request: Request) -> Response:
+        """How many shares each of two databases has, before one is closed."""
         collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
         agreement = collection.agreement
         if collection.role == "whole":
@@ -77,5 +86,5 @@ def _count_at(agreement: Agreement, url: str, patience: float) -> int | None:
     try:
         with RemoteDatabase(url, patience=patience, most_bytes=_MOST_BYTES) as database:
             return int(database.status(agreement)["count"])
-    except (BlurfitError, KeyError, TypeError, ValueError):  # away, or no blurfit: it does not say
+    except (BlurfitError, KeyError, TypeError, ValueError):  # unreachable, or not a blurfit service
         return None

@@ -20,7 +20,6 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotPublishedError
-from blurfit.json_reader import read_json
 from blurfit.messages.shares import Role
 from blurfit.messages.signing import (
     SIGNATURES,
@@ -35,6 +34,7 @@ from blurfit.model.published_file import with_signatures
 from blurfit.protocol import tokens
 from blurfit.protocol.http import Exchange
 from blurfit.protocol.wire import path_of
+from blurfit.service.bodies import document_from
 from blurfit.service.documents import Signatures
 from blurfit.store import publication, signatures
 from blurfit.store.collections import Collection
@@ -42,6 +42,7 @@ from blurfit.store.signatures import Document
 from blurfit.store.store import Store
 
 _log = logging.getLogger(__name__)
+EXPECTED = "signatures of a model and of moments"
 _DOCUMENTS: tuple[Document, ...] = ("model", "moments")
 _SECONDS = 15.0  # for the other database to answer
 
@@ -167,20 +168,9 @@ class Signatory:
                 answer = other.post(
                     f"{path_of(fingerprint)}/shares/signatures", msgspec.json.encode(kept)
                 )
-            self.take(collection, signatures_from(answer))
+            self.take(collection, document_from(answer, Signatures, EXPECTED))
         except BlurfitError as error:
             _log.warning("%s has not signed yet: %s", agreement.databases[1].name, error)
-
-
-def signatures_from(body: bytes) -> Signatures:
-    """Signatures in JSON, right or wrong."""
-    try:
-        found: Signatures = read_json(body, Signatures)
-    except ValueError as error:
-        raise InvalidValueError(
-            f"Expected signatures of a model and of moments: {error}."
-        ) from error
-    return found
 
 
 def is_final(text: str) -> bool:

@@ -55,7 +55,7 @@ def verify(
 ) -> None:
     """Find a verdict on everyone whose shares both have; `RequestError` if that takes longer."""
     store.write(verdicts.fix_key, collection, key)
-    done = identifier_sets.in_order(store.read(verdicts.looked_at, collection))
+    done = identifier_sets.in_order(store.read(verdicts.found, collection))
     waiting = identifier_sets.in_order(identifier_sets.minus(theirs, done))
     ends, left = time.monotonic() + seconds, len(waiting)
     for block in store.read(blocks.keys, collection):
@@ -106,7 +106,7 @@ def judge(
     answers = np.zeros((len(names), SEED_WORDS), dtype=np.uint64)
     if not len(places):
         return answers
-    order = np.searchsorted(here.view("S16").ravel(), names[places].view("S16").ravel())
+    order = np.searchsorted(identifier_sets.keys(here), identifier_sets.keys(names[places]))
     prepared, canonical = _prepared(collection, names[places], shares[order], key)
     valid, seeds = prio3.decide(prepared, words[places])
     valid &= canonical
@@ -150,5 +150,5 @@ def _rows_of(
     if not found:
         return names[:0], np.zeros((0, collection.layout.width), dtype=np.uint64)
     here, words = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    order = np.argsort(here.view("S16").ravel(), kind="stable")
+    order = np.argsort(identifier_sets.keys(here), kind="stable")
     return np.ascontiguousarray(here[order]), words[order]

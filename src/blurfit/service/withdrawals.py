@@ -17,19 +17,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from blurfit.arrays import ByteArray
-from blurfit.errors import InvalidValueError
-from blurfit.json_reader import read_json
 from blurfit.messages.receipts import identifiers_of
 from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
-from blurfit.protocol.wire import JSON, MOST_SUBMISSIONS, Withdrawal
+from blurfit.protocol.wire import MOST_SUBMISSIONS, ONE_COLLECTION, WITHDRAWALS, Withdrawal
 from blurfit.service import cors
 from blurfit.service.answers import as_json
-from blurfit.service.bodies import body_of
+from blurfit.service.bodies import document_in
 from blurfit.service.collector import Collector
 from blurfit.service.detached import detached
 from blurfit.service.documents import Secrets
 from blurfit.service.limits import Limiter
+from blurfit.service.operations import answer, post, preflight
 from blurfit.service.reading import fingerprint_in
 from blurfit.service.signatory import Signatory
 from blurfit.store import blocks
@@ -50,14 +49,20 @@ class Withdrawals:
     limiter: Limiter
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
+    @post(
+        f"{ONE_COLLECTION}{WITHDRAWALS}",
+        answer(Withdrawal, "They are not in the sums; asked again, the same."),
+        *(problems.CLOSED, problems.WAVE_CLOSED),
+        body=Secrets,
+    )
     async def withdraw(self, request: Request) -> Response:
-        """Take submissions out of a collection, for good."""
+        """Withdraw submissions by their secrets, until the collection closes."""
         collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
-        names = identifiers_in(await body_of(request, JSON))
+        names = await identifiers_in(request)
         address = request.client.host if request.client else ""
         cost = max(_REQUESTS, await run_in_threadpool(self.store.read, blocks.number, collection))
         if not self.limiter.allows(address, cost):
-            raise RequestError(problems.TOO_MANY, "Wait some seconds, and ask for the same again.")
+            raise RequestError(problems.TOO_MANY, "Wait a few seconds, and ask again.")
         loop = asyncio.get_running_loop()
 
         def write(what: Callable[..., int], *given: Any) -> int:
@@ -70,14 +75,11 @@ class Withdrawals:
             request, collection.agreement, as_json(self._answer(collection, names, done))
         )
 
-    async def preflight(self, request: Request) -> Response:
+    @preflight(f"{ONE_COLLECTION}{WITHDRAWALS}")
+    async def let_pages_withdraw(self, request: Request) -> Response:
         """Tell a browser what a page of the other database may ask."""
         collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
-        response = Response(status_code=204)
-        response.headers["access-control-allow-methods"] = "POST"
-        response.headers["access-control-allow-headers"] = "content-type"
-        response.headers["access-control-max-age"] = "600"
-        return cors.crossing(request, collection.agreement, response)
+        return cors.preflight(request, collection.agreement, "POST", "content-type")
 
     def _answer(self, collection: Collection, names: ByteArray, done: Withdrawn) -> Withdrawal:
         others = {*done.unknown, *done.staying}
@@ -87,13 +89,11 @@ class Withdrawals:
         return Withdrawal(done.withdrawn, done.new, unknown, signature, staying)
 
 
-def identifiers_in(body: bytes) -> ByteArray:
-    """The identifiers whose secrets a body names."""
-    try:
-        given = read_json(body, Secrets).secrets
-    except ValueError as error:
-        raise InvalidValueError(
-            f'Expected {{"secrets": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each in 64 '
-            f"hexadecimal digits, as a receipt gives them: {error}."
-        ) from error
+async def identifiers_in(request: Request) -> ByteArray:
+    """The identifiers whose secrets a request names."""
+    expected = (
+        f'{{"secrets": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each in 64 hexadecimal digits, as '
+        "a receipt gives them"
+    )
+    given = (await document_in(request, Secrets, expected)).secrets
     return identifiers_of([bytes.fromhex(one) for one in dict.fromkeys(given)])

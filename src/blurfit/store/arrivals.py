@@ -214,27 +214,25 @@ def _refuse_unless_welcome(
 ) -> None:
     if now.state == "paused":
         raise PausedError(
-            "The collection takes nothing for a while, and nothing was kept. Send the same again "
-            "later: it will be counted once."
+            "The collection is paused, and nothing was kept. Send the same request again later: it "
+            "will be counted once."
         )
     is_open = now.state == "collecting"
     closing.refuse_if_past(now)
     if not is_open and collection.agreement.wave is not None:
         wave = collection.agreement.wave
         raise WaveClosedError(
-            f"Wave {wave.number} has closed, and what comes late is left out: its sums were "
-            f"published. Nothing was kept. The plan {wave.plan} tells whether another wave "
-            "collects; a record that was sent for this one may not be blurred again for it."
+            f"Wave {wave.number} has closed, and its sums were published: what comes late is left "
+            f"out. Nothing was kept. The plan {wave.plan} tells whether another wave collects; a "
+            "record that was sent for this one must not be blurred again for another."
         )
     if not is_open:
         raise ClosedError(
-            "The collection is closed: a later submission could be told from what it would change. "
-            "Nothing was kept."
+            "The collection is closed: what a later submission changed would give it away. Nothing "
+            "was kept."
         )
     if _is_full(connection, collection):
-        raise ClosedError(
-            f"This collection holds {MOST_SHARES:,} shares, and takes no more of them."
-        )
+        raise ClosedError(f"This collection holds {MOST_SHARES:,} shares, and takes no more.")
     if span.vouched or not collection.invited:
         return
     here = invitations.c.collection == collection.guests

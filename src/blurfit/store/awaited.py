@@ -16,18 +16,9 @@ from blurfit.agreement.databases import Database
 from blurfit.store import closing, tables
 from blurfit.store.collections import Collection
 
-_c, _sharing, _waves, _plans, _joint = (
-    table.c
-    for table in (
-        tables.collections,
-        tables.sharing,
-        tables.waves,
-        tables.plans,
-        tables.joint_plans,
-    )
+_c, _sharing, _plans, _joint = (
+    table.c for table in (tables.collections, tables.sharing, tables.plans, tables.joint_plans)
 )
-
-
 _IN_COLLECTION = (
     sa.select(closing.STATE.label("state"), _c.moments, _c.refusal, _sharing.delivered)
     .join(tables.sharing, _sharing.collection == _c.key)
@@ -48,14 +39,8 @@ def in_collection(connection: Connection, collection: Collection) -> str | None:
 
 def in_plan(connection: Connection, fingerprint: str, databases: Sequence[Database]) -> str | None:
     """Whose turn it is in a plan between two databases, if not this one's."""
-    query = (
-        sa.select(_sharing.role, _c.state, _c.moments, _sharing.delivered)
-        .join(tables.waves, _waves.collection == _c.key)
-        .join(tables.sharing, _sharing.collection == _c.key)
-        .where(_waves.plan == fingerprint)
-        .order_by(_waves.number)
-    )
-    waves = connection.execute(query).all()
+    query = tables.of_waves(fingerprint, _c.state, _c.moments, _sharing.role, _sharing.delivered)
+    waves = connection.execute(query.join(tables.sharing, _sharing.collection == _c.key)).all()
     state, learned, told = connection.execute(
         sa.select(_plans.state, _plans.learned, _joint.told)
         .join(tables.joint_plans, _joint.plan == _plans.fingerprint)

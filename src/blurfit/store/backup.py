@@ -158,7 +158,7 @@ def _counted(connection: Connection) -> Copied:
 def _unfinished(out: Path) -> Iterator[Path]:
     """A file beside `out`, for its owner alone, that takes its name when all went well."""
     if out.exists():
-        raise InvalidValueError(f"Expected {str(out)!r} to be new: nothing is written over.")
+        raise InvalidValueError(f"Expected {str(out)!r} to be new: nothing is overwritten.")
     part = out.with_name(out.name + ".part")
     part.unlink(missing_ok=True)
     before = os.umask(0o077)
@@ -208,7 +208,7 @@ def _is_marked(connection: sqlite3.Connection) -> bool:
 def _file_of(place: str | Path) -> Path:
     if (found := connecting.file_of(place)) is None:
         raise InvalidValueError(
-            f"Expected a store in SQLite, and {str(place)!r} is none. Back up PostgreSQL with "
+            f"Expected a store in SQLite, and {str(place)!r} is not one. Back up PostgreSQL with "
             "pg_dump; after pg_restore, run `blurfit restore --in-place --store …`."
         )
     return found

@@ -23,11 +23,13 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.arrays import BoolArray, ByteArray
+from blurfit.arrays import ByteArray
 from blurfit.errors import InfeasibleError, NotCertifiedError
 from blurfit.learning.sums import Totals, total
 from blurfit.messages.submissions import Submissions
 from blurfit.store.collections import Collection, Numbers
+from blurfit.store.identifier_sets import among, in_order
+from blurfit.store.identifier_sets import keys as identifier_keys
 from blurfit.store.tables import blocks
 
 Found = tuple[int, ByteArray]  # a block's key, and some whose rows are in it
@@ -63,7 +65,7 @@ def holding(connection: Connection, collection: Collection, names: ByteArray) ->
     found = []
     for key, _, rows in _stored(connection, collection):
         identifiers = np.ascontiguousarray(_table(collection, rows)[:, :16])
-        if (here := _are_among(identifiers, names)).any():
+        if (here := among(identifiers, in_order(names))).any():
             found.append((key, identifiers[here]))
     return found
 
@@ -84,7 +86,7 @@ def remove(connection: Connection, collection: Collection, key: int, names: Byte
     if found is None:
         return names[:0]
     identifiers, numbers = found
-    leaving = _are_among(identifiers, names)
+    leaving = among(identifiers, in_order(names))
     block = blocks.c.key == key
     if leaving.all():
         connection.execute(sa.delete(blocks).where(block))
@@ -92,11 +94,6 @@ def remove(connection: Connection, collection: Collection, key: int, names: Byte
         rest = _block(collection, identifiers[~leaving], np.ascontiguousarray(numbers[~leaving]))
         connection.execute(sa.update(blocks).where(block).values(rest))
     return identifiers[leaving]
-
-
-def _are_among(identifiers: ByteArray, names: ByteArray) -> BoolArray:
-    some, others = (np.ascontiguousarray(one).view("S16").ravel() for one in (identifiers, names))
-    return np.asarray(np.isin(some, others))
 
 
 def count(connection: Connection, collection: Collection) -> int:
@@ -215,7 +212,7 @@ def _write(
     numbers: Numbers,
 ) -> int:
     """Rows as blocks; how many of these are small is returned."""
-    order = np.argsort(np.ascontiguousarray(identifiers).view("S16").ravel(), kind="stable")
+    order = np.argsort(identifier_keys(identifiers), kind="stable")
     identifiers, numbers = identifiers[order], np.ascontiguousarray(numbers[order])
     size = collection.block_rows
     starts = range(0, len(identifiers), size)

@@ -33,7 +33,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from blurfit.dates import in_words
 from blurfit.errors import ClosedError, ConflictError, DateClosedError, InvalidValueError
-from blurfit.store.tables import collections, plans, waves
+from blurfit.store.tables import collections, of_waves, plans, waves
 
 _c = collections.c
 OPEN = ("collecting", "paused")
@@ -109,13 +109,13 @@ def move(connection: Connection, key: int, closes: int | None) -> None:
     ).one()
     if row.state not in OPEN:
         raise ClosedError(
-            "The collection is closed, and stays so: the date of one that takes submissions can "
-            "be moved, and no other."
+            "The collection is closed for good: only the date of one that still takes submissions "
+            "can be moved."
         )
     if closes is not None and closes <= row.now:
         raise InvalidValueError(
-            f"Expected a moment to come, and {in_words(closes)} is past by the database's clock "
-            f"({in_words(row.now)}). To close now, use `blurfit close`."
+            f"Expected a moment in the future, and {in_words(closes)} is past by the database's "
+            f"clock ({in_words(row.now)}). To close now, use `blurfit close`."
         )
     connection.execute(sa.update(collections).where(_c.key == key).values(closes=closes))
 
@@ -179,10 +179,4 @@ def _newest_key(connection: Connection, plan: str) -> int:
 
 def _newest(plan: str, *columns: Any) -> sa.Select[Any]:
     """Something of the newest wave of a plan."""
-    return (
-        sa.select(*columns)
-        .join(waves, waves.c.collection == _c.key)
-        .where(waves.c.plan == plan)
-        .order_by(waves.c.number.desc())
-        .limit(1)
-    )
+    return of_waves(plan, *columns).order_by(None).order_by(waves.c.number.desc()).limit(1)

@@ -60,6 +60,7 @@ from blurfit.arrays import ByteArray, WordArray
 from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, InvalidValueError
 from blurfit.messages.shares import Role
 from blurfit.randomness.database import words
+from blurfit.store import verdicts
 from blurfit.store.collections import Collection
 from blurfit.store.identifier_sets import (
     WIDTH,
@@ -69,7 +70,7 @@ from blurfit.store.identifier_sets import (
     in_order,
     minus,
 )
-from blurfit.store.tables import sharing, verdicts
+from blurfit.store.tables import sharing
 
 # 1/ϱ: a set may leave out at most one in so many of those whom a database holds.
 LEFT_OUT_ONE_IN: dict[Role, int] = {"first": 10, "second": 2}
@@ -145,9 +146,9 @@ def record(
         raise InfeasibleError(
             f"Expected a set of almost all whose shares are here, and this one leaves out "
             f"{missing} of the {len(here)}, where at most {most} may be missing: the other "
-            "database has lost shares, or names only some, so that those who are left could stand "
-            "among contributors that were made up. Find out which; if it is honest, let those who "
-            "are missing send again, or collect again."
+            "database has lost shares, or names only some, so that those who are left could be "
+            "alone among made-up contributors. Find out which; if it is honest, let those who are "
+            "missing send again, or collect again."
         )
     digest, noise = digest_of(collection, common), words(collection.agreement)
     inside = len(common) < len(left_out)
@@ -183,13 +184,7 @@ def _without_proof(
     held: int,
 ) -> int:
     """How many are left out because their proofs failed; too many, or one too few, is refused."""
-    here = verdicts.c.collection == collection.key
-    good, bad = (
-        as_identifiers(
-            b"".join(connection.scalars(sa.select(verdicts.c.identifier).where(here & wanted)))
-        )
-        for wanted in (verdicts.c.valid, ~verdicts.c.valid)
-    )
+    good, bad = (verdicts.found(connection, collection, valid=one) for one in (True, False))
     if len(minus(common, good)):
         raise InvalidValueError(
             f"Expected a set of people who have proved here what they sent, and "
@@ -203,8 +198,8 @@ def _without_proof(
             f"Expected at most {most} of the {held} contributors here to fail to prove that what "
             f"they sent is short, or {ENOUGH * agreement.quorum} who did not fail, and {failed} "
             f"failed and {len(common)} did not: those who were invited send garbage, or the other "
-            "database lies about its half of the proofs, so that those who are left could stand "
-            "among contributors that were made up. Find out which, and collect again from more."
+            "database lies about its half of the proofs, so that those who are left could be alone "
+            "among made-up contributors. Find out which, and collect again from more people."
         )
     return failed
 

@@ -8,11 +8,33 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
+from sqlalchemy.util import LRUCache
 
 from blurfit.errors import InvalidValueError, StorageError
 
 _SECONDS_TO_CONNECT, _SECONDS_FOR_A_LOCK, _SECONDS_FOR_A_STATEMENT = 5, 5, 60
 CONNECTIONS = 32
+
+
+class _Compiled(LRUCache[tuple[Any, ...], Any]):
+    """Statements that were compiled, for all stores that a process opens.
+
+    SQLAlchemy looks for them by the engine's dialect first, of which each engine has its own. All
+    are set up alike here: what matters of them is the kind of database and its version.
+    """
+
+    def get(self, key: tuple[Any, ...], default: Any = None) -> Any:
+        return super().get(_without_engine(*key), default)
+
+    def __setitem__(self, key: tuple[Any, ...], compiled: Any) -> None:
+        super().__setitem__(_without_engine(*key), compiled)
+
+
+def _without_engine(dialect: Any, *statement: Any) -> tuple[Any, ...]:
+    return dialect.name, dialect.server_version_info, *statement
+
+
+_COMPILED = {"compiled_cache": _Compiled(500)}  # of which blurfit has about two hundred
 
 
 def connect(place: str | Path, connections: int = CONNECTIONS) -> Engine:
@@ -32,6 +54,7 @@ def connect(place: str | Path, connections: int = CONNECTIONS) -> Engine:
             max_overflow=connections - 4,
             pool_timeout=_SECONDS_TO_CONNECT,
             connect_args=_patience(url),
+            execution_options=_COMPILED,
         )
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         raise InvalidValueError(
@@ -90,11 +113,12 @@ def file_of(place: str | Path) -> Path | None:
 
 def _sqlite(url: URL) -> Engine:
     in_memory = url.database in (None, "", ":memory:")
-    arguments = {"check_same_thread": False, "timeout": 10.0}
-    engine = (
-        sa.create_engine(url, poolclass=StaticPool, connect_args=arguments)
-        if in_memory
-        else sa.create_engine(url, connect_args=arguments, pool_size=4, max_overflow=28)
+    pool: dict[str, Any] = {"pool_size": 4, "max_overflow": 28}
+    engine = sa.create_engine(
+        url,
+        connect_args={"check_same_thread": False, "timeout": 10.0},
+        execution_options=_COMPILED,
+        **({"poolclass": StaticPool} if in_memory else pool),
     )
     event.listen(engine, "connect", _durable_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -129,5 +153,5 @@ def _durable_postgresql(connection: object, _record: object) -> None:
     if fsync != "on":
         raise StorageError(
             f"Expected PostgreSQL with fsync = on, and it is {fsync!r}: what is acknowledged could "
-            "be lost with the power. Set fsync = on in postgresql.conf."
+            "be lost in a power cut. Set fsync = on in postgresql.conf."
         )

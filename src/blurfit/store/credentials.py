@@ -16,8 +16,8 @@ def invite(connection: Connection, collection: Collection, hashes: Iterable[byte
     """Keep the hashes of invitations; how many were new is returned."""
     if not collection.invited:
         raise InfeasibleError(
-            "The agreement lets anyone take part, so nobody needs an invitation. For those who "
-            "are invited alone, agree anew, without --anyone."
+            "The agreement lets anyone take part, so nobody needs an invitation. To admit only "
+            "people who are invited, make a new agreement without --anyone."
         )
     i, wanted = invitations.c, list(dict.fromkeys(hashes))
     known = set(

@@ -58,10 +58,10 @@ def as_identifiers(data: bytes | bytearray | memoryview) -> ByteArray:
 
 def in_order(some: ByteArray) -> ByteArray:
     """Each identifier once, sorted; most are so already, and to see that takes far less time."""
-    keys = _keys(some)
-    if not (keys[:-1] < keys[1:]).all():
-        keys = np.unique(keys)
-    return keys.view(np.uint8).reshape(-1, WIDTH)
+    names = keys(some)
+    if not (names[:-1] < names[1:]).all():
+        names = np.unique(names)
+    return names.view(np.uint8).reshape(-1, WIDTH)
 
 
 def minus(some: ByteArray, others: ByteArray) -> ByteArray:
@@ -76,7 +76,7 @@ def among(some: ByteArray, others: ByteArray) -> npt.NDArray[np.bool_]:
     found = np.zeros(len(some), dtype=np.bool_)
     if not len(others):
         return found
-    wanted, known = _keys(some), _keys(others)
+    wanted, known = keys(some), keys(others)
     for start in range(0, len(some), AT_ONCE):  # so that it takes little memory besides
         part = wanted[start : start + AT_ONCE]
         places = np.minimum(np.searchsorted(known, part), len(known) - 1)
@@ -84,8 +84,11 @@ def among(some: ByteArray, others: ByteArray) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _keys(some: ByteArray) -> npt.NDArray[np.bytes_]:
-    # All are of 16 bytes, so zeros at the end, which NumPy does not tell from nothing, do no harm.
+def keys(some: ByteArray) -> npt.NDArray[np.bytes_]:
+    """Identifiers as values that can be sorted and compared.
+
+    All are of 16 bytes, so zeros at the end, which NumPy does not tell from nothing, do no harm.
+    """
     return np.ascontiguousarray(some).view("S16").ravel()
 
 

@@ -87,5 +87,5 @@ def tell(connection: Connection, fingerprint: str, state: State) -> None:
 def plan_of(wave: Collection) -> str:
     """The fingerprint of the plan that a wave belongs to."""
     if wave.agreement.wave is None:
-        raise InfeasibleError("Expected a wave of a plan, and this collection is none.")
+        raise InfeasibleError("Expected a wave of a plan, and this collection is not one.")
     return wave.agreement.wave.plan

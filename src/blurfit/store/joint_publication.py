@@ -48,19 +48,21 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from blurfit.arrays import ByteArray, WordArray
-from blurfit.errors import (
-    ConflictError,
-    InfeasibleError,
-    InvalidValueError,
-)
+from blurfit.errors import ConflictError, InfeasibleError, InvalidValueError
 from blurfit.model.moments import WITHOUT_PUBLIC_ROWS
 from blurfit.model.release import Release
-from blurfit.store import closing, commitment, identifier_sets, publication, shared_sums
+from blurfit.store import (
+    closing,
+    commitment,
+    identifier_sets,
+    publication,
+    shared_sums,
+    verdicts,
+)
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import Commitment
 from blurfit.store.roles import require_role
 from blurfit.store.tables import collections, sharing
-from blurfit.store.verdicts import valid
 
 
 class Result(NamedTuple):
@@ -97,7 +99,7 @@ def fix(
     require_role(collection, "first")
     if not planned:
         publication.refuse_if_planned(connection, collection)
-    _hold(connection, collection)
+    publication.held(connection, collection)
     theirs = identifier_sets.in_order(theirs)
     here = identifier_sets.identifiers_of(connection, collection)
     chosen = commitment.recorded(connection, collection)
@@ -105,9 +107,8 @@ def fix(
         publication.shut(connection, collection)
         both = here[identifier_sets.among(here, theirs)]
         if collection.agreement.proofs:
-            both = both[
-                identifier_sets.among(both, identifier_sets.in_order(valid(connection, collection)))
-            ]
+            proved = identifier_sets.in_order(verdicts.found(connection, collection, valid=True))
+            both = both[identifier_sets.among(both, proved)]
         chosen = commitment.record(connection, collection, identifier_sets.minus(here, both), here)
     common = here[chosen.has(here)]
     if not identifier_sets.among(common, theirs).all():
@@ -120,7 +121,7 @@ def fix(
 
 def keep(connection: Connection, collection: Collection, release: Release) -> Result:
     """Write down what was found; what was written before stays."""
-    _hold(connection, collection)
+    publication.held(connection, collection)
     if (before := result(connection, collection)) is not None:
         return before
     return Result(publication.record(connection, collection, release), delivered=False)
@@ -171,7 +172,7 @@ def accept(
     `here` is who was read to be here since the collection was closed, if anybody did.
     """
     require_role(collection, "second")
-    _hold(connection, collection)
+    publication.held(connection, collection)
     _require_closed(connection, collection)
     before = commitment.recorded(connection, collection)
     if before is not None and before.digest == digest:
@@ -192,10 +193,7 @@ def take_result(
     """Write down the result and publish it; another one than before is a conflict, for ever."""
     require_role(collection, "second")
     publication.refuse_if_planned(connection, collection)
-    _hold(connection, collection)
-    c = collections.c
-    query = sa.select(c.model, c.moments).where(c.key == collection.key)
-    before = connection.execute(query).one()
+    before = publication.held(connection, collection)
     if before.moments is not None:
         if (before.model, before.moments) != (model, moments):
             raise ConflictError(
@@ -238,12 +236,6 @@ def consent(connection: Connection, collection: Collection) -> str | None:
     return found
 
 
-def _hold(connection: Connection, collection: Collection) -> None:
-    """Let everyone else who would change this collection wait."""
-    here = collections.c.key == collection.key
-    connection.execute(sa.select(collections.c.key).where(here).with_for_update())
-
-
 def _require_closed(connection: Connection, collection: Collection) -> None:
     """Closed by its administrator, and not because the store was restored from a backup.
 
@@ -257,7 +249,7 @@ def _require_closed(connection: Connection, collection: Collection) -> None:
         raise InfeasibleError(refusal)
     if state in ("collecting", "paused"):
         raise InfeasibleError(
-            f"Expected the collection to be closed by {collection.agreement.databases[1].name}, "
-            "too: the administrators of both databases must agree. Ask that one to run "
+            f"Expected {collection.agreement.databases[1].name} to have closed the collection too: "
+            "the administrators of both databases must agree. Ask the one there to run "
             "`blurfit close`."
         )

@@ -10,13 +10,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import ByteArray
-from blurfit.errors import (
-    BelowQuorumError,
-    ClosedError,
-    ConflictError,
-    InfeasibleError,
-    InvalidValueError,
-)
+from blurfit.errors import BelowQuorumError, ConflictError, InfeasibleError, InvalidValueError
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
 from blurfit.model.release import WITHOUT_A_MODEL, Release, alike
@@ -30,7 +24,7 @@ from blurfit.store import (
     plans,
     publication,
 )
-from blurfit.store.advance import best_model, dropped, following_of, open_wave
+from blurfit.store.advance import best_model, dropped, following_of, newest_wave
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import Commitment
 from blurfit.store.joint_plans import News, plan_of, tell
@@ -92,8 +86,7 @@ def take_release(
         if row.moments != moments:
             raise ConflictError("Expected the sums that were published before: a wave has one.")
         return
-    if held.state == "ended":
-        raise ClosedError(held.reason or "The plan has come to its end here.")
+    held.refuse_if_ended()
     chosen = commitment.recorded(connection, wave)
     shown = PublishedMoments.from_json(moments)
     if chosen is None or (shown.fingerprint, shown.count) != (wave.fingerprint, chosen.count):
@@ -146,15 +139,15 @@ def take_news(connection: Connection, fingerprint: str, told: News) -> None:
             raise ConflictError("Expected the plan to have ended, with the model that is here.")
         return
     if told.state == "ended":
-        wave = open_wave(connection, fingerprint)
+        wave = newest_wave(connection, fingerprint)
         row = publication.held(connection, wave)
         if row.moments is None and row.refusal is None:
             publication.record(connection, wave, dropped(wave))
         plan_rows.end(connection, fingerprint, told.reason)
         found = None if told.model is None else PublishedModel.from_json(told.model)
         plan_rows.learned(connection, fingerprint, found)
-    elif held.state == "ended":
-        raise ClosedError(held.reason or "The plan has come to its end here.")
+    else:
+        held.refuse_if_ended()
     tell(connection, fingerprint, told.state)
 
 
@@ -169,8 +162,7 @@ def _require_wave(connection: Connection, wave: Collection) -> plan_rows.Held:
 
 def _require_consent(held: plan_rows.Held, wave: Collection) -> None:
     """Refuse while this side's administrator holds the plan, and when it has ended here."""
-    if held.state == "ended":
-        raise ClosedError(held.reason or "The plan has come to its end here.")
+    held.refuse_if_ended()
     if held.state == "held":
         name = wave.agreement.databases[1].name
         raise InfeasibleError(f"{name} holds the plan: no wave is released until it is resumed.")

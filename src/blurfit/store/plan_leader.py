@@ -23,14 +23,12 @@ from blurfit.store import (
     shared_sums,
     tables,
 )
-from blurfit.store.advance import dropped, go_on, open_wave, sums_of
+from blurfit.store.advance import dropped, go_on, newest_wave, sums_of
 from blurfit.store.collections import Collection, find, state
 from blurfit.store.commitment import Commitment
 from blurfit.store.joint_plans import News, plan_of
 
-_joint, _sharing, _waves, _c = (
-    table.c for table in (tables.joint_plans, tables.sharing, tables.waves, tables.collections)
-)
+_joint, _sharing, _c = tables.joint_plans.c, tables.sharing.c, tables.collections.c
 
 
 class Delivery(NamedTuple):
@@ -65,7 +63,7 @@ def ready(connection: Connection, fingerprint: str, *, end: bool = False) -> Col
     held = plan_rows.hold_row(connection, fingerprint, update=False)
     if held.state == "ended" or (held.state == "held" and not end):
         return None
-    wave = open_wave(connection, fingerprint)
+    wave = newest_wave(connection, fingerprint)
     is_closed = state(connection, wave) != "collecting"
     is_full = blocks.count(connection, wave) >= wave.agreement.quorum
     return wave if is_closed or is_full else None
@@ -140,7 +138,7 @@ def end_without_the_open_wave(connection: Connection, fingerprint: str) -> None:
     held = plan_rows.hold_row(connection, fingerprint)
     if held.state == "ended":
         return
-    wave = open_wave(connection, fingerprint)
+    wave = newest_wave(connection, fingerprint)
     past = closing.of_plan(connection, fingerprint).past
     if not past and not plans.release_texts(connection, fingerprint):
         raise BelowQuorumError(
@@ -154,14 +152,8 @@ def end_without_the_open_wave(connection: Connection, fingerprint: str) -> None:
 def undelivered(connection: Connection, fingerprint: str) -> list[Delivery]:
     """The releases that the second database may not have, in their order."""
     held = plan_rows.hold_row(connection, fingerprint, update=False)
-    query = (
-        sa.select(_c.fingerprint, _c.moments, _sharing.delivered)
-        .join(tables.waves, _waves.collection == _c.key)
-        .join(tables.sharing, _sharing.collection == _c.key)
-        .where(_waves.plan == fingerprint)
-        .order_by(_waves.number)
-    )
-    rows = connection.execute(query).all()
+    query = tables.of_waves(fingerprint, _c.fingerprint, _c.moments, _sharing.delivered)
+    rows = connection.execute(query.join(tables.sharing, _sharing.collection == _c.key)).all()
     found = []
     for row, after in zip(rows, [*rows[1:], None], strict=True):
         if row.moments is None or row.delivered:

@@ -20,15 +20,10 @@ from blurfit.store import collections, roles, tables
 
 State = Literal["collecting", "held", "ended"]
 
-_plans, _waves, _c = tables.plans.c, tables.waves.c, tables.collections.c
+_plans, _c = tables.plans.c, tables.collections.c
 _ROW = sa.select(tables.plans).where(_plans.fingerprint == sa.bindparam("fingerprint"))
 _HELD_ROW = _ROW.with_for_update()
-_AGREEMENTS = (
-    sa.select(_c.agreement)
-    .join(tables.waves, _waves.collection == _c.key)
-    .where(_waves.plan == sa.bindparam("plan"))
-    .order_by(_waves.number)
-)
+_AGREEMENTS = tables.of_waves(sa.bindparam("plan"), _c.agreement)
 
 
 @dataclass(frozen=True)
@@ -39,6 +34,11 @@ class Held:
     state: State
     reason: str | None
     learned: bool
+
+    def refuse_if_ended(self) -> None:
+        """Refuse what changes a plan that has come to its end."""
+        if self.state == "ended":
+            raise ClosedError(self.reason or "The plan has come to its end here.")
 
 
 def hold_row(connection: Connection, fingerprint: str, *, update: bool = True) -> Held:

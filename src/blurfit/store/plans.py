@@ -18,6 +18,7 @@ used is gone, and cannot be used in a later wave: whoever was invited once takes
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -25,11 +26,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.errors import (
-    BetweenWavesError,
-    ClosedError,
-    NotPublishedError,
-)
+from blurfit.errors import BetweenWavesError, ClosedError, NotPublishedError
 from blurfit.messages.shares import Role
 from blurfit.model.moments import PublishedMoments
 from blurfit.store import awaited, closing, collections, roles, tables
@@ -50,25 +47,16 @@ _COME = sa.select(sa.func.coalesce(sa.func.sum(tables.blocks.c.count), 0)).where
     tables.blocks.c.collection == _c.key
 )
 # Of every wave that was opened, in order: how many came, and what has become of it.
-_STANDING = (
-    sa.select(
-        _COME.scalar_subquery().label("come"),
-        _c.fingerprint,
-        _c.state,
-        _c.moments.is_not(None).label("released"),
-        _c.model.is_not(None).label("has_model"),
-        _waves.number,
-    )
-    .join(tables.waves, _waves.collection == _c.key)
-    .where(_waves.plan == sa.bindparam("plan"))
-    .order_by(_waves.number)
+_STANDING = tables.of_waves(
+    sa.bindparam("plan"),
+    _COME.scalar_subquery().label("come"),
+    _c.fingerprint,
+    _c.state,
+    _c.moments.is_not(None).label("released"),
+    _c.model.is_not(None).label("has_model"),
+    _waves.number,
 )
-_RELEASED = (
-    sa.select(_c.moments)
-    .join(tables.waves, _waves.collection == _c.key)
-    .where((_waves.plan == sa.bindparam("plan")) & _c.moments.is_not(None))
-    .order_by(_waves.number)
-)
+_RELEASED = tables.of_waves(sa.bindparam("plan"), _c.moments).where(_c.moments.is_not(None))
 
 
 @dataclass(frozen=True)
@@ -217,7 +205,13 @@ def current(connection: Connection, fingerprint: str) -> Agreement:
 
 def releases(connection: Connection, fingerprint: str) -> list[PublishedMoments]:
     """What the waves so far have published, in their order."""
-    return [PublishedMoments.from_json(text) for text in release_texts(connection, fingerprint)]
+    return [_release(text) for text in release_texts(connection, fingerprint)]
+
+
+@lru_cache(maxsize=8)
+def _release(text: str) -> PublishedMoments:
+    """What never changes is read once, although every step of a plan asks for it."""
+    return PublishedMoments.from_json(text)
 
 
 def release_texts(connection: Connection, fingerprint: str) -> list[str]:
@@ -248,10 +242,8 @@ def model(connection: Connection, fingerprint: str) -> str:
 
 def model_text(connection: Connection, fingerprint: str) -> str | None:
     """The plan's model, if there is one."""
-    query = sa.select(_c.model).join(tables.waves, _waves.collection == _c.key)
-    here = (_waves.plan == fingerprint) & _c.model.is_not(None)
-    found: str | None = connection.scalar(query.where(here).order_by(_waves.number.desc()))
-    return found
+    found = connection.scalars(tables.of_waves(fingerprint, _c.model)).all()
+    return next((one for one in reversed(found) if one is not None), None)
 
 
 def hold(connection: Connection, fingerprint: str) -> None:

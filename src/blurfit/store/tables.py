@@ -170,6 +170,12 @@ deeds = sa.Table(
 )
 
 
+def of_waves(plan: Any, *columns: Any) -> sa.Select[Any]:
+    """Columns of the collections that are the waves of a plan, in the order of the waves."""
+    joined = sa.select(*columns).join(waves, waves.c.collection == collections.c.key)
+    return joined.where(waves.c.plan == plan).order_by(waves.c.number)
+
+
 def insert_if_absent(connection: Connection, table: sa.Table) -> Any:
     """An INSERT that leaves alone what is there already."""
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite

@@ -5,6 +5,7 @@ statement for thousands of them, during which Python is free to read the next re
 """
 
 from collections.abc import Collection as Collected
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
@@ -12,6 +13,7 @@ from sqlalchemy.engine import Connection
 
 from blurfit.arrays import ByteArray
 from blurfit.store.collections import Collection
+from blurfit.store.identifier_sets import keys
 
 # SQLite and PostgreSQL understand these. Identifiers are 16 bytes each, one after the other.
 _PLACES = """
@@ -69,13 +71,8 @@ def take(connection: Connection, collection: Collection, identifiers: ByteArray)
 
     In order, so that two services which take the same ones cannot each wait for the other.
     """
-    order = np.argsort(identifiers.view("S16").ravel(), kind="stable")
-    values = {
-        "collection": collection.key,
-        "given": identifiers[order].tobytes(),
-        "count": len(identifiers),
-    }
-    return connection.execute(_TAKE, values).rowcount
+    order = np.argsort(keys(identifiers), kind="stable")
+    return connection.execute(_TAKE, _values(collection, identifiers[order].tobytes())).rowcount
 
 
 def known_among(
@@ -96,13 +93,14 @@ def withdrawn_among(
 
 def withdraw(connection: Connection, collection: Collection, identifiers: ByteArray) -> None:
     """Write down that what was sent under some identifiers was withdrawn; they stay taken."""
-    given = identifiers.tobytes()
-    values = {"collection": collection.key, "given": given, "count": len(given) // 16}
-    connection.execute(_WITHDRAW, values)
+    connection.execute(_WITHDRAW, _values(collection, identifiers.tobytes()))
 
 
 def _asked(
     connection: Connection, query: sa.TextClause, collection: Collection, given: bytes
 ) -> set[bytes]:
-    values = {"collection": collection.key, "given": given, "count": len(given) // 16}
-    return {bytes(one) for one in connection.scalars(query, values)}
+    return {bytes(one) for one in connection.scalars(query, _values(collection, given))}
+
+
+def _values(collection: Collection, given: bytes) -> dict[str, Any]:
+    return {"collection": collection.key, "given": given, "count": len(given) // 16}

@@ -50,14 +50,11 @@ def record(
     return np.array([row["identifier"] in stands for row in rows], dtype=np.bool_)
 
 
-def looked_at(connection: Connection, collection: Collection) -> ByteArray:
-    """Whose proofs have a verdict."""
+def found(
+    connection: Connection, collection: Collection, *, valid: bool | None = None
+) -> ByteArray:
+    """Whose proofs were found valid, or not; by default all that have a verdict."""
     query = sa.select(verdicts.c.identifier).where(verdicts.c.collection == collection.key)
-    return as_identifiers(b"".join(connection.scalars(query)))
-
-
-def valid(connection: Connection, collection: Collection) -> ByteArray:
-    """Whose proofs were found valid."""
-    here = verdicts.c.collection == collection.key
-    query = sa.select(verdicts.c.identifier).where(here & verdicts.c.valid)
+    if valid is not None:
+        query = query.where(verdicts.c.valid if valid else ~verdicts.c.valid)
     return as_identifiers(b"".join(connection.scalars(query)))

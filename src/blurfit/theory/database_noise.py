@@ -42,6 +42,9 @@ from blurfit.validate import nonnegative, positive, whole
 def total_deviation(sigma: float, quorum: int, count: int, draws: int = 0) -> float:
     """σ√(N/n + k): the deviation of all noise in the sums of N contributors and k databases.
 
+    With `count` the honest contributors and `draws` the honest databases, Δ divided by it is the
+    exact μ against somebody who knows all other noise: at most Δ/σ if N ≥ n or k ≥ 1.
+
     >>> total_deviation(10.0, quorum=100, count=100, draws=1) / total_deviation(10.0, 100, 100)
     1.4142135623730951
     """
@@ -60,21 +63,3 @@ def variance_factor(quorum: int, count: int, draws: int) -> float:
     whole(quorum=quorum, count=count)
     nonnegative(draws=draws)
     return 1 + draws * quorum / count
-
-
-def readers_mu(reach: float, sigma: float, quorum: int, honest: int, draws: int) -> float:
-    """Δ/(σ√(h/n + k)): the exact μ against somebody who knows all noise but that of h honest
-    contributors, the target among them, and of k databases.
-
-    It is at most Δ/σ if h ≥ n or k ≥ 1, which is what the promise counts on.
-
-    >>> lying = readers_mu(2.0, 10.0, quorum=100, honest=1, draws=0)
-    >>> lying, readers_mu(2.0, 10.0, quorum=100, honest=100, draws=0)
-    (2.0, 0.2)
-    >>> readers_mu(2.0, 10.0, quorum=100, honest=1, draws=1) < 0.2
-    True
-    """
-    nonnegative(reach=reach, draws=draws)
-    positive(sigma=sigma)
-    whole(quorum=quorum, honest=honest)
-    return reach / (sigma * math.sqrt(honest / quorum + draws))

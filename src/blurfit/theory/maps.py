@@ -26,9 +26,6 @@ appears for some records and not for others would tell something about them. The
    and nothing overflows or vanishes. Each entry of z carries at most 4 roundings besides those of
    ‖w‖, so ‖u‖ ≤ 1 + (p + 8)·2⁻⁵² as computed, far below the 2⁻¹¹ by which an agreement's grid
    widens Δ.
-
-Rows that are public to everyone may be mapped by whoever likes: `ResidualMap.model` and
-`NewtonMap.model` say what a step in the mapped coordinates means for (β, β₀).
 """
 
 import math
@@ -111,13 +108,6 @@ class ResidualMap:
         z[..., -1] = self.target_weight * g
         return z
 
-    def model(self, step: FloatArray) -> tuple[FloatArray, float]:
-        """(β, β₀) of the last model plus a step θ in z: b·g/bound ≈ θ·(c, a·f/(r√p))."""
-        unit = self.scale / self.target_scale
-        return self.whitening.moved(
-            unit * self.feature_scale * step[1:], unit * self.constant * float(step[0])
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """As part of an agreement."""
         return {
@@ -168,20 +158,10 @@ class NewtonMap:
         g, h = self.loss.slopes(self.whitening.score(v), y)
         return g / np.maximum(1.0, length), h
 
-    def record(self, v: ArrayLike, y: float) -> tuple[FloatArray, FloatArray]:
-        """(M, p) of one record."""
-        u, (g, h) = self.vectors(v), self.slopes(v, y)
-        return float(h) * np.outer(u, u), -float(g) * u
-
     def sums(self, v: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(ΣM, Σp) of many."""
         u, (g, h) = self.vectors(v), self.slopes(v, y)
         return (u * h[:, None]).T @ u, -(g @ u)
-
-    def model(self, step: FloatArray) -> tuple[FloatArray, float]:
-        """(β, β₀) of the last model plus a step w in x."""
-        of_features, constant = self.scale
-        return self.whitening.moved(of_features * step[:-1], constant * float(step[-1]))
 
     def to_dict(self) -> dict[str, Any]:
         """As part of an agreement."""

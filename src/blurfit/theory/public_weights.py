@@ -26,7 +26,7 @@ features that multiplies it. Choices, not derivations: V = ¼, R² = 0.4, ℓ ge
 0.6 = 1 − R² of residual variance, and the grid. They were set with the American Community Survey
 in view; twelve small sets and a second census gave the same picture.
 
-**c beyond 1.** Where noise rules nothing is learned but the mean, whose noise is Δ/(√2·cbnμ). Under
+**c beyond 1.** Where noise dominates, only the mean is learned, whose noise is Δ/(√2·cbnμ). Under
 `replace` that is 2/(bnμ) for every c ≥ 1 (Δ = 2√2·c there): as if the mean alone were released,
 and no larger c is tried. Under `zero-out` Δ = √(2c² + 1), so it is √(1 + 1/(2c²))/(bnμ): 22 % more
 than the mean alone would take at c = 1, and 3 % at c = 3.
@@ -39,6 +39,7 @@ than the mean alone would take at c = 1, and 3 % at c = 3.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -72,12 +73,7 @@ class ChosenWeights:
 
 
 def public_weights(
-    features: Sequence[Kind],
-    count: int,
-    mu: float,
-    *,
-    neighbours: Neighbours = "replace",
-    targets: int = 1,
+    features: Sequence[Kind], count: int, mu: float, *, neighbours: Neighbours = "replace"
 ) -> ChosenWeights:
     """The default weights, which follow from the kinds of the features, n and μ alone.
 
@@ -86,34 +82,24 @@ def public_weights(
         count: How many people will take part (the quorum).
         mu: The Gaussian privacy of the sums.
         neighbours: What one person may change.
-        targets: How many target columns share the target's part; `target` is the weight of each.
 
     >>> weights = public_weights(["numeric", "sign", 3], count=10_000, mu=1.0)
     >>> round(sum(w**2 for w in weights.features) + weights.target**2, 12)
     1.0
     """
-    whole(count=count, targets=targets)
+    whole(count=count)
     positive(mu=mu)
     if not features:
         raise InvalidValueError(
             "Expected features to be at least one kind of column, got none: without features there "
             "is nothing to weigh."
         )
-    shares = np.array([_share(kind) for kind in features])
+    shares = [_share(kind) for kind in features]
     coefficients = sum(kind - 1 if isinstance(kind, int) else 1 for kind in features)
-    constants = _INTERCEPTS + (_LONG_INTERCEPTS if neighbours == "zero-out" else ())
-    pairs = np.array([(c, b) for c in constants for b in _TARGETS])
-    best = int(np.argmin(_excess_risks(coefficients, count, mu, pairs, neighbours)))
-    constant, target = (float(x) for x in pairs[best])
-    weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
-    return ChosenWeights(
-        constant, tuple(float(weight) for weight in weights), target / math.sqrt(targets)
-    )
+    return _shared(shares, *_best_pair(coefficients, count, mu, neighbours))
 
 
-def weights_beside_public_rows(
-    features: Sequence[Kind], constant: float = 0.4, *, targets: int = 1
-) -> ChosenWeights:
+def weights_beside_public_rows(features: Sequence[Kind], constant: float = 0.4) -> ChosenWeights:
     """Weights where rows of the features are public, and only the target's products matter.
 
     The noise on Σyx, beside a target of weight b and everything else of length R, is
@@ -128,31 +114,27 @@ def weights_beside_public_rows(
             f"Expected features, and constant={constant!r} below 1: otherwise nothing is left for "
             "them."
         )
-    shares = np.array([_share(kind) for kind in features])
-    weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
-    return ChosenWeights(
-        constant, tuple(float(weight) for weight in weights), target / math.sqrt(targets)
-    )
+    return _shared([_share(kind) for kind in features], constant, target)
 
 
-def excess_risk(
-    coefficients: int,
-    count: int,
-    mu: float,
-    constant: float,
-    target: float,
-    neighbours: Neighbours = "replace",
-) -> float:
-    """The proxy of the module's docstring for p coefficients, n people and a pair (c, b)."""
-    pair = np.array([[constant, target]])
-    return float(_excess_risks(coefficients, count, mu, pair, neighbours)[0])
+@lru_cache(maxsize=256)  # each wave of a plan, and each reader of it, asks for the same pair
+def _best_pair(
+    coefficients: int, count: int, mu: float, neighbours: Neighbours
+) -> tuple[float, float]:
+    """The (c, b) of a grid at which the proxy is least."""
+    constants = _INTERCEPTS + (_LONG_INTERCEPTS if neighbours == "zero-out" else ())
+    pairs = np.array([(c, b) for c in constants for b in _TARGETS])
+    best = int(np.argmin(excess_risks(coefficients, count, mu, pairs, neighbours)))
+    constant, target = pairs[best]
+    return float(constant), float(target)
 
 
-def _excess_risks(
-    coefficients: int, count: int, mu: float, pairs: FloatArray, neighbours: Neighbours
+def excess_risks(
+    coefficients: int, count: int, mu: float, pairs: FloatArray, neighbours: Neighbours = "replace"
 ) -> FloatArray:
-    """The proxy for each pair (c, b) at once: a pair for each row, a direction for each column."""
-    noise = np.array([[sensitivity(float(c), 1.0, neighbours) / mu] for c in pairs[:, 0]])
+    """The proxy of the module's docstring for p coefficients and n people, for each pair (c, b)."""
+    reach = {c: sensitivity(c, 1.0, neighbours) for c in set(pairs[:, 0].tolist())}
+    noise = np.array([[reach[c] / mu] for c in pairs[:, 0].tolist()])
     constant, target = pairs[:, :1], pairs[:, 1:]
     signal = _EXPLAINED * _SPREAD / coefficients
     spectrum = np.geomspace(0.03, 1.0, coefficients) if coefficients > 1 else np.ones(1)
@@ -174,6 +156,13 @@ def information(count: int, mu: float, coefficients: int) -> float:
     whole(count=count, coefficients=coefficients)
     positive(mu=mu)
     return count * mu / math.pow(coefficients, 1.5)
+
+
+def _shared(proportions: Sequence[float], constant: float, target: float) -> ChosenWeights:
+    """What c and b leave for the features, in these proportions."""
+    shares = np.array(proportions)
+    weights = shares * math.sqrt((1 - target**2) / float(shares @ shares))
+    return ChosenWeights(constant, tuple(weights.tolist()), target)
 
 
 def _share(kind: Kind) -> float:

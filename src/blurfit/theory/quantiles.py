@@ -13,9 +13,7 @@ import numpy as np
 from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv, ndtri
 
 _NUDGE = 1e-12
-_SLACK = (
-    1 + 1e-9
-)  # what the library's own distribution functions are trusted to, where they are used
+_SLACK = 1 + 1e-9  # to which the library's own distribution functions are trusted
 _EXACT_FREEDOM = 1e6
 _EXACT_NONCENTRALITY = 1e6
 _SHARE_OF_REST = 0.01

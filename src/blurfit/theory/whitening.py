@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
 from blurfit.validate import finite, positive
 
@@ -59,8 +59,7 @@ class Whitening:
                 f"Expected intercept={self.intercept!r} to be at most {LARGEST_NUMBER:g} in size."
             )
         for name, value in (("mean", mean), ("matrix", matrix), ("coefficients", beta)):
-            value.flags.writeable = False
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, fixed(value))
         object.__setattr__(self, "intercept", float(self.intercept))
 
     @property
@@ -80,12 +79,6 @@ class Whitening:
         with np.errstate(all="ignore"):
             t = np.asarray(v, dtype=np.float64) @ self.coefficients + self.intercept
         return np.asarray(np.clip(np.nan_to_num(t), -LARGEST_SCORE, LARGEST_SCORE))
-
-    def moved(self, of_features: FloatArray, constant: float) -> tuple[FloatArray, float]:
-        """(β, β₀) of the model t + of_features·f + constant: f = Wv − Wm."""
-        step = self.matrix.T @ of_features
-        beta = self.coefficients + step
-        return beta, self.intercept + constant - float(step @ self.mean)
 
     def to_dict(self) -> dict[str, Any]:
         """As part of an agreement: W row by row, up to its diagonal."""

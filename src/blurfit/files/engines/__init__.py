@@ -1,12 +1,11 @@
 """Who does the work on files: threads of this process, or a Dask cluster. Both do the same."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from blurfit.arrays import WordArray
 from blurfit.files.scan import Parts, Records, Stretch
-
-Progress = Callable[[int], object]  # is told how many more rows have been looked at
+from blurfit.progress import Progress
 
 
 class Engine(Protocol):
@@ -17,7 +16,8 @@ class Engine(Protocol):
     ) -> tuple[Parts, WordArray | None]:
         """The parts of all tasks' sums; and the prefixes of identifiers that occur twice.
 
-        These are None if they are too many to be listed.
+        These are None if they are too many to be listed. `progress` is told how many more rows have
+        been looked at.
         """
 
     def records(

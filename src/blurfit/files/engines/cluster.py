@@ -19,7 +19,6 @@ from typing import Any, Self
 from blurfit.arrays import WordArray
 from blurfit.errors import BlurfitError, ServiceError
 from blurfit.files.duplicates import partitions_for, suspects
-from blurfit.files.engines import Progress
 from blurfit.files.scan import (
     Parts,
     Records,
@@ -31,6 +30,7 @@ from blurfit.files.scan import (
     repeated,
     scan,
 )
+from blurfit.progress import Progress
 
 FAN_IN, RETRIES = 8, 3
 PATIENCE = 20.0  # seconds until a scheduler has answered
@@ -148,7 +148,7 @@ def _killed() -> Iterator[None]:
     except (distributed.KilledWorker, distributed.client.FutureCancelledError) as error:
         raise ServiceError(
             f"The cluster gave up: {error} Nothing was published. Look into the workers' logs, "
-            "give them more memory, and run the same again."
+            "give them more memory, and run the same command again."
         ) from error
 
 

@@ -13,7 +13,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from blurfit.arrays import WordArray
 from blurfit.files.duplicates import Spill, partitions_for, suspects
-from blurfit.files.engines import Progress
 from blurfit.files.scan import (
     Parts,
     Records,
@@ -24,6 +23,7 @@ from blurfit.files.scan import (
     repeated,
     scan,
 )
+from blurfit.progress import Progress
 
 _Result = TypeVar("_Result")
 

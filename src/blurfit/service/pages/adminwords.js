@@ -1,8 +1,8 @@
 // What the administration page says, in one place: what is wrong with a field, which terms make
 // little sense, and what to expect.
 
+import { number } from "./numerals.js";
 import { titleOf } from "./texts.js";
-import { number } from "./words.js";
 
 // ---- what is wrong, beside its field
 
@@ -69,7 +69,7 @@ function amount(value, target) {
 }
 
 export const ASSUMED =
-  "An estimate for typical people: numbers spread over most of their range, yes and no are alike, and the " +
+  "An estimate for typical people: numbers spread over most of their range, yes is as frequent as no, and the " +
   "questions explain three tenths of what is to be predicted. “blurfit forecast” simulates people like yours.";
 
 /** [words] about how far off predictions will be. */
@@ -175,8 +175,8 @@ export const AWAITED = {
     "published here either.",
   published: (other) => `${other} does not have it yet. Publish again, and it is sent again.`,
   plan: (other) =>
-    `The next step is ${other}’s, and is tried again by itself. If this stays so, its service does not run, or the ` +
-    "two do not reach each other: ask its administrator.",
+    `The next step is ${other}’s, and is tried again by itself. If this does not change, its ` +
+    "service is not running, or the two cannot reach each other: ask its administrator.",
 };
 export const HAND_OVER =
   "To learn from this collection together with others, close it and run “blurfit export” where its store is: " +

@@ -5,11 +5,12 @@ import * as words from "./adminwords.js";
 import { closesInWords, moveDate } from "./dating.js";
 import { attempt, confirmOnce, tell } from "./dialogs.js";
 import { invite } from "./inviting.js";
+import { number } from "./numerals.js";
 import { roleHere } from "./opening.js";
 import { ask, h, place, progress, show } from "./page.js";
 import { titleOf } from "./texts.js";
 import { waveInWords } from "./wavewords.js";
-import { countInWords, number, targetInWords } from "./words.js";
+import { countInWords, targetInWords } from "./words.js";
 
 const EVERY = 4000;
 const HOUR = 3_600_000;

@@ -1,6 +1,7 @@
 // /collections/{fingerprint}: how far it is, what was agreed, what may be expected.
 
 import { moment } from "./language.js";
+import { number } from "./numerals.js";
 import {
   agreementAt,
   alarm,
@@ -22,7 +23,6 @@ import {
   isOpenToAnyone,
   isShared,
   noiseInWords,
-  number,
   premiseInWords,
   targetInWords,
 } from "./words.js";

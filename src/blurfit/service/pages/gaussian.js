@@ -49,7 +49,7 @@ export function logUpperTail(x) {
   return x < 0 ? Math.log(upperTail(x)) : logDensity(x) + Math.log(mills(x));
 }
 
-export function logDensity(x) {
+function logDensity(x) {
   return (-x * x) / 2 - LOG_ROOT_2PI;
 }
 

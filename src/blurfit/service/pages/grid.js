@@ -52,7 +52,7 @@ export function inSteps(values, step, towardZero, drawn = null) {
   });
 }
 
-export function roundHalfEven(value) {
+function roundHalfEven(value) {
   const floor = Math.floor(value);
   const rest = value - floor;
   if (rest !== 0.5) return rest < 0.5 ? floor : floor + 1;
@@ -60,7 +60,7 @@ export function roundHalfEven(value) {
 }
 
 /** The largest power of two that is at most the value. */
-export function powerOfTwoBelow(value) {
+function powerOfTwoBelow(value) {
   demand(value > 0 && Number.isFinite(value), "the least step", value, "a positive number");
   let power = 2 ** Math.floor(Math.log2(value));
   while (power > value) power /= 2;

@@ -1,9 +1,10 @@
 // /: all collections of this service.
 
 import { moment } from "./language.js";
+import { number } from "./numerals.js";
 import { alarm, ask, h, place, progress, show } from "./page.js";
 import { inWords, titleOf } from "./texts.js";
-import { countInWords, number, targetInWords } from "./words.js";
+import { countInWords, targetInWords } from "./words.js";
 
 const AT_FIRST = 10; // the newest; each needs a request for its agreement
 const STATES = { collecting: "Collecting", paused: "Paused", closed: "Closed", published: "Published" };

@@ -4,10 +4,10 @@
 
 import { sha256 } from "./canonical.js";
 import { attempt, dialog, tell } from "./dialogs.js";
+import { number } from "./numerals.js";
 import { ask, download, h } from "./page.js";
 import { qrCode } from "./qr.js";
 import { box, complain, list, numberIn } from "./questions.js";
-import { number } from "./words.js";
 
 const AT_ONCE = 10_000; // hashes in a request
 const MOST = 1_000_000;
@@ -85,7 +85,7 @@ function newToken() {
 }
 
 /** The invitations of a file: bare ones, or those behind the # of links, in any column. */
-export function tokensIn(text) {
+function tokensIn(text) {
   return text
     .split(/\r?\n/)
     .map((line) => line.match(/(?:#invitation=|#|^|,|")([\w-]{43})(?=["\s]|$)/)?.[1])

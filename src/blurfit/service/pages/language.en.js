@@ -53,7 +53,7 @@ export default {
   "closed.model": "Its model has been published:",
   "closed.see": "see the model",
   paused: "This collection is paused.",
-  "paused.how": "Nothing is taken for now. Come back later, by the same link.",
+  "paused.how": "Nothing is accepted for now. Come back later with the same link.",
   invitationUsed: "This link has been used.",
   "invitationUsed.how":
     "Each link works once, for one person. If it was not you who used it, ask whoever sent it for another. (A link that is incomplete, or meant for another collection, looks the same.)",
@@ -90,8 +90,8 @@ export default {
   "preview.trust":
     "It could not tell where in the clouds above your answers lie. If that is too little for you, send them only if you trust whoever runs this database not to look into single submissions. In the sum over everyone the blur hides you much better:",
   "preview.model": "The published model could tell {little} about you.",
-  "preview.numbers": "The very numbers: {count}, in {bytes} bytes",
-  "preview.numbers.proof": "The very numbers: {count}, of which proof and shares are made",
+  "preview.numbers": "The numbers themselves: {count}, in {bytes} bytes",
+  "preview.numbers.proof": "The numbers themselves: {count}, from which the proof and the shares are made",
   "preview.squares":
     "Each square is one number, blue below and orange above zero. The left picture never leaves.",
   "preview.leaving": "The numbers that leave",
@@ -133,7 +133,7 @@ export default {
   "signed.unchecked": "This browser cannot check the signature; `blurfit verify` can.",
   notSigned: "The answer is not signed with the key of the agreement",
   "notSigned.how":
-    "Something else may have answered in the place of the service, so your numbers are not taken for stored. Try again later.",
+    "Something else may have answered in place of the service, so your numbers do not count as stored. Try again later.",
   withdraw: "Withdraw",
   "withdraw.how":
     "Until the collection closes you can withdraw what you sent: here, or anywhere with the receipt. Keep it to yourself: whoever has it can withdraw, too.",
@@ -234,7 +234,7 @@ export default {
   "against.either.words": "ε = {epsilon}, δ = {delta}, as for the model. {condition}",
   proof: "Proof",
   "proof.words":
-    "A proof goes along that your numbers are no longer than an honest submission. {first} and {second} check it together and learn nothing else from it. Whoever does not prove it is not counted.",
+    "A proof goes along that your numbers are no longer than an honest submission. {first} and {second} check it together and learn nothing else from it. Whoever gives no such proof is not counted.",
   "against.both": "One submission, if both put their shares together",
   "column.yesno": "{title} ({yes} or {no})",
   "column.unsaid": ", or not said",

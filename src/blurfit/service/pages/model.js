@@ -4,7 +4,7 @@
 import { answers, field, putBack } from "./fields.js";
 import { t } from "./language.js";
 import { markdown } from "./markdown.js";
-import { asTyped } from "./numerals.js";
+import { asTyped, number } from "./numerals.js";
 import { alarm, ask, definitions, fingerprintHere, h, place, show } from "./page.js";
 import { effectPlot, scaleOf } from "./plots.js";
 import {
@@ -25,7 +25,6 @@ import { verify } from "./verify.js";
 import {
   countedIn,
   isOpenToAnyone,
-  number,
   premiseInWords,
   probability,
   targetInWords,

@@ -40,7 +40,7 @@ export function fingerprintHere() {
   return location.pathname.split("/")[2] ?? "";
 }
 
-export class ServiceProblem extends Error {
+class ServiceProblem extends Error {
   constructor(problem) {
     super(problem.detail ?? problem.title);
     this.title = problem.title;

@@ -143,7 +143,7 @@ function isAlike(stated, follows) {
 }
 
 /** The μ at which δ(ε) is just δ. */
-export function muOf(epsilon, delta) {
+function muOf(epsilon, delta) {
   let [low, high] = [0, 1];
   while (logDelta(high, epsilon) < Math.log(delta)) high *= 2;
   for (let i = 0; i < 60; i++) {

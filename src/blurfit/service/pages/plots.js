@@ -1,7 +1,7 @@
 // Plots: people over time towards a quorum, and effects with their intervals.
 
+import { number } from "./numerals.js";
 import { h, svg } from "./page.js";
-import { number } from "./words.js";
 
 const HOUR = 3_600_000;
 const [HEIGHT, LEFT, BELOW, ABOVE] = [190, 52, 22, 8];

@@ -48,7 +48,7 @@ function streamOf({ algorithm, context }, usage, seed, binder) {
 const seedOf = (prio3, usage, seed, binder) => streamOf(prio3, usage, seed, binder)(SEED);
 
 /** So many elements; what is none, one in 2³², is passed over. */
-export function elementsOf(prio3, usage, seed, binder, count) {
+function elementsOf(prio3, usage, seed, binder, count) {
   const read = streamOf(prio3, usage, seed, binder);
   const found = elements(count);
   for (let filled = 0; filled < count; ) {

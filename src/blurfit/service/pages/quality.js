@@ -1,8 +1,8 @@
 // Whether a model is any good, in words that need no statistics.
 
+import { number } from "./numerals.js";
 import { isLabel } from "./schema.js";
 import { aimOf, inferenceOf } from "./published.js";
-import { number } from "./words.js";
 
 const VERDICTS = [
   [0.05, "It says next to nothing about a single person."],

@@ -7,7 +7,7 @@ import { MODULUS, add, elements, inverseTransform, less, mul, powers, put, trans
 
 const DEGREE = 4;
 const MOST_WIRES = 76;
-export const MOST_DIGITS = 15;
+const MOST_DIGITS = 15;
 
 /** {weights, digits, ceiling}, whole numbers of any size but for the digits, with all that follows. */
 export function shortVector(weights, digits, ceiling) {

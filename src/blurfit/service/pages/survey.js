@@ -7,7 +7,7 @@ import { alarm, h, show } from "./page.js";
 import { attributes, inWords } from "./texts.js";
 
 /** [{section, columns}]: questions that follow each other in one section share a page. */
-export function sectionsOf(columns) {
+function sectionsOf(columns) {
   const found = [];
   for (const column of columns) {
     const key = JSON.stringify(column.section ?? null);

@@ -6,7 +6,7 @@ import { number } from "./numerals.js";
 
 /** {words, lang}: the text in a language that the reader wants, else in English, else in the first;
  * `lang` is null where nobody says which it is. */
-export function pick(text) {
+function pick(text) {
   if (typeof text === "string") return { words: text, lang: null };
   const tags = wanted.flatMap((tag) => [tag, tag.split("-")[0]]);
   const lang = [...tags, "en"].find((tag) => Object.hasOwn(text, tag)) ?? Object.keys(text).sort()[0];

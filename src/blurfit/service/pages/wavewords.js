@@ -4,7 +4,7 @@ import { t } from "./language.js";
 import { number } from "./numerals.js";
 
 /** “Wave 2 of 3”. */
-export const whichWave = ({ wave }, plan) =>
+const whichWave = ({ wave }, plan) =>
   t("wave.which", { place: wave.number, all: plan.waves.length });
 
 /** What was checked of a wave, beside the noise. */
@@ -25,7 +25,7 @@ export function waveInWords({ number: place, state, count, quorum }, taught, tar
 }
 
 /** What is known after a wave, as far as one number can say it. */
-export function taughtInWords({ task, isLine, coefficients, mean, scale, countBound }, target) {
+function taughtInWords({ task, isLine, coefficients, mean, scale, countBound }, target) {
   if (!isLine) return t("taught.curve");
   const average = coefficients[0] + mean.reduce((sum, one, i) => sum + one * coefficients[i + 1], 0);
   const share = Math.min(Math.max((average + 1) / 2, 0), 1);

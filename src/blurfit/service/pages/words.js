@@ -12,8 +12,6 @@ import { answerOf, boundsOf, measured, titleOf } from "./texts.js";
 const YARDSTICK = Math.log(1e-6);
 const DISCRETE = 1e-3; // far more than discrete noise differs from a Gaussian's
 
-export { number };
-
 /** What could be learned from a single submission, by its ε at δ = 10⁻⁶: by the database (“local”),
  * or by two “together”. */
 export function localInWords(mu, who = "local") {
@@ -84,7 +82,7 @@ export function modelInWords(agreement) {
 
 /** How often in 100, at most, somebody guesses right who tells two answers apart by what is
  * published: mirrors `blurfit.theory.guessing`, rounded up. */
-export function guessesFromModel(agreement) {
+function guessesFromModel(agreement) {
   const { calibration } = agreement;
   let { epsilon, delta } = promiseOf(agreement);
   const steps = calibration.model.neighbours === "zero-out" ? 2 : 1;
@@ -95,7 +93,7 @@ export function guessesFromModel(agreement) {
 }
 
 /** The same for whoever sees a single submission. */
-export const guessesFromSubmission = (mu) => inHundred(rightBy(mu));
+const guessesFromSubmission = (mu) => inHundred(rightBy(mu));
 
 const rightBy = (mu) => Math.min(1, 0.5 + Math.exp(logDelta(mu, 0)) / 2 + DISCRETE);
 const inHundred = (right) => Math.min(100, Math.ceil(100 * right * (1 + 1e-12)));

@@ -1,9 +1,10 @@
-"""The administrator's token: made once, kept as a hash, replaced only on demand."""
+"""What a service makes at its first start: its administrator's token, and its own keys."""
 
 import pytest
 
-from blurfit.commands.appointing import appoint
+from blurfit.commands.first_start import appoint, beside, key_in, signing_key_in
 from blurfit.errors import InvalidValueError
+from blurfit.messages.signing import Signer, new_key
 from blurfit.protocol import tokens
 from blurfit.store.store import Store
 
@@ -51,3 +52,18 @@ def test_a_new_token_without_a_file_is_shown(store) -> None:
     assert first != second
     assert tokens.matches(second, store.administrator())
     assert not tokens.matches(first, store.administrator())
+
+
+def test_the_key_is_made_once_for_its_owner_beside_the_store(tmp_path) -> None:
+    path = beside(f"sqlite:///{tmp_path}/collection.db")
+    assert path == tmp_path / "collection.db.signing-key"
+    private, said = signing_key_in(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert Signer(private).key in said
+    assert private not in said
+    assert signing_key_in(path) == (private, said)
+    assert beside("postgresql://user@host/name") is None
+    assert signing_key_in(None) == (None, "")
+    path.write_text("not a key")
+    with pytest.raises(InvalidValueError, match="--signing-key-file"):
+        key_in("--signing-key-file", path, new_key, lambda one: Signer(one).key)
