@@ -6,17 +6,11 @@ reads, checks and throws away, and beside a plain FastAPI service that commits e
 """
 
 import asyncio
-import os
-import socket
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 import click
@@ -24,6 +18,7 @@ import numpy as np
 import uvicorn
 from rich.console import Console
 from rich.table import Table
+from served import running
 
 from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
 from blurfit.protocol.wire import BINARY, JSON
@@ -101,28 +96,6 @@ def plain_fastapi(agreed: Agreement, place: str) -> Any:
         return {"accepted": 1}
 
     return app
-
-
-@contextmanager
-def running(kind: str, mechanism: str, folder: str) -> Iterator[int]:
-    """A server in a process of its own; its port is yielded."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    place = str(Path(folder, f"{kind}-{mechanism}-{port}.db"))
-    command = [sys.executable, __file__, "--serve", kind, mechanism, place, str(port)]
-    process = subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
-    try:
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield port
-    finally:
-        process.kill()
-        process.wait()
 
 
 # ---- load: connections that send the next request as soon as the last is answered
@@ -233,7 +206,7 @@ def measure(folder: str, mechanism: str, rounds: int, fraction: float) -> Iterat
         best = {"durable": 0.0, "discard": 0.0}
         for _ in range(rounds):
             for kind in best:
-                with running(kind, mechanism, folder) as port:
+                with running(__file__, folder, kind, mechanism) as port:
                     seconds, _ = run(
                         send(
                             port,
@@ -251,7 +224,7 @@ def measure(folder: str, mechanism: str, rounds: int, fraction: float) -> Iterat
 def latency(folder: str, mechanism: str, load: Load, rate: float) -> tuple[str, ...]:
     """p99 where half as many come as could."""
     pause = load.connections / rate
-    with running("durable", mechanism, folder) as port:
+    with running(__file__, folder, "durable", mechanism) as port:
         made = requests(agreement(mechanism), int(rate * 3), load.at_once, load.kind)
         seconds, latencies = run(send(port, made, load.connections, pause))
     middle, high = np.percentile(latencies, [50, 99]) * 1e3
@@ -266,7 +239,7 @@ def against_fastapi(folder: str, rounds: int, fraction: float) -> Iterator[tuple
     for _ in range(rounds):
         for kind, media, most in (("durable", BINARY, 30_000), ("fastapi", JSON, 4000)):
             count = int(most * fraction)
-            with running(kind, "input", folder) as port:
+            with running(__file__, folder, kind, "input") as port:
                 seconds, _ = run(send(port, requests(agreed, count, 1, media), 128))
             best[kind] = max(best[kind], count / seconds)
     ratio = best["durable"] / best["fastapi"]

@@ -125,6 +125,26 @@ class Served:
         self.stop()
 
 
+@contextmanager
+def running(script: str, folder: str, *server: str) -> Iterator[int]:
+    """A server that a script runs by `--serve …`, with a store in a folder; its port is yielded."""
+    port = free_port()
+    place = str(Path(folder, f"{'-'.join(server)}-{port}.db"))
+    command = [sys.executable, script, "--serve", *server, place, str(port)]
+    process = subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+    try:
+        while process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
 def free_port() -> int:
     """A port of this machine that nobody listens at."""
     with socket.socket() as probe:

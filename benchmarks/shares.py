@@ -6,14 +6,9 @@ with full synchronisation, server and load generator on one machine. Each server
 own; they take turns, and the best round counts.
 """
 
-import os
-import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +20,7 @@ import uvicorn
 from collect import SCHEMA, SERVER, run, send
 from rich.console import Console
 from rich.table import Table
+from served import running
 
 from blurfit import Agreement, Store, perturb_table
 from blurfit.contributor.share import share
@@ -41,7 +37,7 @@ ROLES: tuple[Role, ...] = ("whole", "first", "second")
 
 def agreement(role: Role) -> Agreement:
     """What everything here is collected under: one database, or two."""
-    split_trust: dict[str, Any] = {"databases": DATABASES}
+    split_trust: dict[str, Any] = {"databases": DATABASES, "proofs": False}
     return Agreement.propose(
         SCHEMA,
         epsilon=1,
@@ -60,28 +56,6 @@ def serve(role: Role, place: str, port: int) -> None:
     store = Store(place)
     store.open(agreement(role), role=role)
     uvicorn.run(Service(store, Limits(requests_per_second=0)), port=port, **SERVER)  # type: ignore[arg-type]
-
-
-@contextmanager
-def running(role: Role, folder: str) -> Iterator[int]:
-    """A service in a process of its own; its port is yielded."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    place = str(Path(folder, f"{role}-{port}.db"))
-    command = [sys.executable, __file__, "--serve", role, place, str(port)]
-    process = subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
-    try:
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield port
-    finally:
-        process.kill()
-        process.wait()
 
 
 def requests(role: Role, count: int, at_once: int) -> list[bytes]:
@@ -122,7 +96,7 @@ def ingest(folder: str, rounds: int, fraction: float) -> Iterator[tuple[str, ...
         best: dict[Role, float] = dict.fromkeys(ROLES, 0.0)
         for _ in range(rounds):
             for role in ROLES:
-                with running(role, folder) as port:
+                with running(__file__, folder, role) as port:
                     seconds, _ = run(send(port, requests(role, count, at_once), connections))
                 best[role] = max(best[role], count / seconds)
         for role in ROLES[1:]:

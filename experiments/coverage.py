@@ -17,7 +17,6 @@ curve with these weights is another one than without: "own curve" counts the coe
 one, found from 2¹⁸ people, in the first 40 trials.
 """
 
-import csv
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ import click
 import numpy as np
 from rich.progress import track
 from scipy.special import expit
-from waves import People, least_squares, logistic
+from waves import People, least_squares, logistic, write
 
 from blurfit.arrays import AnyArray, FloatArray
 from blurfit.datasets import load_acs, make_census
@@ -229,11 +228,7 @@ def main(trials: int, names: tuple[str, ...], tasks: tuple[str, ...], out: Path)
             if line is None:
                 continue
             lines.append(line)
-            with (out / "coverage.csv").open("w", newline="", encoding="utf-8") as file:
-                csv.writer(file).writerows([HEADER, *lines])
-            table = [HEADER, ["---"] * len(HEADER), *lines]
-            text = "\n".join("| " + " | ".join(map(str, row)) + " |" for row in table)
-            (out / "coverage.md").write_text(f"{trials} trials.\n\n{text}\n", encoding="utf-8")
+            write(out, "coverage", HEADER, lines, trials)
 
 
 if __name__ == "__main__":

@@ -20,12 +20,17 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from scipy.special import expit
 
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
 from blurfit.datasets import UCI_SETS, Census, load_acs, load_adult, load_uci, make_census
+from blurfit.experiments import goals
+from blurfit.experiments.averages import table
+from blurfit.experiments.methods import WAVES
 from blurfit.experiments.reliability import binned
+from blurfit.learning.belief import on_curve
 from blurfit.schema.vectors import values as encoded
 from blurfit.simulation.whole_plan import fit_in_waves
 from blurfit.theory.gaussian import mu_of
@@ -33,26 +38,15 @@ from blurfit.theory.newton import LogisticNewton
 from blurfit.theory.public_weights import Kind, information
 from blurfit.theory.waves import Task, choose_plan
 from support.bare_waves import collect_in_waves  # type: ignore[import-not-found]
+from support.beliefs import score  # type: ignore[import-not-found]
 
 DELTA, TEST_ROWS, GENERATED_ROWS = 0.01, 2**16, 2**19
 SIZES = tuple(2**k for k in (9, 11, 13, 15, 17))
 EPSILONS = (0.1, 1.0)
 GOALS: dict[tuple[Task, float, int], float] = {
-    ("number", 0.1, 2**11): 1.165,
-    ("number", 0.1, 2**13): 1.026,
-    ("number", 0.1, 2**15): 1.0025,
-    ("number", 0.1, 2**17): 1.0006,
-    ("number", 1.0, 2**9): 1.14,
-    ("number", 1.0, 2**11): 1.02,
-    ("number", 1.0, 2**13): 1.0035,
-    ("number", 1.0, 2**15): 1.0006,
-    ("label", 0.1, 2**13): 0.012,
-    ("label", 0.1, 2**15): 0.001,
-    ("label", 0.1, 2**17): 0.0005,
-    ("label", 1.0, 2**11): 0.01,
-    ("label", 1.0, 2**13): 0.001,
-    ("label", 1.0, 2**15): 0.0005,
-    ("label", 1.0, 2**17): 0.0005,
+    ("number" if one.problem == "linear" else "label", one.epsilon, one.n): abs(one.bound)
+    for one in goals.GOALS
+    if one.line == WAVES
 }
 SUBSETS = {
     2: ("age", "education"),
@@ -195,7 +189,8 @@ def measure(people: People, task: Task, epsilon: float, n: int, trials: int) -> 
                 best = accuracy(free, test_v, test_y)
                 found[trial, place] = best - accuracy(got.coefficients, test_v, test_y)
         if task == "label":
-            gaps.append(binned(got.model.predict_proba(test_v[:, got.kept]), test_y).error)
+            likely = expit(score(on_curve(got.model), test_v[:, got.kept]))
+            gaps.append(binned(likely, test_y).error)
     one, auto = found.mean(axis=0)
     difference = found[:, 1] - found[:, 0]
     goal = GOALS.get((task, epsilon, n)) if (people.name, p) == ("ACS", 13) else None
@@ -285,27 +280,26 @@ def main(trials: int, names: tuple[str, ...], tasks: tuple[str, ...], out: Path)
     if "small" in names:
         for name, epsilon in track(list(itertools.product(UCI_SETS, SMALL_EPSILONS))):
             lines.append(measure_small(name, epsilon, trials))
-            _write(out, "small", SMALL_HEADER, lines, trials)
+            write(out, "small", SMALL_HEADER, lines, trials)
         return
     for people in populations(names):
         wanted = [cell for cell in cells(people) if cell[0] in tasks]
         for task, epsilon, n in track(wanted, description=people.name):
             lines.append(measure(people, task, epsilon, n, trials))
-            _write(out, "waves", HEADER, lines, trials)
-    table = Table(*HEADER, title=f"{trials} trials, δ = {DELTA}, replace")
+            write(out, "waves", HEADER, lines, trials)
+    shown = Table(*HEADER, title=f"{trials} trials, δ = {DELTA}, replace")
     for line in lines:
-        table.add_row(*(str(value) for value in line))
-    Console(width=160).print(table)
+        shown.add_row(*map(str, line))
+    Console(width=160).print(shown)
 
 
-def _write(
+def write(
     out: Path, name: str, header: tuple[str, ...], lines: list[list[Any]], trials: int
 ) -> None:
     """After each line, so that what was measured is kept if the run is stopped."""
     with (out / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([[*header, "trials"], *([*line, trials] for line in lines)])
-    rows = [header, ["---"] * len(header), *lines]
-    text = "\n".join("| " + " | ".join(str(value) for value in row) + " |" for row in rows)
+    text = table(header, [list(map(str, line)) for line in lines])
     (out / f"{name}.md").write_text(f"{trials} trials, replace.\n\n{text}\n", "utf-8")
 
 

@@ -96,7 +96,8 @@ __all__ = [
     "perturb_table",
 ]
 
-# Where each name lives: read when it is first used, so that `import blurfit` takes no time.
+# Where each name lives that is not an error: read when it is first used, so that `import blurfit`
+# takes no time.
 _HOMES = {
     "blurfit.agreement.agreement": ("Agreement",),
     "blurfit.schema.content": ("About", "Wording"),
@@ -108,25 +109,6 @@ _HOMES = {
     "blurfit.model.learner": ("learn",),
     "blurfit.model.moments": ("PublishedMoments",),
     "blurfit.store.store": ("Store",),
-    "blurfit.errors": (
-        "BelowQuorumError",
-        "BetweenWavesError",
-        "BlurfitError",
-        "ClosedError",
-        "ConflictError",
-        "DateClosedError",
-        "InfeasibleError",
-        "InvalidValueError",
-        "NotCertifiedError",
-        "NotInvitedError",
-        "NotPrivateWarning",
-        "NotPublishedError",
-        "PausedError",
-        "ServiceError",
-        "StorageError",
-        "UnknownCollectionError",
-        "WaveClosedError",
-    ),
     "blurfit.model.published": ("PublishedModel",),
     "blurfit.theory.input_calibration": ("InputCalibration",),
     "blurfit.theory.moment_calibration": ("MomentCalibration", "calibrate_moment"),
@@ -137,9 +119,9 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(_HOME[name]), name)
+    found = getattr(import_module(_HOME.get(name, "blurfit.errors")), name)
     globals()[name] = found
     return found
 

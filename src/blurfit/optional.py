@@ -39,6 +39,14 @@ def optional(module: str) -> Any:
         raise missing(package) from error
 
 
+def axes(ax: Any, width: float, height: float) -> Any:
+    """The axes that were given, or those of a new figure, by matplotlib."""
+    if ax is None:
+        size = width, height
+        _, ax = optional("matplotlib.pyplot").subplots(figsize=size, layout="constrained")
+    return ax
+
+
 def missing(package: str) -> BlurfitError:
     """Says that one of `EXTRAS` is not installed, and what to run."""
     return BlurfitError(

@@ -83,12 +83,13 @@ def leaves(document: Any, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
             yield (*path, name), value
 
 
-def changed(document: dict, path: tuple, value: Any) -> dict:
-    copy = deepcopy(document)
-    inner = copy
-    for name in path[:-1]:
-        inner = inner[name]
-    inner[path[-1]] = value
+def changed(document: Any, path: tuple, value: Any) -> Any:
+    """A copy with another value at a place; what does not lead there is the original's."""
+    if not path:
+        return value
+    first, *rest = path
+    copy = document.copy()
+    copy[first] = changed(document[first], tuple(rest), value)
     return copy
 
 

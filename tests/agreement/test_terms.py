@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema, calibrate
-from blurfit.agreement.terms import TERMS, Terms
+from blurfit.agreement.plan import Plan
+from blurfit.agreement.terms import LATER_TERMS, TERMS, Terms
 from blurfit.messages.signing import Signer, new_key
 from blurfit.theory.moment_calibration import calibrate_moment
 
@@ -111,3 +112,35 @@ def test_there_is_a_signing_key_for_each_database_or_none() -> None:
     for wrong in ([], [one, other], ["00" * 32], one):
         with pytest.raises(InvalidValueError):
             Agreement.from_dict(plain.to_dict() | {"signing_keys": wrong}).verify()
+
+
+def test_a_default_is_not_written_and_keeps_the_fingerprint() -> None:
+    plain, said = (
+        Agreement.propose(SCHEMA, **PROMISE, **more) for more in ({}, {"admission": "invited"})
+    )
+    assert not set(LATER_TERMS) & set(plain.to_dict())
+    assert said.fingerprint == plain.fingerprint
+    anyone = Agreement.propose(SCHEMA, **PROMISE, admission="anyone")
+    assert anyone.to_dict() == plain.to_dict() | {"admission": "anyone"}
+    assert anyone.fingerprint != plain.fingerprint
+    assert Agreement.from_json(anyone.to_json()) == anyone
+
+
+@pytest.mark.parametrize("value", ["invited", "nobody", None, 1])
+def test_a_default_that_is_written_out_and_what_nobody_knows_are_refused(value) -> None:
+    document = Agreement.propose(SCHEMA, **PROMISE).to_dict() | {"admission": value}
+    with pytest.raises(InvalidValueError):
+        Agreement.from_dict(document).verify()
+    with pytest.raises(InvalidValueError, match="fields"):
+        Agreement.from_dict(document | {"more": 1})
+
+
+def test_a_plan_has_them_too_and_hands_them_to_each_wave() -> None:
+    plain, anyone = (
+        Plan.propose(SCHEMA, waves=2, **PROMISE, admission=who) for who in ("invited", "anyone")
+    )
+    assert anyone.to_dict() == plain.to_dict() | {"admission": "anyone"}
+    assert Plan.from_json(anyone.to_json()) == anyone
+    assert (plain.first().admission, anyone.first().admission) == ("invited", "anyone")
+    with pytest.raises(InvalidValueError):
+        Plan.from_dict(plain.to_dict() | {"admission": "invited"})

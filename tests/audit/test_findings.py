@@ -62,14 +62,16 @@ def test_submissions_are_audited_within_a_tenth_of_the_truth(terms) -> None:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
-def test_moments_sums_are_audited_within_a_tenth_of_the_truth(epsilon: float) -> None:
-    """Every record of every collection is blurred by the contributor's own code."""
+@pytest.mark.parametrize(("epsilon", "trials"), [(2.0, 300_000), (4.0, 100_000)])
+def test_moments_sums_are_audited_within_a_tenth_of_the_truth(epsilon: float, trials: int) -> None:
+    """Every record of every collection is blurred by the contributor's own code.
+
+    What is found is 0.95 of the truth, with a deviation of less than 0.01 over streams of noise.
+    """
     agreement = propose(1, epsilon=epsilon, quorum=4, delta=1e-6)
     pair = collection_pairs(agreement)[0]
     known = module.along((pair.first - pair.second) / releases.noise_scales(agreement) ** 2)
     draw = sums_of(agreement, pair)
-    trials = 1_000_000 if epsilon == 1 else 100_000
     found = examine(
         draw,
         trials=trials,
@@ -89,8 +91,12 @@ def test_moments_sums_are_audited_within_a_tenth_of_the_truth(epsilon: float) ->
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("seed", range(6))
-def test_random_certified_agreements_are_never_broken(seed: int) -> None:
-    """Any mechanism, dimension, relation and promise; d near n and the quorum met exactly."""
+def test_random_certified_agreements_are_never_broken(seed: int, monkeypatch) -> None:
+    """Any mechanism, dimension, relation and promise; d near n and the quorum met exactly.
+
+    Of ten thousand submissions and sums, noise that is smaller by a third would be seen. Models
+    are the only release of `input`; those of `moment` are made of the sums, so that few will do.
+    """
     generator = np.random.default_rng(seed)
     mechanism = ("moment", "input")[seed % 2]
     columns = int(generator.integers(1, 5))
@@ -106,7 +112,9 @@ def test_random_certified_agreements_are_never_broken(seed: int) -> None:
     if generator.random() < 0.3:
         terms |= {"local_epsilon": 8.0, "local_delta": 1e-5}
     agreement = propose(columns, **terms)
-    findings = audit_agreement(agreement, trials=200, confidence=0.9999, seed=seed)
+    trials = 200 if mechanism == "input" else 100
+    monkeypatch.setattr(module, "CHEAP", 10_000 // trials)
+    findings = audit_agreement(agreement, trials=trials, confidence=0.9999, seed=seed)
     assert len(findings) == number_of_attacks(agreement)
     for one in findings:
         assert one.audited <= one.promised, one
@@ -167,7 +175,7 @@ def test_an_estimator_is_audited_through_its_public_interface() -> None:
     def naked(table, generator: np.random.Generator):
         return LinearRegression(fit_intercept=False).fit(*table).coef_ + generator.normal(0, 0.01)
 
-    promise = {"epsilon": 1.0, "delta": 1e-5, "trials": 200}
+    promise = {"epsilon": 1.0, "delta": 1e-5, "trials": 120}
     assert not audit(private, first, second, **promise).broken
     found = audit(naked, first, second, name="naked", **promise)
     assert found.broken

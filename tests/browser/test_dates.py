@@ -3,7 +3,9 @@
 from playwright.sync_api import expect
 
 from blurfit import Agreement
+from blurfit.agreement.plan import Plan
 from blurfit.dates import instant
+from blurfit.store import plans
 from support.closings import let_pass
 
 
@@ -34,3 +36,24 @@ def test_everyone_sees_the_same_moment(visit, service, survey) -> None:
     expect(berlin.get_by_text("Antworten wurden bis 9. September 2001")).to_be_visible()
     admin.clock.fast_forward(4_000)  # after which it asks again
     expect(entry.get_by_text("Closed", exact=True)).to_be_visible()
+
+
+def test_a_plan_from_a_file_closes_at_the_date_chosen_with_it(
+    visit, service, survey, tmp_path
+) -> None:
+    """And not at the one in the form beside it, which is for another collection."""
+    terms = {"epsilon": 1, "delta": 1e-6, "quorum": 60, "admission": "anyone"}
+    plan = Plan.propose(survey("planned income"), waves=2, **terms)
+    file = tmp_path / "plan.json"
+    file.write_text(plan.to_json())
+    admin = visit(timezone_id="America/New_York", locale="en-US").go("/admin")
+    admin.get_by_label("Administrator’s token").fill(service.token)
+    admin.get_by_role("button", name="Enter").click()
+    admin.get_by_label("Closes by itself at").fill("2097-01-31T18:00")
+    admin.get_by_label("Or open an agreement from a file").set_input_files(file)
+    dialog = admin.get_by_role("dialog", name="Open a plan from a file")
+    dialog.get_by_label("Closes by itself at").fill("2096-01-31T18:00")
+    dialog.get_by_role("button", name="Open this plan").click()
+    expect(admin.get_by_text("The plan’s first wave is open.")).to_be_visible()
+    closes = service.store.read(plans.status, plan.fingerprint).closes
+    assert closes == instant("2096-01-31T23:00Z")

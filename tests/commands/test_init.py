@@ -31,7 +31,7 @@ def test_nothing_is_written_over(blurfit) -> None:
     (blurfit.folder / "schema.toml").write_text("mine")
     refused = blurfit("init", ".")
     assert refused.returncode == 2
-    assert "nothing is written over" in refused.stderr
+    assert "nothing is overwritten" in refused.stderr
     assert (blurfit.folder / "schema.toml").read_text() == "mine"
     assert not (blurfit.folder / "people.csv").exists()
 

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from blurfit import Agreement, InvalidValueError
+from blurfit.commands.common import Administered
 from blurfit.commands.invite import _both, read, written
 from support.stores import SCHEMA
 
@@ -37,11 +38,12 @@ def test_joined_in_the_order_of_the_databases(tmp_path) -> None:
     shared = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20, databases=databases)
     own, other = tmp_path / "own.txt", tmp_path / "other.txt"
     addresses = [one.url for one in shared.databases]
-    assert _both(shared, "https://second.example/", own, other) == list(
+    found = _both(shared, Administered("https://second.example/", 1.0, own), other)
+    assert [(one.url, one.token_file) for one in found] == list(
         zip(addresses, (other, own), strict=True)
     )
     with pytest.raises(InvalidValueError, match="one of the agreement's two databases"):
-        _both(shared, "https://third.example", own, other)
+        _both(shared, Administered("https://third.example", 1.0, own), other)
     alone = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20)
     with pytest.raises(InvalidValueError, match="only one database"):
-        _both(alone, "https://first.example", own, other)
+        _both(alone, Administered("https://first.example", 1.0, own), other)

@@ -72,7 +72,7 @@ def test_submission_carries_its_agreement_and_lies_on_the_grid(agreement) -> Non
 @pytest.mark.parametrize("kind", ["one by one", "table"])
 def test_noise_is_the_calibrated_one(agreement, kind: str) -> None:
     """(submission − record)/scale must be standard normal in each place, and uncorrelated."""
-    count = 600 if kind == "one by one" else 20_000
+    count = 300 if kind == "one by one" else 20_000
     if kind == "table":
         table = {name: np.full(count, value) for name, value in RECORD.items()}
         numbers = perturb_table(agreement, table).numbers

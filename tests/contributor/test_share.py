@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Schema
@@ -62,7 +62,6 @@ def collections(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return steps, generator.integers(0, 2**64, (count, 4), dtype=np.uint64)
 
 
-@settings(max_examples=150, deadline=None)
 @given(collections())
 def test_sums_from_shares_are_those_of_one_database_bit_for_bit(drawn) -> None:
     steps, seeds = drawn

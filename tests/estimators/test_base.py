@@ -27,7 +27,7 @@ from blurfit.estimators import (
     by_input,
     by_moment,
 )
-from blurfit.estimators.defaults import PublicFacts
+from blurfit.estimators.defaults import public_ball
 from blurfit.learning import posterior_mean
 from blurfit.learning.sums import Totals
 from blurfit.model.published import PublishedModel
@@ -241,10 +241,9 @@ def test_input_needs_more_rows_than_columns(kind) -> None:
     with pytest.raises(InfeasibleError, match=r"quorum=20 > dimension=31.*The least quorum .* 32"):
         make(kind).fit(*data(kind, rows=20, columns=30))
     fitted = make(kind, weight_bound=None).fit(*data(kind))
-    facts = PublicFacts(
+    expected = public_ball(
         fitted.n_features_in_ + 1, 200, fitted.epsilon, fitted.delta, label=not is_regressor(kind)
     )
-    expected = facts.ball()
     assert fitted.agreement_.calibration.setting.weight_bound == pytest.approx(expected)
 
 

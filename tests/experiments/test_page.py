@@ -64,7 +64,7 @@ def test_answers_and_tables_of_comparisons(tmp_path) -> None:
     }
     for name, rows in results.items():
         write_csv(tmp_path / f"{name}.csv", rows)
-        draw(name, rows, tmp_path / f"{name}.png", "title")
+        (tmp_path / f"{name}.png").write_bytes(b"a picture, which is copied")
     page = tmp_path / "page.md"
     other = tmp_path / "other"
     Provenance("somebody", synthetic=False, rows=100).write(other)
@@ -79,4 +79,5 @@ def test_answers_and_tables_of_comparisons(tmp_path) -> None:
     assert "| linear | 0.1 | 2¹³ | output (Laplace) | +0.01000 ± 0.00000 | 2 | ahead |" in rivals
     assert "Trials: 2." in rivals
     assert "## Elsewhere: somebody\n\n100 rows of real people" in rivals
+    assert (tmp_path / "figures" / "utility.png").read_bytes() == b"a picture, which is copied"
     assert "calibration error" in (tmp_path / "page-probabilities.md").read_text(encoding="utf-8")

@@ -11,8 +11,8 @@ from blurfit.experiments.rivals import (
     LOCAL,
     MORE_LINES,
     Comparison,
+    Problem,
     more_weights,
-    scored,
     weights_from_rows,
 )
 
@@ -50,15 +50,11 @@ def test_the_first_trials_of_everything_come_first(people) -> None:
 
 @pytest.mark.parametrize("label", [False, True])
 def test_weights_have_the_populations_dimension(people, label) -> None:
-    window, promise = people.window(256, 0), Promise(1.0, 0.01)
+    problem = Problem(people, people.window(256, 0), Promise(1.0, 0.01), label)
     for line in MORE_LINES:
         if not (label and line in FOR_NUMBERS):
-            found = more_weights(
-                line, people, window, promise, label=label, generator=np.random.default_rng(0)
-            )
+            found = more_weights(line, problem, np.random.default_rng(0))
             assert found.shape == (14,)
-    found = weights_from_rows(
-        LOCAL, people, window, promise, label=label, runs=3, generator=np.random.default_rng(0)
-    )
+    found = weights_from_rows(LOCAL, problem, 3, np.random.default_rng(0))
     assert found.shape == (3, 14)
-    assert len(scored(people, window, found, label=label)) == 3
+    assert len(problem.scores(found)) == 3

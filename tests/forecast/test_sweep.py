@@ -63,7 +63,7 @@ def test_real_collections_lie_in_the_band_as_often_as_promised(
     """120 collections of fresh people, each person blurred by the contributor's own code, each
     model learned by the database's: 90% of the errors lie in the forecast's band. (Contributors
     take no seed, so the limits are one in 10⁷.)"""
-    draws = 400
+    draws = 239
     agreement = Agreement.propose(
         census.schema, quorum=n, **propose_terms(census.schema, mechanism, epsilon, None, {})
     )
@@ -83,7 +83,7 @@ def test_real_collections_lie_in_the_band_as_often_as_promised(
         assert model.method in ("shrunk by linear Bayes", "input perturbation")
         errors.append(people.error(model.weights)[0])
     inside = int(((errors >= np.array(cell.lower)) & (errors <= np.array(cell.upper))).sum())
-    # The band lies between two order statistics of 400 draws, so how many of 120 new ones it holds
+    # The band lies between two order statistics of 239 draws, so how many of 120 new ones it holds
     # is beta-binomial, whatever the distribution is.
     held = betabinom(RUNS, 0.9 * (draws + 1), 0.1 * (draws + 1))
     assert held.cdf(inside) > 1e-7
@@ -130,7 +130,7 @@ def test_more_contributors_or_a_weaker_promise_help(census, people) -> None:
         contributors=[2000, 20_000, 200_000],
         epsilons=[0.3, 3.0],
         local_epsilons=[None, 8.0],
-        draws=24,
+        draws=12,
     )
     for (mechanism, epsilon, local), cases in found.lines().items():
         errors = [one.error for one in cases]

@@ -23,8 +23,8 @@ def people(census) -> Population:
 @pytest.fixture(autouse=True)
 def shorter_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of what a search gains, it gains early, and all candidates meet the same luck."""
-    monkeypatch.setattr(module, "EVALUATIONS", 30)
-    monkeypatch.setattr(module, "DRAWS", 16)
+    monkeypatch.setattr(module, "EVALUATIONS", 20)
+    monkeypatch.setattr(module, "DRAWS", 12)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,20 @@
 """Entropy balancing: matched where the release says so, left alone where it does not."""
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from blurfit.errors import InfeasibleError
 from blurfit.learning.balancing import balance, unweighted
-from blurfit.learning.joint_sums import JointSums, clean_sums
+from blurfit.learning.joint_sums import JointSums
 from blurfit.theory.joint_form import JointColumn
+from support.joint_sampler import clean_sums
+
+mpl.use("Agg")
 
 COLUMNS = (JointColumn("a", 0.5), JointColumn("b", 0.5), JointColumn("y", 0.7, "sign"))
+LABELS = ["public", "public, matched", "contributors"]
 
 
 def release(v: np.ndarray, deviation: float, generator: np.random.Generator):
@@ -58,3 +64,13 @@ def test_matching_takes_out_the_spread_of_what_is_matched() -> None:
     assert np.trace(found.spread(public, 10**9)) < 0.05 * np.trace(plain.spread(public, 10**9))
     wild = np.sin(9 * public)
     assert np.trace(found.spread(wild, 10**9)) > 0.5 * np.trace(plain.spread(wild, 10**9))
+
+
+def test_contributors_are_drawn_where_they_are_known() -> None:
+    generator = np.random.default_rng(4)
+    people, public = (generator.uniform(-1, 1, (rows, 2)) for rows in (5000, 500))
+    matched = balance(release(people, 0.0, generator), public)
+    for one, known in ((matched, LABELS), (unweighted(("a", "b"), public), LABELS[:1])):
+        axes = one.plot()
+        assert [text.get_text() for text in axes.get_legend().get_texts()] == known
+        plt.close(axes.figure)

@@ -4,6 +4,7 @@ import numpy as np
 from joint_people import collected, people
 
 from blurfit.learning.denoise import denoise, soft_floor
+from blurfit.learning.shrinkage import shrink
 
 
 def test_denoised_moments_are_nearer_to_the_truth_than_the_blurred_ones() -> None:
@@ -43,3 +44,12 @@ def test_two_levels_of_one_question_exclude_each_other() -> None:
     found = denoise(sums)
     assert abs(found.covariance[5, 6] + found.mean[5] * found.mean[6]) < 1e-3
     assert np.all(found.mean[5:] >= 0)
+
+
+def test_the_levels_of_one_question_may_be_all_features() -> None:
+    """No covariance is blurred then, and the matrix is singular but for the floor."""
+    sums = collected(2000, 2.0, np.random.default_rng(10)).submodel("y", ["region=n", "region=s"])
+    found = denoise(sums)
+    assert np.linalg.eigvalsh(found.covariance).min() > 0
+    np.testing.assert_allclose(found.mean / sums.scale[1:], [0.5, 0.3], atol=0.1)
+    assert np.isfinite(shrink(sums).coefficients).all()

@@ -1,5 +1,7 @@
 """What is public is exact, the noise has the law that is claimed, and sub-models agree."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -8,9 +10,8 @@ from blurfit.learning.joint_sums import (
     JointColumn,
     JointSums,
     Noise,
-    clean_sums,
 )
-from support.joint_sampler import draw_joint_sums
+from support.joint_sampler import clean_sums, draw_joint_sums
 
 COLUMNS = (
     JointColumn("age", 0.4),
@@ -36,6 +37,7 @@ def rows(count: int = 400, seed: int = 1) -> np.ndarray:
     )
 
 
+@cache
 def draws(number: int, deviation: float = DEVIATION) -> tuple[np.ndarray, list[JointSums]]:
     clean, generator = clean_sums(COLUMNS, CONSTANT, rows()), np.random.default_rng(2)
     return clean, [
@@ -58,11 +60,11 @@ def test_writing_what_is_known_twice_changes_nothing() -> None:
 
 
 def test_every_entry_has_the_variance_and_the_ties_that_are_claimed() -> None:
-    clean, found = draws(4000)
+    clean, found = draws(6000)
     errors = np.array([sums.matrix - clean for sums in found])
     noise = found[0].noise
     np.testing.assert_allclose(errors.var(axis=0), noise.variance, rtol=0.12, atol=1e-9)
-    np.testing.assert_allclose(errors.mean(axis=0), 0, atol=5 * DEVIATION / np.sqrt(4000))
+    np.testing.assert_allclose(errors.mean(axis=0), 0, atol=5 * DEVIATION / np.sqrt(6000))
     ties = [np.mean(errors[:, 0, j] * errors[:, j, j]) for j in range(6)]
     assert ties[3] == pytest.approx(noise.ties[3], rel=0.12)
     assert noise.ties[[0, 1, 2, 5]].tolist() == [0, 0, 0, 0]

@@ -3,9 +3,11 @@
 import threading
 
 import numpy as np
+import pytest
 
 from blurfit.contributor.perturb import perturb_table
 from blurfit.messages.submissions import Submissions
+from blurfit.store import arrivals
 from blurfit.store.arrivals import Arrival, Group, receive_new
 from blurfit.store.store import Store
 from support.stores import arrival
@@ -44,6 +46,32 @@ def test_a_second_service_waits_for_the_first_and_then_knows(agreement, place) -
         assert outcomes["again"] == 0
         assert outcomes["other"] == 0, "ignored, and answered alike"
         assert first.count(agreement) == 20
+
+
+@pytest.mark.parametrize("place", ["postgresql"], indirect=True)  # SQLite has one writer at a time
+def test_another_service_takes_an_identifier_just_after_it_was_looked_for(
+    agreement, place, monkeypatch
+) -> None:
+    look = arrivals.known_among
+    batch = batch_of(agreement, 3)
+    known, raced, new = ([arrival(Submissions.gather([one]))] for one in batch)
+    with Store(place) as first, Store(place) as second:
+        first.open(agreement)
+        collection = first.collection(agreement.fingerprint)
+        first.receive(collection, known)
+
+        def overtaken(*given):
+            found = look(*given)
+            monkeypatch.setattr(arrivals, "known_among", look)
+            second.receive(second.collection(agreement.fingerprint), raced)
+            return found
+
+        monkeypatch.setattr(arrivals, "known_among", overtaken)
+        assert first.receive(collection, known + raced + new) == [0, 0, 1]
+        parts = list(first.submissions(agreement.fingerprint))
+        assert sorted(one.identifier for part in parts for one in part) == sorted(
+            one.identifier for one in batch
+        )
 
 
 def test_a_first_that_fails_leaves_the_identifiers_to_the_second(agreement, place) -> None:

@@ -184,4 +184,4 @@ def test_random_walks(place) -> None:
 
     with Store(place) as first, Store(place) as second:
         Walk.services = first, second
-        run_state_machine_as_test(Walk, settings=settings(max_examples=15, stateful_step_count=30))
+        run_state_machine_as_test(Walk, settings=settings(max_examples=10, stateful_step_count=30))

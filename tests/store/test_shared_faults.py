@@ -272,7 +272,7 @@ def test_random_walks(place, in_memory) -> None:
 
     with Store(place) as first, Store(in_memory / "second.db") as second:
         Walk.stores = first, second
-        run_state_machine_as_test(Walk, settings=settings(max_examples=15, stateful_step_count=30))
+        run_state_machine_as_test(Walk, settings=settings(max_examples=10, stateful_step_count=30))
 
 
 def test_a_walk_that_reaches_the_end(place, in_memory) -> None:

@@ -138,13 +138,15 @@ def _quiet_sums() -> Broken:
 
 
 def _quiet_model() -> Broken:
-    """By the paper's mechanism: only its model is released, and its analysis has slack."""
-    agreement = small_agreement(
-        1, mechanism="input", weight_bound=1.0, epsilon=0.5, delta=0.01, quorum=30_000
-    )
+    """By the paper's mechanism: only its model is released, and its analysis has slack.
+
+    So many people that the sampler draws for all of them; what is found of 700 trials is then 2.4
+    times the promise, give or take 0.3 from one stream of noise to another.
+    """
+    agreement = small_agreement(1, mechanism="input", weight_bound=0.5, delta=0.1, quorum=1_000_000)
     pair = collection_pairs(agreement)[-1]
     broken, honest = (_models(made, pair) for made in (louder(agreement, 0.25), agreement))
-    return Broken("noise over 4, model from input", broken, honest, _promise(agreement), 2500)
+    return Broken("noise over 4, model from input", broken, honest, _promise(agreement), 700)
 
 
 def _half_the_quorum() -> Broken:

@@ -8,5 +8,5 @@ from blurfit.learning import posterior_mean
 @pytest.fixture
 def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     """A posterior mean is sampled for a while: less will do."""
-    monkeypatch.setattr(posterior_mean, "_WARM", 6)
-    monkeypatch.setattr(posterior_mean, "_KEPT", 8)
+    monkeypatch.setattr(posterior_mean, "_WARM", 3)
+    monkeypatch.setattr(posterior_mean, "_KEPT", 2)

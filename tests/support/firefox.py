@@ -27,10 +27,25 @@ PREFERENCES = {
     "app.update.enabled": False,
     "browser.shell.checkDefaultBrowser": False,
     "datareporting.policy.dataSubmissionEnabled": False,
+    "datareporting.healthreport.uploadEnabled": False,
     "toolkit.telemetry.reportingpolicy.firstRun": False,
+    "toolkit.telemetry.unified": False,
     "network.captive-portal-service.enabled": False,
     "network.connectivity-service.enabled": False,
+    "services.settings.server": "data:,#nowhere/v1",
     "browser.aboutwelcome.enabled": False,
+    # no page of its own to begin with, and no process that waits for one to show or to play
+    "browser.startup.page": 0,
+    "browser.newtabpage.enabled": False,
+    "browser.newtab.preload": False,
+    "browser.tabs.remote.separatePrivilegedContentProcess": False,
+    "dom.ipc.processPrelaunch.enabled": False,
+    "extensions.webextensions.remote": False,
+    "extensions.enabledScopes": 0,
+    "media.rdd-process.enabled": False,
+    "media.utility-process.enabled": False,
+    "network.process.enabled": False,
+    "browser.cache.disk.enable": False,
 }
 
 

@@ -79,6 +79,7 @@ def keyword_arguments(drawn: dict) -> dict:
     return {"quorum": rest["dimension"] + rest.pop("surplus"), **rest}
 
 
+@EXPENSIVE
 @given(inputs)
 def test_input_keeps_its_promise_when_evaluated_again(drawn) -> None:
     call = keyword_arguments(drawn)

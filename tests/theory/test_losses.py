@@ -11,7 +11,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.polynomial import legendre
 from scipy.optimize import minimize
@@ -98,15 +98,16 @@ def records(draw: Any, loss: Any) -> tuple[Any, float]:
 
 
 @pytest.mark.parametrize("loss", EVERY_LOSS, ids=repr)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_bounds_and_parallel_hold_for_every_record(loss: Any, data: Any) -> None:
     assert isinstance(loss, QuadraticLoss)
-    x, y = data.draw(records(loss))
-    q, p, s = loss.terms(x, y)
-    assert math.hypot(*q) <= loss.q_bound * (1 + 1e-14)
-    assert math.hypot(*p) <= loss.p_bound * (1 + 1e-14)
-    assert np.isfinite(s)
-    check_bounds(loss, x, y)
+    for x, y in data.draw(st.tuples(*[records(loss)] * 4)):
+        q, p, s = loss.terms(x, y)
+        assert math.hypot(*q) <= loss.q_bound * (1 + 1e-14)
+        assert math.hypot(*p) <= loss.p_bound * (1 + 1e-14)
+        assert np.isfinite(s)
+        check_bounds(loss, x, y)
 
 
 @pytest.mark.parametrize("loss", EVERY_LOSS, ids=repr)

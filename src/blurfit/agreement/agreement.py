@@ -17,12 +17,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from blurfit.agreement import outline
-from blurfit.agreement.checks import (
-    promised_in_all,
-    refuse_unless_blurrable,
-    refuse_unless_proved,
-)
+from blurfit.agreement.checks import promised_in_all, refuse_unless_blurrable, refuse_unless_proved
 from blurfit.agreement.contracts import form_of, input_contract, moment_contract
 from blurfit.agreement.databases import Database, Trust
 from blurfit.agreement.fingerprinted import Fingerprinted, alike
@@ -36,7 +31,15 @@ from blurfit.agreement.numbers import (
     moment_parts,
 )
 from blurfit.agreement.proving import Proving
-from blurfit.agreement.terms import Admission, Mechanism, Sends, Terms
+from blurfit.agreement.terms import (
+    LATER_TERMS,
+    Admission,
+    Mechanism,
+    Sends,
+    Terms,
+    later_read,
+    later_written,
+)
 from blurfit.agreement.verification import compute_again
 from blurfit.agreement.wave import Wave
 from blurfit.arrays import FloatArray
@@ -87,7 +90,7 @@ class Agreement(Fingerprinted):
             "public_rows",
         }
     )
-    OPTIONAL = outline.OPTIONAL
+    OPTIONAL = frozenset(LATER_TERMS)
 
     schema: Schema
     calibration: InputCalibration | MomentCalibration
@@ -301,7 +304,7 @@ class Agreement(Fingerprinted):
             "databases": [one.to_dict() for one in self.databases],
             "wave": None if self.wave is None else self.wave.to_dict(),
             "public_rows": self.public_rows,
-            **outline.written(self),
+            **later_written(self),
         }
 
     @classmethod
@@ -320,7 +323,7 @@ class Agreement(Fingerprinted):
             databases=tuple(Database(**one) for one in document["databases"]),
             wave=None if wave is None else Wave.from_dict(wave),
             public_rows=document["public_rows"],
-            **outline.read(document),
+            **later_read(document),
         )
         if found.mechanism != document["mechanism"]:
             raise InvalidValueError(

@@ -9,13 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from blurfit.agreement.databases import refuse_unless_shareable
-from blurfit.agreement.grid import (
-    DISCRETE_SHARE,
-    LATTICE_SHARE,
-    ROUNDING,
-    Grid,
-    enlarged,
-)
+from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE, ROUNDING, Grid, enlarged
 from blurfit.agreement.numbers import Form, Objective, PublicWeights
 from blurfit.agreement.terms import Sends, Terms
 from blurfit.agreement.wave import Wave
@@ -68,10 +62,7 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
 
 
 def form_of(
-    schema: Schema,
-    weights: PublicWeights | None,
-    wave: Wave | None,
-    sends: Sends = "everything",
+    schema: Schema, weights: PublicWeights | None, wave: Wave | None, sends: Sends = "everything"
 ) -> Form:
     """The products of all columns or of the target's, or what a later wave's map makes of them."""
     if weights is not None:

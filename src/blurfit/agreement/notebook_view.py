@@ -20,7 +20,7 @@ from scipy.special import ndtr, ndtri
 from blurfit.agreement.promises import at_most
 from blurfit.arrays import FloatArray
 from blurfit.notebook import html_table
-from blurfit.optional import optional
+from blurfit.optional import axes
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -65,8 +65,7 @@ def _seen(agreement: "Agreement") -> str:
 
 def plot(agreement: "Agreement", ax: Any = None) -> Any:
     """Draw both curves into `ax`, or into a figure of its own; the axes are returned."""
-    if ax is None:
-        _, ax = optional("matplotlib.pyplot").subplots(figsize=(5, 5), layout="constrained")
+    ax = axes(ax, 5, 5)
     alpha = np.linspace(0, 1, 501)
     local, proved = agreement.calibration.local, agreement.calibration.model.proved
     readers = readers_power(alpha, agreement.epsilon, agreement.delta)

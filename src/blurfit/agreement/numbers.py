@@ -9,7 +9,7 @@ of them than the `NumberRun` that each belongs to.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,10 @@ from blurfit.schema.vectors import kind_of
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.joint_form import JointForm
-from blurfit.theory.losses import Approximation, LogisticLoss, SquaredLoss
+from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.public_weights import public_weights, weights_beside_public_rows
+from blurfit.theory.setting import APPROXIMATIONS, Approximation
 from blurfit.theory.wave_form import WaveForm
 from blurfit.validate import nonnegative, one_of, positive
 
@@ -115,7 +116,7 @@ class Objective:
     def verify(self, schema: Schema) -> None:
         """Refuse a loss that does not fit the target."""
         one_of(LOSSES, loss=self.loss)
-        one_of(get_args(Approximation), approximation=self.approximation)
+        one_of(APPROXIMATIONS, approximation=self.approximation)
         nonnegative(l1=self.l1, l2=self.l2)
         if (self.loss == "logistic") != schema.is_label:
             raise InfeasibleError(

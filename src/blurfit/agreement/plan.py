@@ -22,12 +22,11 @@ from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
-from blurfit.agreement import outline
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.databases import Database
 from blurfit.agreement.fingerprinted import Fingerprinted
 from blurfit.agreement.grid import DISCRETE_SHARE
-from blurfit.agreement.terms import Terms
+from blurfit.agreement.terms import LATER_TERMS, Terms, later_read, later_written
 from blurfit.agreement.wave import Wave, kept_columns, task_of
 from blurfit.errors import InvalidValueError
 from blurfit.schema.schema import Schema
@@ -66,7 +65,7 @@ class Plan(Fingerprinted):
     CALLED = "a plan"
     STATED: ClassVar = {"format": "blurfit-plan", "version": 1, "rule": RULE}
     FIELDS = frozenset(["schema", "task", "waves", *_TERMS])
-    OPTIONAL = outline.OPTIONAL
+    OPTIONAL = frozenset(LATER_TERMS)
 
     schema: Schema
     terms: Terms
@@ -173,7 +172,7 @@ class Plan(Fingerprinted):
             raise InvalidValueError(
                 f"Expected fewer than {len(self)} releases: the plan has no wave after them."
             )
-        given = {name: getattr(self.terms, name) for name in (*_TERMS, *outline.DEFAULTS)}
+        given = {name: getattr(self.terms, name) for name in (*_TERMS, *LATER_TERMS)}
         later = {"constant": None, "weights": None} if follows else {}
         terms = Terms(**(given | later | {"quorum": self.quorums[len(follows)]}))
         wave = Wave(self.fingerprint, len(follows) + 1, follows, chart)
@@ -195,13 +194,13 @@ class Plan(Fingerprinted):
             ],
             **terms,
             "databases": [one.to_dict() for one in self.terms.databases],
-            **outline.written(self.terms),
+            **later_written(self.terms),
         }
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Self:
         databases = [Database(**one) for one in document["databases"]]
-        given = {name: document[name] for name in _TERMS} | outline.read(document)
+        given = {name: document[name] for name in _TERMS} | later_read(document)
         terms = Terms.of(**given | {"databases": databases})
         return cls(
             Schema.from_dict(document["schema"]),

@@ -4,8 +4,8 @@ Bytes follow from the agreement. Time is what a core of a busy machine was seen 
 (`benchmarks/proofs.py`): the slower of the two databases, for each word of a share.
 """
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -38,10 +38,6 @@ class ProofCosts:
             people=count,
             seconds=count * prio3.leader_words / _WORDS_A_SECOND,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
     def in_words(self) -> str:
         """One or two sentences."""

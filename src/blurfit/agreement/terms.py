@@ -5,6 +5,7 @@ administration page and the service's description all take these fields; each fi
 the help that people read. What is left out has a default that follows from public facts.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -21,14 +22,7 @@ from blurfit.theory.setting import (
     Neighbours,
     Rule,
 )
-from blurfit.validate import (
-    finite,
-    inside_unit_interval,
-    nonnegative,
-    one_of,
-    positive,
-    whole,
-)
+from blurfit.validate import finite, inside_unit_interval, nonnegative, one_of, positive, whole
 
 Mechanism = Literal["moment", "input"]
 MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
@@ -65,8 +59,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = None
     local_delta: Annotated[float | None, Meta(description="δ for a single submission.")] = None
     databases: Annotated[
-        tuple[Database, ...],
-        Meta(description="Two databases, neither of which sees a submission."),
+        tuple[Database, ...], Meta(description="Two databases, neither of which sees a submission.")
     ] = ()
     admission: Annotated[
         Admission,
@@ -211,12 +204,27 @@ def _defaults(*names: str) -> dict[str, Any]:
     return {name: found[name] for name in names}
 
 
-def later_terms() -> dict[str, Any]:
-    """Terms that JSON leaves out where they have their default (`blurfit.agreement.outline`)."""
-    return _defaults("admission", "database_noise", "sends", "signing_keys") | {"proofs": False}
-
-
 MOMENT_TERMS = _defaults("constant", "weights", "public_rows", "database_noise", "sends")
 INPUT_TERMS = _defaults(
     "loss", "rule", "weight_bound", "l1", "l2", "split", "local_share", "approximation"
 )
+# JSON leaves these out while they have their default, so agreements and plans that do not use one
+# keep their fingerprint. A default that is written out is refused, for one fingerprint has one text
+# (`Fingerprinted.from_dict` compares what was read with what it would write).
+LATER_TERMS = _defaults("admission", "database_noise", "sends", "signing_keys") | {"proofs": False}
+
+
+def later_written(agreed: Any) -> dict[str, Any]:
+    """Those of `LATER_TERMS` in which an agreement, or terms, differ from the default."""
+    values = {name: getattr(agreed, name) for name in LATER_TERMS}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if value != LATER_TERMS[name]
+    }
+
+
+def later_read(document: Mapping[str, Any]) -> dict[str, Any]:
+    """All of `LATER_TERMS`, with their defaults where a document leaves them out."""
+    found = {name: document.get(name, default) for name, default in LATER_TERMS.items()}
+    return {name: tuple(one) if isinstance(one, list) else one for name, one in found.items()}

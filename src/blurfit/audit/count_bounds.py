@@ -58,38 +58,46 @@ def proportion_floor(
     count: npt.ArrayLike, trials: int, alpha: float
 ) -> npt.NDArray[np.float64] | np.float64:
     """p with P(≥ count | p) = α: a proportion that is smaller shows so many with less than α."""
-    k = np.asarray(count, dtype=np.float64)
-    return np.where(k > 0, betaincinv(np.maximum(k, 1), trials - k + 1, alpha), 0.0)[()]
+    k, places = _different(count)
+    found = np.where(k > 0, betaincinv(np.maximum(k, 1), trials - k + 1, alpha), 0.0)
+    return found[places][()]
 
 
 def proportion_ceiling(
     count: npt.ArrayLike, trials: int, alpha: float
 ) -> npt.NDArray[np.float64] | np.float64:
     """q with P(≤ count | q) = α: a proportion that is larger shows so few with less than α."""
-    k = np.asarray(count, dtype=np.float64)
+    k, places = _different(count)
     least = np.maximum(trials - k, 1)
-    return np.where(k < trials, betaincinv(k + 1, least, 1 - alpha), 1.0)[()]
+    return np.where(k < trials, betaincinv(k + 1, least, 1 - alpha), 1.0)[places][()]
 
 
 def epsilon_floor(
     likelier: npt.ArrayLike, rarer: npt.ArrayLike, trials: int, delta: float, alpha: float
 ) -> npt.NDArray[np.float64] | np.float64:
-    """ln((p − δ)/q) with p and q bounded by counting, each but for α/2; 0 where it says nothing."""
-    p = np.asarray(proportion_floor(likelier, trials, alpha / 2)) - delta
-    q = np.asarray(proportion_ceiling(rarer, trials, alpha / 2))
-    return np.where(p > q, np.log(np.maximum(p, 1e-300) / q), 0.0)[()]
+    """ln((p − δ)/q) with p and q bounded by counting, each but for α/2; 0 where it says nothing.
+
+    p is at most the share that was counted and q at least (Beta's median lies between its mode and
+    its mean): where the shares themselves say nothing, they are not bounded.
+    """
+    first, second = np.broadcast_arrays(*(np.asarray(k, np.float64) for k in (likelier, rarer)))
+    found = np.zeros(first.shape)
+    telling = first - delta * trials > second
+    p = np.asarray(proportion_floor(first[telling], trials, alpha / 2)) - delta
+    q = np.asarray(proportion_ceiling(second[telling], trials, alpha / 2))
+    found[telling] = np.where(p > q, np.log(np.maximum(p, 1e-300) / q), 0.0)
+    return found[()]
 
 
 def choose_event(first: FloatArray, second: FloatArray, delta: float, alpha: float) -> Event:
     """The event that shows the largest ε on these pilot scores, which are not counted again."""
     thresholds = np.unique(np.concatenate([_spread(first), _spread(second)]))
     trials = min(len(first), len(second))
+    ordered = np.sort(first[:trials]), np.sort(second[:trials])
     best = (-math.inf, Event(float(thresholds[0]), True, False))
-    for swapped, (one, other) in enumerate(((first, second), (second, first))):
+    for swapped, sides in enumerate((ordered, ordered[::-1])):
         for above in (True, False):
-            counts = [
-                _at_least(np.sort(s), thresholds, above) for s in (one[:trials], other[:trials])
-            ]
+            counts = [_at_least(side, thresholds, above) for side in sides]
             shown = np.asarray(epsilon_floor(counts[0], counts[1], trials, delta, alpha))
             place = int(shown.argmax())
             if shown[place] > best[0]:
@@ -106,8 +114,7 @@ def counted_epsilon(
     inside_unit_interval(alpha=alpha)
     if len(first) != len(second):
         raise InvalidValueError(
-            f"Expected as many trials of the one as of the other, and got {len(first)} and "
-            f"{len(second)}."
+            f"Expected equally many trials of both, and got {len(first)} and {len(second)}."
         )
     likelier, rarer = (second, first) if event.swapped else (first, second)
     counts = event.count(likelier), event.count(rarer)
@@ -153,6 +160,13 @@ def _deviation_ceiling(scores: FloatArray, centre: float, deviation: float, alph
     if upper <= lower:
         return math.inf
     return (b - a) / float(ndtri(upper) - ndtri(lower))
+
+
+def _different(count: npt.ArrayLike) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+    """The different counts, and where each of those given is among them: thresholds share some."""
+    given = np.asarray(count, dtype=np.float64)
+    found, places = np.unique(given, return_inverse=True)
+    return found, places.reshape(given.shape)
 
 
 def _share(happened: npt.NDArray[np.bool_], alpha: float, *, floor: bool) -> float:

@@ -80,7 +80,9 @@ class Range:
     def __post_init__(self) -> None:
         whole(rows=self.rows, columns=self.columns)
         if self.rows < 4:
-            raise InvalidValueError(f"Expected rows={self.rows} >= 4: the one row and others.")
+            raise InvalidValueError(
+                f"Expected rows={self.rows} >= 4: one row that differs, and others."
+            )
         for name, (low, high) in (("features", self.features), ("target", self.target)):
             if not low < high:
                 raise InvalidValueError(f"Expected {name}=({low!r}, {high!r}) to be low < high.")

@@ -13,7 +13,7 @@ from blurfit.audit.attacks import Score, candidates
 from blurfit.audit.count_bounds import Event, choose_event, counted_epsilon, gaussian_mu
 from blurfit.errors import InvalidValueError
 from blurfit.notebook import html_table
-from blurfit.optional import optional
+from blurfit.optional import axes
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.validate import inside_unit_interval, nonnegative, whole
 
@@ -67,9 +67,7 @@ class Findings(list[Finding]):
 
     def plot(self, ax: Any = None) -> Any:
         """Audited over promised ε, a bar for each attack; the axes are returned."""
-        if ax is None:
-            size = 8, 1 + 0.45 * len(self)
-            _, ax = optional("matplotlib.pyplot").subplots(figsize=size, layout="constrained")
+        ax = axes(ax, 8, 1 + 0.45 * len(self))
         names = [f"{one.view}: {one.pair}" for one in self]
         colours = ["tab:red" if one.broken else "tab:blue" for one in self]
         ax.barh(names, [one.ratio for one in self], color=colours)
@@ -139,10 +137,7 @@ def examine(
 
 
 def _best(
-    scores: Mapping[str, Score],
-    choosing: tuple[FloatArray, FloatArray],
-    delta: float,
-    alpha: float,
+    scores: Mapping[str, Score], choosing: tuple[FloatArray, FloatArray], delta: float, alpha: float
 ) -> tuple[str, Event]:
     """The attacker and event that show most on trials which neither has seen."""
     best: tuple[float, str, Event] | None = None

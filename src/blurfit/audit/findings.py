@@ -24,13 +24,7 @@ from blurfit.arrays import FloatArray
 from blurfit.audit import CONFIDENCE, TRIALS, releases
 from blurfit.audit.attacks import Score, along
 from blurfit.audit.examination import Finding, Findings, examine
-from blurfit.audit.pairs import (
-    Pair,
-    collection_pairs,
-    exact_mu,
-    lying_crowd,
-    submission_pairs,
-)
+from blurfit.audit.pairs import Pair, collection_pairs, exact_mu, lying_crowd, submission_pairs
 from blurfit.audit.releases import Crowd, nobody, noise_scales
 from blurfit.progress import Progress, silent
 from blurfit.theory.gaussian import epsilon_of
@@ -121,7 +115,7 @@ def audit_agreement(
 
 
 def number_of_attacks(agreement: Agreement, *, liars: bool = False) -> int:
-    """How many findings `audit_agreement` has, for whoever waits for them."""
+    """How many findings `audit_agreement` will have."""
     return len(_attacks(agreement, TRIALS, np.random.default_rng(0), liars=liars))
 
 
@@ -202,7 +196,7 @@ def _additive(agreement: Agreement, pair: Pair, delta: float) -> dict[str, Any]:
 
 
 def beside_a_colluder(agreement: Agreement, record: FloatArray, trials: int) -> FloatArray:
-    """The target's submission, and the noise of somebody who reveals it: independent, or else."""
+    """The target's submission, and a colluder's noise, which must tell nothing about it."""
     target = releases.submissions(agreement, record, trials)
     return np.hstack([target, releases.submissions(agreement, nobody(agreement), trials)])
 

@@ -23,6 +23,7 @@ from blurfit.theory.wave_form import WaveForm
 COLLUDERS_PULL = (0.5, 0.9)  # of what brings the solution to the boundary
 _BETWEEN = np.linspace(-1.0, 1.0, 41)  # values of a number that the search tries
 _ROUNDS = 20
+_CORNERS = 512  # of which the farthest two are taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class Pair:
 
 
 def submission_pairs(agreement: Agreement) -> list[Pair]:
-    """For whoever sees one submission: any two records are neighbours."""
+    """For an attacker who sees one submission: any two records are neighbours."""
     zero, (extreme, other) = nobody(agreement), _farthest(agreement)
     alone = Crowd(0, zero)
     opposite = Pair("opposite records", extreme, other, alone, of_collections=False)
@@ -45,7 +46,7 @@ def submission_pairs(agreement: Agreement) -> list[Pair]:
 
 
 def collection_pairs(agreement: Agreement) -> list[Pair]:
-    """For whoever sees the model or the sums: the quorum met exactly, the others' records zero.
+    """For one who sees the model or the sums: the quorum met exactly, the others' records zero.
 
     Where the relation is zero-out, one record of each pair is the zero record. The colluding crowd
     pulls the solution along the record, to and beyond the middle of the ball.
@@ -115,13 +116,13 @@ def _farthest(agreement: Agreement) -> tuple[FloatArray, FloatArray]:
     return extreme, -extreme
 
 
-def farthest_under_a_map(form: WaveForm, tried: int = 512) -> tuple[FloatArray, FloatArray]:
+def farthest_under_a_map(form: WaveForm) -> tuple[FloatArray, FloatArray]:
     """What is sent of the two corners that are farthest apart under an announced map, among some.
 
-    Corners need not be records that a schema encodes (several levels at once): whoever guards
-    against them guards against records.
+    Corners need not be records that a schema encodes (several levels at once): noise that hides
+    corners hides records.
     """
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(tried, len(form.columns)))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(_CORNERS, len(form.columns)))
     sent = form.products(np.unique(signs, axis=0))
     scaled = sent * np.sqrt(form.counts)
     squares = np.einsum("ij,ij->i", scaled, scaled)

@@ -126,9 +126,7 @@ def _honest(agreement: Agreement, count: int, generator: np.random.Generator) ->
     return circuit.encode(np.trunc(directions * lengths[:, None]).astype(np.int64))
 
 
-def _changes(
-    prio3: Prio3,
-) -> Iterator[tuple[str, Change]]:
+def _changes(prio3: Prio3) -> Iterator[tuple[str, Change]]:
     """Ways to change honest shares on their way."""
     proof = prio3.circuit.inputs
     at_first = {

@@ -41,7 +41,7 @@ class Crowd:
 
 
 def submissions(agreement: Agreement, record: FloatArray, trials: int) -> FloatArray:
-    """The record blurred so many times: (trials, width)."""
+    """The record, blurred anew in each trial: (trials, width)."""
     return blur(agreement, np.tile(record, (trials, 1))).numbers
 
 

@@ -26,19 +26,13 @@ relation needs.
 from blurfit.baselines.adassp import AdaSSPRegressor
 from blurfit.baselines.binagg import BinAggRegressor
 from blurfit.baselines.boosted import BoostedAdaSSPRegressor
-from blurfit.baselines.functional import (
-    FunctionalMechanismClassifier,
-    FunctionalMechanismRegressor,
-)
+from blurfit.baselines.functional import FunctionalMechanismClassifier, FunctionalMechanismRegressor
 from blurfit.baselines.gaussmix import GaussMixRegressor
 from blurfit.baselines.generalised import (
     GeneralisedObjectivePerturbationClassifier,
     GeneralisedObjectivePerturbationRegressor,
 )
-from blurfit.baselines.gradient import (
-    GradientPerturbationClassifier,
-    GradientPerturbationRegressor,
-)
+from blurfit.baselines.gradient import GradientPerturbationClassifier, GradientPerturbationRegressor
 from blurfit.baselines.ihm import IterativeHessianMixingRegressor
 from blurfit.baselines.local import LocalGradientClassifier, LocalGradientRegressor
 from blurfit.baselines.nonprivate import (

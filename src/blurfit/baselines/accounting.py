@@ -12,6 +12,7 @@ tests hold the two against each other.
 import math
 from functools import lru_cache
 
+from blurfit.errors import NotCertifiedError
 from blurfit.optional import optional
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.roots import root_of_increasing
@@ -22,11 +23,10 @@ _INTERVAL = 1e-4  # of the grid of privacy losses
 _COARSE = 20  # times that interval: a grid that finds a good guess in a twentieth of the time
 _ROUNDING = 1 + 1e-6
 _TOLERANCE = 1e-4  # of ln z, to the safe side
+_NEARBY = 1e-3  # of ln z, for a slope
+_MOST_TURNS = 50
 # Zeroing a record out is what its removal does to the sum that is released.
-_RELATIONS: dict[Neighbours, str] = {
-    "replace": "REPLACE_ONE",
-    "zero-out": "ADD_OR_REMOVE_ONE",
-}
+_RELATIONS: dict[Neighbours, str] = {"replace": "REPLACE_ONE", "zero-out": "ADD_OR_REMOVE_ONE"}
 
 
 def delta_of_steps(
@@ -68,8 +68,8 @@ def least_noise_multiplier(
     if sampling_rate == 1:
         return whole_steps
 
-    def spent(z: float, interval: float = _INTERVAL) -> float:
-        return delta_of_steps(
+    def saved(z: float, interval: float) -> float:
+        spent = delta_of_steps(
             z,
             epsilon,
             steps=steps,
@@ -77,16 +77,19 @@ def least_noise_multiplier(
             neighbours=neighbours,
             interval=interval,
         )
+        return math.log(delta / max(spent, 1e-300))
 
-    def root(guess: float, interval: float, step: float) -> float:
-        def saved(z: float) -> float:
-            return math.log(delta / max(spent(z, interval), 1e-300))
+    def roughly(z: float) -> float:
+        return saved(z, _COARSE * _INTERVAL)
 
-        return root_of_increasing(saved, guess, tolerance=_TOLERANCE / 4, step=step)
-
-    coarse = root(whole_steps * sampling_rate, _COARSE * _INTERVAL, 0.25)
-    z = root(coarse, _INTERVAL, 10 * _TOLERANCE)
-    z *= 1 + _TOLERANCE / 4
-    while spent(z) > delta:
-        z *= 1 + _TOLERANCE / 4
-    return z
+    z = root_of_increasing(roughly, whole_steps * sampling_rate, tolerance=_TOLERANCE / 4)
+    slope = (roughly(z * math.exp(_NEARBY)) - roughly(z)) / _NEARBY
+    for _ in range(_MOST_TURNS):  # two, as a rule: the fine grid has the coarse one's slope
+        too_much = saved(z, _INTERVAL) / slope  # of ln z
+        if 0 <= too_much <= _TOLERANCE:
+            return z
+        z *= math.exp(_TOLERANCE / 2 - too_much)
+    raise NotCertifiedError(
+        f"No noise was found that keeps epsilon={epsilon} and delta={delta} over steps={steps}: "
+        "the accountant cannot tell so small a delta."
+    )

@@ -44,7 +44,6 @@ from blurfit.learning.statistics import Statistics
 from blurfit.theory import triangle
 from blurfit.theory.gaussian import delta_of, mu_of
 from blurfit.theory.setting import Neighbours
-from blurfit.validate import one_of
 
 Accounting = Literal["published", "exact"]
 ACCOUNTINGS: tuple[Accounting, ...] = ("published", "exact")
@@ -92,12 +91,12 @@ class AdaSSPRegressor(ApproximateRival, RivalRegressor):
 
     source = "Wang 2018, AdaSSP"
     published_neighbours = "zero-out"
+    choices = (("accounting", ACCOUNTINGS),)
 
     accounting: Accounting = "published"
 
     def promise(self) -> FitGuarantee:
         """(ε, δ)-DP, checked by the exact Gaussian profile."""
-        one_of(ACCOUNTINGS, accounting=self.accounting)
         promise = super().promise()
         kept = delta_of(math.sqrt(RELEASES) / self.multiplier, self.epsilon)
         if kept > self.delta:

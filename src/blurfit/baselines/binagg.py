@@ -40,10 +40,8 @@ from scipy.special import expit, logit, ndtr, ndtri
 
 from blurfit.arrays import FloatArray
 from blurfit.baselines.rival import ApproximateRival, RivalRegressor
-from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.setting import Neighbours
-from blurfit.validate import one_of
 
 Correction = Literal["code", "theorem"]
 CORRECTIONS: tuple[Correction, ...] = ("code", "theorem")
@@ -134,13 +132,9 @@ class BinAggRegressor(ApproximateRival, RivalRegressor):
 
     source = "Lin, Slavković and Bhoomireddy 2026, BinAgg"
     published_neighbours = "zero-out"
+    choices = (("correction", CORRECTIONS),)
 
     correction: Correction = "code"
-
-    def promise(self) -> FitGuarantee:
-        """(ε, δ)-DP."""
-        one_of(CORRECTIONS, correction=self.correction)
-        return super().promise()
 
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
         n, d = x.shape

@@ -33,10 +33,8 @@ import numpy as np
 from blurfit.arrays import FloatArray
 from blurfit.baselines.adassp import Sensitivities
 from blurfit.baselines.rival import ApproximateRival, RivalRegressor
-from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory import triangle
 from blurfit.theory.gaussian import epsilon_of, mu_of
-from blurfit.validate import one_of, whole
 
 Calibration = Literal["exact", "code"]
 CALIBRATIONS: tuple[Calibration, ...] = ("exact", "code")
@@ -68,15 +66,11 @@ class BoostedAdaSSPRegressor(ApproximateRival, RivalRegressor):
 
     source = "Tang et al. 2023, BoostedAdaSSP"
     published_neighbours = "zero-out"
+    choices = (("calibration", CALIBRATIONS),)
+    wholes = ("rounds",)
 
     rounds: int = 100
     calibration: Calibration = "exact"
-
-    def promise(self) -> FitGuarantee:
-        """(ε, δ)-DP; not with the public code's σ = μ."""
-        whole(rounds=self.rounds)
-        one_of(CALIBRATIONS, calibration=self.calibration)
-        return super().promise()
 
     @property
     def objection(self) -> str | None:

@@ -67,7 +67,7 @@ class FunctionalMechanism(PureRival):
             return self.from_sums(risk.statistics, SQUARED, generator)
         if not isinstance(risk, LogisticRisk):
             raise InvalidValueError(
-                "Expected a squared or a logistic loss: others are no polynomial."
+                "Expected a squared or a logistic loss: others are not polynomials."
             )
         return self.from_sums(sums_of(risk), LOGISTIC, generator)
 

@@ -32,9 +32,7 @@ from blurfit.arrays import FloatArray
 from blurfit.baselines.adassp import ACCOUNTINGS, Accounting
 from blurfit.baselines.mixing import delta_kept, least, lift_of, renyi_gamma, sketch
 from blurfit.baselines.rival import ApproximateRival, RivalRegressor
-from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.setting import Neighbours
-from blurfit.validate import one_of
 
 SQUARE = 2.0  # r²: ‖x‖² + y²
 PER_DIMENSION = 2.5
@@ -84,13 +82,9 @@ class GaussMixRegressor(ApproximateRival, RivalRegressor):
 
     source = "Lev et al. 2025, GaussMix"
     published_neighbours = "zero-out"
+    choices = (("accounting", ACCOUNTINGS),)
 
     accounting: Accounting = "published"
-
-    def promise(self) -> FitGuarantee:
-        """(ε, δ)-DP."""
-        one_of(ACCOUNTINGS, accounting=self.accounting)
-        return super().promise()
 
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
         d = x.shape[1]
@@ -98,12 +92,7 @@ class GaussMixRegressor(ApproximateRival, RivalRegressor):
         gram, count = z.T @ z, mixtures(d, self.delta)
         gamma = gamma_for(self.epsilon, self.delta, d, self.neighbours, self.accounting)
         lift = lift_of(
-            gram,
-            gamma,
-            square=SQUARE,
-            count=count,
-            tail=tail(self.delta),
-            generator=generator,
+            gram, gamma, square=SQUARE, count=count, tail=tail(self.delta), generator=generator
         )
         mixed = sketch(gram, lift, count, generator)
         return np.asarray(np.linalg.lstsq(mixed[:, :-1], mixed[:, -1], rcond=None)[0])

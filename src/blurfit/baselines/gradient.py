@@ -40,7 +40,7 @@ from blurfit.baselines.rival import ApproximateRival
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.setting import Neighbours
-from blurfit.validate import one_of, positive, whole
+from blurfit.validate import positive
 
 Accounting = Literal["published", "modern"]
 ACCOUNTINGS: tuple[Accounting, ...] = ("published", "modern")
@@ -117,6 +117,8 @@ class GradientPerturbation(Descent, ApproximateRival):
 
     source = "Bassily, Smith and Thakurta 2014, noisy gradient descent"
     published_neighbours = "replace"
+    choices = (("accounting", ACCOUNTINGS),)
+    wholes = ("steps", "most_steps")
 
     accounting: Accounting = "modern"
     steps: int = 512
@@ -125,8 +127,6 @@ class GradientPerturbation(Descent, ApproximateRival):
 
     def promise(self) -> FitGuarantee:
         """(ε, δ)-DP."""
-        one_of(ACCOUNTINGS, accounting=self.accounting)
-        whole(steps=self.steps, most_steps=self.most_steps)
         positive(sampling_rate=self.sampling_rate)
         if self.sampling_rate > 1:
             raise InvalidValueError(f"Expected sampling_rate={self.sampling_rate!r} <= 1.")

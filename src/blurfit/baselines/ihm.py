@@ -33,10 +33,8 @@ from blurfit.arrays import FloatArray
 from blurfit.baselines.adassp import ACCOUNTINGS, Accounting
 from blurfit.baselines.mixing import delta_kept, least, lift_of, renyi_gamma, sketch
 from blurfit.baselines.rival import ApproximateRival, RivalRegressor
-from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.setting import Neighbours
-from blurfit.validate import one_of, whole
 
 PER_DIMENSION = 6.0
 
@@ -85,12 +83,7 @@ def noise_for(
     """γ and σ of a promise."""
     count = mixtures(dimension, delta, steps)
     gamma = renyi_gamma(
-        epsilon / 2,
-        0.75 * delta,
-        square=1.0,
-        mixtures=count,
-        sketches=steps,
-        neighbours=neighbours,
+        epsilon / 2, 0.75 * delta, square=1.0, mixtures=count, sketches=steps, neighbours=neighbours
     )
     published = MixtureNoise(gamma, math.sqrt(steps) / mu_of(epsilon / 2, delta / 4))
     if accounting == "published":
@@ -113,27 +106,18 @@ class IterativeHessianMixingRegressor(ApproximateRival, RivalRegressor):
 
     source = "Lev et al. 2026, Iterative Hessian Mixing"
     published_neighbours = "zero-out"
+    choices = (("accounting", ACCOUNTINGS),)
+    wholes = ("steps",)
 
     steps: int = 3
     accounting: Accounting = "published"
-
-    def promise(self) -> FitGuarantee:
-        """(ε, δ)-DP."""
-        whole(steps=self.steps)
-        one_of(ACCOUNTINGS, accounting=self.accounting)
-        return super().promise()
 
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
         d = x.shape[1]
         gram, count = x.T @ x, mixtures(d, self.delta, self.steps)
         noise = noise_for(self.epsilon, self.delta, d, self.steps, self.neighbours, self.accounting)
         lift = lift_of(
-            gram,
-            noise.gamma,
-            square=1.0,
-            count=count,
-            tail=tail(self.delta),
-            generator=generator,
+            gram, noise.gamma, square=1.0, count=count, tail=tail(self.delta), generator=generator
         )
         reach = 2.0 if self.neighbours == "replace" else 1.0
         weights = np.zeros(d)

@@ -104,8 +104,8 @@ class LocalGradient(Descent, PureRival):
         """ε-DP, locally too: for "replace", which covers zero-out."""
         if self.neighbours != "replace":
             raise InvalidValueError(
-                f"Expected neighbours={self.neighbours!r} to be 'replace': a local method hides "
-                "which record it was, of all."
+                f"Expected neighbours={self.neighbours!r} to be 'replace': a local method keeps "
+                "any two records from being told apart."
             )
         return super().promise()
 

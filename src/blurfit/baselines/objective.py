@@ -39,7 +39,7 @@ from blurfit.baselines.rival import ApproximateRival, InBall, PureRival, RivalCl
 from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.theory.gradient_delta import least_sigma_b
 from blurfit.theory.setting import Neighbours
-from blurfit.validate import inside_unit_interval, nonnegative, one_of
+from blurfit.validate import inside_unit_interval, nonnegative
 
 GaussianRule = Literal["published", "certified"]
 GAUSSIAN_RULES: tuple[GaussianRule, ...] = ("published", "certified")
@@ -134,6 +134,7 @@ class ObjectivePerturbation(ApproximateRival):
 
     source = "Kifer, Smith and Thakurta 2012, objective perturbation"
     published_neighbours = "zero-out"
+    choices = (("rule", GAUSSIAN_RULES),)
 
     ridge: float = 0.0
     rule: GaussianRule = "published"
@@ -142,7 +143,6 @@ class ObjectivePerturbation(ApproximateRival):
     def promise(self) -> FitGuarantee:
         """(ε, δ)-DP; proved if certified."""
         nonnegative(ridge=self.ridge)
-        one_of(GAUSSIAN_RULES, rule=self.rule)
         inside_unit_interval(split=self.split)
         return super().promise()
 

@@ -10,6 +10,7 @@ Rivals are for comparing. They draw their noise in floating point, whose last bi
 than the formula (Mironov 2012); the estimators of this package do not.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -36,7 +37,7 @@ from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.schema.user_units import coefficients
 from blurfit.simulation.entropy import generator_for
 from blurfit.theory.setting import NEIGHBOURS, Neighbours
-from blurfit.validate import inside_unit_interval, one_of, positive
+from blurfit.validate import inside_unit_interval, one_of, positive, whole
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -57,6 +58,8 @@ class Rival(BaseEstimator):  # type: ignore[misc]
 
     source: ClassVar[str]  # who published it
     published_neighbours: ClassVar[Neighbours | None]  # the relation of their proof
+    choices: ClassVar[Sequence[tuple[str, Sequence[str]]]] = ()  # what is one of some words
+    wholes: ClassVar[Sequence[str]] = ()  # what is a whole number
 
     bounds: Any = None
     fit_intercept: bool = True
@@ -205,12 +208,14 @@ class PureRival(Rival):
 
     def _promise(self, delta: float) -> FitGuarantee:
         positive(epsilon=self.epsilon)
-        one_of(NEIGHBOURS, neighbours=self.neighbours)
+        for name, words in (("neighbours", NEIGHBOURS), *self.choices):
+            one_of(words, **{name: getattr(self, name)})
+        whole(**{name: getattr(self, name) for name in self.wholes})
         sentences = [
             f"By {self.source}: (epsilon={self.epsilon:g}, delta={delta:g})-differential privacy "
             f"of the weights for neighbours that {self.neighbours} one row; published for "
             f"{self.published_neighbours}. Noise is drawn in floating point: for comparisons, not "
-            "for people.",
+            "for people."
         ]
         if self.objection is not None:
             sentences.append(f"NOT PROVED: {self.objection}")

@@ -7,9 +7,10 @@ import click
 
 from blurfit import dates
 from blurfit.commands.common import (
-    administrator,
+    Administered,
     agreement_file,
     answer,
+    as_administrator,
     as_json,
     load_agreed,
     moments_file,
@@ -18,7 +19,6 @@ from blurfit.commands.common import (
     service,
 )
 from blurfit.errors import InvalidValueError
-from blurfit.protocol import tokens
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -43,8 +43,7 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
 
 @click.command("open", epilog=f"Example: blurfit open {_AS_ADMINISTRATOR}")
 @agreement_file
-@service
-@administrator
+@as_administrator
 @click.option(
     "--as",
     "role",
@@ -60,9 +59,7 @@ _AS_ADMINISTRATOR = f"{_EXAMPLE} --admin-token-file token.txt"
 @as_json
 def open_collection(
     agreement: Path,
-    url: str,
-    patience: float,
-    token_file: Path,
+    at: Administered,
     role: "Role | None",
     until: str | None,
     as_json: bool,
@@ -78,9 +75,9 @@ def open_collection(
     from blurfit.agreement.plan import Plan
 
     agreed = load_agreed(agreement)
-    with database_at(url, patience, token_file) as database:
+    with at.database() as database:
         state = database.open(agreed, role=role or "whole", until=until)
-    page = page_of(url, "c", agreed.fingerprint)
+    page = at.page("c", agreed.fingerprint)
     sentence = f"{in_words(state)} The page for contributors: {page}"
     if agreed.databases:
         sentence += f"\n{_WITH_INVITATIONS if state['invited'] else _WITHOUT_INVITATIONS}"
@@ -90,13 +87,12 @@ def open_collection(
     answer(state | {"page": page}, sentence, as_json=as_json)
     if state["invited"]:
         step = (
-            f"`blurfit invite {agreement} --to {url} --admin-token-file {token_file} --count N "
-            "--links --out links.txt` writes a link for each of N people."
+            f"`blurfit invite {agreement} {at} --count N --links --out links.txt` writes a link "
+            "for each of N people."
         )
     else:
-        step = (
-            f"share that link, or send a table: `blurfit contribute {agreement} TABLE --to {url}`."
-        )
+        typed = f"{agreement} TABLE --to {at.url}"
+        step = f"share that link, or send a table: `blurfit contribute {typed}`."
     next_step(step, quiet=as_json)
 
 
@@ -119,15 +115,12 @@ def status(agreement: Path, url: str, patience: float, as_json: bool) -> None:
 
 @click.command(epilog=f"Example: blurfit close {_AS_ADMINISTRATOR}")
 @agreement_file
-@service
-@administrator
+@as_administrator
 @click.option(
     "--anyway", is_flag=True, help="Close even if the two databases hold too different people."
 )
 @as_json
-def close(
-    agreement: Path, url: str, patience: float, token_file: Path, anyway: bool, as_json: bool
-) -> None:
+def close(agreement: Path, at: Administered, anyway: bool, as_json: bool) -> None:
     """Stop collecting, without publishing anything yet. This cannot be undone."""
     from blurfit.agreement.plan import Plan
     from blurfit.service.sides import counts_at, refuse_if_uneven
@@ -140,28 +133,24 @@ def close(
         )
     if agreed.databases and not anyway:
         refuse_if_uneven(agreed, counts_at(agreed))
-    with database_at(url, patience, token_file) as database:
+    with at.database() as database:
         state = database.close_collection(agreed)
     answer(state, in_words(state), as_json=as_json)
-    typed = f"{agreement} --to {url} --admin-token-file {token_file}"
-    next_step(f"`blurfit publish {typed}` learns and publishes.", quiet=as_json)
+    next_step(f"`blurfit publish {agreement} {at}` learns and publishes.", quiet=as_json)
 
 
 @click.command(
     epilog=f"Example: blurfit publish {_AS_ADMINISTRATOR} --out model.json --moments moments.json"
 )
 @agreement_file
-@service
-@administrator
+@as_administrator
 @out_file("Where the model is written.", default=Path("model.json"), show_default=True)
 @moments_file
 @click.option("--early", is_flag=True, help="End a plan now, with the best model so far.")
 @as_json
 def publish(
     agreement: Path,
-    url: str,
-    patience: float,
-    token_file: Path,
+    at: Administered,
     out: Path,
     moments: Path | None,
     early: bool,
@@ -180,7 +169,7 @@ def publish(
         refuse_moments_of_input(agreed, moments)
     elif moments is not None:
         raise InvalidValueError("Expected no --moments: each wave of a plan has its own.")
-    with database_at(url, patience, token_file) as database:
+    with at.database() as database:
         if isinstance(agreed, Plan):
             model = publish_plan(database, agreed, early=early)
         elif agreed.sends != "everything":
@@ -190,7 +179,7 @@ def publish(
             model = database.publish(agreed)
             if moments is not None:
                 database.moments(agreed).save(moments)
-    page = page_of(url, "m", model.fingerprint)
+    page = at.page("m", model.fingerprint)
     show_model(model, out, moments, as_json=as_json, page=page)
     next_step(after_learning(out, moments), quiet=as_json)
 
@@ -206,18 +195,6 @@ def _publish_sums(database: Any, agreement: "Agreement", place: Path, *, as_json
         f"{WITHOUT_PUBLIC_ROWS}"
     )
     answer({"count": moments.count, "moments": str(place)}, words, as_json=as_json)
-
-
-def page_of(url: str, kind: str, fingerprint: str) -> str:
-    """The address of a page for people: "c" to contribute, "m" about the model."""
-    return f"{url.rstrip('/')}/{kind}/{fingerprint}"
-
-
-def database_at(url: str, patience: float, token_file: Path) -> Any:
-    """The service at an address, for its administrator."""
-    from blurfit.service.remote import RemoteDatabase
-
-    return RemoteDatabase(url, token=tokens.read_token(token_file), patience=patience)
 
 
 def closes_in_words(closes: int | None) -> str:

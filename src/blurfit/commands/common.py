@@ -8,10 +8,12 @@
 | 4 | refused as things stand: below quorum, closed, a conflict, not invited |
 """
 
+import functools
 import itertools
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,13 +135,47 @@ def _service(*, required: bool) -> Callable[[Any], Any]:
 
 service = _service(required=True)
 service_or_file = _service(required=False)
-administrator = click.option(
+_token_file = click.option(
     "--admin-token-file",
     "token_file",
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
     help="The file that holds the administrator's token.",
 )
+
+
+@dataclass(frozen=True)
+class Administered:
+    """A service, and the file that holds its administrator's token."""
+
+    url: str
+    patience: float
+    token_file: Path
+
+    def __str__(self) -> str:
+        return f"--to {self.url} --admin-token-file {self.token_file}"
+
+    def database(self) -> Any:
+        """The service as its administrator sees it."""
+        from blurfit.protocol import tokens
+        from blurfit.service.remote import RemoteDatabase
+
+        token = tokens.read_token(self.token_file)
+        return RemoteDatabase(self.url, token=token, patience=self.patience)
+
+    def page(self, kind: str, fingerprint: str) -> str:
+        """The address of a page for people: "c" to contribute, "m" about the model."""
+        return f"{self.url.rstrip('/')}/{kind}/{fingerprint}"
+
+
+def as_administrator(command: Callable[..., None]) -> Callable[..., None]:
+    """Options that say which service is administered; the command gets them as `at`."""
+
+    @functools.wraps(command)
+    def typed(url: str, patience: float, token_file: Path, **rest: Any) -> None:
+        command(at=Administered(url, patience, token_file), **rest)
+
+    return options(service, _token_file)(typed)  # type: ignore[no-any-return]
 
 
 def store_option(help_text: str = "The service's store.") -> Callable[[Any], Any]:
@@ -207,7 +243,7 @@ def watched(description: str, *, quiet: bool) -> Iterator[Progress]:
     from rich.progress import Progress as Bars
 
     columns = (TextColumn(description), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bars(*columns, console=Console(stderr=True), disable=quiet) as bars:
+    with Bars(*columns, console=Console(stderr=True), transient=True, disable=quiet) as bars:
         task = bars.add_task("", total=None)
         yield lambda done, of: bars.update(task, completed=done, total=of)
 

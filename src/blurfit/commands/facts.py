@@ -74,7 +74,7 @@ def model_facts(model: "PublishedModel") -> dict[str, Any]:
     for output in model.outputs:
         facts: dict[str, Any] = {"predicting": model.coefficients_of(output).by_name()}
         if model.inference:
-            inference = model.inference[model.outputs.index(output)]
+            inference = model.inference_of(output)
             facts["r_squared"] = inference.r_squared
             variance = inference.residual_variance
             facts["residual_deviation"] = None if variance is None else math.sqrt(variance)

@@ -14,12 +14,7 @@ from blurfit.commands.common import (
     picture_file,
     save_picture,
 )
-from blurfit.commands.public import (
-    balance_facts,
-    public_option,
-    read_public,
-    require_agreed,
-)
+from blurfit.commands.public import balance_facts, public_option, read_public, require_agreed
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:

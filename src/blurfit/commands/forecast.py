@@ -29,7 +29,6 @@ from blurfit.forecast import DRAWS, TOLERANCE
 from blurfit.progress import Progress
 
 if TYPE_CHECKING:
-    from blurfit.agreement.agreement import Agreement
     from blurfit.agreement.proof_costs import ProofCosts
     from blurfit.forecast.beside import PublicForecast
     from blurfit.forecast.population import Population
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     type=Numbers(),
     default="1e3:1e9",
     show_default=True,
-    help="How many people: a list such as 1e4,1e5, or a range, of which two numbers a decade.",
+    help="How many people: a list such as 1e4,1e5, or a range, of two numbers per decade.",
 )
 @click.option("--epsilon", type=Numbers(), help="ε of the model; default: the file's, or 0.1:10.")
 @click.option("--delta", type=float, help="δ of the model; default: the file's, or 1e-6.")
@@ -81,7 +80,7 @@ if TYPE_CHECKING:
     type=float,
     default=TOLERANCE,
     show_default=True,
-    help="How close the error must come to that without privacy, for the numbers of people needed.",
+    help="How far above the error without privacy still counts as close enough.",
 )
 @click.option(
     "--advise", "advising", is_flag=True, help="Also choose the free terms, for the most people."
@@ -111,11 +110,12 @@ def forecast_command(
 
     from blurfit.commands.forecast_report import liars_in_words, report
     from blurfit.commands.public_report import public_report
-    from blurfit.forecast.sweep import whole_numbers
+    from blurfit.forecast.sweep import forecast, forecast_agreement, whole_numbers
     from blurfit.schema.titles import titles
 
     proposal = read_proposal(file)
-    common = {"contributors": whole_numbers(contributors), "draws": draws, "seed": seed}
+    sizes = whole_numbers(contributors)
+    common: dict[str, Any] = {"contributors": sizes, "draws": draws, "seed": seed}
     if public is not None:
         if advising or picture is not None or mechanism == "input":
             raise InvalidValueError(
@@ -133,21 +133,24 @@ def forecast_command(
     if proposal.agreement is not None:
         refuse_for_an_agreement(options, advising)
         with watched("forecast", quiet=as_json) as watch:
-            found = _under_agreement(proposal.agreement, population, common, watch)
+            progress = steps(watch, len(sizes))
+            found = forecast_agreement(proposal.agreement, population, **common, progress=progress)
     else:
         asked = sweep_asked_for(proposal, mechanism, options)
+        lines = math.prod(len(asked[axis]) for axis in ("mechanisms", "epsilons", "local_epsilons"))
         with watched("forecast", quiet=as_json) as watch:
-            found = _sweep(proposal, population, asked | common, watch)
+            progress = steps(watch, lines * len(sizes))
+            found = forecast(proposal.schema, population, **asked, **common, progress=progress)
         if advising:
             with watched("choose terms", quiet=as_json) as watch:
                 advice = _advice(proposal, population, found, asked["terms"], seed, watch)
     if picture is not None:
         save_picture(found.plot, picture)
-    moved, costs = _moved_by_liars(proposal, population), _proof_costs(proposal, common)
+    moved, costs = _moved_by_liars(proposal, population), _proof_costs(proposal, max(sizes))
     if as_json:
         document = found.to_dict() | {"advice": [asdict(one) for one in advice], "liars": moved}
         if costs is not None:
-            document["proofs"] = costs.to_dict()
+            document["proofs"] = asdict(costs)
         click.echo(json.dumps(document, indent=2))
     else:
         Console().print(report(found, within, advice))
@@ -173,32 +176,13 @@ def _moved_by_liars(
     return {name: value if math.isfinite(value) else None for name, value in found.items()}
 
 
-def _proof_costs(proposal: ProposalFile, common: dict[str, Any]) -> "ProofCosts | None":
-    """What proofs cost under an agreement that has them, with the most contributors."""
+def _proof_costs(proposal: ProposalFile, contributors: int) -> "ProofCosts | None":
+    """What proofs cost under an agreement that has them."""
     from blurfit.agreement.proof_costs import ProofCosts
 
     if proposal.agreement is None or not proposal.agreement.proofs:
         return None
-    return ProofCosts.of(proposal.agreement, max(common["contributors"]))
-
-
-def _under_agreement(
-    agreement: "Agreement", population: "Population", common: dict[str, Any], watch: Progress
-) -> "Forecast":
-    from blurfit.forecast.sweep import forecast_agreement
-
-    progress = steps(watch, len(common["contributors"]))
-    return forecast_agreement(agreement, population, **common, progress=progress)
-
-
-def _sweep(
-    proposal: ProposalFile, population: "Population", asked: dict[str, Any], watch: Progress
-) -> "Forecast":
-    from blurfit.forecast.sweep import forecast
-
-    axes = ("contributors", "mechanisms", "epsilons", "local_epsilons")
-    progress = steps(watch, math.prod(len(asked[axis]) for axis in axes))
-    return forecast(proposal.schema, population, **asked, progress=progress)
+    return ProofCosts.of(proposal.agreement, contributors)
 
 
 def _advice(

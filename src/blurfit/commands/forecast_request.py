@@ -41,13 +41,11 @@ def population_of(proposal: ProposalFile, options: dict[str, Any]) -> "Populatio
     """The people of a public file, of a spectrum, or generated ones."""
     from blurfit.forecast.population import Population
 
-    path, spectrum, explained = (
-        options["public_data"],
-        options["spectrum"],
-        options["explained"],
-    )
+    path, spectrum, explained = (options[name] for name in ("public_data", "spectrum", "explained"))
     if path is not None and spectrum is not None:
-        raise InvalidValueError("Expected --public-data or --spectrum: either is the population.")
+        raise InvalidValueError(
+            "Expected --public-data or --spectrum, not both: each describes the population."
+        )
     if path is not None:
         return Population.of_table(proposal.schema, read_table(path, proposal.schema), path.name)
     if spectrum is not None:

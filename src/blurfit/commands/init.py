@@ -39,7 +39,7 @@ def init(folder: Path, source: Path | None, target: str | None, as_json: bool) -
     schema, people = folder / "schema.toml", folder / "people.csv"
     if taken := [str(path) for path in (schema, people) if path.exists()]:
         raise InvalidValueError(
-            f"Expected a folder without {' and '.join(taken)}: nothing is written over. Name "
+            f"Expected a folder without {' and '.join(taken)}: nothing is overwritten. Name "
             "another folder."
         )
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ TERMS = """
 [terms]                 # what `blurfit agree` promises, unless you type something else
 epsilon = 1.0           # the smaller, the stronger; 1 is usual
 delta = 1e-6            # the chance that the promise fails; far below one in the quorum
-quorum = 10000          # nothing is published below so many honest people
+quorum = 10000          # nothing is published from fewer honest people
 """
 
 
@@ -73,7 +73,7 @@ def _from_survey(folder: Path, source: Path, target: str | None, *, as_json: boo
     schema = folder / "schema.toml"
     if schema.exists():
         raise InvalidValueError(
-            f"Expected a folder without {schema}: nothing is written over. Name another folder."
+            f"Expected a folder without {schema}: nothing is overwritten. Name another folder."
         )
     if source.suffix.lower() in (".xlsx", ".xlsm"):
         found = from_xlsform(source, target)

@@ -8,21 +8,21 @@ nobody holds both tokens, each side makes its own, and the page for administrato
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from blurfit.commands.administer import database_at, page_of
 from blurfit.commands.common import (
     EXISTING_FILE,
-    administrator,
+    Administered,
     agreement_file,
     answer,
+    as_administrator,
     as_json,
     load_agreed,
     out_file,
-    service,
 )
 from blurfit.errors import InvalidValueError
 from blurfit.optional import optional
@@ -55,8 +55,7 @@ svg {{width: 5cm; height: 5cm}}
     "--admin-token-file token.txt --count 20000 --out invitations.txt"
 )
 @agreement_file
-@service
-@administrator
+@as_administrator
 @click.option("--count", type=click.IntRange(1), required=True, help="How many invitations.")
 @out_file("Where they are written, one per line; no copy is kept.", required=True)
 @click.option(
@@ -79,9 +78,7 @@ svg {{width: 5cm; height: 5cm}}
 @as_json
 def invite(
     agreement: Path,
-    url: str,
-    patience: float,
-    token_file: Path,
+    at: Administered,
     count: int,
     out: Path,
     form: Form,
@@ -95,18 +92,17 @@ def invite(
     """
     agreed = load_agreed(agreement)
     if out.exists():
-        raise InvalidValueError(f"Expected --out {str(out)!r} to be new: it may hold invitations.")
+        raise InvalidValueError(
+            f"Expected --out {str(out)!r} to be a new file: the existing one may hold invitations."
+        )
     if form == "codes":
         optional("segno")  # before any invitation is made
-    places = [(url, token_file)]
-    if other_token_file is not None:
-        places = _both(agreed, url, token_file, other_token_file)
     made = []
-    for address, file in places:
-        with database_at(address, patience, file) as database:
+    for place in [at] if other_token_file is None else _both(agreed, at, other_token_file):
+        with place.database() as database:
             made.append(database.invite(agreed, count))
     tokens = [",".join(joined) for joined in zip(*made, strict=True)]
-    page = page_of(url, "c", agreed.fingerprint)
+    page = at.page("c", agreed.fingerprint)
     out.touch(mode=0o600)
     out.write_text(written(form, tokens, page), encoding="utf-8")
     sentence = f"Wrote {count:,} {_CALLED[form]} to {out}. Give each to one person."
@@ -148,12 +144,13 @@ def _code(number: int, link: str) -> str:
     return f"<figure>{picture}<figcaption>{number}</figcaption></figure>"
 
 
-def _both(agreed: "Agreement | Plan", url: str, own: Path, other: Path) -> list[tuple[str, Path]]:
+def _both(agreed: "Agreement | Plan", at: Administered, other: Path) -> list[Administered]:
     """The agreement's two databases in their order, each with its administrator's token."""
-    addresses = [one.url for one in getattr(agreed, "terms", agreed).databases]
-    if url.rstrip("/") not in addresses:
+    url, addresses = at.url.rstrip("/"), [one.url for one in agreed.databases]
+    if url not in addresses:
         raise InvalidValueError(
-            f"Expected --to {url!r} to be one of the agreement's two databases with --both, and "
+            f"Expected --to {at.url!r} to be one of the agreement's two databases with --both, and "
             f"it has {addresses or 'only one database'}."
         )
-    return [(one, own if one == url.rstrip("/") else other) for one in addresses]
+    files = {url: at.token_file}
+    return [replace(at, url=one, token_file=files.get(one, other)) for one in addresses]

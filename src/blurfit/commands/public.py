@@ -59,9 +59,7 @@ def _fetched(address: str, folder: Path) -> Path:
 def public_option(help_text: str) -> Callable[[Any], Any]:
     """A file of public rows, on this machine or at an address."""
     return click.option(
-        "--public",
-        type=_FileOrAddress(exists=True, dir_okay=False, path_type=Path),
-        help=help_text,
+        "--public", type=_FileOrAddress(exists=True, dir_okay=False, path_type=Path), help=help_text
     )
 
 
@@ -108,7 +106,7 @@ def encoded_public(path: Path, schema: "Schema") -> "FloatArray":
 
 
 def require_agreed(path: Path, agreement: "Agreement") -> None:
-    """Refuse another file than the one that the agreement names, if it names one."""
+    """Refuse any file other than the one that the agreement names, if it names one."""
     from blurfit.schema.table_files import TableFile
 
     agreed = agreement.public_rows

@@ -140,11 +140,7 @@ def serve(
             "metrics": Metrics(workers),
         }
         signing_key, signs = signing_key_in(signing_key_file or beside(place))
-        known: Any = {
-            "peer_token": peer_token,
-            "share_key": share_key,
-            "signing_key": signing_key,
-        }
+        known: Any = {"peer_token": peer_token, "share_key": share_key, "signing_key": signing_key}
         network |= {"signs": signs, "token_file": token_file}
         if workers == 1:
             run(lambda _: Service(store, limits, **known, **together), host, port, said, **network)
@@ -224,7 +220,7 @@ def run(
             f"Cannot use --tls-certificate {tls_certificate!r}: {error}."
         ) from error
     try:
-        sockets = listening(host, port, workers, config.backlog)  # whoever is told may come at once
+        sockets = listening(host, port, workers, config.backlog)  # before anyone is told to come
     except OSError as error:
         words = f"Cannot listen on {host}:{port}; try another --port."
         raise InvalidValueError(f"{words} ({error.strerror or error})") from error

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from blurfit.commands.administer import ONE_DATE, closes_in_words, database_at, in_words
+from blurfit.commands.administer import ONE_DATE, closes_in_words, in_words
 from blurfit.commands.common import (
     EXISTING_FILE,
+    Administered,
     RefusedError,
-    administrator,
     agreement_file,
     answer,
+    as_administrator,
     as_json,
     load_agreed,
     next_step,
-    service,
 )
 from blurfit.errors import InvalidValueError
 
@@ -41,19 +41,16 @@ _WAVES = {
 )
 @agreement_file
 @click.argument("date")
-@service
-@administrator
+@as_administrator
 @as_json
-def until(
-    agreement: Path, date: str, url: str, patience: float, token_file: Path, as_json: bool
-) -> None:
+def until(agreement: Path, date: str, at: Administered, as_json: bool) -> None:
     """Move the DATE at which a collection or a plan closes by itself.
 
     DATE is a date (through its end in UTC), a time with its zone such as 2027-01-31T18:00+01:00, or
     "never". Once its date has come, a collection is closed for good.
     """
     agreed = load_agreed(agreement)
-    with database_at(url, patience, token_file) as database:
+    with at.database() as database:
         state = database.move_closing(agreed, None if date == NEVER else date)
     words = in_words(state)
     answer(state, f"{words}\n{ONE_DATE}" if agreed.databases else words, as_json=as_json)
@@ -61,25 +58,22 @@ def until(
 
 @click.command(epilog=f"Example: blurfit hold {_EXAMPLE}")
 @_plan_file
-@service
-@administrator
+@as_administrator
 @as_json
-def hold(plan: Path, url: str, patience: float, token_file: Path, as_json: bool) -> None:
+def hold(plan: Path, at: Administered, as_json: bool) -> None:
     """Release no wave of a PLAN until it is resumed; the open wave goes on collecting."""
-    _change("hold", plan, url, patience, token_file, as_json=as_json)
-    typed = f"{plan} --to {url} --admin-token-file {token_file}"
-    next_step(f"`blurfit resume {typed}` lets it go on.", quiet=as_json)
+    _change("hold", plan, at, as_json=as_json)
+    next_step(f"`blurfit resume {plan} {at}` lets it go on.", quiet=as_json)
 
 
 @click.command(epilog=f"Example: blurfit resume {_EXAMPLE}")
 @_plan_file
-@service
-@administrator
+@as_administrator
 @as_json
-def resume(plan: Path, url: str, patience: float, token_file: Path, as_json: bool) -> None:
+def resume(plan: Path, at: Administered, as_json: bool) -> None:
     """Resume a PLAN that was held."""
-    _change("resume", plan, url, patience, token_file, as_json=as_json)
-    next_step(f"`blurfit status {plan} --to {url}`.", quiet=as_json)
+    _change("resume", plan, at, as_json=as_json)
+    next_step(f"`blurfit status {plan} --to {at.url}`.", quiet=as_json)
 
 
 def publish_plan(database: Any, plan: "Plan", *, early: bool) -> "PublishedModel":
@@ -120,14 +114,12 @@ def _awaited(other: str | None) -> str:
     )
 
 
-def _change(
-    what: str, plan: Path, url: str, patience: float, token_file: Path, *, as_json: bool
-) -> None:
+def _change(what: str, plan: Path, at: Administered, *, as_json: bool) -> None:
     from blurfit.agreement.plan import Plan
 
     agreed = load_agreed(plan)
     if not isinstance(agreed, Plan):
         raise InvalidValueError(f"Expected a plan of waves, and {str(plan)!r} is an agreement.")
-    with database_at(url, patience, token_file) as database:
+    with at.database() as database:
         state = getattr(database, what)(agreed)
     answer(state, plan_state_in_words(state), as_json=as_json)

@@ -53,7 +53,9 @@ def token(
         if right is None or out is None:
             raise InvalidValueError("Expected --right and --out with --name, or --revoke.")
         if out.exists():
-            raise InvalidValueError(f"Expected --out {str(out)!r} to be new.")
+            raise InvalidValueError(
+                f"Expected --out {str(out)!r} to be a new file: the existing one may hold a token."
+            )
         secret = tokens.new_token()
         tokens.write_token(out, secret)
         try:

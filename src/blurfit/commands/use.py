@@ -51,7 +51,9 @@ def predict(
         _write(published, file, level, sys.stdout)
         return
     if out.exists() and out.samefile(table):
-        raise InvalidValueError(f"Expected --out {str(out)!r} to be another file than the table.")
+        raise InvalidValueError(
+            f"Expected --out {str(out)!r} to differ from the table, which it would overwrite."
+        )
     # Beside it, and renamed at the end: what is refused in the middle leaves nothing behind.
     unfinished = out.with_name(out.name + ".part")
     try:

@@ -51,8 +51,8 @@ def verify(context: click.Context, file: Path, agreed: tuple[Path, ...], as_json
         found = _receipt(text, agreements)
     elif len(agreements) > 1:
         raise InvalidValueError(
-            "Expected one --agreement: what was published belongs to one, and got "
-            f"{len(agreements)}."
+            f"Expected one --agreement, and got {len(agreements)}: what was published belongs to "
+            "one agreement."
         )
     else:
         found = examine(text, *agreements)
@@ -109,7 +109,7 @@ def _receipt(text: bytes, agreements: "list[Agreement]") -> "Examination":
         wrong,
         (
             "That the submissions are in what is published, or are still stored: they may have "
-            "been withdrawn by whoever has the receipt.",
+            "been withdrawn by anyone who has the receipt.",
             "What was sent: a receipt contains neither answers nor blurred numbers.",
         ),
     )

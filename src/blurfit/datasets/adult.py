@@ -17,49 +17,18 @@ NAME = "Adult (Current Population Survey 1994)"
 UNITED_STATES = 38  # of native_country, which has 41 codes
 
 CATEGORIES = {
-    "workclass": (
-        "Federal-gov",
-        "Local-gov",
-        "Private",
-        "Self-emp-inc",
-        "Self-emp-not-inc",
-        "State-gov",
+    name: tuple(levels.split())
+    for name, levels in {
+        "workclass": "Federal-gov Local-gov Private Self-emp-inc Self-emp-not-inc State-gov "
         "Without-pay",
-    ),
-    "marital_status": (
-        "Divorced",
-        "Married-AF-spouse",
-        "Married-civ-spouse",
-        "Married-spouse-absent",
-        "Never-married",
-        "Separated",
-        "Widowed",
-    ),
-    "occupation": (
-        "Adm-clerical",
-        "Armed-Forces",
-        "Craft-repair",
-        "Exec-managerial",
-        "Farming-fishing",
-        "Handlers-cleaners",
-        "Machine-op-inspct",
-        "Other-service",
-        "Priv-house-serv",
-        "Prof-specialty",
-        "Protective-serv",
-        "Sales",
-        "Tech-support",
-        "Transport-moving",
-    ),
-    "relationship": (
-        "Husband",
-        "Not-in-family",
-        "Other-relative",
-        "Own-child",
-        "Unmarried",
-        "Wife",
-    ),
-    "race": ("Amer-Indian-Eskimo", "Asian-Pac-Islander", "Black", "Other", "White"),
+        "marital_status": "Divorced Married-AF-spouse Married-civ-spouse Married-spouse-absent "
+        "Never-married Separated Widowed",
+        "occupation": "Adm-clerical Armed-Forces Craft-repair Exec-managerial Farming-fishing "
+        "Handlers-cleaners Machine-op-inspct Other-service Priv-house-serv Prof-specialty "
+        "Protective-serv Sales Tech-support Transport-moving",
+        "relationship": "Husband Not-in-family Other-relative Own-child Unmarried Wife",
+        "race": "Amer-Indian-Eskimo Asian-Pac-Islander Black Other White",
+    }.items()
 }
 
 SCHEMA = Schema(

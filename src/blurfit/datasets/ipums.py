@@ -69,15 +69,9 @@ SOURCES: dict[str, dict[str, Meaning]] = {
     "is_male": {"SEX": _coded({1: 1, 2: 0})},
     "is_single": {"MARST": _coded({1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 1})},
     "is_married": {"MARST": _coded({1: 1, 2: 1, 3: 0, 4: 0, 5: 0, 6: 0})},
-    "education": {
-        "EDUC": _within(0, 11),
-        "EDUCD": lambda codes: _within(0, 11)(codes // 10),
-    },
+    "education": {"EDUC": _within(0, 11), "EDUCD": lambda codes: _within(0, 11)(codes // 10)},
     "has_disability": dict.fromkeys(DIFFICULTIES, _coded({0: 0, 1: 0, 2: 1})),
-    "is_native_born": {
-        "BPL": _born_in_the_us,
-        "NATIVITY": _coded({1: 1, 2: 1, 3: 1, 4: 1, 5: 0}),
-    },
+    "is_native_born": {"BPL": _born_in_the_us, "NATIVITY": _coded({1: 1, 2: 1, 3: 1, 4: 1, 5: 0})},
     "hours_per_week": {"UHRSWORK": _within(0, 99)},
     "residence_years_band": {"MOVEDIN": _within(1, 7)},
     "owns_dwelling": {"OWNERSHP": _coded({1: 1, 2: 0})},

@@ -48,7 +48,7 @@ def main(
         crowd: what those answer who come by themselves; as many are the quorum.
         seconds: how long that takes.
         console: where the addresses are printed.
-        ended: set by whoever wants to stop.
+        ended: is set to stop.
         opened: is called with the address of each page when there is something to see on it.
     """
     people = len(next(iter(crowd.values())))

@@ -18,14 +18,7 @@ from blurfit.contributor.perturb import perturb_table
 from blurfit.contributor.share import share
 from blurfit.contributor.shared_client import SharedClient
 from blurfit.datasets import Census
-from blurfit.demo.one_database import (
-    BATCH,
-    QUORUM,
-    coefficients,
-    errors,
-    show,
-    without_privacy,
-)
+from blurfit.demo.one_database import BATCH, QUORUM, coefficients, errors, show, without_privacy
 from blurfit.demo.stage import (
     CONTRIBUTORS,
     DELTA,

@@ -6,15 +6,9 @@
 | a class | `MomentPerturbationClassifier` | `InputPerturbationClassifier` |
 """
 
-from blurfit.estimators.classifiers import (
-    InputPerturbationClassifier,
-    MomentPerturbationClassifier,
-)
+from blurfit.estimators.classifiers import InputPerturbationClassifier, MomentPerturbationClassifier
 from blurfit.estimators.guarantee import FitGuarantee
-from blurfit.estimators.regressors import (
-    InputPerturbationRegressor,
-    MomentPerturbationRegressor,
-)
+from blurfit.estimators.regressors import InputPerturbationRegressor, MomentPerturbationRegressor
 
 __all__ = [
     "FitGuarantee",

@@ -84,7 +84,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
     random_state: Any = None
 
     def agreement_for(self, schema: Schema, rows: int) -> Agreement:
-        """The contract under which a fit to so many rows of this schema blurs them."""
+        """The contract under which a fit to this many rows of this schema blurs them."""
         raise NotImplementedError  # pragma: no cover
 
     def _learn(
@@ -197,7 +197,7 @@ def blur_each(
 ) -> Submissions:
     """Every row as its own contributor would send it."""
     table = {**records(values, columns), signal.target.name: signal.recorded}
-    # `guarantee_` says what is not proved, to whoever chose rule="published"
+    # With rule="published", `guarantee_` says what is not proved.
     return perturb_table(agreement, table, allow_unproved=True)
 
 

@@ -9,7 +9,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import AnyArray
 from blurfit.budget import Expense, spend
 from blurfit.estimators.base import PerturbationEstimator, Signal, agree, blur_each, blurred
-from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
+from blurfit.estimators.defaults import DEFAULT_SPLIT, public_ball
 from blurfit.estimators.guarantee import gaussian_share, share
 from blurfit.estimators.one_pass import JointTotals, joint_totals
 from blurfit.learning.statistics import Statistics
@@ -36,7 +36,7 @@ class InputPerturbation(PerturbationEstimator):
     split: float | None = None
 
     def agreement_for(self, schema: Schema, rows: int, models: int = 1) -> Agreement:
-        """The contract under which a fit to so many rows of this schema blurs them.
+        """The contract under which a fit to this many rows of this schema blurs them.
 
         `models` is how many share the promise: one, or one for each of several classes.
         """
@@ -44,7 +44,9 @@ class InputPerturbation(PerturbationEstimator):
         local_epsilon, local_delta = self.local_epsilon, self.local_delta
         if models > 1 and local_epsilon is not None and local_delta is not None:
             local_epsilon, local_delta = gaussian_share(local_epsilon, local_delta, models)
-        public = PublicFacts(schema.dimension, rows, epsilon, delta, label=schema.is_label)
+        ball = self.weight_bound
+        if ball is None:
+            ball = public_ball(schema.dimension, rows, epsilon, delta, label=schema.is_label)
         by_default = self.split is None and self.rule == "certified"
         return agree(
             schema,
@@ -57,7 +59,7 @@ class InputPerturbation(PerturbationEstimator):
             local_delta=local_delta,
             rule=self.rule,
             split=DEFAULT_SPLIT if by_default else self.split,
-            weight_bound=public.ball() if self.weight_bound is None else self.weight_bound,
+            weight_bound=ball,
         )
 
     def _learn(

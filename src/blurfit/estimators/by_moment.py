@@ -50,12 +50,12 @@ class MomentPerturbation(PerturbationEstimator):
     waves: int | Literal["auto"] = "auto"
 
     def agreement_for(self, schema: Schema, rows: int) -> Agreement:
-        """The contract under which a fit in one wave to so many rows of this schema blurs them."""
+        """The contract under which a fit in one wave to this many rows blurs them."""
         weights = {} if self.public_X is None else self._weights_for_public_rows(schema, rows)
         return agree(schema, quorum=rows, **self._promise(), **weights)
 
     def plan_for(self, schema: Schema, rows: int) -> Plan | None:
-        """The waves of a fit to so many rows of this schema; None where there is one."""
+        """The waves of a fit to this many rows of this schema; None if there is only one."""
         if self.public_X is not None:
             refuse_waves(self.waves, "public_X")
             return None

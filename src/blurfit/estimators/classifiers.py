@@ -109,7 +109,7 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # where rows are few, the noise rules
+        tags.classifier_tags.poor_score = True  # where rows are few, the noise dominates
         return tags
 
 
@@ -163,7 +163,7 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     are learned by logistic regression; else by least squares. Once fitted, `summary()` is the table
     that a statistician expects, and `moments_` the release, from which other columns and formulas
     are fitted at no further cost. The model is shrunk by what the noise leaves uncertain; where the
-    noise rules, that is done by sampling, which takes up to a second for each class.
+    noise dominates, that is done by sampling, which takes up to a second for each class.
 
     Args:
         epsilon: ε of everything that a fit releases.
@@ -173,7 +173,7 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
             each column. Needed: never take them from the data. Values outside are clipped.
         classes: all labels that there could be, which are public; not every one need occur in y,
             and any other is refused. A `Schema` has its own. None reads them from y, which is not
-            private: whoever alone has a label gives herself away by `classes_`. A
+            private: `classes_` gives away a person whose label nobody else has. A
             `NotPrivateWarning`, `guarantee_` and the model say so.
         neighbours: what one person may change: "replace" her row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
@@ -238,14 +238,14 @@ class InputPerturbationClassifier(InputPerturbation, PerturbationClassifier):
             each column. Needed: never take them from the data. Values outside are clipped.
         classes: all labels that there could be, which are public; not every one need occur in y,
             and any other is refused. A `Schema` has its own. None reads them from y, which is not
-            private: whoever alone has a label gives herself away by `classes_`. A
+            private: `classes_` gives away a person whose label nobody else has. A
             `NotPrivateWarning`, `guarantee_` and the model say so.
         neighbours: what one person may change: "replace" her row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
         weight_bound: η, the largest length of the encoded weights; the proof is for weights within
             it. None takes what the number of rows and the promise can pay for
-            (`PublicFacts.ball`): three times the regressor's, as log-odds reach further than a
+            (`estimators.defaults`): three times the regressor's, as log-odds reach further than a
             number's range.
         fit_intercept: without it, the middle of the bounds is a tie.
         rule: "certified" is proved, "published" is what the paper prints.

@@ -7,7 +7,6 @@ microdata (docs/experiments.md), from n = 2⁹ to 2¹⁷ at ε = 0.1 and 1.
 """
 
 import math
-from dataclasses import dataclass
 
 from blurfit.theory.gaussian import mu_of
 
@@ -19,29 +18,17 @@ WHOLE_BALL = 256.0
 DEFAULT_SPLIT = 0.2  # J's share of ε
 
 
-@dataclass(frozen=True)
-class PublicFacts:
-    """What is known before anything is learned: m, n, (ε, δ) of one model, and the kind of target.
+def public_ball(dimension: int, rows: int, epsilon: float, delta: float, *, label: bool) -> float:
+    """η = reach·√m·min(1, (n·μ(ε, δ)/(256·m^{3/2}))^{1/4}), for one model.
 
-    >>> PublicFacts(14, 2**21, 1.0, 1e-6, label=False).ball() == math.sqrt(14)
+    The noise on Σp grows with η, and the error with noise over n. So where n·μ is small, a smaller
+    ball loses less to noise than it cuts off. μ(ε, δ) is the Gaussian privacy that the promise pays
+    for; m^{3/2} is the noise's length √m times the m over which columns share the unit ball.
+
+    >>> public_ball(14, 2**21, 1.0, 1e-6, label=False) == math.sqrt(14)
     True
     """
-
-    dimension: int
-    rows: int
-    epsilon: float
-    delta: float
-    label: bool
-
-    def ball(self) -> float:
-        """η = reach·√m·min(1, (n·μ(ε, δ)/(256·m^{3/2}))^{1/4}).
-
-        The noise on Σp grows with η, and the error with noise over n. So where n·μ is small, a
-        smaller ball loses less to noise than it cuts off. μ(ε, δ) is the Gaussian privacy that the
-        promise pays for; m^{3/2} is the noise's length √m times the m over which columns share
-        the unit ball.
-        """
-        reach = REACH_OF_LABEL if self.label else REACH_OF_NUMBER
-        signal = self.rows * mu_of(self.epsilon, self.delta) / self.dimension**1.5
-        affordable = math.sqrt(math.sqrt(signal / WHOLE_BALL))
-        return reach * math.sqrt(self.dimension) * min(1.0, affordable)
+    reach = REACH_OF_LABEL if label else REACH_OF_NUMBER
+    signal = rows * mu_of(epsilon, delta) / dimension**1.5
+    affordable = math.sqrt(math.sqrt(signal / WHOLE_BALL))
+    return reach * math.sqrt(dimension) * min(1.0, affordable)

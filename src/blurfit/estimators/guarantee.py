@@ -9,9 +9,9 @@ from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.theory.setting import Neighbours
 from blurfit.validate import inside_unit_interval, positive
 
-# Why a fit is not private. Each is a warning, and stands in the guarantee and in the model.
+# Why a fit is not private: said in a warning, in the guarantee and in the model.
 SEEDED = (
-    "NOT PRIVATE: the noise was drawn from random_state, and whoever knows the seed can take it "
+    "NOT PRIVATE: the noise was drawn from random_state, and anyone who knows the seed can take it "
     "away again. For experiments only; use random_state=None for real people."
 )
 CLASSES_READ = (

@@ -47,7 +47,7 @@ Release = Callable[[Agreement, AnyArray, Signal], PublishedMoments]
 
 
 def plan_for(schema: Schema, rows: int, waves: Any, *, counts: bool, **terms: Any) -> Plan | None:
-    """The plan of a fit to so many rows, from public facts alone; None where one wave is enough.
+    """The plan of a fit to this many rows, from public facts alone; None where one wave is enough.
 
     Args:
         schema: what a row is. More than two classes are learned in one wave.
@@ -100,11 +100,7 @@ def divide(plan: Plan, generator: Generator) -> list[IntArray]:
 
 
 def collect(
-    plan: Plan,
-    values: AnyArray,
-    signal: Signal,
-    generator: Generator,
-    release: Release,
+    plan: Plan, values: AnyArray, signal: Signal, generator: Generator, release: Release
 ) -> tuple[PublishedMoments, ...]:
     """Every wave's release: each agreement follows from the plan and the releases before it."""
     course = Course.of(plan, ())

@@ -75,7 +75,7 @@ def records(values: AnyArray, columns: Sequence[Feature]) -> dict[str, AnyArray]
     for place, column in enumerate(columns):
         found[column.name] = values[:, place]
         if isinstance(column, Categorical):
-            levels = [*column.levels, None]  # the last for whoever does not say
+            levels = [*column.levels, None]  # the last where it was not said
             found[column.name] = words(values[:, place].astype(np.intp), levels)
     return found
 

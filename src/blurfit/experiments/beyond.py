@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
+from blurfit.estimators.defaults import DEFAULT_SPLIT, public_ball
 from blurfit.experiments.cells import SweepCell, Untuned, cell_names, seeded
 from blurfit.experiments.cohort import Cohort
 from blurfit.experiments.figures import DELTA, QUORUMS
@@ -28,7 +28,7 @@ from blurfit.experiments.methods import (
     perturbed,
     squared_risk,
 )
-from blurfit.experiments.rivals import GRADIENT, more_weights
+from blurfit.experiments.rivals import GRADIENT, Problem, more_weights
 from blurfit.experiments.trials import Row
 from blurfit.theory.calibrate import calibrate
 from blurfit.theory.gaussian import mu_of
@@ -66,9 +66,8 @@ class ExcessRisk(Untuned):
                     risk = squared_risk(sums)
                     (weights,) = minimised(risk, [perturbed(line, risk, promise, None, drawn)])
                 elif line == GRADIENT:
-                    weights = more_weights(
-                        line, population, window, promise, label=False, generator=drawn
-                    )
+                    problem = Problem(population, window, promise, label=False)
+                    weights = more_weights(line, problem, drawn)
                 else:
                     contract = agreement(line, population, promise, n, label=False)
                     weights = from_sums(contract, sums, None, drawn, label=False)
@@ -129,7 +128,7 @@ class LocalTarget(Untuned):
         """Input with and without debiasing, moment, and no privacy at all."""
         target, n, trials = SweepCell.read(cell)
         d = population.schema.dimension
-        ball = PublicFacts(d, n, 1.0, DELTA, label=False).ball()
+        ball = public_ball(d, n, 1.0, DELTA, label=False)
         contracts = {
             line: Agreement.propose(
                 population.schema,

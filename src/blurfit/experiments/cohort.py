@@ -182,6 +182,13 @@ class Cohort:
             tested += len(label)
         return right / tested
 
+    def scores(self, window: Window, weights: FloatArray, *, label: bool) -> list[float]:
+        """RMSE, or the accuracy for labels, of each row of weights on the window's test rows."""
+        if label:
+            return [float(value) for value in self.accuracies(window, weights)]
+        tested = self.test_sums(window)
+        return [tested.rmse(one) for one in weights]
+
     def test_rows(self, window: Window) -> list[tuple[FloatArray, FloatArray]]:
         """x and label of the window's test rows, in parts."""
         parts = self._rows((window.start + window.count) % self._blocked, window.tested)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blurfit.agreement.plan import Plan
 from blurfit.experiments.cells import seeded
 from blurfit.experiments.cohort import Cohort, Window
 from blurfit.experiments.methods import (
@@ -93,7 +92,8 @@ class PaperFigure:
         asked, sums = list(asked), population.training_sums(window)
         risk = population.training_risk(window) if self.label else squared_risk(sums)
         problems, weights = {}, np.zeros((len(asked), len(sums.moment)))
-        waves, one_wave = self._plan(population, window), (MOMENT, None)
+        waves = plan(population, self.promise, window.count, label=self.label)
+        one_wave = (MOMENT, None)
         for k, (line, ridge) in enumerate(asked):
             generator = self._generator(population, window, trial, line)
             if line == CONSTANT:
@@ -108,13 +108,7 @@ class PaperFigure:
                 contract = agreement(line, population, self.promise, window.count, label=self.label)
                 weights[k] = from_sums(contract, sums, ridge, generator, label=self.label)
         weights[list(problems)] = minimised(risk, list(problems.values()))
-        if self.label:
-            return [float(value) for value in population.accuracies(window, weights)]
-        tested = population.test_sums(window)
-        return [tested.rmse(one) for one in weights]
-
-    def _plan(self, population: Cohort, window: Window) -> Plan:
-        return plan(population, self.promise, window.count, label=self.label)
+        return population.scores(window, weights, label=self.label)
 
     def _tune(self, population: Cohort) -> list[Row]:
         """The best ridge of each line, on average over a few trials at the largest n."""

@@ -15,14 +15,11 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.arrays import FloatArray
-from blurfit.baselines import (
-    ObjectivePerturbationClassifier,
-    ObjectivePerturbationRegressor,
-)
+from blurfit.baselines import ObjectivePerturbationClassifier, ObjectivePerturbationRegressor
 from blurfit.baselines.normals import exponential_in_norm, gaussian
 from blurfit.baselines.output import forecast_ridge, into_ball, sensitivity
 from blurfit.baselines.risk import LogisticRisk, Risk, SquaredRisk
-from blurfit.estimators.defaults import DEFAULT_SPLIT, PublicFacts
+from blurfit.estimators.defaults import DEFAULT_SPLIT, public_ball
 from blurfit.experiments.cohort import Cohort, Window, WindowSums
 from blurfit.model.learner import moments_of
 from blurfit.simulation.entropy import Generator
@@ -65,8 +62,8 @@ def agreement(
     schema = population.label_schema if label else population.schema
     given: dict[str, Any] = {"epsilon": promise.epsilon, "delta": promise.delta, "quorum": n}
     if line not in (MOMENT, WAVES):
-        facts = PublicFacts(schema.dimension, n, promise.epsilon, promise.delta, label=label)
-        given |= {"mechanism": "input", "weight_bound": facts.ball()}
+        ball = public_ball(schema.dimension, n, promise.epsilon, promise.delta, label=label)
+        given |= {"mechanism": "input", "weight_bound": ball}
         given |= {"rule": "published"} if line == PUBLISHED_INPUT else {"split": DEFAULT_SPLIT}
     return _proposed(schema, **(given | terms))
 
@@ -123,11 +120,7 @@ def constant(population: Cohort, sums: WindowSums, *, label: bool) -> FloatArray
 
 
 def perturbed(
-    line: str,
-    risk: Risk,
-    promise: Promise,
-    ridge: float | None,
-    generator: Generator,
+    line: str, risk: Risk, promise: Promise, ridge: float | None, generator: Generator
 ) -> Perturbed:
     """What a line of `FROM_MINIMISERS` minimises, with its noise drawn."""
     nothing = np.zeros(risk.dimension)

@@ -51,18 +51,18 @@ class Bins:
         return float(self.weight @ np.abs(self.observed - self.predicted))
 
 
-def binned(probability: FloatArray, label: FloatArray, bins: int = BINS) -> Bins:
+def binned(probability: FloatArray, label: FloatArray) -> Bins:
     """Put probabilities of +1 into bins of equal width.
 
     >>> found = binned(np.array([0.1, 0.1, 0.9, 0.9]), np.array([-1.0, 1.0, 1.0, 1.0]))
     >>> found.observed.tolist(), round(found.error, 3)
     ([0.5, 1.0], 0.25)
     """
-    places = np.minimum((probability * bins).astype(np.int64), bins - 1)
-    counts = np.bincount(places, minlength=bins)
+    places = np.minimum((probability * BINS).astype(np.int64), BINS - 1)
+    counts = np.bincount(places, minlength=BINS)
     held = np.flatnonzero(counts)
     predicted, observed = (
-        np.bincount(places, weights=values, minlength=bins)[held] / counts[held]
+        np.bincount(places, weights=values, minlength=BINS)[held] / counts[held]
         for values in (probability, label > 0)
     )
     return Bins(held, predicted, observed, counts[held] / len(label))

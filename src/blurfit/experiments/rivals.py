@@ -24,6 +24,7 @@ from blurfit.baselines.descent import logistic_slope, squared_slope
 from blurfit.baselines.functional import LOGISTIC, SQUARED
 from blurfit.baselines.gradient import published_descent, published_deviation
 from blurfit.baselines.local import local_descent
+from blurfit.baselines.risk import Risk
 from blurfit.experiments.cells import Untuned, seeded
 from blurfit.experiments.cohort import BLOCK, Cohort, Window
 from blurfit.experiments.figures import DELTA, PaperFigure
@@ -42,28 +43,37 @@ TEST_ROWS = 2**16
 TRIALS_AT_ONCE = 20
 
 
-def more_weights(
-    line: str,
-    population: Cohort,
-    window: Window,
-    promise: Promise,
-    *,
-    label: bool,
-    generator: Generator,
-) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a line is to learn, from which rows, under which promise."""
+
+    population: Cohort
+    window: Window
+    promise: Promise
+    label: bool
+
+    def scores(self, weights: FloatArray) -> list[float]:
+        """RMSE or accuracy of each row of weights on the window's test rows."""
+        return self.population.scores(self.window, weights, label=self.label)
+
+
+def more_weights(line: str, problem: Problem, generator: Generator) -> FloatArray:
     """The weights of a rival that is not in the paper's figures."""
-    terms: dict[str, Any] = {"epsilon": promise.epsilon}
-    sums = population.training_sums(window)
+    label = problem.label
+    terms: dict[str, Any] = {"epsilon": problem.promise.epsilon}
+    sums = problem.population.training_sums(problem.window)
     if line == FUNCTIONAL:
         family = FunctionalMechanismClassifier if label else FunctionalMechanismRegressor
         polynomial = LOGISTIC if label else SQUARED
         return family(**terms).from_sums(sums.statistics(label=label), polynomial, generator)
-    risk = population.training_risk(window) if label else squared_risk(sums)
+    risk: Risk = squared_risk(sums)
+    if label:
+        risk = problem.population.training_risk(problem.window)
     rivals: tuple[Any, ...]
     if line == LAPLACE_OBJECTIVE:
         rivals = LaplaceObjectivePerturbationRegressor, LaplaceObjectivePerturbationClassifier
     else:
-        terms["delta"] = promise.delta
+        terms["delta"] = problem.promise.delta
         rivals = GradientPerturbationRegressor, GradientPerturbationClassifier
     if line in FOR_NUMBERS:
         rivals = (AdaSSPRegressor,)
@@ -71,17 +81,10 @@ def more_weights(
     return np.asarray(rivals[label](**terms).release(risk, generator))
 
 
-def weights_from_rows(
-    line: str,
-    population: Cohort,
-    window: Window,
-    promise: Promise,
-    *,
-    label: bool,
-    runs: int,
-    generator: Generator,
-) -> FloatArray:
+def weights_from_rows(line: str, problem: Problem, runs: int, generator: Generator) -> FloatArray:
     """The weights of a rival that looks at single records: `runs` of them on the same window."""
+    population, window = problem.population, problem.window
+    promise, label = problem.promise, problem.label
     places = (window.start + np.arange(window.count)) % (len(population) // BLOCK * BLOCK)
     x = population.x[places]
     y = (population.label if label else population.y)[places]
@@ -101,14 +104,6 @@ def weights_from_rows(
     )
     steps = min(window.count**2, PUBLISHED_STEPS)
     return published_descent(x, y, slope, deviation=deviation, steps=steps, **terms)
-
-
-def scored(population: Cohort, window: Window, weights: FloatArray, *, label: bool) -> list[float]:
-    """RMSE or accuracy of each row of weights on the window's test rows."""
-    if label:
-        return [float(value) for value in population.accuracies(window, weights)]
-    tested = population.test_sums(window)
-    return [tested.rmse(one) for one in weights]
 
 
 @dataclass(frozen=True)
@@ -137,49 +132,36 @@ class Comparison(Untuned):
 
     def rows(self, population: Cohort, cell: str) -> list[Row]:
         """All methods, trial by trial; those from rows all trials at once, on the first window."""
-        problem, *numbers = cell.split(":")
+        kind, *numbers = cell.split(":")
         epsilon, n = float(numbers[0]), int(numbers[1])
         trials = range(int(numbers[2]), int(numbers[3]))
-        label, promise = problem == "logistic", Promise(epsilon, DELTA)
+        label, promise = kind == "logistic", Promise(epsilon, DELTA)
         figure = PaperFigure(self.name, label, epsilon, (n,))
         more = [line for line in MORE_LINES if not (label and line in FOR_NUMBERS)]
-        words = f"{self.name} {problem} {epsilon} {n}"  # without the trials: more begin like fewer
+        words = f"{self.name} {kind} {epsilon} {n}"  # without the trials: more begin like fewer
         rows = []
+
+        def drawn(line: str, trial: int) -> Generator:
+            return seeded(population.seed, f"{words} {line}", trial)
+
         for trial in trials:
             window = self._window(population, n, trial)
+            problem = Problem(population, window, promise, label)
             values = figure.scores(population, window, [(line, None) for line in LINES], trial)
-            weights = [
-                more_weights(
-                    line,
-                    population,
-                    window,
-                    promise,
-                    label=label,
-                    generator=seeded(population.seed, f"{words} {line}", trial),
-                )
-                for line in more
-            ]
-            values += scored(population, window, np.array(weights), label=label)
+            weights = [more_weights(line, problem, drawn(line, trial)) for line in more]
+            values += problem.scores(np.array(weights))
             rows += [
-                Row(line, problem, epsilon, n, trial, value)
+                Row(line, kind, epsilon, n, trial, value)
                 for line, value in zip([*LINES, *more], values, strict=True)
             ]
         if self.from_rows:
-            window = self._window(population, n, trials.start)
+            window, first = self._window(population, n, trials.start), trials.start
+            problem = Problem(population, window, promise, label)
             for line in FROM_ROWS:
-                found = weights_from_rows(
-                    line,
-                    population,
-                    window,
-                    promise,
-                    label=label,
-                    runs=len(trials),
-                    generator=seeded(population.seed, f"{words} {line}", trials.start),
-                )
-                values = scored(population, window, found, label=label)
+                found = weights_from_rows(line, problem, len(trials), drawn(line, first))
                 rows += [
-                    Row(line, problem, epsilon, n, trial, value)
-                    for trial, value in zip(trials, values, strict=True)
+                    Row(line, kind, epsilon, n, trial, value)
+                    for trial, value in zip(trials, problem.scores(found), strict=True)
                 ]
         return rows
 

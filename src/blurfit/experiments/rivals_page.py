@@ -147,7 +147,7 @@ def measured_text(rows: Sequence[Row], facts: Provenance) -> str:
         f"{len(sets)} sets "
         f"({', '.join(sets)}; the people are {people}), ε on six values from 0.1 to 10, "
         f"δ = 1/n², {trials} paired trials in each cell. Samples of people have {PUBLIC:,} public "
-        "rows besides, which nobody trains or tests on.",
+        "rows besides, which nobody trains or tests on."
     ]
     sections = list(_sections(errors))
     parts += [_goals(sections)]

@@ -3,7 +3,7 @@
 In each cell (one set and one ε) the trials are paired: every line saw the same rows. A line beats
 another there if the mean of its errors is smaller in 97.5% of 1,000 resamples of the trials (a
 paired bootstrap), loses if it is larger in as many, and is even otherwise. Over cells that are not
-even, the sign test says how likely so many wins are if both were equally good.
+even, the sign test says how likely that many wins are if both were equally good.
 """
 
 import math
@@ -42,7 +42,7 @@ class Record:
 
     @property
     def p_value(self) -> float:
-        """Of so many wins or more by chance."""
+        """The probability of at least this many wins by chance."""
         decided = self.wins + self.losses
         if not decided:
             return 1.0
@@ -68,9 +68,9 @@ def geometric_mean(errors: Errors, line: str, other: str) -> float:
     return math.exp(float(np.mean(logarithms)))
 
 
-def interval(errors: Errors, line: str, other: str, seed: int = 0) -> tuple[float, float]:
+def interval(errors: Errors, line: str, other: str) -> tuple[float, float]:
     """95% of that geometric mean when the trials of each cell are resampled, in pairs."""
-    generator = generator_for(seed)
+    generator = generator_for(0)
     total = np.zeros(RESAMPLES)
     for lines in errors.values():
         chosen = generator.integers(len(lines[line]), size=(RESAMPLES, len(lines[line])))
@@ -79,9 +79,9 @@ def interval(errors: Errors, line: str, other: str, seed: int = 0) -> tuple[floa
     return float(low), float(high)
 
 
-def against(errors: Errors, line: str, other: str, seed: int = 0) -> Record:
+def against(errors: Errors, line: str, other: str) -> Record:
     """Wins and losses by the paired bootstrap in each cell."""
-    generator = generator_for(seed)
+    generator = generator_for(0)
     wins = losses = 0
     for lines in errors.values():
         difference = lines[line] - lines[other]
@@ -108,8 +108,8 @@ def having(errors: Errors, *lines: str) -> dict[Cell, Mapping[str, FloatArray]]:
 
 
 def worse(errors: Errors, line: str, others: Sequence[str], times: float) -> tuple[int, int]:
-    """In how many cells the mean error is more than so many times that of whichever other line did
-    best there, and in how many of them the paired bootstrap is sure of it.
+    """In how many cells the mean error is more than `times` that of whichever other line did best
+    there, and in how many of them the paired bootstrap is sure of it.
     """
     generator = generator_for(0)
     seen = sure = 0

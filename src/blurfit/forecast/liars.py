@@ -36,7 +36,7 @@ def moved_by_liars(
     if not isinstance(form, JointForm) or population.outputs > 1:
         raise InfeasibleError(
             "Expected an agreement by moment with one number or label as the target, and no later "
-            "wave: of others this is not forecast."
+            "wave: for others this is not forecast."
         )
     schema = agreement.schema
     if agreement.databases and not agreement.proofs:

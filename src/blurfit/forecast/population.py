@@ -1,7 +1,7 @@
 """What is publicly known of the people who would take part: rows to draw collections from.
 
 A forecast needs no secret. Public microdata, a generated table or an assumed spectrum say well
-enough how features and target are related; whoever really takes part is then a random sample. For n
+enough how features and target are related; those who take part are then a random sample. For n
 people of a population with second moments M = E[zzᵀ], z = (1, v), the sums are
 
     n ≤ 2¹⁴:  Σ zzᵀ of n rows drawn with replacement, itself;
@@ -220,7 +220,7 @@ class Samples:
         return found
 
     def at(self, contributors: int) -> CollectionSums:
-        """The sums of K collections of so many people."""
+        """The sums of K collections of this many people."""
         whole(contributors=contributors)
         n, people = contributors, self.population
         if n > DRAWN_ONE_BY_ONE:

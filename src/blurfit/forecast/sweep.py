@@ -6,7 +6,7 @@ one exact draw (`blurfit.simulation.sampler`), and the database's own code learn
 band holds all of the chance there is, who takes part and how they are blurred, and a billion
 contributors cost what a thousand do.
 
-Where noise rules, a `moment` collection publishes the posterior mean, which takes a tenth of a
+Where noise dominates, a `moment` collection publishes the posterior mean, which takes a tenth of a
 second to sample (`blurfit.learning.shrinkage`). A forecast of thousands of collections reads their
 sums by linear Bayes instead, which errs on the safe side there (on the generated census by 0 to 3 %
 of the error), unless it is asked for what would be published to the last bit (`sampled=True`).
@@ -33,7 +33,7 @@ from blurfit.progress import Progress, silent
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.simulation.sampler import sampler_for, totals_of_products
 from blurfit.simulation.weights import weights_of
-from blurfit.validate import inside_unit_interval, whole
+from blurfit.validate import whole
 
 
 def forecast(
@@ -152,10 +152,9 @@ def whole_numbers(values: Iterable[float]) -> list[int]:
     return found
 
 
-def band(errors: FloatArray, level: float = LEVEL) -> tuple[float, float]:
-    """The points that a new error lies between with probability `level`, on average over draws."""
-    inside_unit_interval(level=level)
-    tail = (1 - level) / 2
+def band(errors: FloatArray) -> tuple[float, float]:
+    """The points that a new error lies between with probability `LEVEL`, on average over draws."""
+    tail = (1 - LEVEL) / 2
     lower, upper = np.quantile(errors, [tail, 1 - tail], method="weibull")
     return float(lower), float(upper)
 
@@ -222,9 +221,5 @@ def fitting(schema: Schema, population: Population) -> Population:
 
 def _forecast_of(population: Population, cases: Sequence[Case]) -> Forecast:
     return Forecast(
-        population.name,
-        population.is_label,
-        population.constant,
-        population.best,
-        tuple(cases),
+        population.name, population.is_label, population.constant, population.best, tuple(cases)
     )

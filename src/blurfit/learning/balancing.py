@@ -26,6 +26,7 @@ import numpy as np
 from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.joint_sums import Submodel
+from blurfit.optional import axes
 
 LEAST_ROWS = 100.0  # of effective size; below it, a handful of rows would speak for everyone
 _LARGEST_MISFIT = 5.0  # standard deviations that any moment may be off
@@ -84,10 +85,28 @@ class Balance:
         return f"worth {self.effective_rows:,.0f} after matching"
 
     def plot(self, ax: Any = None) -> Any:
-        """Means before and after, by matplotlib: see `blurfit.learning.balance_plot`."""
-        from blurfit.learning.balance_plot import plot_balance
-
-        return plot_balance(self, ax)
+        """Means of the public rows before and after, beside the contributors' where these are
+        known, by matplotlib; the axes are returned.
+        """
+        places = range(len(self.names))
+        ax = axes(ax, 7, 1.5 + 0.3 * len(self.names))
+        title = f"{len(self.weights):,} public rows, "
+        ax.scatter(self.before, places, facecolors="none", edgecolors="tab:grey", label="public")
+        if self.wanted is None:
+            title += "as they are"
+        else:
+            ax.hlines(places, self.before, self.after, color="lightgrey", zorder=0)
+            ax.scatter(self.after, places, color="tab:blue", label="public, matched")
+            ax.scatter(
+                self.wanted, places, color="tab:red", marker="|", s=150, label="contributors"
+            )
+            title += f"worth {self.effective_rows:,.0f}"
+        ax.set_yticks(places, self.names)
+        ax.invert_yaxis()
+        ax.set_xlabel("mean, on the scale of the public bounds")
+        ax.set_title(title, fontsize=10)
+        ax.legend(fontsize=8)
+        return ax
 
     def __str__(self) -> str:
         if self.wanted is None:

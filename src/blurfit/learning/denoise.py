@@ -37,13 +37,11 @@ class Denoised:
 
     def gram(self, constant: float) -> FloatArray:
         """E[zzᵀ], the constant first: the uncentred second moments."""
-        cross = constant * self.mean
-        return np.block(
-            [
-                [np.array([[constant**2]]), cross[None, :]],
-                [cross[:, None], self.covariance + np.outer(self.mean, self.mean)],
-            ]
-        )
+        found = np.empty((len(self.mean) + 1, len(self.mean) + 1))
+        found[0, 0] = constant**2
+        found[0, 1:] = found[1:, 0] = constant * self.mean
+        found[1:, 1:] = self.covariance + np.outer(self.mean, self.mean)
+        return found
 
 
 def denoise(sums: Submodel) -> Denoised:
@@ -59,13 +57,15 @@ def denoise(sums: Submodel) -> Denoised:
         if column.kind == "numeric":
             noise = variance[j + 1, j + 1] + 4 * mean[j] ** 2 * noise_of_mean[j]
             seen = gram[j + 1, j + 1] - mean[j] ** 2
-            spread[j] = np.clip(
-                shrunk(seen, noise, 0.35 * largest[j], (0.3 * largest[j]) ** 2), floor, largest[j]
-            )
+            found = shrunk(seen, noise, 0.35 * largest[j], (0.3 * largest[j]) ** 2)
+            spread[j] = min(max(found, floor), largest[j])
         else:
             spread[j] = max(largest[j], floor)
-    covariance, kept = _covariances(sums, gram, variance, mean, spread, noise_of_mean)
-    free = 2 * np.median(variance[1:, 1:][_pairs(sums.features)]) if len(mean) > 1 else 0.0
+    pairs = _pairs(sums.features)
+    covariance, kept = _covariances(pairs, gram, variance, mean, spread, noise_of_mean)
+    # Levels of one question alone have no blurred covariances, but shares with noise.
+    noises = variance[1:, 1:][pairs] if pairs.any() else np.diag(variance)[1:]
+    free = 2 * np.median(noises) if len(mean) > 1 else 0.0
     if free:
         covariance = soft_floor(covariance, len(weights) * kept / 4 * free)
     return Denoised(mean, spread, covariance, kept)
@@ -116,7 +116,7 @@ def _means(sums: Submodel, gram: FloatArray, noise: FloatArray) -> tuple[FloatAr
             low, least = 0.0, 0.005 * q**2
         else:
             prior, spread, low, least = 0.0, q**2 / 4, -q, 0.05 * q**2
-        mean[j] = np.clip(shrunk(seen, noise[j], prior, spread), low, q)
+        mean[j] = min(max(shrunk(seen, noise[j], prior, spread), low), q)
         largest[j] = largest_variance(column, mean[j])
         if column.kind == "numeric":
             largest[j] = max(largest[j], least)
@@ -124,14 +124,14 @@ def _means(sums: Submodel, gram: FloatArray, noise: FloatArray) -> tuple[FloatAr
 
 
 def _covariances(
-    sums: Submodel,
+    pairs: BoolArray,
     gram: FloatArray,
     variance: FloatArray,
     mean: FloatArray,
     spread: FloatArray,
     noise_of_mean: FloatArray,
 ) -> tuple[FloatArray, float]:
-    covariance, pairs = gram[1:, 1:] - np.outer(mean, mean), _pairs(sums.features)
+    covariance = gram[1:, 1:] - np.outer(mean, mean)
     if not pairs.any():
         np.fill_diagonal(covariance, spread)
         return covariance, 1.0

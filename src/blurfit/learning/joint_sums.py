@@ -20,10 +20,11 @@ shrinkage and inference need, follows from them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
 from blurfit.theory.joint_form import JointColumn
 from blurfit.validate import finite, nonnegative, positive, whole
@@ -54,7 +55,7 @@ class Noise:
     def take(self, chosen: Sequence[int]) -> "Noise":
         """The noise of some rows and columns, the constant's first."""
         rows = np.asarray(chosen)
-        return Noise(self.variance[np.ix_(rows, rows)], self.ties[rows])
+        return Noise(self.variance[rows[:, None], rows], self.ties[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,7 @@ class Submodel:
             [[self.gram, self.cross[:, None]], [self.cross[None, :], np.array([[self.square]])]]
         )
 
-    @property
+    @cached_property
     def feature_noise(self) -> Noise:
         """The noise on `gram`."""
         return self.noise.take(range(len(self.gram)))
@@ -138,8 +139,7 @@ class JointSums:
                     f"Expected one weight for all levels of {group!r}, got {sorted(weights)}."
                 )
         matrix, noise = _with_what_is_known(self)
-        matrix.flags.writeable = False
-        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "matrix", fixed(matrix))
         object.__setattr__(self, "noise", noise)
 
     def index(self, name: str) -> int:
@@ -189,18 +189,6 @@ class JointSums:
             noise=self.noise.take([*rows, last]),
             deviation=self.deviation,
         )
-
-
-def clean_sums(columns: Sequence[JointColumn], constant: float, values: FloatArray) -> FloatArray:
-    """Σzzᵀ without noise, from the rows v themselves: for experiments and tests."""
-    weights = np.array([column.weight for column in columns])
-    if values.ndim != 2 or values.shape[1] != len(weights):
-        raise InvalidValueError(
-            f"Expected values with {len(weights)} columns, got shape {values.shape}."
-        )
-    rows = np.column_stack([np.full(len(values), constant), values * weights])
-    found: FloatArray = rows.T @ rows
-    return found
 
 
 def _with_what_is_known(sums: JointSums) -> tuple[FloatArray, Noise]:

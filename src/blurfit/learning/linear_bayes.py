@@ -47,11 +47,6 @@ class Shrunk:
     variance: float
     features: Denoised
 
-    def predict(self, values: FloatArray) -> FloatArray:
-        """The target of rows v."""
-        found: FloatArray = self.coefficients[0] + values @ self.coefficients[1:]
-        return found
-
 
 def linear_bayes(sums: Submodel) -> Shrunk:
     """The linear Bayes model of one target: deterministic, in the time of a few dozen solves."""
@@ -93,11 +88,11 @@ def read_linearly(
 
     T = `fixed` + `noise_of_gram`(Θ), and P is as probable as `log_prior` says, times N(t; 0, T).
     """
-    second = prior
+    second, reach = prior, prior @ gram
     for _ in range(_PASSES):
         total = fixed + noise_of_gram(second)
         inverse = np.linalg.inv(total)
-        gain = prior @ gram @ inverse
+        gain = reach @ inverse
         theta = gain @ seen
         second = theta[:, :, None] * theta[:, None, :] + prior - gain @ gram @ prior
     _, volume = np.linalg.slogdet(total)

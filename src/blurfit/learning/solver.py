@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 
 from blurfit import validate
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.regularisers import (
     EPSILON,
@@ -143,9 +143,8 @@ def minimise(
             w, nu, steps = splitting(H, c, regulariser, eigen=eigen, radius=eta)
         residual = certify(problem, spectrum, w, nu)
         objective = problem.objective(w)
-    w.setflags(write=False)
     lowest, highest = spectrum.smallest, float(spectrum.values[-1])
-    return Minimiser(w, objective, nu, lowest, highest, residual, iterations=steps)
+    return Minimiser(fixed(w), objective, nu, lowest, highest, residual, iterations=steps)
 
 
 def certify(problem: Program, spectrum: Spectrum, weights: FloatArray, multiplier: float) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit import validate
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
 
 # Rows that are turned into float64 and multiplied at once: 8 MB at d = 128, and enough for BLAS.
@@ -41,9 +41,7 @@ class Statistics:
         count = operator.index(self.count)
         gram = symmetrised(gram=self.gram)
         moment = conforming(gram, moment=self.moment)
-        gram.setflags(write=False)
-        moment.setflags(write=False)
-        for name, value in (("count", count), ("gram", gram), ("moment", moment)):
+        for name, value in (("count", count), ("gram", fixed(gram)), ("moment", fixed(moment))):
             object.__setattr__(self, name, value)
 
     @property

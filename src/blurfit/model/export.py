@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer  # type: ignore[import-untyped]
-from sklearn.linear_model import (  # type: ignore[import-untyped]
-    LinearRegression,
-    LogisticRegression,
-    PoissonRegressor,
-)
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor  # type: ignore[import-untyped]
 from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
-from sklearn.preprocessing import (  # type: ignore[import-untyped]
-    MinMaxScaler,
-    OneHotEncoder,
-)
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder  # type: ignore[import-untyped]
 
 from blurfit.errors import InfeasibleError
 from blurfit.optional import optional

@@ -12,12 +12,7 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.grid import weight_scale
 from blurfit.arrays import FloatArray
-from blurfit.errors import (
-    BelowQuorumError,
-    InfeasibleError,
-    InvalidValueError,
-    NotCertifiedError,
-)
+from blurfit.errors import BelowQuorumError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.exact import enclose
 from blurfit.learning.regularisers import ElasticNet
 from blurfit.learning.solver import minimise

@@ -11,14 +11,14 @@ combined with other sums over almost the same people: one agreement has one set.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.correlations import Components, Correlations, components, correlations
 from blurfit.learning.joint_sums import JointSums
@@ -29,7 +29,7 @@ from blurfit.model.fitting import fit, path
 from blurfit.model.formula import Formula, parsed
 from blurfit.model.public_fitting import fit_public
 from blurfit.model.published import PublishedModel
-from blurfit.model.published_file import PublishedFile, signatures_in, with_signatures
+from blurfit.model.published_file import PublishedFile, signatures_in
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
 from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
@@ -73,8 +73,7 @@ class PublishedMoments(PublishedFile):
             raise InvalidValueError(
                 f"Expected {self.agreement.form.width} finite sums, and got shape {sums.shape}."
             )
-        sums.setflags(write=False)
-        object.__setattr__(self, "sums", sums)
+        object.__setattr__(self, "sums", fixed(sums))
 
     def __repr__(self) -> str:
         names = ", ".join(one.name for one in self.agreement.schema.questions)
@@ -98,7 +97,7 @@ class PublishedMoments(PublishedFile):
         """SHA-256 of the release's own text, whoever signed it: what a later wave says that it
         follows.
         """
-        return hashlib.sha256(with_signatures(self.to_json(), ()).encode()).hexdigest()
+        return hashlib.sha256(replace(self, signatures=()).to_json().encode()).hexdigest()
 
     @property
     def local(self) -> LocalGuarantee:
@@ -131,13 +130,7 @@ class PublishedMoments(PublishedFile):
                 "These are the sums of a later wave, under the map that it announced: learn from "
                 "all releases of its plan together, with blurfit.model.course.learn_plan."
             )
-        return JointSums(
-            columns=form.columns,
-            constant=form.constant,
-            count=self.count,
-            matrix=form.matrix(self.sums, self.count),
-            deviation=self.deviation,
-        )
+        return self._joint(form, form.matrix(self.sums, self.count))
 
     def beside(self, names: Sequence[str], rows: FloatArray) -> JointSums:
         """The sums to read beside public rows of some features, (rows, k): those that were sent;
@@ -151,18 +144,20 @@ class PublishedMoments(PublishedFile):
         places = [0, *(1 + order.index(name) for name in names)]
         design = np.column_stack([np.ones(len(rows)), rows])
         known[np.ix_(places, places)] = design.T @ design / len(rows)
-        return JointSums(
-            columns=form.columns,
-            constant=form.constant,
-            count=self.count,
-            matrix=form.beside(self.sums, known, self.count),
-            deviation=self.deviation,
-        )
+        return self._joint(form, form.beside(self.sums, known, self.count))
+
+    def _joint(self, form: JointForm, matrix: FloatArray) -> JointSums:
+        return JointSums(form.columns, form.constant, self.count, matrix, self.deviation)
 
     def formula(
-        self, text: str | None, target: str | None, features: Sequence[str] | None
+        self,
+        text: str | None = None,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
     ) -> Formula:
-        """What a model is asked for: a formula, or names."""
+        """What a model is asked for: a formula, or names; the agreed target by all others, if
+        nothing is said.
+        """
         schema = self.agreement.schema
         if text is not None:
             return parsed(text, schema, schema.targets)
@@ -220,11 +215,11 @@ class PublishedMoments(PublishedFile):
 
     def ridge_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
         """Coefficients over a grid of ridges: see `blurfit.model.fitting.path`."""
-        return path(self, self.formula(formula, None, None), "ridge", **options)
+        return path(self, self.formula(formula), "ridge", **options)
 
     def lasso_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
         """Coefficients over a grid of lasso penalties: see `blurfit.model.fitting.path`."""
-        return path(self, self.formula(formula, None, None), "lasso", **options)
+        return path(self, self.formula(formula), "lasso", **options)
 
     def correlations(self) -> Correlations:
         """Between all columns, with what the noise leaves uncertain."""

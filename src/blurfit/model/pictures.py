@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from blurfit.optional import optional
+from blurfit.optional import axes
 from blurfit.schema.columns import Numeric
 from blurfit.schema.titles import titles
 
@@ -31,9 +31,7 @@ def plot_model(
     asked = (model.agreement.schema.question(name) for name in model.features)
     widths = {one.name: one.width for one in asked if isinstance(one, Numeric)}
     ranges = np.array([widths.get(name, 1.0) for name in names])
-    if ax is None:
-        size = 7, 1.6 + 0.35 * len(names)
-        _, ax = optional("matplotlib.pyplot").subplots(figsize=size, layout="constrained")
+    ax = axes(ax, 7, 1.6 + 0.35 * len(names))
     places = np.arange(len(names))
     if estimates:
         middle = ranges * [one.value for one in estimates]
@@ -63,9 +61,7 @@ def plot_moments(moments: "PublishedMoments", ax: Any = None) -> Any:
     """The correlations of all columns, blank where the noise drowns one; the axes are returned."""
     found = moments.correlations()
     size = 1.5 + 0.45 * len(found.names)
-    if ax is None:
-        shape = size + 1, size
-        _, ax = optional("matplotlib.pyplot").subplots(figsize=shape, layout="constrained")
+    ax = axes(ax, size + 1, size)
     picture = ax.imshow(np.clip(found.values, -1, 1), cmap="RdBu", vmin=-1, vmax=1)
     ax.figure.colorbar(picture, ax=ax, label="correlation")
     places = np.arange(len(found.names))

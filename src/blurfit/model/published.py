@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.arrays import AnyArray, FloatArray
+from blurfit.arrays import AnyArray, FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
 from blurfit.messages.signing import Signature
@@ -95,8 +95,7 @@ class PublishedModel(PublishedFile):
                 f"Expected standard errors for each of {self.outputs}, and got "
                 f"{len(self.inference)}."
             )
-        weights.setflags(write=False)
-        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "weights", fixed(weights))
 
     def __repr__(self) -> str:
         formula = f"{self.target} ~ {' + '.join(self.features)}"
@@ -192,7 +191,7 @@ class PublishedModel(PublishedFile):
         Predictions use coefficients that are shrunk by what the noise leaves uncertain, so these
         may differ from `coefficients` by some standard errors.
         """
-        return list(self._inference(output).estimates(confidence))
+        return list(self.inference_of(output).estimates(confidence))
 
     def prediction_intervals(self, records: Any, confidence: float = 0.95) -> FloatArray:
         """Lower and upper bound for one more person with these answers, (n, 2), a number's own
@@ -203,7 +202,7 @@ class PublishedModel(PublishedFile):
             raise InfeasibleError(
                 f"Intervals are for numbers; {self.target!r} has probabilities. Use predict_proba."
             )
-        inference = self._inference(None)
+        inference = self.inference_of()
         rows = in_own_units(self.agreement.schema, self.features, inference.names[1:], records)
         found = [inference.prediction(row, confidence) for row in rows]
         return np.array([(one.lower, one.upper) for one in found])
@@ -224,10 +223,11 @@ class PublishedModel(PublishedFile):
         """What statsmodels would give: `params`, `bse`, `pvalues`, `conf_int()`."""
         from blurfit.model.statsmodels_results import Results
 
-        self._inference(output)  # refused where there are no standard errors
+        self.inference_of(output)  # or it is refused
         return Results(self, self.outputs[0] if output is None else output)
 
-    def _inference(self, output: str | None) -> Inference:
+    def inference_of(self, output: str | None = None) -> Inference:
+        """Of one output, the first if none is named; refused where there are no standard errors."""
         if not self.inference:
             raise InfeasibleError(self.refusal or "This model has no standard errors.")
         name = self.outputs[0] if output is None else output

@@ -56,14 +56,13 @@ class Results:
 
     def cov_params(self) -> Any:
         """The covariance of the coefficients: sampling and privacy together."""
-        inference = self.model.inference[self.model.outputs.index(self.output)]
-        names = [one.name for one in self.model.estimates(output=self.output)]
-        return optional("pandas").DataFrame(inference.covariance, names, names)
+        found = self.model.inference_of(self.output)
+        return optional("pandas").DataFrame(found.covariance, found.names, found.names)
 
     @property
     def rsquared(self) -> float:
         """The share of the spread that is explained, noise taken out; nan for a curve."""
-        found = self.model.inference[self.model.outputs.index(self.output)].r_squared
+        found = self.model.inference_of(self.output).r_squared
         return np.nan if found is None else found
 
     @property

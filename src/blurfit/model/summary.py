@@ -134,7 +134,7 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
     if not model.inference:
         plain = tuple((called.get(name, name), number(value)) for name, value in predicting.items())
         return Section(title, ("", "for prediction"), plain, ())
-    inference = model.inference[model.outputs.index(output)]
+    inference = model.inference_of(output)
     level = f"{100 * confidence:g} %"
     head = ("", "coefficient", "std. error", "of it privacy", f"{level} interval", "p")
     known = {one.name: one for one in inference.estimates(confidence)}

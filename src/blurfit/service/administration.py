@@ -10,7 +10,7 @@ from starlette.responses import Response
 from blurfit.agreement.agreement import Agreement
 from blurfit.dates import instant
 from blurfit.errors import InfeasibleError, InvalidValueError, NotPublishedError
-from blurfit.messages.sealing import OVERHEAD, public_key
+from blurfit.messages.sealing import OVERHEAD
 from blurfit.messages.shares import PART_OF, ROLES, Role
 from blurfit.protocol import problems
 from blurfit.protocol.wire import (
@@ -26,6 +26,7 @@ from blurfit.service.bodies import body_of, document_in
 from blurfit.service.collector import Collector
 from blurfit.service.detached import Underway, detached
 from blurfit.service.documents import AgreementDocument, Hashes, Until
+from blurfit.service.intake import unsealing_key
 from blurfit.service.operations import OBJECT, ROLE, UNTIL, answer, get, post
 from blurfit.service.peer import publish_remotely
 from blurfit.service.proposal import Expected, Proposal, Wish, agreement_from, expected_from
@@ -89,7 +90,7 @@ class Administration:
                 f"{agreement.wave.number} of the plan {agreement.wave.plan}: open the plan "
                 "(POST /plans), and its waves open themselves."
             )
-        refuse_another_key(agreement, role, self.share_key)
+        unsealing_key(agreement, role, self.share_key)  # or it could read no share
         self.signing.refuse_another_key(agreement, role)
         refuse_if_too_wide(agreement, role, self.body_bytes)
 
@@ -241,18 +242,6 @@ def refuse_if_too_wide(agreement: Agreement, role: Role, limit: int) -> None:
             f"Expected submissions of at most {limit:,} bytes, the largest body that this service "
             f"takes, and each would have {size:,} ({agreement.width:,} numbers): ask fewer "
             "questions, or start it with a larger --body-limit."
-        )
-
-
-def refuse_another_key(agreement: Agreement, role: Role, private: str | None) -> None:
-    """Refuse an agreement that seals shares to a key which is not this service's."""
-    if role == "whole" or not agreement.databases:
-        return
-    key = agreement.databases[role == "second"].key
-    if key is not None and (private is None or public_key(private) != key):
-        raise InfeasibleError(
-            f"Expected the key of this service in the agreement, and it seals shares to {key}: "
-            "start it with --share-key-file, and agree on the key that it prints."
         )
 
 

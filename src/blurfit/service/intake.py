@@ -2,9 +2,8 @@
 
 Most requests are these, so they take a short way past the router. How long a body may be follows
 from the agreement, and how much may come from an address, or to a collection, counts submissions.
-Long JSON is read beside the thread that writes, one body at a time, and there it is found out, too,
-whether a batch is known already: whoever sends such things waits for others who do, and keeps
-nobody else waiting.
+Long JSON is read in a thread of its own, one body at a time, which also finds out whether a large
+batch is known already: such requests wait for each other, and nobody else waits for them.
 """
 
 import asyncio
@@ -17,10 +16,11 @@ from typing import ParamSpec, TypeVar
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
+from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.errors import BlurfitError, InfeasibleError, UnknownCollectionError
 from blurfit.messages.sealing import OVERHEAD, public_key, unseal
-from blurfit.messages.shares import ShareLayout
+from blurfit.messages.shares import Role, ShareLayout
 from blurfit.messages.submissions import Submission, Submissions, rows_of
 from blurfit.protocol import problems, tokens
 from blurfit.protocol.problems import RequestError
@@ -140,8 +140,9 @@ class SubmissionPath:
             paid = self._pay(address, one, stated, json=json)  # before it comes
             body = await read_body(headers, receive, limit, held)
             paid = self._pay(address, one, len(body), json=json, paid=paid)  # before it is read
-            if (key := own_key(collection)) is not None:
-                body = unsealed(collection, body, self.share_key, key)
+            agreement, role = collection.agreement, collection.role
+            if (private := unsealing_key(agreement, role, self.share_key)) is not None:
+                body = unseal(body, private, fingerprint, role)
             rows = await self._rows(collection, headers, body)
             arrival = Arrival(rows, _invitations(headers))
             count = arrival.size // one
@@ -225,21 +226,21 @@ def largest_body(collection: Collection, headers: dict[bytes, bytes]) -> int:
     return OVERHEAD + _BATCH_HEAD_BYTES + most * one
 
 
-def own_key(collection: Collection) -> str | None:
-    """The public key to which the shares of a collection here are sealed, if they are."""
-    if collection.role == "whole":
+def unsealing_key(agreement: Agreement, role: Role, private: str | None) -> str | None:
+    """The private key for shares that are sealed to this database; None if they are not sealed.
+
+    Refuses an agreement that seals them to a key which is not this service's.
+    """
+    key = agreement.databases[role == "second"].key if agreement.databases else None
+    if role == "whole" or key is None:
         return None
-    return collection.agreement.databases[collection.role == "second"].key
-
-
-def unsealed(collection: Collection, body: bytes, private: str | None, key: str) -> bytes:
-    """What a sealed body holds, for the service that has the key of the agreement."""
     if private is None or public_key(private) != key:
         raise InfeasibleError(
             f"Expected this service to have the private key of {key}, to which the agreement seals "
-            "shares: start it with `blurfit serve --share-key-file`, and the file of that key."
+            "shares: start it with `blurfit serve --share-key-file` and the file of that key, or "
+            "agree on the key that it prints."
         )
-    return unseal(body, private, collection.fingerprint, collection.role)
+    return private
 
 
 def _stated(headers: dict[bytes, bytes]) -> int:

@@ -30,7 +30,7 @@ from blurfit.protocol import tokens
 from blurfit.protocol.http import Closeable, Exchange
 from blurfit.protocol.wire import plan_path
 from blurfit.service.documents import ReleasedWave, ToldPlan
-from blurfit.service.peer import RemotePeer
+from blurfit.service.peer import RemotePeer, shared_secret
 from blurfit.service.signatory import Signatory
 from blurfit.store import (
     commitment,
@@ -282,10 +282,6 @@ class Leading:
         return self.store.read(plans.newest, fingerprint)[0]
 
     def _follower(self, fingerprint: str) -> AbstractContextManager[RemoteFollower]:
-        if self.secret is None:
-            raise InfeasibleError(
-                "Expected a token that both databases share: start both services with "
-                "`blurfit serve --peer-token-file peer.txt`, and the same file."
-            )
+        secret = shared_secret(self.secret)
         plan = Plan.from_json(self.store.read(plans.document, fingerprint))
-        return RemoteFollower(plan, self.secret, **self.options)
+        return RemoteFollower(plan, secret, **self.options)

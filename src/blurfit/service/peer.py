@@ -147,14 +147,19 @@ class RemotePeer(Caller):
         self._exchange.post(f"{self._path}/result", body)
 
 
-def publish_remotely(store: Store, fingerprint: str, token: str | None, **options: Any) -> str:
-    """`publish` with the second database of the agreement, at its address."""
-    agreement = store.collection(fingerprint).agreement
+def shared_secret(token: str | None) -> str:
+    """What both services were started with; an error if this one was not."""
     if token is None:
         raise InfeasibleError(
             "Expected a token that both databases share: start both services with "
-            "`blurfit serve --peer-token-file peer.txt`, and the same file."
+            "`blurfit serve --peer-token-file peer.txt`, and the same token in the file."
         )
+    return token
+
+
+def publish_remotely(store: Store, fingerprint: str, token: str | None, **options: Any) -> str:
+    """`publish` with the second database of the agreement, at its address."""
+    agreement, token = store.collection(fingerprint).agreement, shared_secret(token)
     with RemotePeer(agreement, token, **options) as peer:
         try:
             key = tokens.verification_key(token, fingerprint)

@@ -24,7 +24,6 @@ from blurfit.service.administration import (
     closes_at_opening,
     closes_in,
     hashes_in,
-    refuse_another_key,
     refuse_if_too_wide,
     role_in,
 )
@@ -35,6 +34,7 @@ from blurfit.service.bodies import body_of
 from blurfit.service.collector import Collector
 from blurfit.service.detached import detached
 from blurfit.service.documents import AgreementDocument, Hashes, Moments, PlanDocument, Until
+from blurfit.service.intake import unsealing_key
 from blurfit.service.operations import ROLE, UNTIL, answer, array, get, post
 from blurfit.service.proposal import PlanProposal, plan_from
 from blurfit.service.reading import (
@@ -96,7 +96,7 @@ class Planning:
             first = plan.first()
             roles.refuse_unless_fitting(first, role)
             refuse_if_too_wide(first, role, self.body_bytes)
-            refuse_another_key(first, role, self.share_key)
+            unsealing_key(first, role, self.share_key)  # or it could read no share
             self.signing.refuse_another_key(first, role)
             try:
                 before = self.store.read(plans.status, plan.fingerprint)
@@ -220,7 +220,7 @@ class Planning:
         role = await run_in_threadpool(self.store.read, plans.role_in, fingerprint)
         if role == "first":  # the wire is slow: others write meanwhile
             text = await detached(lambda: self.advancing.leading.end(fingerprint))
-            self.advancing.look()
+            self.advancing.look_soon()
         elif role == "second":
             text = await self._led_by_the_first(fingerprint)
         else:
@@ -251,5 +251,5 @@ class Planning:
     async def _change(self, what: Callable[[Connection, str], None], request: Request) -> Response:
         fingerprint = fingerprint_in(request)
         await run_in_threadpool(self.store.write, what, fingerprint)
-        self.advancing.look()
+        self.advancing.look_soon()
         return as_json(await run_in_threadpool(self.store.read, plans.status, fingerprint))

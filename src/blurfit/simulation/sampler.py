@@ -8,7 +8,7 @@ is in one place anyway. Only a generator that nobody can repeat protects anyone
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,14 +21,6 @@ from blurfit.model.learner import statistics_of
 from blurfit.theory import triangle
 from blurfit.theory.joint_form import JointForm
 from blurfit.theory.moment_calibration import MomentCalibration
-
-
-class Sampler(Protocol):
-    """Draws what a database would hold after a collection."""
-
-    def draw(self, generator: np.random.Generator) -> Totals:
-        """One collection's totals."""
-        ...  # pragma: no cover
 
 
 def exact_totals(agreement: Agreement, records: Any) -> Totals:
@@ -69,7 +61,7 @@ def input_totals(agreement: Agreement, statistics: Statistics) -> Totals:
     return Totals(statistics.count, sums, agreement.fingerprint)
 
 
-def sampler_for(agreement: Agreement, clean: Totals) -> Sampler:
+def sampler_for(agreement: Agreement, clean: Totals) -> "Sampler":
     """The sampler of the agreement's mechanism, for records whose unblurred totals are `clean`."""
     if clean.fingerprint != agreement.fingerprint:
         raise InvalidValueError(
@@ -162,6 +154,9 @@ class MomentSampler:
         noise = self.deviations * generator.standard_normal(len(self.deviations))
         sums = self.clean.sums + noise
         return Totals(self.clean.count, sums, self.clean.fingerprint, self.draws)
+
+
+Sampler = InputSampler | MomentSampler  # draws what a database would hold after a collection
 
 
 def _factor(clean: Statistics) -> FloatArray:

@@ -18,6 +18,7 @@ used is gone, and cannot be used in a later wave: whoever was invited once takes
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -204,7 +205,13 @@ def current(connection: Connection, fingerprint: str) -> Agreement:
 
 def releases(connection: Connection, fingerprint: str) -> list[PublishedMoments]:
     """What the waves so far have published, in their order."""
-    return [PublishedMoments.from_json(text) for text in release_texts(connection, fingerprint)]
+    return [_release(text) for text in release_texts(connection, fingerprint)]
+
+
+@lru_cache(maxsize=8)
+def _release(text: str) -> PublishedMoments:
+    """What never changes is read once, although every step of a plan asks for it."""
+    return PublishedMoments.from_json(text)
 
 
 def release_texts(connection: Connection, fingerprint: str) -> list[str]:

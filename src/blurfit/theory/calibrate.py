@@ -11,14 +11,7 @@ from blurfit.errors import InvalidValueError
 from blurfit.theory import excess_risk, gaussian, paper, search
 from blurfit.theory.certified import Scales
 from blurfit.theory.input_calibration import InputCalibration, kept_by_input
-from blurfit.theory.setting import (
-    RULES,
-    LocalGuarantee,
-    ModelGuarantee,
-    Neighbours,
-    Rule,
-    Setting,
-)
+from blurfit.theory.setting import RULES, LocalGuarantee, ModelGuarantee, Neighbours, Rule, Setting
 from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive
 
 # Noise is rounded up by this much, far more than the error of any function here.

@@ -44,6 +44,7 @@ a closed form cancel, for smaller m, what they may lose is added to them).
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -136,17 +137,47 @@ def least_epsilon(
     *,
     sharp: bool = True,
 ) -> float:
-    """The least ε ≥ 0 that J, a and b keep with δ_b: the inverse of `log_gradient_delta` in ε."""
+    """The least ε ≥ 0 that J, a and b keep with δ_b: the inverse of `log_gradient_delta` in ε.
+
+    Without `sharp` it is sought to 10⁻⁸ only, on the quicker way that there is as a rule.
+    """
     target, m = math.log(gradient_delta), fixed + moving
 
-    def saved(epsilon: float) -> float:
-        headroom = epsilon - determinant_loss
-        return target - log_gradient_delta(headroom, fixed, moving, dimension, sharp=sharp)
+    def spent(headroom: float) -> float:
+        return log_gradient_delta(headroom, fixed, moving, dimension, sharp=sharp)
 
+    def saved(epsilon: float) -> float:
+        return target - spent(epsilon - determinant_loss)
+
+    if not sharp:
+        deviations = _deviations(lambda x: spent(m * (m / 2 + x)), target)
+        if deviations is not None:
+            return determinant_loss + m * (m / 2 + deviations)
     if saved(0.0) >= 0:
         return 0.0
     guess = determinant_loss + m * (m / 2 + math.sqrt(2 * max(1.0, -target)))
     return root_of_increasing(saved, guess, tolerance=1e-10) * (1 + 1e-9)
+
+
+def _deviations(spent: Callable[[float], float], target: float) -> float | None:
+    """x = t₀/m > 0 at which ln δ_b is the target, or None where secants do not lead there.
+
+    δ_b falls with x about as e^{−x²/2}, so that √(−2 ln δ_b) is almost a straight line in x.
+    """
+    wanted = math.sqrt(-2 * target)
+    x, slope = wanted - 0.5, 1.0
+    before, at_before = 0.0, math.nan
+    for _ in range(8):
+        if not x > 0:
+            break
+        here = math.sqrt(-2 * spent(x))
+        if abs(here - wanted) <= 1e-8:
+            return x
+        if before > 0 and here != at_before:
+            slope = (here - at_before) / (x - before)
+        before, at_before = x, here
+        x -= (here - wanted) / slope
+    return None
 
 
 def _mills(x: FloatArray) -> FloatArray:
@@ -208,13 +239,15 @@ def _plane(room: float, fixed: float, moving: float) -> float:
     nearest = room / m
     least = room / math.sqrt(nearest**2 + 2 * _LOG_TAIL)
     end = math.acos(max(-1.0, (least - moving) / fixed)) if least < m else 0.0
-    low, low_weights = _shortening(end / 2, 1 / (1 + nearest * math.sqrt(fixed / m)))
-    high, high_weights = _shortening(end / 2, min(1.0, nearest))
-    angle = np.concatenate([low, end - high])
+    low = _panel_count(end / 2, 1 / (1 + nearest * math.sqrt(fixed / m)))
+    high = _panel_count(end / 2, min(1.0, nearest))
+    nodes, weights, split = _panels_from_both_ends(low, high)
+    angle = end / 2 * nodes
+    np.subtract(end, angle[split:], out=angle[split:])
     v = moving + fixed * np.cos(angle)
     radius = room / v
     integrand = _radial(radius, v, 2) * np.exp((nearest - radius) * (nearest + radius) / 2)
-    integral = float(np.concatenate([low_weights, high_weights]) @ integrand)
+    integral = float((end / 2 * weights) @ integrand)
     return math.log(integral / math.pi) - nearest**2 / 2
 
 
@@ -267,8 +300,12 @@ def over_angles(headroom: float, fixed: float, moving: float, cosines: FloatArra
 
 def _shortening(end: float, shortest: float) -> tuple[FloatArray, FloatArray]:
     """Nodes and weights on [0, end], in panels that double in length from `shortest`/2 or less."""
-    nodes, weights = _panels(max(1, math.ceil(math.log2(max(end, 1e-300) / shortest)) + 1))
+    nodes, weights = _panels(_panel_count(end, shortest))
     return end * nodes, end * weights
+
+
+def _panel_count(end: float, shortest: float) -> int:
+    return max(1, math.ceil(math.log2(max(end, 1e-300) / shortest)) + 1)
 
 
 @lru_cache(maxsize=128)
@@ -277,3 +314,10 @@ def _panels(count: int) -> tuple[FloatArray, FloatArray]:
     edges = 0.5 ** np.arange(count, -1, -1.0)
     lengths = np.diff(edges, prepend=0.0)[:, None]
     return (edges[:, None] - lengths * _NODES).ravel(), (lengths * _WEIGHTS).ravel()
+
+
+@lru_cache(maxsize=1024)
+def _panels_from_both_ends(low: int, high: int) -> tuple[FloatArray, FloatArray, int]:
+    """`_panels` of one half, and then of the other, counted from its own end; where that begins."""
+    nodes, weights = zip(_panels(low), _panels(high), strict=True)
+    return np.concatenate(nodes), np.concatenate(weights), len(nodes[0])

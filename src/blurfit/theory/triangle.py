@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit import validate
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
 
 Places = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
@@ -24,9 +24,7 @@ def size(dimension: int) -> int:
 def places(dimension: int) -> Places:
     """The row and the column of each number of a triangle, to index a matrix with."""
     rows, columns = np.triu_indices(dimension)
-    rows.setflags(write=False)
-    columns.setflags(write=False)
-    return rows, columns
+    return fixed(rows), fixed(columns)
 
 
 def pack(symmetric: npt.ArrayLike) -> FloatArray:

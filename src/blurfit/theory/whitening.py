@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from blurfit.arrays import FloatArray
+from blurfit.arrays import FloatArray, fixed
 from blurfit.errors import InvalidValueError
 from blurfit.validate import finite, positive
 
@@ -59,8 +59,7 @@ class Whitening:
                 f"Expected intercept={self.intercept!r} to be at most {LARGEST_NUMBER:g} in size."
             )
         for name, value in (("mean", mean), ("matrix", matrix), ("coefficients", beta)):
-            value.flags.writeable = False
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, fixed(value))
         object.__setattr__(self, "intercept", float(self.intercept))
 
     @property

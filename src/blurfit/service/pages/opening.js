@@ -73,34 +73,29 @@ export function form(token, opened) {
   );
   element.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (proposed) attempt(open);
+    if (proposed) attempt(() => openHere(proposed.plan ?? proposed.agreement));
   });
   show("opening", h("h2", {}, "Open a collection"), element, fromFile());
   soon();
 }
 
-/** An agreement that the other of two databases has made, or that was made by `blurfit agree`. */
+/** An agreement or a plan that the other of two databases has made, or `blurfit agree`. */
 function fromFile() {
   const id = "agreement-file";
   const file = h("input", { type: "file", id, accept: "application/json,.json" });
   file.addEventListener("change", () =>
     attempt(async () => {
-      const agreement = JSON.parse(await file.files[0].text());
+      const found = JSON.parse(await file.files[0].text());
       file.value = "";
-      if (agreement.format === "blurfit-plan") return planFromFile(agreement);
-      const mu = await verify(agreement, agreement.fingerprint);
-      const confirm = h("button", { type: "button", class: "primary" }, "Open this collection");
-      const shown = dialog(
-        "Open an agreement from a file",
-        promise({ agreement, mu, plan: null }),
-        dateBox(null, "file-until"),
-        h("div", { class: "buttons" }, confirm, h("button", { type: "button", click: () => shown.close() }, "Not now")),
-      );
-      confirm.addEventListener("click", async () => {
-        const until = chosen("file-until");
-        shown.close();
-        await attempt(() => openAgreement(agreement, until));
-      });
+      if (found.format === "blurfit-plan") {
+        // what it promises is checked when its first wave is open, and by everyone
+        const waves = h("ul", {}, planInWords(found).map((words) => h("li", {}, words)));
+        const name = h("p", {}, "Fingerprint: ", h("code", {}, found.fingerprint));
+        return offer("Open a plan from a file", "Open this plan", found, [waves, name]);
+      }
+      const mu = await verify(found, found.fingerprint);
+      const words = promise({ agreement: found, mu, plan: null });
+      offer("Open an agreement from a file", "Open this collection", found, [words]);
     }),
   );
   return h(
@@ -112,18 +107,16 @@ function fromFile() {
   );
 }
 
-/** A plan of waves: what it promises is checked when its first wave is open, and by everyone. */
-function planFromFile(plan) {
-  const confirm = h("button", { type: "button", class: "primary" }, "Open this plan");
-  const shown = dialog(
-    "Open a plan from a file",
-    h("ul", {}, planInWords(plan).map((words) => h("li", {}, words))),
-    h("p", {}, "Fingerprint: ", h("code", {}, plan.fingerprint)),
-    h("div", { class: "buttons" }, confirm, h("button", { type: "button", click: () => shown.close() }, "Not now")),
-  );
+/** Show what a file holds, and open it if that is wanted, until the date that is chosen there. */
+function offer(title, button, agreed, words) {
+  const confirm = h("button", { type: "button", class: "primary" }, button);
+  const cancel = h("button", { type: "button", click: () => shown.close() }, "Not now");
+  const date = dateBox(null, "file-until");
+  const shown = dialog(title, ...words, date, h("div", { class: "buttons" }, confirm, cancel));
   confirm.addEventListener("click", async () => {
+    const until = chosen("file-until");
     shown.close();
-    await attempt(() => openPlan(plan));
+    await attempt(() => openHere(agreed, until));
   });
 }
 
@@ -345,29 +338,15 @@ async function preview() {
 
 // ---- opening
 
-async function open() {
-  const { agreement, plan } = proposed;
-  await (plan ? openPlan(plan) : openAgreement(agreement));
-}
-
-async function openPlan(plan, until = chosen()) {
-  const role = roleHere(plan);
-  const body = JSON.stringify(plan);
-  const status = await ask(opening("/plans", until, { role }), { method: "POST", body, token: given.token });
+/** Open an agreement or a plan at this database; which of two it is follows from its address. */
+async function openHere(agreed, until = chosen()) {
+  const isPlan = agreed.format === "blurfit-plan";
+  const role = roleHere(agreed);
+  const path = opening(isPlan ? "/plans" : "/collections", until, { role });
+  const status = await ask(path, { method: "POST", body: JSON.stringify(agreed), token: given.token });
   await given.opened();
-  opened(status.fingerprint, status.invited, "The plan’s first wave is open.", role === "whole" ? null : plan);
-}
-
-/** Open at this database; which of two it is follows from its address. */
-async function openAgreement(agreement, until = chosen()) {
-  const role = roleHere(agreement);
-  const status = await ask(opening("/collections", until, { role }), {
-    method: "POST",
-    body: JSON.stringify(agreement),
-    token: given.token,
-  });
-  await given.opened();
-  opened(status.fingerprint, status.invited, "The collection is open.", role === "whole" ? null : agreement);
+  const title = isPlan ? "The plan’s first wave is open." : "The collection is open.";
+  opened(status.fingerprint, status.invited, title, role === "whole" ? null : agreed);
 }
 
 /** “whole”, or which of an agreement's two databases this page comes from. */

@@ -54,17 +54,10 @@ from blurfit.theory.losses.around import LogisticAround, PoissonAround
 from blurfit.theory.losses.logistic import LogisticLoss
 from blurfit.theory.losses.parabola import Parabola
 from blurfit.theory.losses.poisson import PoissonLoss
-from blurfit.theory.losses.quadratic import (
-    Quadratic,
-    QuadraticLoss,
-    check_bounds,
-    value,
-)
+from blurfit.theory.losses.quadratic import Quadratic, QuadraticLoss, check_bounds, value
 from blurfit.theory.losses.squared import SquaredLoss
-from blurfit.theory.setting import Approximation
 
 __all__ = [
-    "Approximation",
     "LogisticAround",
     "LogisticLoss",
     "Parabola",

@@ -16,6 +16,7 @@ Here p = κq for every record, but |κ| may exceed R_p/R_q where q is short: `pa
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,6 +59,7 @@ class LogisticAround:
     prior_weights: PriorWeights
     feature_bound: float = 1.0
     weight_bound: float | None = None
+    parallel: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive(feature_bound=self.feature_bound)
@@ -76,11 +78,6 @@ class LogisticAround:
         """R_p = R·(σ(Z) − Zσ'(Z)), rounded up."""
         Z = self._prior_reach
         return self.feature_bound * rounded_up(_sigma(Z) - Z * _sigma_slope(Z), 1.0)
-
-    @property
-    def parallel(self) -> bool:
-        """False: p = κq, but |κ| reaches cosh(Z/2)·R_p/R_q."""
-        return False
 
     def terms(self, features: ArrayLike, target: ArrayLike) -> Quadratic:
         """The tangent parabola of each record at w₀, for labels −1 and +1."""
@@ -140,6 +137,7 @@ class PoissonAround:
     count_bound: float
     feature_bound: float = 1.0
     weight_bound: float | None = None
+    parallel: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive(count_bound=self.count_bound, feature_bound=self.feature_bound)
@@ -159,11 +157,6 @@ class PoissonAround:
         Z = self._prior_reach
         h = math.exp(Z) * (Z - 1)
         return self.feature_bound * rounded_up(max(1.0, self.count_bound + h), abs(h))
-
-    @property
-    def parallel(self) -> bool:
-        """False: p = κq, but |κ| may exceed R_p/R_q at small rates."""
-        return False
 
     def terms(self, features: ArrayLike, target: ArrayLike) -> Quadratic:
         """The tangent parabola of each record at w₀."""

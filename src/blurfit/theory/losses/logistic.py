@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,11 +12,7 @@ from scipy.special import expit
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.theory.losses.parabola import (
-    Parabola,
-    reach_of,
-    worst,
-)
+from blurfit.theory.losses.parabola import Parabola, reach_of, worst
 from blurfit.theory.losses.quadratic import Quadratic
 from blurfit.theory.losses.records import read, signs
 from blurfit.theory.setting import APPROXIMATIONS, Approximation
@@ -54,6 +51,7 @@ class LogisticLoss:
     feature_bound: float = 1.0
     approximation: Approximation = "taylor"
     weight_bound: float | None = None
+    parallel: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(feature_bound=self.feature_bound)
@@ -84,11 +82,6 @@ class LogisticLoss:
     def p_bound(self) -> float:
         """R_p = R/2."""
         return self.feature_bound / 2
-
-    @property
-    def parallel(self) -> bool:
-        """True: p = κq with |κ| = 1/(2√c) = R_p/R_q, the same for every record."""
-        return True
 
     def terms(self, features: ArrayLike, target: ArrayLike) -> Quadratic:
         """(√c·x, ½yx, a) of each record, for labels −1 and +1."""

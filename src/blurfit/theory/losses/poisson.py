@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,11 +11,7 @@ from scipy.special import gammaln, hyp0f1, hyp1f1
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError, NotCertifiedError
-from blurfit.theory.losses.parabola import (
-    Parabola,
-    reach_of,
-    worst,
-)
+from blurfit.theory.losses.parabola import Parabola, reach_of, worst
 from blurfit.theory.losses.quadratic import Quadratic
 from blurfit.theory.losses.records import read, within
 from blurfit.theory.roots import brent
@@ -52,6 +49,7 @@ class PoissonLoss:
     weight_bound: float
     feature_bound: float = 1.0
     approximation: Approximation = "chebyshev"
+    parallel: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(
@@ -80,11 +78,6 @@ class PoissonLoss:
         """R_p = R·max(|b|, |Y − b|)."""
         b = self.parabola.slope
         return self.feature_bound * max(abs(b), abs(self.count_bound - b))
-
-    @property
-    def parallel(self) -> bool:
-        """True: p = κq with |κ| = |y − b|/√c ≤ R_p/R_q."""
-        return True
 
     def terms(self, features: ArrayLike, target: ArrayLike) -> Quadratic:
         """(√c·x, (y − b)x, a + ln y!) of each record."""
@@ -169,10 +162,7 @@ def _chebyshev(reach: float) -> Parabola:
             return 3 * t**2 * float(hyp1f1(1, 3, reach * t)) - b - 2 * c * t
 
         lowest = math.log1p(gamma * reach / 3) / reach
-        moved = (
-            brent(slope, -1.0, lowest, xtol=1e-15),
-            brent(slope, lowest, 1.0, xtol=1e-15),
-        )
+        moved = (brent(slope, -1.0, lowest, xtol=1e-15), brent(slope, lowest, 1.0, xtol=1e-15))
         step = max(abs(new - old) for new, old in zip(moved, inner, strict=True))
         inner = moved
         if step < 1e-9:  # convergence is quadratic, so the next step would be below rounding

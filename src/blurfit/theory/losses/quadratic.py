@@ -7,13 +7,7 @@ from numpy.typing import ArrayLike
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
-from blurfit.theory.losses.records import (
-    TOLERANCE,
-    numbers,
-    paired,
-    refuse_first,
-    row_norms,
-)
+from blurfit.theory.losses.records import TOLERANCE, numbers, paired, refuse_first, row_norms
 from blurfit.validate import nonnegative, positive
 
 _VANISHING = 1e-150  # a norm whose square underflows has no digits left to compare

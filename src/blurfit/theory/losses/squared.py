@@ -1,6 +1,7 @@
 """Least squares, which is a quadratic as it stands."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
@@ -22,6 +23,7 @@ class SquaredLoss:
 
     feature_bound: float = 1.0
     target_bound: float = 1.0
+    parallel: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(feature_bound=self.feature_bound, target_bound=self.target_bound)
@@ -35,11 +37,6 @@ class SquaredLoss:
     def p_bound(self) -> float:
         """R_p = RB."""
         return self.feature_bound * self.target_bound
-
-    @property
-    def parallel(self) -> bool:
-        """True: p = yq, and |y| ≤ B = R_p/R_q."""
-        return True
 
     def terms(self, features: ArrayLike, target: ArrayLike) -> Quadratic:
         """(x, yx, ½y²) of each record."""
