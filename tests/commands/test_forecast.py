@@ -1,6 +1,7 @@
 """`blurfit forecast` as a user meets it."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,7 @@ def test_an_agreement_fixes_its_terms(tmp_path: Path) -> None:
     result = run(str(file), "--contributors", "500,5000", "--draws", "8", "--json")
     document = json.loads(result.stdout)
     assert [one["contributors"] for one in document["cases"]] == [500, 5000]
-    assert document["proofs"] == ProofCosts.of(agreement, 5000).to_dict()
+    assert document["proofs"] == asdict(ProofCosts.of(agreement, 5000))
     assert None not in document["liars"].values()
     result = run(str(file), "--epsilon", "1")
     assert result.exit_code == 2
