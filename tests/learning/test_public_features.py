@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.learning.joint_sums import JointSums, clean_sums
+from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.public_features import fit_with_public_rows
 from blurfit.theory.joint_form import JointColumn
+from support.joint_sampler import clean_sums
 
 COLUMNS = (
     JointColumn("a", 0.5),
@@ -71,10 +72,10 @@ def test_errors_cover_the_truth_with_noise_and_with_few_public_rows() -> None:
     inside, draws = 0, 120
     for seed in range(draws):
         generator = np.random.default_rng(seed)
-        v = features(4000, generator)
-        release = sums(v, labels(v, generator), 30.0, generator)
+        v = features(2000, generator)
+        release = sums(v, labels(v, generator), 20.0, generator)
         found = fit_with_public_rows(
-            release.submodel("y"), features(2000, generator), "logistic", match=False
+            release.submodel("y"), features(1000, generator), "logistic", match=False
         )
         assert found.unshrunk is not None
         error = np.sqrt(np.diag(found.sampling + found.privacy))

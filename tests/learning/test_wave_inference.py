@@ -23,7 +23,7 @@ def collect(
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("n", "mu"), [(20_000, 0.5), (5_000, 5.0)])
+@pytest.mark.parametrize(("n", "mu"), [(10_000, 0.7), (5_000, 5.0)])
 def test_coverage_of_95_percent(n: int, mu: float) -> None:
     generator = np.random.default_rng(n)
     hits = []

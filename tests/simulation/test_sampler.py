@@ -16,7 +16,7 @@ from blurfit.learning.sums import Totals
 from blurfit.model.learner import statistics_of
 from blurfit.schema.vectors import values
 from blurfit.simulation.sampler import (
-    Sampler,
+    InputSampler,
     exact_totals,
     input_totals,
     sampler_for,
@@ -82,7 +82,9 @@ def assert_same_law(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -
         assert result.pvalue > 1e-7, name  # what contributors draw cannot be replayed
 
 
-def drawn_many(agreement: Agreement, sampler: Sampler, seed: int | list[int]) -> tuple[Any, Any]:
+def drawn_many(
+    agreement: Agreement, sampler: InputSampler, seed: int | list[int]
+) -> tuple[Any, Any]:
     """(A, c) of so many draws of the sampler: (TRIALS, d, d) and (TRIALS, d)."""
     generator = np.random.default_rng(seed)
     d = agreement.schema.dimension

@@ -80,6 +80,14 @@ def test_line_plane_and_space_by_adding_up_densities(headroom: float, a: float, 
     assert gradient_delta._space(room, a, b) == pytest.approx(log_mean(space, weights), abs=1e-8)
 
 
+FINER = {"": gradient_delta._unit_rule(64), "_ANGLE": gradient_delta._unit_rule(96)}
+
+
+def forget_panels() -> None:
+    gradient_delta._panels.cache_clear()
+    gradient_delta._panels_from_both_ends.cache_clear()
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_the_quadrature_errs_less_than_is_added(seed: int, monkeypatch) -> None:
     """Four times the nodes move nothing that the safety does not cover, for any a, b and t₀."""
@@ -91,14 +99,14 @@ def test_the_quadrature_errs_less_than_is_added(seed: int, monkeypatch) -> None:
     coarse = gradient_delta._plane(room, a, b), gradient_delta._space(room, a, b)
     between = max(nearest, gradient_delta._ANGLES_FROM) * m + m * m / 2
     angles = over_angles(between, a, b, gradient_delta._COSINES)
-    for name, count in (("", 64), ("_ANGLE", 96)):
-        nodes, weights = gradient_delta._unit_rule(count)
+    for name, (nodes, weights) in FINER.items():
         monkeypatch.setattr(gradient_delta, f"{name}_NODES", nodes)
         monkeypatch.setattr(gradient_delta, f"{name}_WEIGHTS", weights)
-    gradient_delta._panels.cache_clear()
+    forget_panels()
     fine = gradient_delta._plane(room, a, b), gradient_delta._space(room, a, b)
     more = over_angles(between, a, b, gradient_delta._COSINES)
-    gradient_delta._panels.cache_clear()
+    assert gradient_delta._panels_from_both_ends(1, 1)[2] == 2 * 64  # finer ones were used
+    forget_panels()
     assert coarse == pytest.approx(fine, abs=2e-11)
     if nearest < 1.8:  # beyond, the plane is proved and angles are not looked at
         assert angles == pytest.approx(more, rel=3e-4)

@@ -228,17 +228,18 @@ def _most_probable(
     V is that of the start and then of the first step, which is near enough: it takes longest.
     """
     precision = np.linalg.inv(prior)
-    log, error = -np.inf, np.diag(noise)
+    log = -np.inf
+    error = weighing = np.diag(noise)
     for place in range(_STEPS):
         gradient, hessian = problem.at(w)
         if place < 2:
             error = problem.spread(w, hessian) + np.diag(noise)
+            weighing = np.asarray(np.linalg.inv(error), dtype=np.float64)
         total = hessian @ prior @ hessian + error
         seen = problem.moment - gradient + hessian @ (w - start)
         solved = np.linalg.solve(total, seen)
         step = start + prior @ hessian @ solved - w
         log = -0.5 * float(np.linalg.slogdet(total)[1] + seen @ solved)
-        weighing = np.asarray(np.linalg.inv(error), dtype=np.float64)
 
         def merit(at: FloatArray, gradient: FloatArray, weighing: FloatArray = weighing) -> float:
             left, moved = problem.moment - gradient, at - start

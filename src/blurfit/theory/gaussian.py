@@ -63,6 +63,8 @@ def log_delta_of(mu: float, epsilon: float) -> float:
     difference = _mills(a) - _mills(a + mu)
     if difference < _mills(a) / 2:
         difference = mu * float(_UNIT_WEIGHTS @ _mills_slope(a + mu * _UNIT_NODES))
+    if difference == 0:  # it has underflowed; g(x) = 1 − x·m(x) is below x⁻²
+        return _log_density(a) + math.log(mu) - 2 * math.log(a)
     return _log_density(a) + math.log(difference)
 
 
