@@ -243,7 +243,7 @@ def watched(description: str, *, quiet: bool) -> Iterator[Progress]:
     from rich.progress import Progress as Bars
 
     columns = (TextColumn(description), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bars(*columns, console=Console(stderr=True), transient=True, disable=quiet) as bars:
+    with Bars(*columns, console=Console(stderr=True), disable=quiet) as bars:
         task = bars.add_task("", total=None)
         yield lambda done, of: bars.update(task, completed=done, total=of)
 
