@@ -30,14 +30,14 @@ from rich.progress import track
 from blurfit.arrays import FloatArray
 from blurfit.datasets import UCI_SETS, Census, load_acs, load_uci, make_census
 from blurfit.learning.inference import Inference, infer, refusal
-from blurfit.learning.joint_sums import JointSums, Submodel, clean_sums
+from blurfit.learning.joint_sums import JointSums, Submodel
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.shrinkage import information, reading, shrink
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.joint import sensitivity
 from blurfit.theory.joint_form import JointColumn
 from blurfit.theory.public_weights import Kind, public_weights
-from support.joint_sampler import draw_joint_sums  # type: ignore[import-not-found]
+from support.joint_sampler import clean_sums, draw_joint_sums  # type: ignore[import-not-found]
 
 Row = dict[str, Any]
 

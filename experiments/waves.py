@@ -20,6 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from scipy.special import expit
 
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.wave import kept_columns
@@ -29,6 +30,7 @@ from blurfit.experiments import goals
 from blurfit.experiments.averages import table
 from blurfit.experiments.methods import WAVES
 from blurfit.experiments.reliability import binned
+from blurfit.learning.belief import on_curve
 from blurfit.schema.vectors import values as encoded
 from blurfit.simulation.whole_plan import fit_in_waves
 from blurfit.theory.gaussian import mu_of
@@ -36,6 +38,7 @@ from blurfit.theory.newton import LogisticNewton
 from blurfit.theory.public_weights import Kind, information
 from blurfit.theory.waves import Task, choose_plan
 from support.bare_waves import collect_in_waves  # type: ignore[import-not-found]
+from support.beliefs import score  # type: ignore[import-not-found]
 
 DELTA, TEST_ROWS, GENERATED_ROWS = 0.01, 2**16, 2**19
 SIZES = tuple(2**k for k in (9, 11, 13, 15, 17))
@@ -186,7 +189,8 @@ def measure(people: People, task: Task, epsilon: float, n: int, trials: int) -> 
                 best = accuracy(free, test_v, test_y)
                 found[trial, place] = best - accuracy(got.coefficients, test_v, test_y)
         if task == "label":
-            gaps.append(binned(got.model.predict_proba(test_v[:, got.kept]), test_y).error)
+            likely = expit(score(on_curve(got.model), test_v[:, got.kept]))
+            gaps.append(binned(likely, test_y).error)
     one, auto = found.mean(axis=0)
     difference = found[:, 1] - found[:, 0]
     goal = GOALS.get((task, epsilon, n)) if (people.name, p) == ("ACS", 13) else None

@@ -35,7 +35,7 @@ from typing import Self
 
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.theory import gaussian
-from blurfit.theory.setting import Neighbours
+from blurfit.theory.setting import NEIGHBOURS, Neighbours
 from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive
 
 _ROUNDING = 1 + 1e-9  # what is kept is evaluated at a little more than was spent
@@ -96,7 +96,7 @@ class Budget:
     def spend(self, expense: Expense, neighbours: Neighbours) -> None:
         """Write an expense down, in the outer budgets too; refuse it if it is more than is left."""
         nonnegative(mu=expense.mu, epsilon=expense.epsilon, delta=expense.delta)
-        one_of(("replace", "zero-out"), neighbours=neighbours)
+        one_of(NEIGHBOURS, neighbours=neighbours)
         with _lock:
             for budget in self._chain():
                 refuse_elsewhere(budget._process)

@@ -16,7 +16,7 @@ TWO = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:800
     [({}, 0), ({"database_noise": True}, 1), ({"database_noise": True, "databases": TWO}, 2)],
 )
 def test_the_exact_privacy_of_the_one_honest_person(terms, draws) -> None:
-    agreement = small_agreement(2, **terms)
+    agreement = small_agreement(2, quorum=4, **terms)
     calibration = agreement.calibration
     found = exact_mu(agreement, lying_crowd(agreement))
     unknown = total_deviation(calibration.sigma, agreement.quorum, 1, draws)
@@ -28,7 +28,7 @@ def test_the_exact_privacy_of_the_one_honest_person(terms, draws) -> None:
 def test_both_are_shown(monkeypatch) -> None:
     """By the sums, of which models are made: those are few, and attacked all the same."""
     monkeypatch.setattr(findings, "CHEAP", 150)
-    plain, noisy = small_agreement(2), small_agreement(2, database_noise=True)
+    plain, noisy = (small_agreement(2, quorum=4, database_noise=noise) for noise in (False, True))
     lying = {}
     for name, agreement in (("plain", plain), ("noisy", noisy)):
         found = audit_agreement(agreement, trials=100, confidence=0.9999, seed=3, liars=True)

@@ -12,8 +12,8 @@ from blurfit.audit.findings import audit
 from blurfit.baselines.rival import PureRival
 from blurfit.schema.user_units import coefficients
 
-EPSILON, DELTA, ROWS = 1.0, 1e-3, 30
-STEPS = 16  # of gradient descent; `test_gradient` attacks all 512
+EPSILON, DELTA, ROWS = 1.0, 1e-3, 12
+STEPS = 16  # of gradient descent and of boosting; `test_gradient` attacks all 512
 LABELS, NUMBERS = (
     sorted(
         name
@@ -46,7 +46,7 @@ def schema(*, labels: bool) -> Schema:
 def rival(name: str):
     """As it is attacked; of these parameters those that it has."""
     given = {"bounds": (-1, 1), "target_bounds": (-1, 1), "epsilon": EPSILON, "delta": DELTA}
-    given |= {"steps": STEPS}
+    given |= {"steps": STEPS, "rounds": STEPS}
     kind = getattr(baselines, name)
     fields = kind().get_params()
     return kind(**{key: value for key, value in given.items() if key in fields})

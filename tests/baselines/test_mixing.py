@@ -18,9 +18,15 @@ from blurfit.baselines.mixing import (
 from blurfit.theory.gaussian import delta_of
 
 
-def log_ratio(z: np.ndarray, ratio: float) -> np.ndarray:
-    """ln of N(0, 1) over N(0, ratio), summed over the draws of each row."""
-    return (norm.logpdf(z) - norm.logpdf(z, scale=math.sqrt(ratio))).sum(axis=1)
+def log_ratio(square: np.ndarray, draws: int, ratio: float) -> np.ndarray:
+    """ln of N(0, 1) over N(0, ratio), summed over draws whose squares sum to `square`."""
+    return (draws * math.log(ratio) - (1 - 1 / ratio) * square) / 2
+
+
+def test_the_log_ratio_of_draws_depends_on_their_squares_alone() -> None:
+    z = np.random.default_rng(4).standard_normal((5, 30))
+    drawn = (norm.logpdf(z) - norm.logpdf(z, scale=math.sqrt(0.8))).sum(axis=1)
+    assert log_ratio((z**2).sum(axis=1), 30, 0.8) == pytest.approx(drawn)
 
 
 @pytest.mark.parametrize("neighbours", ["zero-out", "replace"])
@@ -29,7 +35,7 @@ def test_delta_by_drawing_from_the_worst_pair(neighbours, mu) -> None:
     generator, draws, share, epsilon, trials = np.random.default_rng(0), 30, 0.2, 0.8, 100_000
     gauss = mu * mu / 2 + mu * generator.standard_normal(trials)
     losses = [
-        log_ratio(generator.standard_normal((trials, draws)), ratio)
+        log_ratio(generator.chisquare(draws, trials), draws, ratio)
         for ratio in (1 - share, 1 + share)
     ]
     sums = losses if neighbours == "zero-out" else [losses[0] + losses[1]]

@@ -11,9 +11,10 @@ from blurfit.baselines import TukeyRegressor
 from blurfit.baselines.tukey import draw, log_widths, safety
 
 
-def depth_of(point: np.ndarray, models: np.ndarray) -> int:
-    """By the definition: the fewest models on either side, in any coordinate."""
-    return int(min((models <= point).sum(axis=0).min(), (models >= point).sum(axis=0).min()))
+def depths_of(points: np.ndarray, models: np.ndarray) -> np.ndarray:
+    """By the definition: the fewest models on either side of each point, in any coordinate."""
+    sides = [models[:, None] <= points, models[:, None] >= points]
+    return np.minimum(*(side.sum(axis=0).min(axis=1) for side in sides))
 
 
 def test_boxes_of_a_depth() -> None:
@@ -24,9 +25,9 @@ def test_boxes_of_a_depth() -> None:
     for depth in (1, 4, 10):
         low, high = ordered[depth - 1], ordered[-depth]
         assert np.exp(widths[depth - 1]) == pytest.approx(high - low)
-        for point in generator.uniform(low - 0.2, high + 0.2, (50, 2)):
-            inside = bool((point > low).all() and (point < high).all())
-            assert inside == (depth_of(point, models) >= depth)
+        points = generator.uniform(low - 0.2, high + 0.2, (50, 2))
+        inside = ((points > low) & (points < high)).all(axis=1)
+        assert inside.tolist() == (depths_of(points, models) >= depth).tolist()
 
 
 @pytest.mark.statistical
@@ -35,11 +36,11 @@ def test_the_draw_has_the_density_that_it_claims() -> None:
     generator = np.random.default_rng(1)
     models, t, epsilon = generator.standard_normal((16, 2)), 3, 1.5
     drawn = np.array([draw(models, t, epsilon, generator) for _ in range(4000)])
-    depths = np.array([depth_of(point, models) for point in drawn])
+    depths = depths_of(drawn, models)
     assert depths.min() >= t
     ordered = np.sort(models, axis=0)
     grid = generator.uniform(ordered[t - 1], ordered[-t], (60_000, 2))
-    shares = np.array([depth_of(point, models) for point in grid])
+    shares = depths_of(grid, models)
     weights = np.array([math.exp(epsilon * k / 2) * (shares == k).sum() for k in range(t, 9)])
     counts = np.array([(depths == k).sum() for k in range(t, 9)])
     assert chisquare(counts, weights / weights.sum() * counts.sum()).pvalue > 1e-3
@@ -83,7 +84,7 @@ def test_what_is_safe_is_private() -> None:
         middles, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
         masses = []
         for table in (models, other):
-            depths = np.array([depth_of(np.array([point]), table) for point in middles])
+            depths = depths_of(np.array(middles)[:, None], table)
             weights = np.where(depths >= t, np.exp(epsilon * depths / 2), 0.0) * widths
             masses.append(weights / weights.sum())
         assert np.maximum(0, masses[0] - math.exp(epsilon) * masses[1]).sum() <= delta

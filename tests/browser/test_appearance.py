@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from blurfit import Agreement, perturb_table
-from support.looks import look_at
+from support.looks import look_at, problems
 
 SMALL = {"width": 320, "height": 800}
 READY = {  # what each page shows last
@@ -97,6 +97,8 @@ def test_refusals_are_readable(visit) -> None:
     page = visitor.go("/nothing")
     expect(page.get_by_role("heading", name="There is nothing at this address")).to_be_visible()
     look_at(page, "missing")
+    page.evaluate("document.querySelector('h1').style.color = '#999'")
+    assert [rule for rule, _ in problems(page)] == ["color-contrast"], "which would be found"
 
 
 @pytest.mark.parametrize(
@@ -105,9 +107,10 @@ def test_refusals_are_readable(visit) -> None:
 )
 def test_first_load_is_small(visit, collections, path) -> None:
     """All that a fresh browser gets for a page, compressed and with headers: under 90 kB."""
-    visitor = visit(own=True)
+    visitor = visit()
     session = visitor.context.new_cdp_session(visitor.page)
     session.send("Network.enable")
+    session.send("Network.setCacheDisabled", {"cacheDisabled": True})
     sizes: list[int] = []
     session.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
     fingerprints = {name: one.fingerprint for name, one in collections.items()}

@@ -343,7 +343,7 @@ def test_verdicts_on_other_noise_are_the_same(run, survey, quorum) -> None:
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_what_the_page_accepts_python_accepts(run, survey, kind) -> None:
-    """800 mutated contracts, under fingerprints that fit: the page is never the more lenient of the
+    """Mutated contracts, under fingerprints that fit: the page is never the more lenient of the
     two, but for the forecast of accuracy, which it does not check.
     """
     given = []
@@ -351,7 +351,7 @@ def test_what_the_page_accepts_python_accepts(run, survey, kind) -> None:
         agreement = Agreement.propose(
             schema, epsilon=1, delta=1e-6, quorum=3000, neighbours=neighbours, **KINDS[kind]
         )
-        given += mutations(agreement, 400)
+        given += mutations(agreement, 200)
     body = """
         return Promise.all(given.map(async (agreement) => {
           const fingerprint = await canonical.fingerprintOf(agreement);

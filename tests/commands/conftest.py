@@ -1,4 +1,4 @@
-"""The command as a user meets it: a real process in a folder of its own, and a real service."""
+"""The command as a user meets it, in a folder of its own, and a real service."""
 
 import os
 import signal
@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.cli import main
 from blurfit.schema.schema import Numeric, Schema
 from support import processes
 
@@ -31,10 +33,19 @@ class Blurfit:
     folder: Path
 
     def __call__(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """In this process, to its end."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.folder)
+            given = dict.fromkeys(os.environ.keys() - environment().keys()) | more
+            done = CliRunner(env=given).invoke(main, arguments, catch_exceptions=False)
+        return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+    def apart(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """In a process of its own, to its end."""
         return processes.run(arguments, folder=self.folder, environment=environment() | more)
 
     def start(self, *arguments: str) -> processes.Talking:
-        """Run it without waiting for its end."""
+        """In a process of its own, without waiting for its end."""
         return processes.Talking.start(arguments, folder=self.folder, environment=environment())
 
     @contextmanager

@@ -131,7 +131,7 @@ def test_invitations_are_for_their_file_alone(blurfit, agreed, as_administrator,
     assert not any(token.encode() in stored for token in tokens)
     again = blurfit(*asking, "--out", "invitations.txt")
     assert again.returncode == 2
-    assert "it may hold invitations" in again.stderr
+    assert "the existing one may hold invitations" in again.stderr
     assert file.read_text().split() == tokens
     links = blurfit(*asking, "--out", "links.txt", "--links", "--json")
     assert json.loads(links.stdout) == {"count": 7, "out": "links.txt"}

@@ -48,7 +48,7 @@ def test_the_agreement_is_the_one_that_the_library_proposes(agree, tmp_path) -> 
     assert written == expected
     words = " ".join(result.stdout.split())
     assert "Asked: age (0 to 100), income (0 to 1,000)." in words
-    assert f"{expected.width} │ numbers a person, once, {expected.layout.size} bytes" in words
+    assert f"{expected.width} │ numbers per person, once: {expected.layout.size} bytes" in words
     assert "(1, 1e-06)-differentially private" in words
     assert "at least 5,000 honest records" in words
     assert f"Wrote agreement.json, fingerprint {expected.fingerprint}." in words
@@ -130,7 +130,7 @@ def test_two_databases_are_told_with_their_condition(agree, tmp_path) -> None:
     words = " ".join(result.stdout.split())
     assert "Office gets a masked share of each submission and Union the seed of its mask." in words
     assert "only if the two do not put their shares together" in words
-    assert "One submission alone" not in words  # which no database sees
+    assert "One submission by itself" not in words  # which no database sees
     assert "proof" not in words
     result = agree(NUMBER, *PROMISE, *typed, "--anyone")
     words = " ".join(result.stdout.split())

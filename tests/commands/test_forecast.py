@@ -1,6 +1,7 @@
 """`blurfit forecast` as a user meets it."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from blurfit import Agreement
 from blurfit.agreement.proof_costs import ProofCosts
 from blurfit.cli import main
 from blurfit.commands.proposals import read_proposal
+from blurfit.forecast import tuning
 
 SURVEY = Path(__file__).parents[2] / "docs" / "examples" / "survey.toml"
 SMALL = ["--contributors", "1000,100000", "--epsilon", "1", "--draws", "8"]
@@ -48,7 +50,8 @@ def test_public_data_and_spectrum_are_populations(tmp_path: Path) -> None:
     assert result.exit_code == 2
 
 
-def test_advice(tmp_path: Path) -> None:
+def test_advice(monkeypatch) -> None:
+    monkeypatch.setattr(tuning, "EVALUATIONS", 12)
     result = run(
         *[str(SURVEY), "--contributors", "2000", "--epsilon", "1", "--draws", "8"],
         *["--mechanism", "moment", "--advise", "--json"],
@@ -67,7 +70,7 @@ def test_an_agreement_fixes_its_terms(tmp_path: Path) -> None:
     result = run(str(file), "--contributors", "500,5000", "--draws", "8", "--json")
     document = json.loads(result.stdout)
     assert [one["contributors"] for one in document["cases"]] == [500, 5000]
-    assert document["proofs"] == ProofCosts.of(agreement, 5000).to_dict()
+    assert document["proofs"] == asdict(ProofCosts.of(agreement, 5000))
     assert None not in document["liars"].values()
     result = run(str(file), "--epsilon", "1")
     assert result.exit_code == 2

@@ -40,8 +40,8 @@ def test_report_answers_what_people_ask(found) -> None:
     assert "within 5% of no privacy" in text
     assert "2,000" in text  # moment
     assert "4,000" in text  # input
-    assert "input asks for 2 times as many as moment." in text
-    assert "A local ε of 2 asks for 4 times as many (moment)." in text
+    assert "input takes 2 times as many as moment." in text
+    assert "A local ε of 2 takes 4 times as many (moment)." in text
     assert "1.100 1.09–1.11" in text.replace("│", " ").replace("  ", " ") or "1.09–1.11" in text
 
 
@@ -70,7 +70,7 @@ def test_advice_in_words(found) -> None:
 
 def test_liars_move_columns_as_people_call_them() -> None:
     words = liars_in_words({"(intercept)": 1.5, "region=n": 2.0}, {"region=n": "Region: north"})
-    assert words.endswith("at most by about: (intercept) ± 1.500, Region: north ± 2.000.")
+    assert words.endswith("by at most about: (intercept) ± 1.500, Region: north ± 2.000.")
     assert "as far as they like" in liars_in_words({"region=n": None}, {})
 
 

@@ -62,7 +62,7 @@ def test_a_new_cluster_learns_the_same(blurfit, agreed) -> None:
         with Writer(blurfit.folder / engine / "a.parquet", agreed.layout) as writer:
             writer.add(table)
         options = ["--engine", engine, "--workers", "1", "--out", f"{engine}.model"]
-        done = blurfit("learn", "agreement.json", engine, *options)
+        done = blurfit.apart("learn", "agreement.json", engine, *options)
         assert done.returncode == 0, done.stderr
         texts.add((blurfit.folder / f"{engine}.model").read_bytes())
     assert len(texts) == 1

@@ -72,7 +72,7 @@ def test_relation_quorum_and_releases_are_told(neighbours, mechanism, releases) 
         "Asked: age (0 to 100), married (yes or no), region (north | south), income (above 370)."
         in told
     )
-    assert f"{agreement.width} │ numbers a person" in told
+    assert f"{agreement.width} │ numbers per person" in told
 
 
 def test_the_papers_claim_is_not_passed_off_as_proved() -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import tempfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -150,7 +151,9 @@ def test_an_agreement_names_the_file_and_says_what_is_assumed(blurfit, folder) -
 
 
 @pytest.mark.usefixtures("agreed")
-def test_everyone_can_fetch_the_file_and_have_it_checked(blurfit, folder) -> None:
+def test_everyone_can_fetch_the_file_and_have_it_checked(blurfit, folder, monkeypatch) -> None:
+    (fetched := folder / "fetched").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(fetched))
     write(folder / "other.csv", people(1000, 9))
     handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -167,6 +170,7 @@ def test_everyone_can_fetch_the_file_and_have_it_checked(blurfit, folder) -> Non
     assert "to be the file of public rows that was agreed on" in other.stderr
     assert "Cannot fetch the public rows at" in missing.stderr
     assert "404" in missing.stderr
+    assert not list(fetched.iterdir()), "what was fetched is gone with the command"
 
 
 def test_rows_without_the_features_are_not_agreed_on(blurfit, folder) -> None:

@@ -180,9 +180,9 @@ def test_https_is_answered_to_those_who_know_the_certificate(blurfit, propose, c
         with pytest.raises(httpx.ConnectError, match="certificate verify failed"):
             httpx.get(f"{served.url}/healthz", **PLAIN | {"verify": True})
         opening = ["agreement.json", "--to", served.url, "--admin-token-file", "token.txt"]
-        opened = blurfit("open", *opening, SSL_CERT_FILE=shown)
+        opened = blurfit.apart("open", *opening, SSL_CERT_FILE=shown)
         assert opened.returncode == 0, opened.stderr
-        stranger = blurfit("open", *opening, "--patience", "0")
+        stranger = blurfit.apart("open", *opening, "--patience", "0")
         assert stranger.returncode == 3
         assert "certificate verify failed" in stranger.stderr
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from blurfit.contributor import journal as module
-from blurfit.contributor.journal import Journal, Portion
-from blurfit.errors import ConflictError, InvalidValueError
+from blurfit.contributor.journal import Journal, Portion, TakenBackError
+from blurfit.errors import ClosedError, ConflictError, InvalidValueError
 
 FINGERPRINT, DIGEST, ROWS = "a1" * 32, "b2" * 32, 7
 
@@ -234,3 +234,27 @@ def test_a_part_of_which_nothing_has_left_may_be_taken_back(tmp_path) -> None:
         with pytest.raises(ConflictError):
             again.take_back(whole)
     assert b"seed 2" not in path.read_bytes()
+
+
+def test_a_part_is_handed_over_seeds_first_and_taken_back_if_they_alone_have_left(tmp_path) -> None:
+    seen = []
+
+    def closed(part: Portion) -> None:
+        raise ClosedError(f"{part.under} has closed")
+
+    with Journal(tmp_path / "journal", "plan", "service", "digest", 4) as kept:
+        part = Portion(0, 2, (b"share", b"seed"), "wave 1")
+        kept.record(part, has_left=False)
+        with pytest.raises(TakenBackError, match="wave 1 has closed") as taken_back:
+            kept.hand_over(part, seen.append, closed)
+        assert isinstance(taken_back.value.refusal, ClosedError)
+        assert kept.blurred() == 0
+        assert not seen, "nothing of the records was sent"
+        kept.record(part, has_left=False)
+        with pytest.raises(ClosedError):
+            kept.hand_over(part, closed, lambda _: seen.append(kept.has_left(part)))
+        assert seen == [False], "the seeds went before it was written down that anything may leave"
+        assert kept.has_left(part)
+        assert kept.blurred() == 2, "for good"
+        again = kept.hand_over(part, lambda _: ("signature",), closed)
+        assert again == ("signature",), "and the seeds are not announced again"

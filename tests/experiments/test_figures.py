@@ -21,6 +21,7 @@ SMALL = tuple(
 )
 
 
+@pytest.mark.usefixtures("short_chains")
 @pytest.mark.parametrize("figure", SMALL, ids=lambda figure: figure.name)
 def test_golden(figure, people, tmp_path) -> None:
     found = read_csv(run(figure, people, trials=3, workers=1, out=tmp_path))
@@ -29,7 +30,8 @@ def test_golden(figure, people, tmp_path) -> None:
         (r.line, r.variant, r.epsilon, r.n, r.trial) for r in expected
     ]
     # other builds of BLAS round otherwise; a label next to the boundary may change with that, and
-    # so does the seed of a posterior mean, which the last bits of the sums decide
+    # so does the seed of a posterior mean, which the last bits of the sums decide; short chains
+    # move it no further: by 0.01 of an RMSE, and by two labels of 32
     for row, known in zip(found, expected, strict=True):
         sampled = row.line in (MOMENT, WAVES) and row.variant == "default"
         slack = (0.15 if sampled else 0.04) if figure.label else (0.03 if sampled else 1e-6)

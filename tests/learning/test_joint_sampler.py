@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from blurfit.learning.inference import debiased, infer
-from blurfit.learning.joint_sums import JointColumn, JointSums, Noise, Submodel, clean_sums
+from blurfit.learning.joint_sums import JointColumn, JointSums, Noise, Submodel
 from blurfit.theory.joint import sensitivity
-from support.joint_sampler import draw_joint_sums
+from support.joint_sampler import clean_sums, draw_joint_sums
 
 COLUMNS = (
     JointColumn("age", 0.5),

@@ -10,9 +10,8 @@ from blurfit.learning.joint_sums import (
     JointColumn,
     JointSums,
     Noise,
-    clean_sums,
 )
-from support.joint_sampler import draw_joint_sums
+from support.joint_sampler import clean_sums, draw_joint_sums
 
 COLUMNS = (
     JointColumn("age", 0.4),

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from joint_people import NOISE, TRUTH, collected, people
 
-from blurfit.learning.joint_sums import JointColumn, clean_sums
+from blurfit.learning.joint_sums import JointColumn
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.theory.joint import sensitivity
 from blurfit.theory.public_weights import public_weights
-from support.joint_sampler import draw_joint_sums
+from support.beliefs import score
+from support.joint_sampler import clean_sums, draw_joint_sums
 
 
 def error(coefficients: np.ndarray, rows: np.ndarray) -> float:
@@ -53,14 +54,14 @@ def test_with_nothing_but_noise_it_predicts_little() -> None:
     test = people(2000, generator)
     for _ in range(10):
         found = linear_bayes(collected(60, 0.02, generator).submodel("y"))
-        assert np.abs(found.predict(test[:, :7])).max() < 1.5
+        assert np.abs(score(found, test[:, :7])).max() < 1.5
 
 
 def test_labels_are_told_apart() -> None:
     generator = np.random.default_rng(4)
     test = people(4000, generator)
     found = linear_bayes(collected(20_000, 0.5, generator, label=True).submodel("y"))
-    right = np.mean((found.predict(test[:, :7]) > 0) == (test[:, 8] > 0))
+    right = np.mean((score(found, test[:, :7]) > 0) == (test[:, 8] > 0))
     known = np.mean((TRUTH[0] + test[:, :7] @ TRUTH[1:] > 0) == (test[:, 8] > 0))
     assert right > known - 0.02
 
@@ -88,7 +89,7 @@ def test_all_classes_come_from_one_release() -> None:
     sums = draw_joint_sums(columns, weights.constant, 20_000, clean, deviation, generator)
     test = values[20_000:, :2]
     told = np.column_stack(
-        [linear_bayes(sums.submodel(f"class={k}", ["a", "b"])).predict(test) for k in range(3)]
+        [score(linear_bayes(sums.submodel(f"class={k}", ["a", "b"])), test) for k in range(3)]
     )
     x = np.column_stack([np.ones(20_000), values[:20_000, :2]])
     known = np.linalg.lstsq(x, one_hot[:20_000], rcond=None)[0]

@@ -5,9 +5,11 @@ import pytest
 from joint_people import TRUTH, collected, people
 
 from blurfit.learning import posterior_mean as module
-from blurfit.learning.joint_sums import JointColumn, JointSums, clean_sums
+from blurfit.learning.joint_sums import JointColumn, JointSums
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.posterior_mean import posterior_mean
+from support.beliefs import score
+from support.joint_sampler import clean_sums
 
 
 def test_the_gradient_is_that_of_the_energy() -> None:
@@ -70,9 +72,9 @@ def test_where_noise_rules_it_is_as_good_as_linear_bayes_and_better_than_a_const
     for _ in range(12):
         sums = collected(400, 0.3, generator).submodel("y")
         begin = linear_bayes(sums)
-        linear.append(np.mean((begin.predict(test[:, :7]) - truth) ** 2))
+        linear.append(np.mean((score(begin, test[:, :7]) - truth) ** 2))
         found = posterior_mean(sums, begin)
-        sampled.append(np.mean((found.predict(test[:, :7]) - truth) ** 2))
+        sampled.append(np.mean((score(found, test[:, :7]) - truth) ** 2))
         assert np.linalg.eigvalsh(found.features.covariance).min() > 0
     assert np.mean(sampled) < np.mean(linear) * 1.05
     assert np.mean(sampled) < truth.var() * 0.75

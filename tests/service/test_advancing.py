@@ -2,7 +2,6 @@
 
 import time
 
-import pytest
 from starlette.testclient import TestClient
 
 from blurfit.contributor.perturb import perturb_table
@@ -13,6 +12,7 @@ from blurfit.store import plans
 from blurfit.store.advance import advance
 from support.plans import fill, people, plan, rows
 from support.requests import send
+from support.stores import whatever_it_keeps
 
 PLAN = plan("label", waves=2, quorum=60, admission="anyone")
 NAME = PLAN.fingerprint
@@ -68,7 +68,7 @@ def test_arrivals_are_acknowledged_although_the_step_fails(store, monkeypatch) -
         assert again.json() == {"accepted": FIRST, "new": 0}
 
 
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+@whatever_it_keeps
 def test_counting_is_rare_while_much_is_missing(store, monkeypatch) -> None:
     first = store.write(plans.begin, PLAN)
     counted = []
@@ -85,7 +85,7 @@ def test_counting_is_rare_while_much_is_missing(store, monkeypatch) -> None:
         assert len(counted) == 2
 
 
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+@whatever_it_keeps
 def test_a_wave_without_its_plan_is_left_alone(store, caplog) -> None:
     store.open(PLAN.first())
     with TestClient(Service(store, NO_LIMITS)) as http:

@@ -18,13 +18,12 @@ from blurfit.service.app import Limits, Service
 from blurfit.store import stewards
 from blurfit.store.store import Store
 from support.sharing import TWO, counted, marked, new_agreement
+from support.stores import whatever_it_keeps
 
 TOKEN, PEER = "the-token-of-an-administrator-here", "the-token-that-both-databases-share"
 ADMINISTRATOR = {"authorization": f"Bearer {TOKEN}"}
 JSON = {"content-type": "application/json"}
 NO_LIMIT = Limits(requests_per_second=0)
-# What is refused before a store is asked for anything is refused alike whatever it is.
-whatever_it_keeps = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from blurfit.model.published import PublishedModel
 from blurfit.protocol.tokens import hashed
 from support.plans import people, plan, rows
 from support.requests import ADMINISTRATOR, as_json, refused, send
+from support.stores import whatever_it_keeps
 
 PLAN = plan("label", waves=2, quorum=60, admission="anyone")
 INVITED = plan("label", waves=2, quorum=60)
@@ -176,12 +177,14 @@ def test_a_submission_of_one_wave_is_not_taken_for_another(http) -> None:
     assert http.get(HERE).json()["waves"][1]["count"] == 0
 
 
+@whatever_it_keeps
 def test_waves_are_opened_by_their_plan(http) -> None:
     headers = ADMINISTRATOR | as_json()
     answer = http.post("/collections", content=PLAN.first().to_json(), headers=headers)
     refused(answer, 400, "invalid", "open the plan")
 
 
+@whatever_it_keeps
 def test_only_the_administrator_decides(http) -> None:
     begun(http)
     for what in ("hold", "resume", "publish", "invitations"):
@@ -190,12 +193,14 @@ def test_only_the_administrator_decides(http) -> None:
     assert http.get(HERE).json()["state"] == "collecting"
 
 
+@whatever_it_keeps
 def test_what_is_not_there(http) -> None:
     for path in ("", "/plan", "/agreement", "/releases", "/model", "/statement"):
         refused(http.get(f"/plans/{'ab' * 32}{path}"), 404, "unknown-collection")
     refused(http.post("/plans", content=b"{}", headers=ADMINISTRATOR | as_json()), 400, "invalid")
 
 
+@whatever_it_keeps
 def test_a_plan_is_proposed(http) -> None:
     terms = {"epsilon": 1, "delta": 1e-6, "quorum": 60, "waves": 2}
     body = {"schema": PLAN.schema.to_dict(), **terms}
@@ -204,6 +209,7 @@ def test_a_plan_is_proposed(http) -> None:
     assert http.get("/plans").json() == []
 
 
+@whatever_it_keeps
 def test_no_plan_is_proposed_of_what_may_not_teach_others(http) -> None:
     """Of `input` only the model may be shown, and a map follows from sums."""
     terms = {"epsilon": 1, "delta": 1e-6, "quorum": 60, "mechanism": "input", "weight_bound": 2}

@@ -20,7 +20,7 @@ from blurfit import (
 )
 from blurfit.arrays import ByteArray, WordArray
 from blurfit.contributor.perturb import perturb_table
-from blurfit.contributor.share import share
+from blurfit.contributor.share import SharedRecords, share
 from blurfit.service.peer import publish
 from blurfit.store import blocks, commitment, identifier_sets, joint_publication
 from blurfit.store.store import Store
@@ -63,17 +63,25 @@ def everything_stored(store: Store, fingerprint: str) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def stored() -> dict[tuple[str, str], np.ndarray]:
+def shared() -> dict[str, tuple[Agreement, SharedRecords]]:
+    """So many people with one extreme record, and as many with the other."""
+    agreements = {record: propose(quorum=20) for record in EXTREMES}
+    return {
+        record: (agreements[record], share(agreements[record], table_of(values, 8000)))
+        for record, values in EXTREMES.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def stored(shared) -> dict[tuple[str, str], np.ndarray]:
     """The bytes of each database, for a collection of one extreme record and of the other."""
     found = {}
-    for record, values in EXTREMES.items():
-        agreement = propose(quorum=20)
-        shared = share(agreement, table_of(values, 8000))
+    for record, (agreement, both) in shared.items():
         with Store() as first, Store() as second:
             opened(agreement, first, second)
             for role, store, shares in (
-                ("first", first, shared.first),
-                ("second", second, shared.second),
+                ("first", first, both.first),
+                ("second", second, both.second),
             ):
                 store.receive(store.collection(agreement.fingerprint), [arrival(shares)])
                 found[role, record] = everything_stored(store, agreement.fingerprint)
@@ -101,12 +109,10 @@ def test_what_a_database_stores_does_not_depend_on_the_record(stored, role) -> N
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("role", ["first", "second"])
-def test_every_word_of_a_share_is_uniform_whatever_the_record(role) -> None:
+def test_every_word_of_a_share_is_uniform_whatever_the_record(shared, role) -> None:
     """The top byte of each word, where a record would show; low and high records side by side."""
-    agreement = propose(quorum=20)
-    for values in EXTREMES.values():
-        shared = share(agreement, table_of(values, 8000))
-        words = (shared.first if role == "first" else shared.second).words
+    for _, both in shared.values():
+        words = (both.first if role == "first" else both.second).words
         for shift in (56, 0):
             for column in words.T:
                 seen = np.bincount((column >> np.uint64(shift)) & np.uint64(255), minlength=256)

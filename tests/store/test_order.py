@@ -9,7 +9,7 @@ from blurfit.store.blocks import MANY
 from blurfit.store.store import Store
 from support.stores import PEOPLE, totals_of
 
-SENT = 600
+SENT = 300
 
 
 @pytest.mark.parametrize("at_once", [1, SENT])

@@ -72,7 +72,7 @@ def test_a_store_of_the_version_before_gets_what_it_lacks(
         place = postgres.fresh_database(request.getfixturevalue("postgresql"))
 
     def as_it_was(connection) -> None:
-        late = {tables.migrations, tables.stewards, tables.deeds}
+        late = {tables.stewards, tables.deeds}
         kept = [one for one in tables.metadata.sorted_tables if one not in late]
         tables.metadata.create_all(connection, kept)
 

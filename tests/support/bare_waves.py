@@ -14,7 +14,7 @@ import numpy as np
 from blurfit.arrays import FloatArray, IntArray
 from blurfit.errors import InvalidValueError
 from blurfit.learning.belief import Belief, first_belief, next_map
-from blurfit.learning.joint_sums import JointSums, clean_sums
+from blurfit.learning.joint_sums import JointSums
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.shrinkage import shrink
 from blurfit.learning.wave_step import WaveSums, learn_wave
@@ -25,7 +25,7 @@ from blurfit.theory.public_weights import Kind, public_weights
 from blurfit.theory.setting import Neighbours
 from blurfit.theory.waves import Stages
 from blurfit.validate import positive
-from support.joint_sampler import draw_joint_sums
+from support.joint_sampler import clean_sums, draw_joint_sums
 
 TARGET = "target"
 

@@ -27,9 +27,7 @@ from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration, Reach, calibrate_moment
 
 SEED = 4
-QUORUM = (
-    4  # each person's noise is drawn by her own code, and no attack depends on how many they are
-)
+QUORUM = 2  # each draws her noise by her own code, and no attack depends on how many they are
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,13 +26,13 @@ from blurfit.theory.whitening import Whitening
 from support.broken import SEED, Broken
 
 MARK = "cd" * 32
-PEOPLE = 4  # in each wave
+PEOPLE = 2  # in each wave
 FEATURES = (Numeric("x0", -1, 1), Numeric("x1", -1, 1))
 TARGETS = {"residual": Numeric("y", -1, 1), "newton": Binary("y")}
 
 
 def plan(kind: str) -> Plan:
-    """Two waves of four people each."""
+    """Two waves of two people each."""
     schema = Schema(FEATURES, TARGETS[kind])
     made = Plan.propose(schema, waves=1, epsilon=1.0, delta=1e-5, quorum=2 * PEOPLE)
     return Plan(schema, made.terms, made.task, ("joint", kind), (PEOPLE, PEOPLE))

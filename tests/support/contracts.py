@@ -56,29 +56,49 @@ def records(schema: Schema, count: int) -> list[dict[str, Any]]:
     return [{column.name: value(column) for column in columns} for _ in range(count)]
 
 
+CHANGES: list[Callable[[float], Any]] = [
+    *(lambda one, by=by: one * by for by in (1 + 1e-12, 1 + 1e-8, 1 - 1e-8, 1 + 1e-6, 1 - 1e-6)),
+    *(lambda one, by=by: one * by for by in (0.5, 2, -1, 0, 1e300)),
+    *(lambda _, to=to: to for to in (None, "0", [], {}, True, 1e-320)),
+]
+
+
 def mutations(agreement: Agreement, count: int) -> list[dict[str, Any]]:
-    """One field of the contract changed, a little or a lot, or made something else."""
+    """One field of the contract changed, a little or a lot, or made something else: each number of
+    noise, promises and grid in each of these ways, and so many fields anywhere.
+    """
+    text = json.dumps(agreement.to_dict())
+    original = json.loads(text)
+    paths = [path for part in ("calibration", "grid") for path in _numbers((part,), original[part])]
+    wanted = [(path, change) for path in paths for change in CHANGES]
     generator = np.random.default_rng(4)
-    changes: list[Callable[[float], Any]] = [
-        *(
-            lambda one, by=by: one * by
-            for by in (1 + 1e-12, 1 + 1e-8, 1 - 1e-8, 1 + 1e-6, 1 - 1e-6)
-        ),
-        *(lambda one, by=by: one * by for by in (0.5, 2, -1, 0, 1e300)),
-        *(lambda _, to=to: to for to in (None, "0", [], {}, True, 1e-320)),
-    ]
-    found, text = [], json.dumps(agreement.to_dict())
     for _ in range(count):
-        document = json.loads(text)
-        holder: Any = document
-        while True:
-            keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-            key = keys[generator.integers(len(keys))]
-            if not isinstance(holder[key], dict | list) or not holder[key]:
-                break
-            holder = holder[key]
-        value, change = holder[key], changes[generator.integers(len(changes))]
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        holder[key] = change(value if is_number else 1.0)
-        found.append(document)
-    return found
+        path, value = (), original
+        while isinstance(value, dict | list) and value:
+            keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+            path = (*path, keys[generator.integers(len(keys))])
+            value = value[path[-1]]
+        wanted.append((path, CHANGES[generator.integers(len(CHANGES))]))
+    return [_changed(json.loads(text), path, change) for path, change in wanted]
+
+
+def _numbers(path: tuple[Any, ...], value: Any) -> list[tuple[Any, ...]]:
+    """Where there are numbers in it."""
+    if isinstance(value, dict):
+        return [found for key, one in value.items() for found in _numbers((*path, key), one)]
+    return [path] if _is_number(value) else []
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _changed(
+    document: dict[str, Any], path: tuple[Any, ...], change: Callable[[float], Any]
+) -> dict[str, Any]:
+    *holders, last = path
+    holder: Any = document
+    for key in holders:
+        holder = holder[key]
+    holder[last] = change(holder[last] if _is_number(holder[last]) else 1.0)
+    return document

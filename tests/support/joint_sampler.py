@@ -14,6 +14,14 @@ from blurfit.learning.joint_sums import JointSums
 from blurfit.theory.joint_form import JointColumn
 
 
+def clean_sums(columns: Sequence[JointColumn], constant: float, values: FloatArray) -> FloatArray:
+    """Σzzᵀ without noise, from the rows v themselves."""
+    weights = [column.weight for column in columns]
+    rows = np.column_stack([np.full(len(values), constant), values * weights])
+    found: FloatArray = rows.T @ rows
+    return found
+
+
 def draw_joint_sums(
     columns: Sequence[JointColumn],
     constant: float,

@@ -27,7 +27,14 @@ from blurfit.store.store import Store
 
 IN_MEMORY = Path("/dev/shm")  # tmpfs on Linux
 ENOUGH = 2**30  # bytes; containers often have little
-SETTINGS = ("listen_addresses=", "fsync=on", "max_connections=200", "shared_buffers=32MB")
+SETTINGS = (
+    "listen_addresses=",
+    "fsync=on",
+    "max_connections=200",
+    "shared_buffers=32MB",
+    "autovacuum=off",  # nobody tidies up in a server that lasts for minutes
+    "checkpoint_timeout=1h",
+)
 
 
 @contextmanager
@@ -131,9 +138,9 @@ class Places:
 def _said_by_a_new_store(url: str) -> list[tuple[str, Any]]:
     said: list[tuple[str, Any]] = []
 
-    def listen(_connection: Any, _cursor: Any, words: str, given: Any, *_: Any) -> None:
+    def listen(_: Any, _cursor: Any, words: str, given: Any, _context: Any, many: bool) -> None:
         if not words.startswith("SELECT"):
-            said.append((words, given))
+            said.extend((words, one) for one in (given if many else [given]))
 
     sa.event.listen(sa.Engine, "before_cursor_execute", listen)
     try:

@@ -19,6 +19,7 @@ from typing import Any
 
 # What most commands come to import. What cannot be imported is left to the process itself.
 PRELOADED = [
+    "anyio._backends._asyncio",
     "blurfit.audit.findings",
     "blurfit.cli",
     "blurfit.commands.serve",
@@ -31,8 +32,8 @@ PRELOADED = [
     "blurfit.forecast.sweep",
     "blurfit.forecast.tuning",
     "blurfit.messages.submission_files",
+    "blurfit.model.course",
     "blurfit.model.summary",
-    "blurfit.model.waves",
     "blurfit.service.app",
     "blurfit.service.front",
     "blurfit.service.logs",

@@ -16,6 +16,8 @@ from blurfit.store.arrivals import Arrival
 from support import postgres
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+# For what a service decides before it asks its store: it decides alike whatever that is.
+whatever_it_keeps = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 PEOPLE = {"age": np.linspace(0, 100, 40), "income": np.linspace(0, 100, 40)}
 
 

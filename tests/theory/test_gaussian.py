@@ -82,6 +82,8 @@ def test_limits() -> None:
     assert epsilon_of(1e-3, 0.01) == 0.0
     assert epsilon_of(0.0, 0.01) == 0.0
     assert log_delta_of(0.01, 1.0) == pytest.approx(-5000, rel=0.01)  # e^-5000 is no float
+    assert log_delta_of(1e-200, 1e-60) == pytest.approx(-5e279)  # where Mills' ratios underflow
+    assert log_delta_of(1.0, 1e300) == -math.inf
 
 
 @pytest.mark.parametrize(

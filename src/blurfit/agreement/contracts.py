@@ -62,10 +62,7 @@ def moment_contract(schema: Schema, terms: Terms, wave: Wave | None = None) -> d
 
 
 def form_of(
-    schema: Schema,
-    weights: PublicWeights | None,
-    wave: Wave | None,
-    sends: Sends = "everything",
+    schema: Schema, weights: PublicWeights | None, wave: Wave | None, sends: Sends = "everything"
 ) -> Form:
     """The products of all columns or of the target's, or what a later wave's map makes of them."""
     if weights is not None:

@@ -43,9 +43,9 @@ class ProofCosts:
         """One or two sentences."""
         return (
             f"With its proof a contributor's share is {self.upload:,} bytes instead of "
-            f"{self.without:,}. The databases exchange {self.exchanged:,} bytes for each, and to "
-            f"verify {self.people:,} of them takes each "
-            f"about {_duration(self.seconds)} of one core."
+            f"{self.without:,}. The databases exchange {self.exchanged:,} bytes for each, and "
+            f"verifying {self.people:,} of them takes each database about "
+            f"{_duration(self.seconds)} of one core."
         )
 
 

@@ -59,8 +59,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = None
     local_delta: Annotated[float | None, Meta(description="δ for a single submission.")] = None
     databases: Annotated[
-        tuple[Database, ...],
-        Meta(description="Two databases, neither of which sees a submission."),
+        tuple[Database, ...], Meta(description="Two databases, neither of which sees a submission.")
     ] = ()
     admission: Annotated[
         Admission,

@@ -54,7 +54,7 @@ def verdict(findings: Sequence[Finding], subject: str = "agreement") -> str:
     proof = proof if subject == "agreement" else ""
     return (
         f"No attack exceeded what is promised; the best reached {tightest.ratio:.0%} of it "
-        f"({tightest.view}, {tightest.pair}). That refutes nothing, and proves nothing{proof}."
+        f"({tightest.view}, {tightest.pair}). This refutes nothing, and proves nothing{proof}."
     )
 
 

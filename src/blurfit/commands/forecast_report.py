@@ -35,14 +35,14 @@ def liars_in_words(moved: Mapping[str, float | None], called: Mapping[str, str])
     if None in moved.values():
         return (
             "If 1 % of the contributors lie, they can move the model as far as they like: nobody "
-            "sees what was shared. Proofs (`agree --proofs`) bound it."
+            "sees what was shared. Proofs (`agree --proofs`) limit this."
         )
     each = ", ".join(
         f"{called.get(name, name)} ± {number(value or 0.0)}" for name, value in moved.items()
     )
     return (
         "If 1 % of the contributors lie, know everything and all push the same way, they can move "
-        f"one coefficient at most by about: {each}."
+        f"any one coefficient by at most about: {each}."
     )
 
 
@@ -73,14 +73,12 @@ def answers(found: Forecast, tolerance: float) -> list[RenderableType]:
         if local is not None:
             costs = _ratios(sure, epsilons, (mechanism, local), (mechanism, None))
             if costs:
-                lines.append(
-                    f"A local ε of {local:g} asks for {costs} times as many ({mechanism})."
-                )
+                lines.append(f"A local ε of {local:g} takes {costs} times as many ({mechanism}).")
     for local in dict.fromkeys(local for _, local in kinds):
         gain = _ratios(sure, epsilons, ("input", local), ("moment", local))
         where = f" with a local ε of {local:g}" if local is not None else ""
         if gain:
-            lines.append(f"input asks for {gain} times as many as moment{where}.")
+            lines.append(f"input takes {gain} times as many as moment{where}.")
     return [title, table, *(Text(line) for line in lines)]
 
 

@@ -59,7 +59,7 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
         agreement.epsilon, agreement.delta, model.neighbours, model.releases, model.proved
     )
     layout = agreement.share_layout("masked") if agreement.proofs else agreement.layout
-    sent = ("sent", f"{agreement.width:,}", f"numbers a person, once, {layout.size:,} bytes")
+    sent = ("sent", f"{agreement.width:,}", f"numbers per person, once: {layout.size:,} bytes")
     asked = ", ".join(asked_in_words(one) for one in agreement.schema.questions)
     parts: list[RenderableType] = [
         *(Text(line) for line in about_lines(agreement.schema.about)),
@@ -99,18 +99,18 @@ def about_lines(about: About) -> list[str]:
 
 
 def doubts(agreement: "Agreement") -> list[str]:
-    """What makes little sense about an agreement that is otherwise in order."""
+    """What makes little sense in an agreement that is otherwise in order."""
     found = []
     epsilon, delta, quorum = agreement.epsilon, agreement.delta, agreement.quorum
     if epsilon > WEAK_EPSILON:
         found.append(
-            f"ε = {epsilon:g} promises little: whatever is concluded about a person may be "
+            f"ε = {epsilon:g} promises little: any conclusion about a person may become "
             f"{_times(epsilon)} times as likely. An ε of 1 or 2 is usual."
         )
     if delta * quorum > 1:
         found.append(
-            f"δ = {delta:g} is more than one in {quorum:,}, the quorum: a promise that publishing "
-            "somebody's record would keep. A δ of 1e-6 or less is usual."
+            f"δ = {delta:g} is more than one in {quorum:,}, the quorum: even publishing somebody's "
+            "record would keep such a promise. A δ of 1e-6 or less is usual."
         )
     noise = agreement.calibration
     if (
@@ -118,8 +118,8 @@ def doubts(agreement: "Agreement") -> list[str]:
         and information(quorum, noise.mu, len(agreement.form.columns)) < LITTLE_INFORMATION
     ):
         found.append(
-            f"With {quorum:,} contributors the noise will hide most of what they could tell. Raise "
-            "the quorum or ask fewer questions; `blurfit forecast` says what to expect."
+            f"With {quorum:,} contributors the noise will hide most of what could be learned. "
+            "Raise the quorum or ask fewer questions; `blurfit forecast` says what to expect."
         )
     return found
 
@@ -184,8 +184,8 @@ def _promise(calibration: Calibration, model: ModelGuarantee) -> str:
 def _submission(calibration: Calibration) -> str:
     local = calibration.local
     return (
-        f"One submission alone is at most μ = {at_most(local.mu)} Gaussian private: "
-        f"ε = {at_most(local.epsilon)} at δ = {local.delta:g}. {local_in_words(local)}"
+        f"One submission by itself is Gaussian private with μ ≤ {at_most(local.mu)}: "
+        f"ε ≤ {at_most(local.epsilon)} at δ = {local.delta:g}. {local_in_words(local)}"
     )
 
 
@@ -197,7 +197,7 @@ def _liar(agreement: "Agreement") -> str:
             "what she sent."
         )
     return (
-        f"One contributor who lies can move the sums as far as {worth:,.3g} honest ones at most: "
+        f"One contributor who lies can move the sums at most as far as {worth:,.3g} honest ones: "
         "longer submissions are refused."
     )
 
@@ -247,5 +247,5 @@ def _moment_rows(calibration: MomentCalibration) -> list[Row]:
 
 
 def _times(epsilon: float) -> str:
-    """e^ε, as far as anybody could imagine it."""
+    """e^ε in words, unless it is beyond imagination."""
     return f"{math.exp(epsilon):,.0f}" if epsilon < 20 else "any number of"

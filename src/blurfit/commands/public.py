@@ -29,7 +29,8 @@ class _FileOrAddress(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if ctx is not None and str(value).startswith(("http://", "https://")):
-            value = _fetched(str(value), Path(ctx.with_resource(TemporaryDirectory())))
+            folder = ctx.find_root().with_resource(TemporaryDirectory())  # gone after a refusal too
+            value = _fetched(str(value), Path(folder))
         return super().convert(value, param, ctx)
 
 

@@ -47,15 +47,16 @@ A single record's journal is one of a table with one row (`blurfit.contributor.o
 
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, Signatures
-from blurfit.errors import ConflictError, InvalidValueError
+from blurfit.errors import ClosedError, ConflictError, InvalidValueError
 
+_Sent = TypeVar("_Sent")
 Messages = tuple[bytes, ...]  # one for each database that gets something
 
 _TABLES = """
@@ -89,6 +90,14 @@ class Portion:
     def stop(self) -> int:
         """The row after the last one."""
         return self.start + self.rows
+
+
+class TakenBackError(Exception):
+    """A part was taken back, because its wave closed before anything of its records had left."""
+
+    def __init__(self, refusal: ClosedError) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
 
 
 class Journal:
@@ -171,6 +180,29 @@ class Journal:
             [(part.start, place, message) for place, message in enumerate(part.messages)],
         )
         self._file.execute("COMMIT")
+
+    def hand_over(
+        self,
+        part: Portion,
+        send: Callable[[Portion], _Sent],
+        announce: Callable[[Portion], object] | None = None,
+    ) -> _Sent:
+        """Send a part; first what says nothing of its records, if there is such a thing: the seeds.
+
+        Raises `TakenBackError` if the wave closed before anything else had left, and `ClosedError`
+        if it closed later: then its rows are never blurred again.
+        """
+        try:
+            if not self.has_left(part):
+                if announce is not None:
+                    announce(part)
+                self.leave(part)  # also if an earlier run announced it, and this one does not
+            return send(part)
+        except ClosedError as error:
+            if self.has_left(part):
+                raise
+            self.take_back(part)
+            raise TakenBackError(error) from error
 
     def has_left(self, part: Portion) -> bool:
         """Whether anything that depends on the records of a part may have left."""

@@ -18,7 +18,7 @@ those the plan has invitations.
 import hashlib
 from collections.abc import Callable
 
-from blurfit.contributor.journal import Journal, Portion
+from blurfit.contributor.journal import Journal, Portion, TakenBackError
 from blurfit.contributor.memory import Memory
 from blurfit.contributor.receipt import Receipt, Signatures
 from blurfit.errors import ClosedError, ConflictError, WaveClosedError
@@ -75,18 +75,13 @@ def take_part(
                 part = blur(str(kept.secret))
                 kept.record(part, has_left=announce is None)
             try:
-                if not kept.has_left(part):
-                    if announce is not None:
-                        announce(part)
-                    kept.leave(part)
-                signatures = send(part)
+                signatures = kept.hand_over(part, send, announce)
+            except TakenBackError as taken_back:
+                if part.under in refused:  # and yet it is said to collect
+                    raise taken_back.refusal from None
+                refused.add(part.under)
+                continue
             except ClosedError as error:
-                if not kept.has_left(part):
-                    kept.take_back(part)
-                    if part.under in refused:  # and yet it is said to collect
-                        raise
-                    refused.add(part.under)
-                    continue
                 kept.acknowledge(part)  # for good: never blurred again
                 kept.forget_secret()
                 raise WaveClosedError(LEFT_OUT) from error

@@ -5,7 +5,7 @@
 
 It names what somebody sent, so it is hers alone: whoever has it can withdraw, and tell which of the
 rows in a database is hers. It has neither answers nor blurred numbers. Where the agreement names a
-key an acknowledgement without its signature is none; elsewhere signatures are null.
+key, an acknowledgement without its signature does not count; elsewhere signatures are null.
 """
 
 import json

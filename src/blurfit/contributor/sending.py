@@ -21,7 +21,7 @@ from typing import Protocol, runtime_checkable
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.arrays import ByteArray, FloatArray
-from blurfit.contributor.journal import Journal, Messages, Portion
+from blurfit.contributor.journal import Journal, Messages, Portion, TakenBackError
 from blurfit.contributor.ledger import Entry, Ledger
 from blurfit.contributor.memory import Memory
 from blurfit.contributor.perturb import named
@@ -117,21 +117,17 @@ def send_table(
         Ledger().note(Entry.of(agreement, rows, destination.where), kept.identity)
         late = sent = 0
         refused: set[str] = set()  # waves that took no more seeds
+        announce = destination.announce if isinstance(destination, SeedsFirst) else None
         for part in _parts(file, destination, kept):
             sent += part.rows
             try:
-                if not kept.has_left(part):
-                    if isinstance(destination, SeedsFirst):
-                        destination.announce(part)
-                    kept.leave(part)  # also if an earlier run announced it, and this one does not
-                signatures = destination.send(part)
+                signatures = kept.hand_over(part, destination.send, announce)
+            except TakenBackError as taken_back:
+                if part.under in refused:  # and yet it is said to collect: once is enough
+                    raise taken_back.refusal from None
+                refused.add(part.under)
+                continue  # its rows come again, blurred for the wave that collects then
             except ClosedError:
-                if not kept.has_left(part):
-                    kept.take_back(part)
-                    if part.under in refused:  # and yet it is said to collect: once is enough
-                        raise
-                    refused.add(part.under)
-                    continue  # its rows come again, blurred for the wave that collects then
                 if part.under == agreement.fingerprint and not destination.moves_on:
                     raise
                 signatures, late = (), late + part.rows  # for good: never blurred again

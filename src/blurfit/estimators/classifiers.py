@@ -109,7 +109,7 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # where rows are few, the noise rules
+        tags.classifier_tags.poor_score = True  # where rows are few, the noise dominates
         return tags
 
 
@@ -163,7 +163,7 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     are learned by logistic regression; else by least squares. Once fitted, `summary()` is the table
     that a statistician expects, and `moments_` the release, from which other columns and formulas
     are fitted at no further cost. The model is shrunk by what the noise leaves uncertain; where the
-    noise rules, that is done by sampling, which takes up to a second for each class.
+    noise dominates, that is done by sampling, which takes up to a second for each class.
 
     Args:
         epsilon: ε of everything that a fit releases.

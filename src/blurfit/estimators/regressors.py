@@ -58,7 +58,7 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # where rows are few, the noise rules
+        tags.regressor_tags.poor_score = True  # where rows are few, the noise dominates
         return tags
 
 
@@ -68,7 +68,7 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
 
     A row is one person. Once fitted, `summary()` is the table that a statistician expects, and
     `moments_` the release, from which other columns, formulas and penalties are fitted at no
-    further cost. The model is shrunk by what the noise leaves uncertain; where the noise rules,
+    further cost. The model is shrunk by what the noise leaves uncertain; where the noise dominates,
     that is done by sampling, which takes up to a second.
 
     Args:

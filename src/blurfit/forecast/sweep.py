@@ -6,7 +6,7 @@ one exact draw (`blurfit.simulation.sampler`), and the database's own code learn
 band holds all of the chance there is, who takes part and how they are blurred, and a billion
 contributors cost what a thousand do.
 
-Where noise rules, a `moment` collection publishes the posterior mean, which takes a tenth of a
+Where noise dominates, a `moment` collection publishes the posterior mean, which takes a tenth of a
 second to sample (`blurfit.learning.shrinkage`). A forecast of thousands of collections reads their
 sums by linear Bayes instead, which errs on the safe side there (on the generated census by 0 to 3 %
 of the error), unless it is asked for what would be published to the last bit (`sampled=True`).

@@ -32,7 +32,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
 
 from blurfit.arrays import FloatArray
 from blurfit.errors import InvalidValueError
@@ -42,7 +41,7 @@ from blurfit.learning.linear_bayes import Shrunk
 from blurfit.theory.maps import NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.newton import LogisticNewton, PoissonNewton
 from blurfit.theory.waves import TASKS, StageKind, Task, radius_of, residual_bound_of
-from blurfit.theory.whitening import LARGEST_SCORE, Whitening
+from blurfit.theory.whitening import Whitening
 from blurfit.validate import one_of, positive
 
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
@@ -77,31 +76,6 @@ class Belief:
         one_of(TASKS, task=self.task)
         if self.task == "count":
             positive(count_bound=self.count_bound)
-
-    def score(self, values: FloatArray) -> FloatArray:
-        """β₀ + β·v of each row."""
-        found: FloatArray = self.coefficients[0] + values @ self.coefficients[1:]
-        return found
-
-    def predict(self, values: FloatArray) -> FloatArray:
-        """The number, the label ±1, or the expected count of each row."""
-        score = self.score(values)
-        if self.task == "number":
-            return score
-        if self.task == "label":
-            return np.where(score > 0, 1.0, -1.0)
-        if not self.line:
-            return np.exp(np.clip(score, -LARGEST_SCORE, LARGEST_SCORE))
-        assert self.count_bound is not None
-        return np.asarray(np.clip((score + 1) / 2, 0, 1) * self.count_bound)
-
-    def predict_proba(self, values: FloatArray) -> FloatArray:
-        """The probability of +1: the logistic curve of the score (of `on_curve` for a line)."""
-        if self.task != "label":
-            raise InvalidValueError(
-                f"Expected a model of labels for probabilities, got task={self.task!r}."
-            )
-        return np.asarray(expit(on_curve(self).score(values)))
 
 
 def first_belief(

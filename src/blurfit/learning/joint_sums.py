@@ -191,18 +191,6 @@ class JointSums:
         )
 
 
-def clean_sums(columns: Sequence[JointColumn], constant: float, values: FloatArray) -> FloatArray:
-    """Σzzᵀ without noise, from the rows v themselves: for experiments and tests."""
-    weights = np.array([column.weight for column in columns])
-    if values.ndim != 2 or values.shape[1] != len(weights):
-        raise InvalidValueError(
-            f"Expected values with {len(weights)} columns, got shape {values.shape}."
-        )
-    rows = np.column_stack([np.full(len(values), constant), values * weights])
-    found: FloatArray = rows.T @ rows
-    return found
-
-
 def _with_what_is_known(sums: JointSums) -> tuple[FloatArray, Noise]:
     """S with its public entries, and the variances that are left; doing it twice changes
     nothing.

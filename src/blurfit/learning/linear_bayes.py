@@ -47,11 +47,6 @@ class Shrunk:
     variance: float
     features: Denoised
 
-    def predict(self, values: FloatArray) -> FloatArray:
-        """The target of rows v."""
-        found: FloatArray = self.coefficients[0] + values @ self.coefficients[1:]
-        return found
-
 
 def linear_bayes(sums: Submodel) -> Shrunk:
     """The linear Bayes model of one target: deterministic, in the time of a few dozen solves."""

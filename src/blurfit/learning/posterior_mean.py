@@ -1,7 +1,7 @@
 """Posterior mean: denoise all second moments together, by sampling what they may have been.
 
-Where noise rules, it pays to read means, variances, covariances and the target's together, for they
-come from one positive definite matrix. The model of the moments T of (1, v, y), per record::
+Where noise dominates, it pays to read means, variances, covariances and the target's together, as
+they come from one positive definite matrix. The model of the moments T of (1, v, y), per record::
 
     means         v̄_j, ȳ ~ N(0, 0.6²)
     covariance    C = D·LLᵀ·D/ν of the features: L lower triangular as Bartlett's for a Wishart law

@@ -24,7 +24,7 @@ counts h' = h, and half of d² is taken; for labels h' has two signs, and a quar
 that is added, shared among all directions; d² is that of the step less what its own error adds.
 
 The estimate is **refused** where d is above 1: then another wave is needed. It is refused, too,
-where noise rules Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3.
+where noise dominates Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3.
 """
 
 import math

@@ -54,7 +54,7 @@ class Layout:
         return self.head[: _IDENTIFIER.start], self.head[_IDENTIFIER.stop :]
 
     def fits(self, data: bytes) -> bool:
-        """Whether this is one message under the agreement, whosever it is and whatever it says."""
+        """Whether this is one message under the agreement, whoever sent it and whatever it says."""
         before, after = self._around_the_identifier
         return (
             len(data) == self.size

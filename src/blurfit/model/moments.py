@@ -150,9 +150,14 @@ class PublishedMoments(PublishedFile):
         return JointSums(form.columns, form.constant, self.count, matrix, self.deviation)
 
     def formula(
-        self, text: str | None, target: str | None, features: Sequence[str] | None
+        self,
+        text: str | None = None,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
     ) -> Formula:
-        """What a model is asked for: a formula, or names."""
+        """What a model is asked for: a formula, or names; the agreed target by all others, if
+        nothing is said.
+        """
         schema = self.agreement.schema
         if text is not None:
             return parsed(text, schema, schema.targets)
@@ -210,11 +215,11 @@ class PublishedMoments(PublishedFile):
 
     def ridge_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
         """Coefficients over a grid of ridges: see `blurfit.model.fitting.path`."""
-        return path(self, self.formula(formula, None, None), "ridge", **options)
+        return path(self, self.formula(formula), "ridge", **options)
 
     def lasso_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
         """Coefficients over a grid of lasso penalties: see `blurfit.model.fitting.path`."""
-        return path(self, self.formula(formula, None, None), "lasso", **options)
+        return path(self, self.formula(formula), "lasso", **options)
 
     def correlations(self) -> Correlations:
         """Between all columns, with what the noise leaves uncertain."""

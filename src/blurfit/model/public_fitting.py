@@ -56,7 +56,7 @@ def fit_public(
     Raises:
         InfeasibleError: no weights make the public rows match the contributors.
     """
-    asked = moments.formula(None, None, None) if formula is None else formula
+    asked = moments.formula() if formula is None else formula
     schema = moments.agreement.schema
     aim = schema.question(asked.target)
     chosen = _family(aim, family)
@@ -79,7 +79,9 @@ def fit_public(
             joint.submodel(column, features), rows, chosen, match=match, top=top
         )
         apart = whole
-        if reason is None and len(told.names) <= len(features):  # contrasts need no references
+        if reason is None and len(told.names) <= len(
+            features
+        ):  # a fit of contrasts has no references
             part, kept = joint.submodel(column, told.names[1:]), np.array(told.places[1:]) - 1
             apart = fit_with_public_rows(part, rows[:, kept], chosen, match=match, top=top)
         found.append(whole)

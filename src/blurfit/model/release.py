@@ -114,9 +114,9 @@ class Release:
         """Whether these are moments of so many people under an agreement, and their model if they
         have one of their own.
 
-        Up to rounding, which differs from machine to machine. Where noise rules, weights are found
-        by sampling (`blurfit.learning.posterior_mean`), and another rounding takes another path:
-        there they are compared to a tenth. No promise depends on it, since the sums are public.
+        Up to rounding, which differs from machine to machine. Where noise dominates, weights are
+        found by sampling (`blurfit.learning.posterior_mean`), and another rounding takes another
+        path: there they are compared to a tenth. No promise depends on it: the sums are public.
         """
         if self.moments is None:
             return False

@@ -52,7 +52,7 @@ def as_markdown(model: Published) -> str:
 
 {_databases(model)}
 
-**The unit of privacy** is one person's one record. {_releases(promise)}
+**The unit of privacy** is one person, with one record. {_releases(promise)}
 {_waves(model)}
 ## What is assumed
 

@@ -145,10 +145,7 @@ class Prio3:
 
     def helper_inputs(self, words: WordArray) -> WordArray:
         """A helper's shares of the vectors alone."""
-        seeds = bytes_of(words[:, :SEED_WORDS])
-        return self.xof.rows(
-            _MEASUREMENT, seeds, [bytes((HELPER,))] * len(seeds), self.circuit.inputs
-        )
+        return self._helper_inputs(bytes_of(words[:, :SEED_WORDS]))
 
     def prepare(self, who: int, halves: Halves, nonces: ByteArray, key: bytes) -> Prepared:
         """One's own half of the verifiers (section 7.2.2, `prep_init`)."""
@@ -192,12 +189,14 @@ class Prio3:
 
     # ---- the draft's derivations (section 7.2.6)
 
+    def _helper_inputs(self, seeds: Sequence[bytes]) -> WordArray:
+        binders = [bytes((HELPER,))] * len(seeds)
+        return self.xof.rows(_MEASUREMENT, seeds, binders, self.circuit.inputs)
+
     def _helper(self, seeds: Sequence[bytes]) -> tuple[WordArray, WordArray]:
-        who = bytes((HELPER,))
-        inputs = self.xof.rows(_MEASUREMENT, seeds, [who] * len(seeds), self.circuit.inputs)
-        binders = [bytes((self.proofs,)) + who] * len(seeds)
+        binders = [bytes((self.proofs, HELPER))] * len(seeds)
         length = self.proofs * self.flp.proof_length
-        return inputs, self.xof.rows(_PROOF, seeds, binders, length)
+        return self._helper_inputs(seeds), self.xof.rows(_PROOF, seeds, binders, length)
 
     def _parts(
         self, who: int, blinds: Sequence[bytes], inputs: WordArray, nonces: ByteArray

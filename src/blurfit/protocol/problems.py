@@ -121,7 +121,7 @@ def of_error(error: BlurfitError | RequestError) -> tuple[Kind, Problem]:
 def as_error(document: bytes, status: int) -> BlurfitError:
     """The error that a refusal with this body and status stands for.
 
-    What is about the request, or comes from something that is no blurfit, is a ServiceError.
+    A refusal of the request itself, or from something else than blurfit, is a ServiceError.
     """
     try:
         problem = msgspec.json.decode(document, type=Problem)

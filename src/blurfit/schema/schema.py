@@ -43,15 +43,7 @@ from blurfit.schema.entries import column_from_dict
 from blurfit.schema.numeric import OUTSIDE
 from blurfit.schema.table import Table, listed, read, refuse_keys
 
-__all__ = [
-    "Binary",
-    "Categorical",
-    "Coefficients",
-    "Encoded",
-    "Label",
-    "Numeric",
-    "Schema",
-]
+__all__ = ["Binary", "Categorical", "Coefficients", "Encoded", "Label", "Numeric", "Schema"]
 
 INTERCEPT = "(intercept)"
 ROWS_AT_ONCE = 8192  # are encoded at once: few enough to stay in the processor's cache

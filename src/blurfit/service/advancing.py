@@ -9,9 +9,9 @@ does it. The model, a function of what was published, is learned beside the writ
 A service that was killed between the arrivals and the step takes it when it starts again. So does
 every other service on the store: each looks around every few seconds.
 
-Where a plan has two databases the first one leads (`blurfit.service.leading`): the step takes a
-talk over the wire, so it is taken beside the writer, in a thread for each plan. In the same looks,
-and as much beside it, signatures are completed (`blurfit.service.countersigning`).
+Where a plan has two databases the first one leads (`blurfit.service.leading`): a step then needs
+answers from the other, so it is taken beside the writer, in a thread for each plan. So are missing
+signatures asked for (`blurfit.service.countersigning`).
 """
 
 import asyncio
@@ -88,7 +88,7 @@ class Advancing:
             if wanted <= 0:
                 if collection.role == "whole":
                     self.step(wave.plan)
-                self.look()
+                self.look_soon()
         except UnknownCollectionError:  # a wave that was opened without its plan, in Python
             self._until_counted[wave.plan] = _NEVER
         except Exception:  # the store is away: the next look will tell
@@ -105,8 +105,8 @@ class Advancing:
         """The model of a plan that has ended, learned now if need be."""
         return await detached(lambda: learn_model(self.store, plan))
 
-    def look(self) -> None:
-        """Look around soon, from whichever thread."""
+    def look_soon(self) -> None:
+        """Look around as soon as possible, from whichever thread."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._wake.set)
 

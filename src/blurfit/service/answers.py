@@ -4,7 +4,7 @@ Every refusal is a problem document. Neither addresses nor anything that was sub
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +31,9 @@ HEADERS = {
     "cache-control": "no-store",
 }
 FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
-_STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
-_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+# Of answers that go out by TLS: browsers come by TLS alone from then on (RFC 6797).
+OVER_TLS = [(b"strict-transport-security", b"max-age=31536000")]
 
 
 def as_json(content: object, status: int = 200) -> Response:
@@ -47,37 +48,24 @@ async def send_answer(
     headers = [
         (b"content-type", kind.encode()),
         (b"content-length", b"%d" % len(body)),
-        *_RAW_HEADERS,
+        *RAW_HEADERS,
         *extra,
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-def over_tls(send: Send) -> Send:
-    """Tell browsers to come by TLS alone from now on: for answers that go out by it (RFC 6797)."""
+def adding(send: Send, more: Iterable[tuple[bytes, bytes]]) -> Send:
+    """Add headers to an answer, unless it has its own of that name."""
 
-    async def send_strictly(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message["headers"], _STRICT_TRANSPORT]
-        await send(message)
-
-    return send_strictly
-
-
-def with_headers(send: Send) -> Send:
-    """Add the headers of every answer to one that the router gives, unless it has its own."""
-
-    async def send_with_headers(message: Any) -> None:
+    async def send_more(message: Any) -> None:
         if message["type"] == "http.response.start":
             given = {name for name, _ in message["headers"]}
-            message["headers"] = [
-                *message["headers"],
-                *(pair for pair in _RAW_HEADERS if pair[0] not in given),
-            ]
+            own = (pair for pair in more if pair[0] not in given)
+            message["headers"] = [*message["headers"], *own]
         await send(message)
 
-    return send_with_headers
+    return send_more
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from blurfit.protocol.problems import RequestError
 from blurfit.service import operations, website
 from blurfit.service.administration import Administration
 from blurfit.service.advancing import LOOK_EVERY, Advancing
-from blurfit.service.answers import Refusals, over_tls, with_headers
+from blurfit.service.answers import OVER_TLS, RAW_HEADERS, Refusals, adding
 from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.collector import LINGER, Collector
 from blurfit.service.countersigning import Countersigning
@@ -44,7 +44,7 @@ from blurfit.service.openapi import Description
 from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
 from blurfit.service.reading import Reading
-from blurfit.service.sides import LookingAtSides
+from blurfit.service.sides import ComparingSides
 from blurfit.service.signatory import Signatory
 from blurfit.service.unexpected import Router, foreseen
 from blurfit.service.withdrawals import Withdrawals
@@ -145,7 +145,7 @@ class Service:
             ),
             Invitations(store),
             Withdrawals(store, collector, signing, self._limiter),
-            LookingAtSides(store),
+            ComparingSides(store),
             Planning(store, collector, self._advancing, signing, *limits),
             peering,
             Following(store, peering),
@@ -159,7 +159,7 @@ class Service:
             await self._router(scope, receive, send)
             return
         if scope.get("scheme") == "https":
-            send = over_tls(send)
+            send = adding(send, OVER_TLS)
         await self._answer(scope, receive, send)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -170,7 +170,7 @@ class Service:
         elif is_for_submissions(scope["path"]):
             await self._submissions(scope, receive, send)
         else:
-            await self._router(scope, receive, with_headers(send))
+            await self._router(scope, receive, adding(send, RAW_HEADERS))
 
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:

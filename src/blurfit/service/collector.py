@@ -132,7 +132,7 @@ class Collector:
     def _tidy_quietly(self) -> None:
         try:
             self.store.tidy()
-        except Exception:  # nothing depends on it, and the writer will do it at last
+        except Exception:  # nothing depends on it, and the writer does it in the end
             _log.exception("The store could not be tidied.")
 
     def _answer(self, group: list[Waiting], outcomes: list[Outcome] | BlurfitError) -> None:

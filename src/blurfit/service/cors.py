@@ -6,8 +6,6 @@ the two headers that they need, and for the two origins that the agreement names
 concerns collections of whole submissions.
 """
 
-from typing import Any
-
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Send
@@ -15,6 +13,7 @@ from starlette.types import Send
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.protocol.wire import INVITATION
+from blurfit.service.answers import adding
 
 _PREFLIGHT = (
     (b"access-control-allow-methods", b"POST"),
@@ -36,14 +35,8 @@ def origin_in(headers: list[tuple[bytes, bytes]]) -> str | None:
 
 def admitting(send: Send, origin: str) -> Send:
     """Let a page of this origin read the answer."""
-    allowed = [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"origin")]
-
-    async def send_to(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message["headers"], *allowed]
-        await send(message)
-
-    return send_to
+    allowed = (b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"origin")
+    return adding(send, allowed)
 
 
 def crossing(request: Request, agreement: Agreement, response: Response) -> Response:

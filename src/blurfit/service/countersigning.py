@@ -1,12 +1,12 @@
 """Until both databases have signed what both have published, the first asks for it again.
 
 They exchange their signatures when something is published (`blurfit.service.signatory`); the second
-may not answer then, and either may be killed in between. Nothing that is promised depends on it,
-but a file with one signature is half as much worth as was agreed. So the first looks in its store
-for what is at both and not signed by both, and exchanges signatures again, soon and then less
-often. What is to be done is read from the store each time, so it is not forgotten by whoever is
-killed; and to exchange twice is to exchange once, since a key signs the same bytes alike and what
-is kept stays (`blurfit.store.signatures`).
+may not answer then, and either may be killed in between. No promise depends on it, but a file with
+one signature has only half of what was agreed. So the first looks in its store for what is at both
+and not signed by both, and exchanges signatures again, soon and then less often. What is missing is
+read from the store each time, so a crash forgets nothing; and exchanging twice changes nothing,
+since a key gives the same bytes the same signature and what is kept stays
+(`blurfit.store.signatures`).
 """
 
 import time

@@ -159,7 +159,9 @@ class Guarded(HttpToolsProtocol):
             self._cut(400, "Nothing but HTTP/1.1 is spoken here.")
         except httptools.HttpParserError:
             words = "The head of the request is too long."
-            self._cut(self._status, words if self._status == 431 else "This is no request.")
+            self._cut(
+                self._status, words if self._status == 431 else "This is not an HTTP request."
+            )
         else:
             if self._unread > self._bounds.head_bytes:
                 self._cut(431, "The head of the request is too long.")

@@ -2,9 +2,8 @@
 
 Most requests are these, so they take a short way past the router. How long a body may be follows
 from the agreement, and how much may come from an address, or to a collection, counts submissions.
-Long JSON is read beside the thread that writes, one body at a time, and there it is found out, too,
-whether a batch is known already: whoever sends such things waits for others who do, and keeps
-nobody else waiting.
+Long JSON is read in a thread of its own, one body at a time, which also finds out whether a large
+batch is known already: such requests wait for each other, and nobody else waits for them.
 """
 
 import asyncio

@@ -45,7 +45,7 @@ from blurfit.service.operations import (
 from blurfit.service.peering import Peering
 from blurfit.service.planning import Planning
 from blurfit.service.reading import Reading
-from blurfit.service.sides import LookingAtSides
+from blurfit.service.sides import ComparingSides
 from blurfit.service.withdrawals import Withdrawals
 from blurfit.version import __version__
 
@@ -60,7 +60,7 @@ class Description:
 
 
 _PARTS = (
-    *(Administration, Reading, Invitations, Withdrawals, LookingAtSides),
+    *(Administration, Reading, Invitations, Withdrawals, ComparingSides),
     *(Planning, Peering, Following, Description),
 )
 
@@ -103,7 +103,7 @@ def _pages() -> Iterator[Operation]:
     """Pages for people; what they show they ask for at the other addresses."""
     same = {"304": {"description": "It is what the browser has already."}}
     page = content("A page.", "text/html") | same
-    lost = {"404": content("A page that says that this is no fingerprint.", "text/html")["200"]}
+    lost = {"404": content("A page that says that this is not a fingerprint.", "text/html")["200"]}
     file = content("A file.", "text/css", "text/javascript", "image/svg+xml") | same
     name = {"name": "name", "in": "path", "required": True, "schema": TEXT}
     yield operation("get", "/", "All collections, as a page", page)

@@ -220,7 +220,7 @@ class Planning:
         role = await run_in_threadpool(self.store.read, plans.role_in, fingerprint)
         if role == "first":  # the wire is slow: others write meanwhile
             text = await detached(lambda: self.advancing.leading.end(fingerprint))
-            self.advancing.look()
+            self.advancing.look_soon()
         elif role == "second":
             text = await self._led_by_the_first(fingerprint)
         else:
@@ -251,5 +251,5 @@ class Planning:
     async def _change(self, what: Callable[[Connection, str], None], request: Request) -> Response:
         fingerprint = fingerprint_in(request)
         await run_in_threadpool(self.store.write, what, fingerprint)
-        self.advancing.look()
+        self.advancing.look_soon()
         return as_json(await run_in_threadpool(self.store.read, plans.status, fingerprint))

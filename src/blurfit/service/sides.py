@@ -55,7 +55,7 @@ def refuse_if_uneven(agreement: Agreement, counts: Counts) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class LookingAtSides:
+class ComparingSides:
     """An endpoint for whoever may close."""
 
     store: Store
@@ -66,7 +66,7 @@ class LookingAtSides:
         problems.INFEASIBLE,
     )
     @steward("open")
-    async def look(self, request: Request) -> Response:
+    async def compare(self, request: Request) -> Response:
         """How many shares each of two databases has, before one is closed."""
         collection = await run_in_threadpool(self.store.collection, fingerprint_in(request))
         agreement = collection.agreement
@@ -86,5 +86,5 @@ def _count_at(agreement: Agreement, url: str, patience: float) -> int | None:
     try:
         with RemoteDatabase(url, patience=patience, most_bytes=_MOST_BYTES) as database:
             return int(database.status(agreement)["count"])
-    except (BlurfitError, KeyError, TypeError, ValueError):  # away, or no blurfit: it does not say
+    except (BlurfitError, KeyError, TypeError, ValueError):  # unreachable, or not a blurfit service
         return None

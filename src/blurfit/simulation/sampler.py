@@ -61,7 +61,7 @@ def input_totals(agreement: Agreement, statistics: Statistics) -> Totals:
     return Totals(statistics.count, sums, agreement.fingerprint)
 
 
-def sampler_for(agreement: Agreement, clean: Totals) -> "InputSampler | MomentSampler":
+def sampler_for(agreement: Agreement, clean: Totals) -> "Sampler":
     """The sampler of the agreement's mechanism, for records whose unblurred totals are `clean`."""
     if clean.fingerprint != agreement.fingerprint:
         raise InvalidValueError(
@@ -154,6 +154,9 @@ class MomentSampler:
         noise = self.deviations * generator.standard_normal(len(self.deviations))
         sums = self.clean.sums + noise
         return Totals(self.clean.count, sums, self.clean.fingerprint, self.draws)
+
+
+Sampler = InputSampler | MomentSampler  # draws what a database would hold after a collection
 
 
 def _factor(clean: Statistics) -> FloatArray:

@@ -1,7 +1,7 @@
 """The weights that a collection would publish, for simulating thousands of collections.
 
 `learn` verifies its agreement and tells standard errors; here are its weights alone, in a
-millisecond. One reading takes longer: where noise rules, a `moment` collection publishes a
+millisecond. One reading takes longer: where noise dominates, a `moment` collection publishes a
 posterior mean, which is sampled for a tenth of a second (`blurfit.learning.shrinkage`). Without
 `sampled`, linear Bayes stands for it, the reading of all other collections.
 """

@@ -51,7 +51,7 @@ def advance(connection: Connection, fingerprint: str, *, end: bool = False) -> A
     held = plan_rows.hold_row(connection, fingerprint)
     if held.state == "ended" or (held.state == "held" and not end):
         return None
-    now = open_wave(connection, fingerprint)
+    now = newest_wave(connection, fingerprint)
     publication.require_whole(now)
     past = closing.of_plan(connection, fingerprint).past
     try:
@@ -63,7 +63,7 @@ def advance(connection: Connection, fingerprint: str, *, end: bool = False) -> A
     return go_on(connection, held.plan, now, release, end=end)
 
 
-def open_wave(connection: Connection, fingerprint: str) -> Collection:
+def newest_wave(connection: Connection, fingerprint: str) -> Collection:
     """The newest wave of a plan."""
     newest = plan_rows.agreements(connection, fingerprint)[-1]
     return collections.find(connection, newest.fingerprint)

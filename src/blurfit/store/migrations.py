@@ -6,7 +6,7 @@ together wait for whoever came first.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,9 +20,9 @@ from blurfit.store import tables
 
 @cache
 def _creating(kind: str) -> tuple[str, ...]:
-    """The statements that create all other tables, written once for each kind of database."""
+    """The statements that create all tables, written once for each kind of database."""
     dialect = {"sqlite": sqlite, "postgresql": postgresql}[kind].dialect()
-    created = [one for one in tables.metadata.sorted_tables if one is not tables.migrations]
+    created = tables.metadata.sorted_tables
     indexes = [CreateIndex(index) for table in created for index in table.indexes]
     steps: list[CreateTable | CreateIndex] = [*map(CreateTable, created), *indexes]
     return tuple(str(one.compile(dialect=dialect)) for one in steps)
@@ -45,28 +45,16 @@ def add_column(connection: Connection, column: sa.Column[Any]) -> None:
         connection.exec_driver_sql(f'ALTER TABLE "{table.name}" ADD COLUMN "{column.name}" {kind}')
 
 
-def _create_stewards(connection: Connection) -> None:
-    tables.metadata.create_all(connection, [tables.stewards, tables.deeds])
-
-
-def _create_signatures(connection: Connection) -> None:
-    tables.metadata.create_all(connection, [tables.withdrawn, tables.signatures])
-
-
-def _add_closing(connection: Connection) -> None:
-    add_column(connection, tables.collections.c.closes)
-
-
-def _create_joint_plans(connection: Connection) -> None:
-    tables.metadata.create_all(connection, [tables.joint_plans])
+def _adding(*new: sa.Table) -> Callable[[Connection], None]:
+    return partial(tables.metadata.create_all, tables=new)
 
 
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
     ("create the tables", _create_tables),
-    ("keep who administers besides, and what was done", _create_stewards),
-    ("keep who withdrew, and signatures", _create_signatures),
-    ("let collections close at a date", _add_closing),
-    ("keep what two databases of a plan have told each other", _create_joint_plans),
+    ("keep who administers besides, and what was done", _adding(tables.stewards, tables.deeds)),
+    ("keep who withdrew, and signatures", _adding(tables.withdrawn, tables.signatures)),
+    ("let collections close at a date", partial(add_column, column=tables.collections.c.closes)),
+    ("keep what two databases of a plan have told each other", _adding(tables.joint_plans)),
 )
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
 
@@ -76,10 +64,9 @@ def migrate(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ONE_MIGRATOR)))
     if not sa.inspect(connection).has_table(tables.migrations.name):
-        tables.migrations.create(connection)
         MIGRATIONS[0][1](connection)
         rows = [{"number": n, "name": name} for n, (name, _) in enumerate(MIGRATIONS)]
-        connection.execute(sa.insert(tables.migrations).values(rows))
+        connection.execute(sa.insert(tables.migrations), rows)
         return
     taken = set(connection.scalars(sa.select(tables.migrations.c.number)))
     if taken - set(range(len(MIGRATIONS))):

@@ -24,7 +24,7 @@ from blurfit.store import (
     plans,
     publication,
 )
-from blurfit.store.advance import best_model, dropped, following_of, open_wave
+from blurfit.store.advance import best_model, dropped, following_of, newest_wave
 from blurfit.store.collections import Collection
 from blurfit.store.commitment import Commitment
 from blurfit.store.joint_plans import News, plan_of, tell
@@ -139,7 +139,7 @@ def take_news(connection: Connection, fingerprint: str, told: News) -> None:
             raise ConflictError("Expected the plan to have ended, with the model that is here.")
         return
     if told.state == "ended":
-        wave = open_wave(connection, fingerprint)
+        wave = newest_wave(connection, fingerprint)
         row = publication.held(connection, wave)
         if row.moments is None and row.refusal is None:
             publication.record(connection, wave, dropped(wave))

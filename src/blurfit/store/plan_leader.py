@@ -23,7 +23,7 @@ from blurfit.store import (
     shared_sums,
     tables,
 )
-from blurfit.store.advance import dropped, go_on, open_wave, sums_of
+from blurfit.store.advance import dropped, go_on, newest_wave, sums_of
 from blurfit.store.collections import Collection, find, state
 from blurfit.store.commitment import Commitment
 from blurfit.store.joint_plans import News, plan_of
@@ -63,7 +63,7 @@ def ready(connection: Connection, fingerprint: str, *, end: bool = False) -> Col
     held = plan_rows.hold_row(connection, fingerprint, update=False)
     if held.state == "ended" or (held.state == "held" and not end):
         return None
-    wave = open_wave(connection, fingerprint)
+    wave = newest_wave(connection, fingerprint)
     is_closed = state(connection, wave) != "collecting"
     is_full = blocks.count(connection, wave) >= wave.agreement.quorum
     return wave if is_closed or is_full else None
@@ -138,7 +138,7 @@ def end_without_the_open_wave(connection: Connection, fingerprint: str) -> None:
     held = plan_rows.hold_row(connection, fingerprint)
     if held.state == "ended":
         return
-    wave = open_wave(connection, fingerprint)
+    wave = newest_wave(connection, fingerprint)
     past = closing.of_plan(connection, fingerprint).past
     if not past and not plans.release_texts(connection, fingerprint):
         raise BelowQuorumError(

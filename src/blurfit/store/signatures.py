@@ -1,8 +1,8 @@
 """Signatures of what was published, kept beside it: made once, and served for ever.
 
 A file is signed when it is first asked for (`blurfit.service.signatory`), at the latest to answer
-whoever publishes it. The same key signs the same bytes alike, so it does not matter who is first,
-nor who was killed before. A signature stays when the key is lost; the text that it is of
+whoever publishes it. A key gives the same bytes the same signature, so it does not matter who is
+first, nor who was killed before. A signature stays when the key is lost; the text that it signs
 never changes.
 """
 

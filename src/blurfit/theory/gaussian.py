@@ -63,6 +63,8 @@ def log_delta_of(mu: float, epsilon: float) -> float:
     difference = _mills(a) - _mills(a + mu)
     if difference < _mills(a) / 2:
         difference = mu * float(_UNIT_WEIGHTS @ _mills_slope(a + mu * _UNIT_NODES))
+    if difference == 0:  # it has underflowed; g(x) = 1 − x·m(x) is below x⁻²
+        return _log_density(a) + math.log(mu) - 2 * math.log(a)
     return _log_density(a) + math.log(difference)
 
 
@@ -162,7 +164,8 @@ def _mills_slope(x: NDArray[np.float64]) -> NDArray[np.float64]:
     large = x[x > 2]
     if large.size:
         k = np.zeros_like(large)
-        terms = min(_FRACTION_TERMS, 16 + math.ceil(650 / float(large.min()) ** 2))
+        least = float(large.min())
+        terms = min(_FRACTION_TERMS, 16 + math.ceil(650 / least / least))
         for term in range(terms, 0, -1):
             np.divide(term, np.add(large, k, out=k), out=k)
         slope[x > 2] = k / (large + k)

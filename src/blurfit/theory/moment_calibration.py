@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 from blurfit.errors import InvalidValueError, NotCertifiedError
 from blurfit.theory import gaussian
 from blurfit.theory.database_noise import total_deviation
-from blurfit.theory.setting import LocalGuarantee, ModelGuarantee, Neighbours
+from blurfit.theory.setting import NEIGHBOURS, LocalGuarantee, ModelGuarantee, Neighbours
 from blurfit.theory.stated import require_close, require_equal
 from blurfit.validate import inside_unit_interval, nonnegative, one_of, positive, whole
 
@@ -148,7 +148,7 @@ def calibrate_moment(
     inside_unit_interval(delta=delta)
     whole(quorum=quorum)
     positive(**reach._asdict())
-    one_of(("replace", "zero-out"), neighbours=neighbours)
+    one_of(NEIGHBOURS, neighbours=neighbours)
     sigma = reach.sums / gaussian.mu_of(epsilon, delta) * _ROUNDING
     if local_epsilon is not None:
         positive(local_epsilon=local_epsilon)

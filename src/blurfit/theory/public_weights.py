@@ -26,7 +26,7 @@ features that multiplies it. Choices, not derivations: V = ¼, R² = 0.4, ℓ ge
 0.6 = 1 − R² of residual variance, and the grid. They were set with the American Community Survey
 in view; twelve small sets and a second census gave the same picture.
 
-**c beyond 1.** Where noise rules nothing is learned but the mean, whose noise is Δ/(√2·cbnμ). Under
+**c beyond 1.** Where noise dominates, only the mean is learned, whose noise is Δ/(√2·cbnμ). Under
 `replace` that is 2/(bnμ) for every c ≥ 1 (Δ = 2√2·c there): as if the mean alone were released,
 and no larger c is tried. Under `zero-out` Δ = √(2c² + 1), so it is √(1 + 1/(2c²))/(bnμ): 22 % more
 than the mean alone would take at c = 1, and 3 % at c = 3.
@@ -73,11 +73,7 @@ class ChosenWeights:
 
 
 def public_weights(
-    features: Sequence[Kind],
-    count: int,
-    mu: float,
-    *,
-    neighbours: Neighbours = "replace",
+    features: Sequence[Kind], count: int, mu: float, *, neighbours: Neighbours = "replace"
 ) -> ChosenWeights:
     """The default weights, which follow from the kinds of the features, n and μ alone.
 
@@ -134,11 +130,7 @@ def _best_pair(
 
 
 def excess_risks(
-    coefficients: int,
-    count: int,
-    mu: float,
-    pairs: FloatArray,
-    neighbours: Neighbours = "replace",
+    coefficients: int, count: int, mu: float, pairs: FloatArray, neighbours: Neighbours = "replace"
 ) -> FloatArray:
     """The proxy of the module's docstring for p coefficients and n people, for each pair (c, b)."""
     reach = {c: sensitivity(c, 1.0, neighbours) for c in set(pairs[:, 0].tolist())}

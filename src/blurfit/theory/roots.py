@@ -11,10 +11,7 @@ _TOLERANCE = 4 * np.finfo(float).eps
 
 
 def root_of_increasing(
-    function: Callable[[float], float],
-    guess: float,
-    tolerance: float = 0.0,
-    step: float = 0.25,
+    function: Callable[[float], float], guess: float, tolerance: float = 0.0, step: float = 0.25
 ) -> float:
     """The x > 0 at which an increasing function changes its sign, to `tolerance` of itself.
 

@@ -186,7 +186,7 @@ def choose_plan(
 
 
 def radius_of(count: int, mu: float, coefficients: int) -> float:
-    """r = 0.3ψ^{1/3}, between 0.6 and 3: small where noise rules, larger with people.
+    """r = 0.3ψ^{1/3}, between 0.6 and 3: small where noise dominates, larger with people.
 
     `count` and `mu` are the wave's own.
     """

@@ -1,5 +1,6 @@
 // The public grid on which noise is exact: mirrors `blurfit.agreement.grid`.
 
+import { demand } from "./checks.js";
 import { noiseOf } from "./moment.js";
 
 export const ROUNDING = 2 ** -11; // bounds are enlarged by this share, which pays for rounding
@@ -60,9 +61,7 @@ function roundHalfEven(value) {
 
 /** The largest power of two that is at most the value. */
 function powerOfTwoBelow(value) {
-  if (!(value > 0) || !Number.isFinite(value)) {
-    throw new RangeError(`Expected a positive number, and got ${value}.`);
-  }
+  demand(value > 0 && Number.isFinite(value), "the least step", value, "a positive number");
   let power = 2 ** Math.floor(Math.log2(value));
   while (power > value) power /= 2;
   while (power * 2 <= value) power *= 2;

@@ -162,10 +162,7 @@ def _chebyshev(reach: float) -> Parabola:
             return 3 * t**2 * float(hyp1f1(1, 3, reach * t)) - b - 2 * c * t
 
         lowest = math.log1p(gamma * reach / 3) / reach
-        moved = (
-            brent(slope, -1.0, lowest, xtol=1e-15),
-            brent(slope, lowest, 1.0, xtol=1e-15),
-        )
+        moved = (brent(slope, -1.0, lowest, xtol=1e-15), brent(slope, lowest, 1.0, xtol=1e-15))
         step = max(abs(new - old) for new, old in zip(moved, inner, strict=True))
         inner = moved
         if step < 1e-9:  # convergence is quadratic, so the next step would be below rounding
