@@ -210,7 +210,7 @@ def test_a_service_that_is_not_there_is_named() -> None:
 def test_something_else_at_the_address_is_an_error(url) -> None:
     page = httpx.MockTransport(lambda _: httpx.Response(200, text="<html>welcome</html>"))
     with RemoteDatabase(url, transport=page) as database:
-        with pytest.raises(ServiceError, match="Is it blurfit's"):
+        with pytest.raises(ServiceError, match="Is this a blurfit service"):
             database.status(AGREEMENT)
         with pytest.raises(BlurfitError, match="Expected"):
             database.model(AGREEMENT)
