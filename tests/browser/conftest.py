@@ -12,10 +12,10 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -125,13 +125,6 @@ def _slow_down(page: Page) -> None:
     session.send("Emulation.setCPUThrottlingRate", {"rate": SLOWDOWN})
 
 
-@pytest.fixture
-def new_browser(chromium: Browser) -> Iterator[Callable[..., BrowserContext]]:
-    """Browsers that know nothing of each other, for tests of more services than one."""
-    with ExitStack() as opened:
-        yield lambda **options: opened.enter_context(closing(new_context(chromium, **options)))
-
-
 class Watch:
     """What a browser asked for, and what it complained about, since somebody took it."""
 
@@ -189,17 +182,21 @@ class Device:
     context: BrowserContext
     watch: Watch
 
-    def lend(self, service: Running) -> Visitor:
-        self.watch.begin(service.address)
-        (page,) = self.context.pages or [self.context.new_page()]
-        return Visitor(page, self.watch, self.context, service)
+    @classmethod
+    def new(cls, browser: Browser, **options: Any) -> Self:
+        context = new_context(browser, **options)
+        return cls(context, Watch(context))
 
-    def is_wiped(self, visitor: Visitor) -> bool:
+    def tab(self) -> Page:
+        (page,) = self.context.pages or [self.context.new_page()]
+        return page
+
+    def is_wiped(self) -> bool:
         """Leave nothing behind. False where the visitor's tab shows what has no storage to wipe."""
         tab, *others = self.context.pages
         for other in others:
             other.close()
-        if not tab.url.startswith(visitor.service.address):
+        if not tab.url.startswith("http"):
             return False
         self.context.new_page()
         tab.evaluate(WIPE)
@@ -220,35 +217,54 @@ def devices() -> list[Device]:
 
 
 @pytest.fixture
+def new_tab(chromium: Browser, devices: list[Device]) -> Iterator[Callable[[], Page]]:
+    """Tabs of browsers that know nothing of each other, for tests of more services than one."""
+    used: list[Device] = []
+
+    def opened() -> Page:
+        used.append(devices.pop() if devices else Device.new(chromium))
+        return used[-1].tab()
+
+    yield opened
+    for device in used:
+        give_back(device, devices)
+
+
+def give_back(device: Device, devices: list[Device]) -> None:
+    if device.is_wiped():
+        devices.append(device)
+    else:
+        device.context.close()
+
+
+@pytest.fixture
 def visit(chromium: Browser, service: Running, devices: list[Device]) -> Iterator[Visit]:
     """Opens browsers; afterwards none has asked anyone else, or broken its policy.
 
     Whoever changes more of hers than tabs, routes and being offline (its clock, say, or what runs
     before each page) takes one of her `own`, as whoever wants it to have options.
     """
-    visitors: list[tuple[Device, Visitor, bool]] = []
+    shared: list[Device] = []
+    owned: list[Device] = []
 
     def enter(*, own: bool = False, viewport: Any = None, **options: Any) -> Visitor:
         is_shared = not (own or options)
-        if is_shared and devices:
-            device = devices.pop()
-        else:
-            context = new_context(chromium, **options)
-            device = Device(context, Watch(context))
-        visitor = device.lend(service)
-        visitors.append((device, visitor, is_shared))
+        device = devices.pop() if is_shared and devices else Device.new(chromium, **options)
+        (shared if is_shared else owned).append(device)
+        device.watch.begin(service.address)
+        page = device.tab()
         if viewport is not None:
-            visitor.page.set_viewport_size(viewport)
-        return visitor
+            page.set_viewport_size(viewport)
+        return Visitor(page, device.watch, device.context, service)
 
     yield enter
-    for device, visitor, is_shared in visitors:
-        if is_shared and device.is_wiped(visitor):
-            devices.append(device)
-        else:
-            device.context.close()
-        assert visitor.watch.elsewhere == []
-        assert visitor.watch.complaints == []
+    for device in shared:
+        give_back(device, devices)
+    for device in owned:
+        device.context.close()
+    for device in (*shared, *owned):
+        assert device.watch.elsewhere == []
+        assert device.watch.complaints == []
 
 
 @pytest.fixture(scope="session")

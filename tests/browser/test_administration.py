@@ -214,7 +214,7 @@ def test_invitations_as_a_table_as_codes_and_in_any_number(visit, service, surve
     expect(dialog.get_by_text("Enter a whole number from 1 to 1,000,000.")).to_be_visible()
 
 
-def test_two_databases_from_the_form_to_consent(new_browser, tmp_path) -> None:
+def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
     """The first opens and hands out the file; the second opens it, and only lets the first publish.
 
     Invitations of both are joined into one link.
@@ -226,7 +226,7 @@ def test_two_databases_from_the_form_to_consent(new_browser, tmp_path) -> None:
             token = tokens.new_token()
             store.appoint(tokens.hashed(token))
             url = running.enter_context(in_a_thread(Service(store)))
-            page = new_browser().new_page()
+            page = new_tab()
             page.goto(f"{url}/admin")
             enter(page, token)
             sides.append((store, url, page))

@@ -57,11 +57,10 @@ def blur(page: Page) -> None:
     page.get_by_role("button", name=BLUR).click()
 
 
-def test_one_share_to_each_for_the_wave_that_collects(new_browser, two) -> None:
+def test_one_share_to_each_for_the_wave_that_collects(new_tab, two) -> None:
     wave, address = two.current(), two.plan.databases[1].url
     before = [two.holders(side, wave.fingerprint) for side in (0, 1)]
-    context = new_browser()
-    page = context.new_page()
+    page = new_tab()
     page.goto(f"{address}/c/{two.name}")  # the plan's own link, at the second database
     expect(page.get_by_text(f"Wave {wave.wave.number} of 3.")).to_be_visible()
     blur(page)
@@ -70,19 +69,17 @@ def test_one_share_to_each_for_the_wave_that_collects(new_browser, two) -> None:
     expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
     page.goto(f"{address}/c/{two.name}")
     expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
-    context.close()
     new = [two.holders(side, wave.fingerprint) - before[side] for side in (0, 1)]
     assert len(new[0]) == 1
     assert new[0] == new[1]
 
 
 def test_when_the_seed_alone_has_left_one_may_answer_for_the_next_wave(
-    new_browser, two, people
+    new_tab, two, people
 ) -> None:
     """The second database closes a wave first, so that is where those who are late are refused."""
     wave, address = two.current(), two.plan.databases[0].url
-    context = new_browser()
-    page = context.new_page()
+    page = new_tab()
     page.goto(f"{address}/c/{two.name}")
     blur(page)
     expect(page.get_by_role("button", name=SEND)).to_be_visible()
@@ -90,7 +87,7 @@ def test_when_the_seed_alone_has_left_one_may_answer_for_the_next_wave(
     two.second.write(plan_follower.close, two.second.collection(wave.fingerprint))
     held = two.first.count(wave)
     posted = []
-    context.on("request", lambda one: posted.append(one.url) if one.method == "POST" else None)
+    page.on("request", lambda one: posted.append(one.url) if one.method == "POST" else None)
     page.get_by_role("button", name=SEND).click()
     expect(page.get_by_text("nothing to do with your answers")).to_be_visible()
     assert [one.startswith(two.plan.databases[1].url) for one in posted] == [True]
@@ -113,5 +110,4 @@ def test_when_the_seed_alone_has_left_one_may_answer_for_the_next_wave(
     blur(page)
     page.get_by_role("button", name=SEND).click()
     expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
-    context.close()
     assert two.first.count(two.current()) == two.second.count(two.current()) == 1

@@ -179,27 +179,26 @@ def test_tampered_terms_are_refused(run, two) -> None:
         assert "proofs" in run(CHECK, changed(given, "proofs", value))
 
 
-def test_a_proof_goes_along_and_survives_a_reload(new_browser, two, fill_in) -> None:
+def test_a_proof_goes_along_and_survives_a_reload(new_tab, two, fill_in) -> None:
     """Sealed, by invitation, the first answer lost, and reloaded: the very same bytes again."""
     agreement, stores, urls, keys = two
     given = [tokens.new_token() for _ in range(2)]
     for store, token in zip(stores, given, strict=True):
         store.invite(agreement.fingerprint, [tokens.hashed(token)])
-    context = new_browser()
-    page = context.new_page()
+    page = new_tab()
     complaints, sent = [], []
-    context.on(
+    page.on(
         "request",
         lambda one: sent.append((one.url, one.post_data_buffer)) if one.method == "POST" else None,
     )
-    context.on("weberror", lambda error: complaints.append(str(error.error)))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
 
     def lose_the_answer(route) -> None:
         route.fetch()
         route.abort()
 
     first_path = f"{urls[0]}/collections/{agreement.fingerprint}/submissions"
-    context.route(first_path, lose_the_answer)
+    page.route(first_path, lose_the_answer)
     page.goto(f"{urls[0]}/c/{agreement.fingerprint}#invitation={','.join(given)}")
     expect(page.locator("#agreement")).to_contain_text("A proof goes along", use_inner_text=False)
     fill_in(page, "income")
@@ -207,11 +206,10 @@ def test_a_proof_goes_along_and_survives_a_reload(new_browser, two, fill_in) -> 
     expect(page.locator("#preview")).to_contain_text("learn nothing else from it")
     page.get_by_role("button", name="Send the blurred numbers").click()
     expect(page.get_by_text("could not be reached")).to_be_visible()
-    context.unroute_all(behavior="wait")
+    page.unroute_all(behavior="wait")
     page.reload()
     expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
     kept = page.evaluate("JSON.stringify({...localStorage, ...sessionStorage})")
-    context.close()
 
     assert complaints == []
     bodies = [{body for url, body in sent if url.startswith(origin)} for origin in urls]

@@ -178,7 +178,7 @@ def test_the_model_says_who_signed_it(visit, service, agreement, people) -> None
     expect(page.locator("#signed")).to_contain_text("NOT signed by the service")
 
 
-def test_two_databases_sign_and_both_are_asked(new_browser, survey, fill_in) -> None:
+def test_two_databases_sign_and_both_are_asked(new_tab, survey, fill_in) -> None:
     privates = new_key(), new_key()
     with Store() as here, Store() as there, ExitStack() as running:
         stores = here, there
@@ -197,7 +197,7 @@ def test_two_databases_sign_and_both_are_asked(new_browser, survey, fill_in) -> 
         )
         for store, role in zip(stores, ("first", "second"), strict=True):
             store.open(agreement, role=role)
-        page = new_browser().new_page()
+        page = new_tab()
         page.goto(f"{urls[0]}/c/{agreement.fingerprint}")
         contribute(page, fill_in)
         expect(page.get_by_text("checked on this device")).to_be_visible()

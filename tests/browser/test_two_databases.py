@@ -49,15 +49,12 @@ def two(tmp_path_factory, survey):
         yield agreement, first, second
 
 
-def test_two_requests_to_two_origins_and_neither_tells_the_record(
-    new_browser, two, fill_in
-) -> None:
+def test_two_requests_to_two_origins_and_neither_tells_the_record(new_tab, two, fill_in) -> None:
     agreement, (here, first), (there, second) = two
-    context = new_browser()
-    page = context.new_page()
+    page = new_tab()
     requests, complaints = [], []
-    context.on("request", lambda request: requests.append(request))
-    context.on("console", lambda one: complaints.append(one.text) if one.type == "error" else None)
+    page.on("request", lambda request: requests.append(request))
+    page.on("console", lambda one: complaints.append(one.text) if one.type == "error" else None)
     page.goto(f"{first}/c/{agreement.fingerprint}")
     fill_in(page, "income")
     page.get_by_role("button", name="Blur my answers").click()
@@ -67,7 +64,6 @@ def test_two_requests_to_two_origins_and_neither_tells_the_record(
     expect(page.get_by_text("Share of Office")).to_be_visible()
     expect(page.get_by_text("Share of University")).to_be_visible()
     kept = page.evaluate("JSON.stringify({...localStorage})")
-    context.close()
 
     assert complaints == []
     assert {url.url.split("/")[2] for url in requests} == {first[7:], second[7:]}
@@ -98,35 +94,32 @@ def test_two_requests_to_two_origins_and_neither_tells_the_record(
         assert (np.abs(some.view(np.int64)) < largest).mean() < 0.1
 
 
-def test_one_database_away_for_a_while(new_browser, two, fill_in) -> None:
+def test_one_database_away_for_a_while(new_tab, two, fill_in) -> None:
     """The seed comes first: without it no share is sent, and after a reload both are, once."""
     agreement, (here, first), (there, second) = two
     before = [store.count(agreement) for store in (here, there)]
-    context = new_browser()
-    page = context.new_page()
+    page = new_tab()
     away = f"{second}/**"
-    context.route(away, lambda route: route.abort())
+    page.route(away, lambda route: route.abort())
     page.goto(f"{first}/c/{agreement.fingerprint}")
     fill_in(page, "income")
     page.get_by_role("button", name="Blur my answers").click()
     page.get_by_role("button", name="Send the blurred numbers").click()
     expect(page.get_by_text("could not be reached")).to_be_visible()
     assert [store.count(agreement) for store in (here, there)] == before
-    context.unroute(away)
+    page.unroute(away)
     posts = []
-    context.on("request", lambda one: posts.append(one.url) if one.method == "POST" else None)
+    page.on("request", lambda one: posts.append(one.url) if one.method == "POST" else None)
     page.reload()
     expect(page.get_by_text("Your blurred numbers have arrived")).to_be_visible()
-    context.close()
     assert [url.split("/collections")[0] for url in posts] == [second, first]
     assert [store.count(agreement) for store in (here, there)] == [one + 1 for one in before]
 
 
-def test_every_page_names_both_and_states_the_condition(new_browser, two, fill_in) -> None:
+def test_every_page_names_both_and_states_the_condition(new_tab, two, fill_in) -> None:
     """Not that "the database" sees a submission: no database does."""
     agreement, (_, first), (_, second) = two
-    context = new_browser()
-    page = context.new_page()
+    page = new_tab()
     condition = condition_in_words(agreement)
     for path in (f"/collections/{agreement.fingerprint}", f"/c/{agreement.fingerprint}"):
         page.goto(first + path)
@@ -142,7 +135,6 @@ def test_every_page_names_both_and_states_the_condition(new_browser, two, fill_i
     page.get_by_role("button", name="Blur my answers").click()
     expect(page.locator("#preview")).to_contain_text("shared between Office and University")
     expect(page.locator("#preview")).to_contain_text(condition)
-    context.close()
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +201,7 @@ def test_other_agreements_are_refused(run, two, change) -> None:
     assert "nothing has left this device" in (run(script, given | change) or "").lower()
 
 
-def test_a_link_carries_an_invitation_of_each(new_browser, tmp_path, survey) -> None:
+def test_a_link_carries_an_invitation_of_each(new_tab, tmp_path, survey) -> None:
     """Both databases are asked about their own, before anybody answers."""
     with ExitStack() as running:
         (here, first), (there, second) = (
@@ -223,7 +215,7 @@ def test_a_link_carries_an_invitation_of_each(new_browser, tmp_path, survey) -> 
         given = [tokens.new_token() for _ in range(2)]
         for store, token in zip((here, there), given, strict=True):
             store.invite(agreement.fingerprint, [tokens.hashed(token)])
-        page = new_browser().new_page()
+        page = new_tab()
         link = f"{first}/c/{agreement.fingerprint}#invitation="
         for spoilt in (f"{given[0]},{tokens.new_token()}", given[0]):
             page.goto("about:blank")

@@ -164,7 +164,7 @@ def _mills_slope(x: NDArray[np.float64]) -> NDArray[np.float64]:
     large = x[x > 2]
     if large.size:
         k = np.zeros_like(large)
-        least = float(large.min())
+        least = float(large.min())  # whose square may overflow
         terms = min(_FRACTION_TERMS, 16 + math.ceil(650 / least / least))
         for term in range(terms, 0, -1):
             np.divide(term, np.add(large, k, out=k), out=k)
