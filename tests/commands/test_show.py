@@ -48,7 +48,9 @@ def test_moments(show) -> None:
     assert (facts["kind"], facts["targets"][-1]) == ("moments", "income")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"format": "other"}', "\xff"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "3", '{"format": "other"}', "\xff", '{"format": []}']
+)
 def test_anything_else_is_refused(blurfit, text: str) -> None:
     (blurfit.folder / "file.json").write_text(text, encoding="latin-1")
     refused = blurfit("show", "file.json")

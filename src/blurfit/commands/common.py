@@ -231,7 +231,7 @@ moments_file = click.option(
     "--moments",
     type=click.Path(dir_okay=False, path_type=Path, writable=True),
     callback=_in_a_folder,
-    help="Where the blurred sums are written too, for `blurfit fit`. (moment)",
+    help="Also write the blurred sums to this file, for `blurfit fit`. (moment)",
 )
 
 
@@ -268,13 +268,14 @@ def load_agreed(path: Path) -> "Agreement | Plan":
     return Plan.load(path) if format_of(path) == Plan.STATED["format"] else load_agreement(path)
 
 
-def format_of(path: Path) -> Any:
+def format_of(path: Path) -> str | None:
     """What a file of ours says that it is; None for any other file."""
     try:
         document = json.loads(path.read_bytes())
     except (RecursionError, ValueError):
         return None
-    return document.get("format") if isinstance(document, dict) else None
+    found = document.get("format") if isinstance(document, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def answer(values: dict[str, Any], sentence: str, *, as_json: bool) -> None:
