@@ -1,7 +1,7 @@
 """What tests come to import, for the process that workers and commands are forked from.
 
-What cannot be imported without a warning is left to those who need it, who then say so. So are
-libraries that start threads when they are imported, which no fork takes along.
+What cannot be imported, or not without a warning, is left to those who need it, who then say so. So
+are libraries that start threads when they are imported, which no fork takes along.
 """
 
 import gc
@@ -43,7 +43,7 @@ def preload() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for name in ours + PRELOADED + LIBRARIES:
-            with suppress(ImportError, Warning):
+            with suppress(Exception):
                 import_module(name)
     gc.freeze()
     gc.enable()
