@@ -1,16 +1,13 @@
 """A record as a quadratic: ½wᵀqqᵀw − pᵀw + s, which is all that the database ever needs of it.
 
 Paper: section "Loss Function for Input Perturbation". A loss turns (x, y) into (q, p, s);
-contributors blur q and p, and from the sums of what they send a model is learned. Five losses are
-ready; the two named `…Around` start from a model w₀ that is public already, with z₀ = x·w₀:
+contributors blur q and p, and from the sums of what they send a model is learned. Two losses are
+ready; the exact logistic and Poisson ones need waves (`blurfit.theory.newton`):
 
 | loss | of | q | p | parallel |
 | --- | --- | --- | --- | --- |
 | `SquaredLoss` | ½(y − w·x)² | x | yx | yes |
 | `LogisticLoss` | ln(1 + e^{−y w·x}) by a parabola | √c·x | ½yx | yes |
-| `LogisticAround` | the same by its tangent at w₀ | √σ'(z₀)·x | (σ'(z₀)z₀ + yσ(−yz₀))x | no |
-| `PoissonLoss` | e^{w·x} − y w·x + ln y! by a parabola | √c·x | (y − b)x | yes |
-| `PoissonAround` | the same by its tangent at w₀ | e^{z₀/2}·x | (y + e^{z₀}(z₀ − 1))x | no |
 
 | here | paper | meaning |
 | --- | --- | --- |
@@ -50,19 +47,14 @@ Traceback (most recent call last):
 blurfit.errors.InvalidValueError: Row 0 has ‖p‖/‖q‖=0.707107, above p_bound/q_bound=0.5; ...
 """
 
-from blurfit.theory.losses.around import LogisticAround, PoissonAround
 from blurfit.theory.losses.logistic import LogisticLoss
 from blurfit.theory.losses.parabola import Parabola
-from blurfit.theory.losses.poisson import PoissonLoss
 from blurfit.theory.losses.quadratic import Quadratic, QuadraticLoss, check_bounds, value
 from blurfit.theory.losses.squared import SquaredLoss
 
 __all__ = [
-    "LogisticAround",
     "LogisticLoss",
     "Parabola",
-    "PoissonAround",
-    "PoissonLoss",
     "Quadratic",
     "QuadraticLoss",
     "SquaredLoss",

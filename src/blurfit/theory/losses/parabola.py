@@ -1,16 +1,16 @@
 """A parabola a + bz + ½cz² in place of a curve over |z| ≤ Z, and how far the two part.
 
 A generalised linear model sees a record only through z = w·x, and |z| ≤ Z = ηR. Three parabolas are
-offered for a curve f:
+offered for an even curve f:
 
 | approximation | the parabola | its curvature c |
 | --- | --- | --- |
 | taylor | osculates f at 0 | f''(0) |
-| chebyshev | has the least largest error over [−Z, Z] | 2∫₀¹(1 − t)f''(Zt)dt for an even f |
+| chebyshev | has the least largest error over [−Z, Z] | 2∫₀¹(1 − t)f''(Zt)dt |
 | least-squares | has the least mean squared error there | 15/16·∫₋₁¹(1 − t²)²f''(Zt)dt |
 
-Each c is a mean of f'' over the interval, or (chebyshev, f not even) a value of f'' inside it.
-So c > 0 where f is convex, and √c exists, which q = √c·x needs.
+Each c is a mean of f'' over the interval. So c > 0 where f is convex, and √c exists, which
+q = √c·x needs.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,9 +72,5 @@ def worst(
     for low, high in pairwise(edges):
         if slope(low) * slope(high) < 0:
             points.append(brent(slope, low, high))
-    return rounded_up(max(abs(residual(z)) for z in points), size)
-
-
-def rounded_up(number: float, size: float) -> float:
-    """The number, plus what rounding can have taken from a sum of terms as large as `size`."""
-    return number + _ROUNDING * max(number, size)
+    largest = max(abs(residual(z)) for z in points)
+    return largest + _ROUNDING * max(largest, size)
