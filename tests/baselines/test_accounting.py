@@ -43,6 +43,26 @@ def test_sampling_needs_less_noise_and_rdp_agrees(neighbours) -> None:
         assert oracle.compose(event, 20).get_delta(0.3) >= kept
 
 
+@pytest.mark.parametrize("slope", [-30.0, -1e-6, 0.0, 1e-6, 0.3, 3.0, 30.0, 3e5, math.nan])
+@pytest.mark.parametrize("start", [0.9, 0.999, 1.00001, 1.1])
+def test_no_noise_is_returned_that_saves_less_than_nothing(slope, start) -> None:
+    """However wrong the slope is, which a δ near the accountant's rounding makes so; nor is so
+    little noise tried that a grid of its losses would fill the memory.
+    """
+    tried = []
+
+    def saved(z: float) -> float:  # by slope 3, above 0 from z = 5 on
+        tried.append(z)
+        return 3 * math.log(z / 5)
+
+    found = accounting._least_kept(saved, 5 * start, slope)
+    assert found is None or saved(found) >= 0
+    assert min(tried, default=5) > 2
+    if slope == 3:
+        assert found <= 5 * (1 + 1e-4)
+        assert len(tried) <= 4
+
+
 def test_without_the_package_the_error_names_it(monkeypatch) -> None:
     def absent(name: str):
         raise ImportError(name)

@@ -262,3 +262,11 @@ def test_the_quick_epsilon_is_the_root_of_what_is_spent_without_angles(
     ]
     assert spent[0] <= math.log(delta)
     assert spent[1] >= math.log(delta) or epsilon == 0
+
+
+@pytest.mark.parametrize("beyond", [1e-4, 1e-12])
+def test_a_bound_that_is_rounded_above_one_is_searched_as_well(beyond: float) -> None:
+    """δ_b = e^{−(½ + t)²/2} starts the search at x = t, where δ of a large m is 1, rounded up."""
+    delta = math.exp(-((0.5 + beyond) ** 2) / 2)
+    epsilon = least_epsilon(0.0, delta, 3e4, 7e4, 3, sharp=False)
+    assert log_gradient_delta(epsilon * (1 + 1e-6), 3e4, 7e4, 3, sharp=False) <= math.log(delta)

@@ -10,6 +10,7 @@ tests hold the two against each other.
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 from blurfit.errors import NotCertifiedError
@@ -24,6 +25,7 @@ _COARSE = 20  # times that interval: a grid that finds a good guess in a twentie
 _ROUNDING = 1 + 1e-6
 _TOLERANCE = 1e-4  # of ln z, to the safe side
 _NEARBY = 1e-3  # of ln z, for a slope
+_FARTHEST = 0.5  # of ln z, in one turn: with too little noise a grid would fill the memory
 _MOST_TURNS = 50
 # Zeroing a record out is what its removal does to the sum that is released.
 _RELATIONS: dict[Neighbours, str] = {"replace": "REPLACE_ONE", "zero-out": "ADD_OR_REMOVE_ONE"}
@@ -84,12 +86,27 @@ def least_noise_multiplier(
 
     z = root_of_increasing(roughly, whole_steps * sampling_rate, tolerance=_TOLERANCE / 4)
     slope = (roughly(z * math.exp(_NEARBY)) - roughly(z)) / _NEARBY
+    found = _least_kept(lambda z: saved(z, _INTERVAL), z, slope)
+    if found is None:
+        raise NotCertifiedError(
+            f"No noise was found that keeps epsilon={epsilon} and delta={delta} over "
+            f"steps={steps}: the accountant cannot tell so small a delta."
+        )
+    return found
+
+
+def _least_kept(saved: Callable[[float], float], z: float, slope: float) -> float | None:
+    """The least z with saved(z) ≥ 0, from one nearby, by the coarse grid's slope in ln z.
+
+    None where it is not found: near the accountant's own rounding, slopes have any sign. So what is
+    saved at z decides whether z is enough, and never the slope.
+    """
+    if not slope > 0:
+        return None
     for _ in range(_MOST_TURNS):  # two, as a rule: the fine grid has the coarse one's slope
-        too_much = saved(z, _INTERVAL) / slope  # of ln z
-        if 0 <= too_much <= _TOLERANCE:
+        left = saved(z)
+        if 0 <= left <= _TOLERANCE * slope:
             return z
-        z *= math.exp(_TOLERANCE / 2 - too_much)
-    raise NotCertifiedError(
-        f"No noise was found that keeps epsilon={epsilon} and delta={delta} over steps={steps}: "
-        "the accountant cannot tell so small a delta."
-    )
+        change = _TOLERANCE / 2 - left / slope
+        z *= math.exp(min(max(change, -_FARTHEST), _FARTHEST))
+    return None

@@ -79,9 +79,7 @@ def fit_public(
             joint.submodel(column, features), rows, chosen, match=match, top=top
         )
         apart = whole
-        if reason is None and len(told.names) <= len(
-            features
-        ):  # a fit of contrasts has no references
+        if reason is None and len(told.names) - 1 < len(features):  # no references in contrasts
             part, kept = joint.submodel(column, told.names[1:]), np.array(told.places[1:]) - 1
             apart = fit_with_public_rows(part, rows[:, kept], chosen, match=match, top=top)
         found.append(whole)

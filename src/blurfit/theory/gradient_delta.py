@@ -170,7 +170,7 @@ def _deviations(spent: Callable[[float], float], target: float) -> float | None:
     for _ in range(8):
         if not x > 0:
             break
-        here = math.sqrt(-2 * spent(x))
+        here = math.sqrt(max(0.0, -2 * spent(x)))  # rounded up, ln δ_b may be above 0
         if abs(here - wanted) <= 1e-8:
             return x
         if before > 0 and here != at_before:
