@@ -109,7 +109,7 @@ def test_there_is_a_signing_key_for_each_database_or_none() -> None:
     ):
         with pytest.raises(InvalidValueError, match="signing"):
             Terms.of(**PROMISE, databases=databases, signing_keys=keys)
-    for wrong in ([], [one, other], ["00" * 32], one):
+    for wrong in ([], [one, other], ["00" * 32], one, None, 0, "", {}):
         with pytest.raises(InvalidValueError):
             Agreement.from_dict(plain.to_dict() | {"signing_keys": wrong}).verify()
 

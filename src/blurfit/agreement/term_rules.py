@@ -83,6 +83,8 @@ def require_proofs(proofs: Any, *, databases: tuple[Database, ...]) -> bool:
 
 def require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None:
     """Refuse what are no public keys, and more or fewer of them than databases that sign."""
+    if not isinstance(keys, tuple | list):  # null would be a second text for none
+        raise InvalidValueError(f"Expected signing_keys={keys!r} to be a list of public keys.")
     if not keys:
         return
     from blurfit.messages.signing import require_public_key  # `--help` needs no cryptography
