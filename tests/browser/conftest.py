@@ -19,7 +19,15 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Error,
+    Page,
+    Route,
+    expect,
+    sync_playwright,
+)
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Schema, Store
 from blurfit.protocol import tokens
@@ -139,10 +147,13 @@ class Watch:
         self.requests: list[str] = []
         self.bodies: list[bytes] = []
         self.complaints: list[str] = []
+        self.origins: set[str] = set()  # of the pages that were shown
         self._address = address
 
     def _note(self, request: object) -> None:
         self.requests.append(request.url)  # type: ignore[attr-defined]
+        if request.is_navigation_request():  # type: ignore[attr-defined]
+            self.origins.add("/".join(request.url.split("/")[:3]))  # type: ignore[attr-defined]
         if request.method == "POST":  # type: ignore[attr-defined]
             self.bodies.append(request.post_data_buffer or b"")  # type: ignore[attr-defined]
 
@@ -192,14 +203,19 @@ class Device:
         return page
 
     def is_wiped(self) -> bool:
-        """Leave nothing behind. False where the visitor's tab shows what has no storage to wipe."""
+        """Leave nothing behind. False where more than the storage of the visitor's tab would have
+        to be wiped, or where that shows what has none.
+        """
         tab, *others = self.context.pages
         for other in others:
             other.close()
-        if not tab.url.startswith("http"):
+        if not tab.url.startswith("http") or len(self.watch.origins) > 1:
             return False
         self.context.new_page()
-        tab.evaluate(WIPE)
+        try:
+            tab.evaluate(WIPE)
+        except Error:  # it has just gone elsewhere
+            return False
         tab.close()
         self.context.unroute_all()
         self.context.set_offline(False)
@@ -223,6 +239,7 @@ def new_tab(chromium: Browser, devices: list[Device]) -> Iterator[Callable[[], P
 
     def opened() -> Page:
         used.append(devices.pop() if devices else Device.new(chromium))
+        used[-1].watch.begin("")
         return used[-1].tab()
 
     yield opened

@@ -117,6 +117,8 @@ def test_the_submission_has_the_noise_that_was_agreed_on(visit, service, propose
         noise += ((np.array(numbers) - exact) / deviations(agreement)).tolist()
         page.get_by_role("button", name="Change my answers").click()
     assert len(noise) == 6 * agreement.width == 138
+    drawn = np.round(noise, 6).reshape(6, -1)
+    assert len(np.unique(drawn, axis=0)) == 6, "what was drawn for other answers, or for these"
     assert abs(np.mean(noise)) < DEVIATIONS / np.sqrt(138)
     assert is_standard_normal(noise)
 

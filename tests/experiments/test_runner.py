@@ -1,8 +1,8 @@
 """Seeds make CSVs equal to the last byte: with other workers, and after a kill."""
 
-import multiprocessing
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,10 +11,10 @@ from blurfit import InvalidValueError
 from blurfit.experiments import figures
 from blurfit.experiments.figures import PaperFigure
 from blurfit.experiments.runner import run
+from support import processes
 
 # So weak a promise that no posterior has to be sampled: seconds instead of minutes.
 FIGURE = PaperFigure("fig2a", label=True, epsilon=1000.0, quorums=(128, 512))
-forks = pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,7 +31,7 @@ def whole(people, small_cells, tmp_path_factory) -> bytes:
     return run(FIGURE, people, trials=2, workers=1, out=out).read_bytes()
 
 
-@forks
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_workers_change_nothing(people, tmp_path, whole) -> None:
     assert run(FIGURE, people, trials=2, workers=2, out=tmp_path).read_bytes() == whole
     assert [path.name for path in tmp_path.iterdir()] == ["fig2a.csv"]  # no journal is left
@@ -76,23 +76,19 @@ def test_zero_trials_are_refused(people, tmp_path) -> None:
         run(FIGURE, people, trials=0, workers=1, out=tmp_path)
 
 
-@forks
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
 def test_workers_end_when_the_run_is_killed(people, tmp_path) -> None:
     terms = {"trials": 10_000, "workers": 2, "out": tmp_path}  # minutes: it will not end first
-    process = multiprocessing.get_context("fork").Process(
-        target=run, args=(FIGURE, people), kwargs=terms
-    )
-    process.start()
+    process = processes.start(partial(run, FIGURE, people, **terms))
     journal = tmp_path / "fig2a.journal"
     try:
         while not journal.exists() or len(journal.read_text().splitlines()) < 4:
-            assert process.exitcode is None
+            assert process.poll() is None
             time.sleep(0.05)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     finally:
         process.kill()
-        process.join()
+        process.wait()
     assert children
     given_up = time.monotonic() + 600  # which no machine is slow enough for
     while alive := [child for child in children if not is_gone(child)]:

@@ -1,5 +1,6 @@
 """Clusters, whose workers start at once."""
 
+import logging
 from collections.abc import Iterator
 
 import dask
@@ -19,4 +20,6 @@ def forked() -> Iterator[None]:
 def cluster() -> Iterator[Cluster]:
     """For tests that only work with it; it ends with them, because it is busy even with nothing."""
     with Cluster(workers=1) as running:
+        # Tasks that fail on purpose are no news, and workers would write theirs over pytest's own.
+        running._client.run(logging.getLogger("distributed.worker").setLevel, logging.CRITICAL)
         yield running

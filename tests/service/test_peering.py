@@ -17,6 +17,7 @@ from blurfit.service import peering
 from blurfit.service.app import Limits, Service
 from blurfit.store import stewards
 from blurfit.store.store import Store
+from support.requests import refused
 from support.sharing import TWO, counted, marked, new_agreement
 from support.stores import whatever_it_keeps
 
@@ -83,14 +84,6 @@ def running(agreement: Agreement, place, tmp_path) -> Iterator[Two]:
                     )
                     assert answer.status_code == 201, answer.text
                 yield Two(agreement, first, second, (one, other))
-
-
-def refused(answer, status: int, kind: str, *words: str) -> None:
-    assert answer.status_code == status, answer.text
-    problem = answer.json()
-    assert problem["type"] == f"urn:blurfit:problem:{kind}"
-    for word in words:
-        assert word in problem["detail"]
 
 
 def test_from_opening_to_one_model_at_both(two, monkeypatch) -> None:

@@ -34,7 +34,6 @@ QUORUM = 2  # each draws her noise by her own code, and no attack depends on how
 class Broken:
     """A broken way of drawing releases, the honest way, and the promise that both are held to."""
 
-    name: str
     broken: Draw
     honest: Draw
     promise: tuple[float, float]
@@ -49,30 +48,10 @@ class Broken:
             trials=self.trials,
             confidence=confidence,
             promise=self.promise,
-            labels=("honest" if honest else "broken", self.name),
+            labels=("honest" if honest else "broken", "two neighbours"),
             gaussian=self.promise[1] if self.gaussian else None,
             attacks=self.attacks,
         )
-
-
-def broken_mechanisms() -> dict[str, Broken]:
-    """One of each kind, by name."""
-    makers = (
-        _quiet_sums,
-        _quiet_model,
-        _half_the_quorum,
-        _two_releases,
-        _one_more_person,
-        _removing_for_replacing,
-        _diagonal_like_the_rest,
-        _forgotten_weight,
-        _constant_row_twice,
-        _level_counted_once,
-        _shared_seed,
-        _floats,
-    )
-    found = [make() for make in makers]
-    return {one.name: one for one in found}
 
 
 def louder(agreement: Agreement, factor: float) -> Agreement:
@@ -132,7 +111,7 @@ def _quiet_sums() -> Broken:
     agreement = small_agreement(2)
     pair = collection_pairs(agreement)[0]
     broken, honest = (_sums(made, pair) for made in (louder(agreement, 0.25), agreement))
-    return Broken("noise over 4, sums", broken, honest, _promise(agreement), 20_000, True)
+    return Broken(broken, honest, _promise(agreement), 20_000, True)
 
 
 def _quiet_model() -> Broken:
@@ -144,14 +123,14 @@ def _quiet_model() -> Broken:
     agreement = small_agreement(1, mechanism="input", weight_bound=0.5, delta=0.1, quorum=1_000_000)
     pair = collection_pairs(agreement)[-1]
     broken, honest = (_models(made, pair) for made in (louder(agreement, 0.25), agreement))
-    return Broken("noise over 4, model from input", broken, honest, _promise(agreement), 700)
+    return Broken(broken, honest, _promise(agreement), 700)
 
 
 def _half_the_quorum() -> Broken:
     agreement = small_agreement(2)
     pair = collection_pairs(agreement)[0]
     broken, honest = (_sums(agreement, pair, honest=count) for count in (QUORUM // 2, QUORUM))
-    return Broken("half the quorum", broken, honest, _promise(agreement), 60_000, True)
+    return Broken(broken, honest, _promise(agreement), 60_000, True)
 
 
 def _two_releases() -> Broken:
@@ -174,7 +153,7 @@ def _two_releases() -> Broken:
 
     promise = _promise(agreement)
     attacks = {"curvature": curvature}
-    return Broken("two releases", _of(pair, twice), _of(pair, once), promise, 4000, False, attacks)
+    return Broken(_of(pair, twice), _of(pair, once), promise, 4000, False, attacks)
 
 
 def _one_more_person() -> Broken:
@@ -191,7 +170,6 @@ def _one_more_person() -> Broken:
         return np.hstack([without, without + releases.submissions(agreement, record, count)])
 
     return Broken(
-        "two sums, one person apart",
         _of(pair, twice),
         _sums(agreement, pair),
         _promise(agreement),
@@ -207,9 +185,7 @@ def _removing_for_replacing() -> Broken:
     promised = replace(weaker, calibration=replace(weaker.calibration, model=model))
     opposite, removed = collection_pairs(promised)[0], collection_pairs(weaker)[0]
     broken, honest = _sums(promised, opposite), _sums(weaker, removed)
-    return Broken(
-        "removing's sensitivity for replacing", broken, honest, _promise(weaker), 60_000, True
-    )
+    return Broken(broken, honest, _promise(weaker), 60_000, True)
 
 
 def _diagonal_like_the_rest() -> Broken:
@@ -232,7 +208,6 @@ def _diagonal_like_the_rest() -> Broken:
         return _of(pair, seen)
 
     return Broken(
-        "the diagonal blurred like the rest",
         drawn(less),
         drawn(1.0),
         _promise(agreement),
@@ -252,7 +227,7 @@ def _forgotten_weight() -> Broken:
     pair = collection_pairs(agreement)[0]
     short = reaching(agreement, features.reach("replace").sums)
     broken, honest = _sums(short, pair), _sums(agreement, pair)
-    return Broken("a weight left out of ρ", broken, honest, _promise(agreement), 60_000, True)
+    return Broken(broken, honest, _promise(agreement), 60_000, True)
 
 
 def _constant_row_twice() -> Broken:
@@ -268,7 +243,6 @@ def _constant_row_twice() -> Broken:
         return np.hstack([first, second[:, row]])
 
     return Broken(
-        "the constant's row sent twice",
         _of(pair, twice),
         _sums(agreement, pair),
         _promise(agreement),
@@ -287,7 +261,7 @@ def _level_counted_once() -> Broken:
     pair = collection_pairs(agreement)[0]
     short = reaching(agreement, agreement.form.reach("zero-out").sums)
     broken, honest = _sums(short, pair), _sums(agreement, pair)
-    return Broken("a level counted once", broken, honest, _promise(agreement), 60_000, True)
+    return Broken(broken, honest, _promise(agreement), 60_000, True)
 
 
 def _shared_seed() -> Broken:
@@ -301,7 +275,7 @@ def _shared_seed() -> Broken:
 
     broken = _of(pair, shared)
     honest = _of(pair, lambda record, count: beside_a_colluder(agreement, record, count))
-    return Broken("a seed reused", broken, honest, (local.epsilon, local.delta), 5000)
+    return Broken(broken, honest, (local.epsilon, local.delta), 5000)
 
 
 def _floats() -> Broken:
@@ -315,4 +289,21 @@ def _floats() -> Broken:
 
     broken = _of(pair, floats)
     honest = _of(pair, lambda record, count: releases.submissions(agreement, record, count))
-    return Broken("float noise, no grid", broken, honest, (local.epsilon, local.delta), 40_000)
+    return Broken(broken, honest, (local.epsilon, local.delta), 40_000)
+
+
+# One of each kind; whoever makes one has its noise from the beginning.
+MECHANISMS: dict[str, Callable[[], Broken]] = {
+    "noise over 4, sums": _quiet_sums,
+    "noise over 4, model from input": _quiet_model,
+    "half the quorum": _half_the_quorum,
+    "two releases": _two_releases,
+    "two sums, one person apart": _one_more_person,
+    "removing's sensitivity for replacing": _removing_for_replacing,
+    "the diagonal blurred like the rest": _diagonal_like_the_rest,
+    "a weight left out of ρ": _forgotten_weight,
+    "the constant's row sent twice": _constant_row_twice,
+    "a level counted once": _level_counted_once,
+    "a seed reused": _shared_seed,
+    "float noise, no grid": _floats,
+}

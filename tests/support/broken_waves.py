@@ -133,17 +133,16 @@ def broken_waves(kind: str) -> dict[str, Broken]:
     """One of each way to break a sequence, by name."""
     course = Sequence(kind)
 
-    def broken(name: str, wrong: Draw, honest: Draw, waves: tuple[int, ...]) -> Broken:
+    def broken(wrong: Draw, honest: Draw, *waves: int) -> Broken:
         attacks = {"known direction": _known(course, waves)}
         trials = 60_000 if len(waves) > 1 else 12_000  # √2 of μ is less to see
-        return Broken(name, wrong, honest, course.promise, trials, True, attacks)
+        return Broken(wrong, honest, course.promise, trials, True, attacks)
 
-    found = [
-        broken("a person in two waves", course.in_both(), course.in_second(), (1, 2)),
-        broken("a map that peeks", course.in_second(peeking=True), course.in_first(), (1,)),
-        broken("no cut to the ball", course.uncut(), course.in_second(), (2,)),
-    ]
-    return {one.name: one for one in found}
+    return {
+        "a person in two waves": broken(course.in_both(), course.in_second(), 1, 2),
+        "a map that peeks": broken(course.in_second(peeking=True), course.in_first(), 1),
+        "no cut to the ball": broken(course.uncut(), course.in_second(), 2),
+    }
 
 
 def _known(course: Sequence, waves: tuple[int, ...]) -> Score:

@@ -26,7 +26,8 @@ def send(http: TestClient, path: str, body: bytes | str, kind: str = BINARY, **h
 
 
 def refused(answer, status: int, kind: str, *words: str) -> None:
-    assert answer.status_code == status, answer.text
+    asked = f"{answer.request.method} {answer.request.url} {dict(answer.request.headers)}"
+    assert answer.status_code == status, f"{asked}: {answer.text}"
     assert answer.headers["content-type"] == "application/problem+json"
     problem = answer.json()
     assert problem["type"] == f"urn:blurfit:problem:{kind}"
