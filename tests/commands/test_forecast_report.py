@@ -78,5 +78,10 @@ def test_a_table_ends_where_more_people_change_nothing() -> None:
     sizes = (100, 1000, 10_000, 100_000, 1_000_000, 10_000_000)
     cells = tuple(case("moment", n, 100) for n in sizes)
     text = words(report(Forecast("made up", False, 2.0, 1.0, cells), 0.05))
-    assert "1,000,000 or more" in text  # 1.0001 is printed as 1.000, and so is all that follows
-    assert "10,000,000" not in text
+    assert "1,000,000 to 10,000,000" in text  # 1.0001 is printed as 1.000, and so is what follows
+
+
+def test_nothing_is_said_of_more_people_than_were_forecast() -> None:
+    cells = tuple(Case(n, 1.0, "input", None, reason="too few") for n in (10, 100))
+    text = words(report(Forecast("made up", False, 2.0, 1.0, cells), 0.05))
+    assert "10 to 100" in text

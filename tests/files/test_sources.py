@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -60,6 +61,39 @@ def test_the_same_bytes_from_everywhere(tmp_path) -> None:
                 stream.seek(0)
                 assert stream.read() == data
         assert len({identify(place) for place in places}) == 1
+
+
+def test_a_server_may_send_less_than_it_is_asked_for() -> None:
+    data = np.random.default_rng(1).bytes(10_000)
+
+    def a_little(request: Request) -> Response:  # RFC 9110, section 15.3.7
+        start, stop = map(int, request.headers["range"].removeprefix("bytes=").split("-"))
+        part = data[start : min(stop + 1, start + 4000)]
+        told = {"content-range": f"bytes {start}-{start + len(part) - 1}/{len(data)}"}
+        return Response(part, 206, told)
+
+    with (
+        in_a_thread(Starlette(routes=[Route("/a", a_little)])) as url,
+        open_stream(f"{url}/a") as stream,
+    ):
+        assert stream.read() == data
+        stream.seek(20_000)
+        assert stream.read() == b""
+
+
+def test_what_a_server_says_of_its_size_is_not_believed_at_once() -> None:
+    def boasting(request: Request) -> Response:
+        start = request.headers["range"].removeprefix("bytes=").split("-")[0]
+        if start == "0":
+            return Response(b"x", 206, {"content-range": f"bytes 0-0/{2**60}"})
+        return Response(status_code=416)
+
+    with (
+        in_a_thread(Starlette(routes=[Route("/a", boasting)])) as url,
+        open_stream(f"{url}/a") as stream,
+        pytest.raises(OSError, match="416"),
+    ):
+        stream.read()
 
 
 @pytest.mark.parametrize("at", [0, 65_535, 3_000_000 - 2**20, 2_999_999])

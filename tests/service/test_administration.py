@@ -7,6 +7,7 @@ from starlette.testclient import TestClient
 
 from blurfit import Agreement
 from blurfit.contributor.perturb import perturb, perturb_table
+from blurfit.messages.signing import Signer, new_key
 from blurfit.protocol.tokens import hashed, new_token
 from blurfit.service.app import Limits, Service
 from blurfit.store import stewards
@@ -24,6 +25,27 @@ def test_nothing_is_published_below_the_quorum(http, agreement) -> None:
     refused(http.post(f"{path}/publish", headers=ADMINISTRATOR), 409, "below-quorum", "1 more")
     refused(http.get(f"{path}/moments"), 404, "not-published")
     assert http.get(path).json()["state"] == "collecting"
+
+
+@pytest.mark.parametrize("role", ["whole", "first", "second"])
+def test_an_agreement_that_lacks_a_database_or_its_key_is_refused(http, role) -> None:
+    both = ("First", "https://first.example"), ("Second", "https://second.example")
+    two = propose(databases=both, signing_keys=(Signer(new_key()).key, Signer(new_key()).key))
+    for damaged in (
+        replace(two, databases=two.databases[:1], signing_keys=()),
+        replace(two, signing_keys=two.signing_keys[:1]),
+    ):
+        answer = http.post(
+            f"/collections?role={role}",
+            content=damaged.to_json(),
+            headers=ADMINISTRATOR | as_json(),
+        )
+        refused(answer, 400, "invalid", "Expected")
+
+
+def test_a_role_that_the_agreement_does_not_have(http, agreement) -> None:
+    whole = {"content": agreement.to_json(), "headers": ADMINISTRATOR | as_json()}
+    refused(http.post("/collections?role=first", **whole), 400, "invalid", "role='first'")
 
 
 def test_closed_without_publishing(http, agreement) -> None:

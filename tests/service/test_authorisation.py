@@ -5,6 +5,7 @@ from starlette.testclient import TestClient
 
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
+from blurfit.service.openapi import document
 from blurfit.store import stewards
 from blurfit.store.store import Store
 from support.stores import propose
@@ -73,3 +74,31 @@ def test_without_a_token_nothing_is_told(service) -> None:
     assert client.get("/deeds").status_code == 401
     for headers in ({"authorization": "Bearer "}, {"authorization": "Basic x"}):
         assert client.get("/deeds", headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize("peer_token", [None, "p" * 43], ids=["alone", "with a peer"])
+def test_every_door_that_needs_a_token_is_shut_without_it(peer_token) -> None:
+    """What is described needs a token; that it is asked for is up to each endpoint."""
+    both = ("First", "https://first.example"), ("Second", "https://second.example")
+    agreement = propose(databases=both)
+    with Store() as store, TestClient(Service(store, peer_token=peer_token)) as client:
+        administrator = tokens.new_token()
+        store.appoint(tokens.hashed(administrator))
+        store.open(agreement, role="second")
+        wrong = {"administrator": ["x" * 43], "peer": ["x" * 43, administrator]}
+        for path, method, kind in guarded():
+            for fingerprint in (agreement.fingerprint, "0" * 64):
+                for token in (None, *wrong[kind]):
+                    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+                    address = path.format(fingerprint=fingerprint)
+                    answer = client.request(method, address, headers=headers)
+                    assert answer.status_code == 401, f"{method} {address}"
+
+
+def guarded() -> list[tuple[str, str, str]]:
+    return [
+        (path, method, next(iter(operation["security"][0])))
+        for path, operations in document()["paths"].items()
+        for method, operation in operations.items()
+        if method != "parameters" and "security" in operation
+    ]

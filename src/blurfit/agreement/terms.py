@@ -94,7 +94,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Sends,
         Meta(
             description="everything: products of all columns; targets: only those with the target, "
-            "which can be learned from only together with public rows. (moment)"
+            "from which a model follows only together with public rows. (moment)"
         ),
     ] = "everything"
     signing_keys: Annotated[

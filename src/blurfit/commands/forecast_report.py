@@ -143,7 +143,7 @@ def _table(found: Forecast, mechanism: str, local: float | None) -> Table:
     for count, cells in rows.items():
         rest = [later for larger, later in rows.items() if larger > count]
         if rest and all(later == cells for later in rest):
-            table.add_row(f"{count:,} or more", *cells)
+            table.add_row(f"{count:,} to {max(rows):,}", *cells)  # nothing is known of more
             break
         table.add_row(f"{count:,}", *cells)
     return table

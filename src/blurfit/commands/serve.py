@@ -226,7 +226,8 @@ def run(
         raise InvalidValueError(f"{words} ({error.strerror or error})") from error
     port = sockets[0].getsockname()[1]
     _announce(host, port, said, signs, token_file, tls=bool(tls_certificate))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a script's shell may have ignored the first
+        signal.signal(number, signal.default_int_handler)
     reloads = [signal.SIGHUP] if tls_certificate and hasattr(signal, "SIGHUP") else []
 
     def reload(config: uvicorn.Config) -> None:

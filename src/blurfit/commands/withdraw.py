@@ -33,7 +33,7 @@ def withdraw(receipt: Path, rows: tuple[int, ...], patience: float, as_json: boo
     found = ask(Receipt.load(receipt), chosen, patience=patience)
     if found.staying and not found.out:
         raise RefusedError(found.reason)
-    told = f"{found.out:,} submissions are withdrawn: no sum has them, nor will have them."
+    told = f"{found.out:,} submissions are withdrawn: they are in no sum, and never will be."
     if found.unknown:
         told += f" {found.unknown:,} of them were never stored."
     if found.staying:

@@ -23,6 +23,7 @@ from blurfit.messages.submission_files import SUFFIXES
 from blurfit.optional import optional
 
 _HEAD, _TAIL = 2**16, 2**20
+_AT_ONCE = 2**24  # bytes of a file over HTTP
 
 
 @dataclass(frozen=True, order=True)
@@ -141,7 +142,11 @@ class _Ranges(io.RawIOBase):
         return len(data)
 
     def readall(self) -> bytes:
-        return self.read(max(0, self._size - self._at))  # at once, not in pieces of a few KiB
+        """The rest, in large pieces; a server may send less of each than it is asked for."""
+        parts = []
+        while part := self.read(min(_AT_ONCE, max(0, self._size - self._at))):
+            parts.append(part)
+        return b"".join(parts)
 
     def close(self) -> None:
         self._client.close()

@@ -32,7 +32,7 @@ from blurfit.service.peer import publish_remotely
 from blurfit.service.proposal import Expected, Proposal, Wish, agreement_from, expected_from
 from blurfit.service.reading import fingerprint_in
 from blurfit.service.signatory import Signatory
-from blurfit.store import joint_publication, publication, stewards
+from blurfit.store import joint_publication, publication, roles, stewards
 from blurfit.store.store import Status, Store
 
 _STATE = answer(Status, "How far it is.")
@@ -90,6 +90,8 @@ class Administration:
                 f"{agreement.wave.number} of the plan {agreement.wave.plan}: open the plan "
                 "(POST /plans), and its waves open themselves."
             )
+        await run_in_threadpool(agreement.verify)  # so that each of its databases is there
+        roles.refuse_unless_fitting(agreement, role)
         unsealing_key(agreement, role, self.share_key)  # or it could read no share
         self.signing.refuse_another_key(agreement, role)
         refuse_if_too_wide(agreement, role, self.body_bytes)

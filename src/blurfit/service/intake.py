@@ -179,8 +179,8 @@ class SubmissionPath:
         if more and not self.crowds.allows(fingerprint, more):
             raise RequestError(
                 problems.CROWDED,
-                "This collection gets so much that the others would have to wait. Wait a few "
-                "seconds and send the same request again; it will be counted once.",
+                "So many submissions arrive at this collection that others would have to wait. "
+                "Wait a few seconds and send the same request again; it will be counted once.",
             )
 
     async def _rows(

@@ -44,7 +44,6 @@ a closed form cancel, for smaller m, what they may lose is added to them).
 """
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -137,47 +136,17 @@ def least_epsilon(
     *,
     sharp: bool = True,
 ) -> float:
-    """The least ε ≥ 0 that J, a and b keep with δ_b: the inverse of `log_gradient_delta` in ε.
-
-    Without `sharp` it is sought to 10⁻⁸ only, on the quicker way that there is as a rule.
-    """
+    """The least ε ≥ 0 that J, a and b keep with δ_b: the inverse of `log_gradient_delta` in ε."""
     target, m = math.log(gradient_delta), fixed + moving
 
-    def spent(headroom: float) -> float:
-        return log_gradient_delta(headroom, fixed, moving, dimension, sharp=sharp)
-
     def saved(epsilon: float) -> float:
-        return target - spent(epsilon - determinant_loss)
+        headroom = epsilon - determinant_loss
+        return target - log_gradient_delta(headroom, fixed, moving, dimension, sharp=sharp)
 
-    if not sharp:
-        deviations = _deviations(lambda x: spent(m * (m / 2 + x)), target)
-        if deviations is not None:
-            return determinant_loss + m * (m / 2 + deviations)
     if saved(0.0) >= 0:
         return 0.0
     guess = determinant_loss + m * (m / 2 + math.sqrt(2 * max(1.0, -target)))
     return root_of_increasing(saved, guess, tolerance=1e-10) * (1 + 1e-9)
-
-
-def _deviations(spent: Callable[[float], float], target: float) -> float | None:
-    """x = t₀/m > 0 at which ln δ_b is the target, or None where secants do not lead there.
-
-    δ_b falls with x about as e^{−x²/2}, so that √(−2 ln δ_b) is almost a straight line in x.
-    """
-    wanted = math.sqrt(-2 * target)
-    x, slope = wanted - 0.5, 1.0
-    before, at_before = 0.0, math.nan
-    for _ in range(8):
-        if not x > 0:
-            break
-        here = math.sqrt(-2 * spent(x))
-        if abs(here - wanted) <= 1e-8:
-            return x
-        if before > 0 and here != at_before:
-            slope = (here - at_before) / (x - before)
-        before, at_before = x, here
-        x -= (here - wanted) / slope
-    return None
 
 
 def _mills(x: FloatArray) -> FloatArray:
