@@ -120,8 +120,8 @@ def chromium(launched: Chromium) -> Iterator[Browser]:
 
 
 def new_context(browser: Browser, **options: Any) -> BrowserContext:
-    """Somebody's browser, as slow as is wanted."""
-    context = browser.new_context(**options)
+    """Somebody's browser, as slow as is wanted; she reads English, whatever this machine speaks."""
+    context = browser.new_context(**{"locale": "en-US"} | options)
     context.set_default_timeout(PATIENCE)
     if SLOWDOWN != 1:
         context.on("page", _slow_down)

@@ -81,6 +81,9 @@ def test_noise_is_the_calibrated_one(agreement, kind: str) -> None:
     standard = (numbers - clean_numbers(agreement)) / scales(agreement)
     for column in standard.T:
         assert kstest(column, "norm").pvalue > 1e-6
+    # All places together tell of a tenth of the deviation.
+    spread = math.sqrt(2 / standard.size)
+    assert np.square(standard).mean() == pytest.approx(1, abs=5 * spread)
     correlation = np.corrcoef(standard.T) - np.eye(standard.shape[1])
     assert np.abs(correlation).max() < 6 / math.sqrt(count)
 
