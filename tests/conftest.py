@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from blurfit.store import connecting
-from support import collecting, postgres, workers
+from support import collecting, postgres, programs, workers
 from support.stores import agreement, in_memory, place, places, postgresql
 
 __all__ = ["agreement", "in_memory", "place", "places", "postgresql"]
@@ -72,6 +72,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.set_threshold(20_000)  # most of what tests make is gone long before
         gc.enable()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell in one line what was left out because a program is missing, and how to get it."""
+    if (words := programs.left_out(terminalreporter.stats.get("skipped", []))) is not None:
+        terminalreporter.write_line(words, yellow=True)
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ import configparser
 import json
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,15 +13,9 @@ import yaml
 from blurfit.cli import read
 from blurfit.protocol import problems
 from blurfit.service.metrics import Metrics
+from support.programs import program
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
-
-
-def tool(name: str) -> str:
-    found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-    if found is None:
-        pytest.skip(f"{name} is not installed here")
-    return found
 
 
 def checked(*words: str, **environment: str) -> None:
@@ -33,18 +26,18 @@ def checked(*words: str, **environment: str) -> None:
 
 
 def test_prometheus_reads_the_rules() -> None:
-    checked(tool("promtool"), "check", "rules", str(DEPLOY / "prometheus-rules.yaml"))
+    checked(program("promtool"), "check", "rules", str(DEPLOY / "prometheus-rules.yaml"))
 
 
 def test_caddy_reads_its_file(tmp_path) -> None:
     file = str(DEPLOY / "Caddyfile")
     checked(
-        tool("caddy"), "validate", "--adapter", "caddyfile", "--config", file, HOME=str(tmp_path)
+        program("caddy"), "validate", "--adapter", "caddyfile", "--config", file, HOME=str(tmp_path)
     )
 
 
 def test_nginx_reads_its_file(tmp_path) -> None:
-    nginx, openssl = tool("nginx"), tool("openssl")
+    nginx, openssl = program("nginx"), program("openssl")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     checked(openssl, *made, "-subj", "/CN=x", "-keyout", str(key), "-out", str(certificate))
@@ -57,7 +50,7 @@ def test_nginx_reads_its_file(tmp_path) -> None:
 
 
 def test_systemd_reads_the_unit(tmp_path) -> None:
-    analyze = tool("systemd-analyze")
+    analyze = program("systemd-analyze")
     unit = (DEPLOY / "blurfit.service").read_text()
     here = tmp_path / "blurfit.service"
     here.write_text(unit.replace("/opt/blurfit/bin/blurfit", "/bin/true"))
