@@ -19,7 +19,8 @@ closing by hand, only fixes S earlier. `keep` holds the row, and writes only whe
 written. So there is one release, of one set.
 
 Killed before `fix` commits, nothing happened. Killed between the two, the collection is closed, and
-whoever publishes again continues with S. Killed after `keep`, whoever asks again finds the release.
+whoever publishes again continues with S; so too if the store failed, or is damaged and is mended.
+Killed after `keep`, whoever asks again finds the release.
 Below the quorum `fix` changes nothing, and the collection goes on.
 
 A collection that is exported before it is published is handed over: its one release comes from the
