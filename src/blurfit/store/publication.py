@@ -13,15 +13,16 @@ together) and withdrawals (`blurfit.store.withdrawal`). `fix` holds the row alon
 the quorum, and writes `closed`; nothing leads from there back to `collecting` or `paused`, a
 restored store included (`blurfit.store.backup`). So every later transaction reads S, whichever
 process it is in. Noise of the database itself, D, is drawn by the first `fix` and written with it.
-What is learned is a function of S, D and the agreement, so every publisher finds the same, whether
-it comes second, runs beside the first, or continues after a kill; a date that has passed, or a
-closing by hand, only fixes S earlier. `keep` holds the row, and writes only where nothing is
-written. So there is one release, of one set.
+What is learned is a function of S, D and the agreement, so every publisher finds the same, but for
+how its machine rounds, whether it comes second, runs beside the first, or continues after a kill; a
+date that has passed, or a closing by hand, only fixes S earlier. `keep` holds the row and writes
+only where nothing is written, and nothing is shown but what it returns: what is written. So there
+is one release, of one set.
 
 Killed before `fix` commits, nothing happened. Killed between the two, the collection is closed, and
 whoever publishes again continues with S; so too if the store failed, or is damaged and is mended.
-Killed after `keep`, whoever asks again finds the release.
-Below the quorum `fix` changes nothing, and the collection goes on.
+Killed after `keep`, whoever asks again finds the release. Below the quorum `fix` changes nothing,
+and the collection goes on.
 
 A collection that is exported before it is published is handed over: its one release comes from the
 exported file, together with other files or alone (`blurfit.model.release` has the proof that
