@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
 
-.PHONY: help setup browsers programs demo test coverage check kernels format docs bench figures gallery package errata clean
+.PHONY: help setup browsers programs demo test coverage check kernels format docs bench figures gallery package hashes errata clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -108,6 +108,9 @@ gallery: $(DEVELOPMENT)  ## Run the notebooks of docs/gallery, and keep what the
 
 package: $(DEVELOPMENT)  ## Build wheel and sdist, and try them outside the clone (PYTHONS=…, else all found)
 	$(BIN)/python release/check.py $(foreach one,$(PYTHONS),--python $(one))
+
+hashes: $(DEVELOPMENT)  ## Write requirements/container.txt and build.txt: the wheels of the container, with SHA-256
+	$(BIN)/python release/hashes.py
 
 errata: $(DEVELOPMENT)  ## Compute the numbers of docs/errata.md again
 	$(BIN)/python experiments/errata.py

@@ -23,7 +23,10 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
     epilog="Example: blurfit serve --store sqlite:///collection.db --port 8000 "
     "--admin-token-file token.txt"
 )
-@store_option("sqlite:///file, or postgresql://user@host/name for several processes or hosts.")
+@store_option(
+    "sqlite:///file, or postgresql://user@host/name for several processes or hosts; with "
+    "?password_file=/path at its end, that file holds the password."
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",

@@ -154,10 +154,15 @@ def refuse_unless_ready(agreement: Agreement, totals: Totals) -> None:
             f"Expected sums with the noise of {agreement.database_draws} databases, as agreed, and "
             f"these have that of {totals.draws}: add it with blurfit.randomness.database."
         )
-    missing = agreement.quorum - totals.count
+    refuse_below_quorum(agreement, totals.count)
+
+
+def refuse_below_quorum(agreement: Agreement, count: int) -> None:
+    """Refuse to release anything of fewer people than the quorum."""
+    missing = agreement.quorum - count
     if missing > 0:
         raise BelowQuorumError(
-            f"Expected count={totals.count} to be at least the quorum {agreement.quorum}: "
+            f"Expected count={count} to be at least the quorum {agreement.quorum}: "
             f"{missing} more contributors are needed. With fewer, the noise is too small to "
             "protect anyone."
         )

@@ -172,9 +172,12 @@ class Administration:
         fingerprint = fingerprint_in(request)
         collection = await run_in_threadpool(self.store.collection, fingerprint)
         text: str | None
-        if collection.role == "whole":
-            text = await self.collector.between_commits(self.store.publish_text, fingerprint)
-        elif collection.role == "first":  # the wire is slow: others write meanwhile
+        if collection.role == "whole":  # learning takes long: others write meanwhile
+            write = self.collector.in_turn()
+            text = await self._publishing.join(
+                fingerprint, lambda: self.store.publish_text(fingerprint, write)
+            )
+        elif collection.role == "first":  # and so does the wire
             text = await self._publishing.join(
                 fingerprint,
                 lambda: publish_remotely(

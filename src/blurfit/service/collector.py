@@ -17,7 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from blurfit.errors import BlurfitError, StorageError
 from blurfit.protocol import problems
@@ -97,6 +97,16 @@ class Collector:
         """Do something else in a thread that writes, when its turn comes."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._writer, partial(work, *arguments, **named))
+
+    def in_turn(self) -> Callable[..., Any]:
+        """`Store.write`, for a thread beside those that write: it waits for its turn."""
+        loop = asyncio.get_running_loop()
+
+        def write(what: Callable[..., Any], *given: Any) -> Any:
+            turn = self.between_commits(self.store.write, what, *given)
+            return asyncio.run_coroutine_threadsafe(turn, loop).result()
+
+        return write
 
     async def close(self) -> None:
         """Commit what is waiting, and stop."""

@@ -8,9 +8,7 @@ long. Pages of the other of two databases may ask as well, since a receipt is fo
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -63,12 +61,7 @@ class Withdrawals:
         cost = max(_REQUESTS, await run_in_threadpool(self.store.read, blocks.number, collection))
         if not self.limiter.allows(address, cost):
             raise RequestError(problems.TOO_MANY, "Wait a few seconds, and ask again.")
-        loop = asyncio.get_running_loop()
-
-        def write(what: Callable[..., int], *given: Any) -> int:
-            turn = self.collector.between_commits(self.store.write, what, *given)
-            return asyncio.run_coroutine_threadsafe(turn, loop).result()
-
+        write = self.collector.in_turn()
         async with self._turn:
             done = await detached(lambda: withdraw(self.store, collection, names, write))
         return cors.crossing(

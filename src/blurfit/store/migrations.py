@@ -55,6 +55,7 @@ MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
     ("keep who withdrew, and signatures", _adding(tables.withdrawn, tables.signatures)),
     ("let collections close at a date", partial(add_column, column=tables.collections.c.closes)),
     ("keep what two databases of a plan have told each other", _adding(tables.joint_plans)),
+    ("keep a database's own noise", partial(add_column, column=tables.collections.c.noise)),
 )
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
 

@@ -60,6 +60,7 @@ collections = sa.Table(
     sa.Column("handed_over", sa.Text),  # the file that its release was left to
     sa.Column("opened", sa.Integer),  # since 1970: when, to the hour
     sa.Column("closes", sa.BigInteger),  # the second since 1970 from which nothing is taken
+    sa.Column("noise", sa.LargeBinary),  # of the database itself, drawn with its set; words
     sa.CheckConstraint(
         "state IN ('collecting', 'paused', 'closed', 'published')", name="known_state"
     ),
