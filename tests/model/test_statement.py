@@ -144,7 +144,7 @@ def test_two_databases_say_what_holds_against_whom() -> None:
 def test_public_rows_are_told_with_what_is_assumed_of_them() -> None:
     digest = "0123456789abcdef" * 4
     text = words(as_markdown(model(public_rows=digest)))
-    assert "assumed to be public, and not the contributors' own" in text
+    assert "assumed to be public, and not those of the people who are protected" in text
     assert f"SHA-256 `{digest}`" in text
     assert "public rows" not in as_markdown(model())
 

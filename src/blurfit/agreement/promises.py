@@ -19,9 +19,20 @@ _RELATION: dict[Neighbours, str] = {
 
 
 PUBLIC_ROWS_ASSUMED = (
-    "The public rows are assumed to be public, and not the contributors' own: nothing is promised "
-    "to the people in them."
+    "The public rows are assumed to be public, and not those of the people who are protected: "
+    "nothing is promised to anybody in them."
 )
+
+
+UNPROVED = (
+    "NOT PROVED: the noise follows rule='published', as the paper prints it, which does not follow "
+    "from its proof. For experiments only; use rule='certified' for real people."
+)
+
+
+def caveats_of(agreement: "Agreement") -> tuple[str, ...]:
+    """Why an agreement promises nothing, where that is so."""
+    return () if agreement.calibration.model.proved else (UNPROVED,)
 
 
 def at_most(value: float, digits: int = 4) -> str:
@@ -51,14 +62,16 @@ def releases_in_words(model: ModelGuarantee) -> str:
     )
 
 
-def guesses_in_words(guarantee: ModelGuarantee, mu: float | None, what: str) -> str:
+def guesses_in_words(
+    epsilon: float, delta: float, neighbours: Neighbours, mu: float | None, what: str
+) -> str:
     """How well one answer could be guessed from what is published, in the worst case.
 
     `mu` is the exact Gaussian privacy of it, where it has one.
     """
-    right = right_by_approximate(guarantee.epsilon, guarantee.delta, guarantee.neighbours)
+    right = right_by_approximate(epsilon, delta, neighbours)
     if mu is not None:
-        right = min(right, right_by_gaussian(mu, guarantee.neighbours))
+        right = min(right, right_by_gaussian(mu, neighbours))
     return _guesses(in_hundred(right), what)
 
 
