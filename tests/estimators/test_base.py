@@ -392,7 +392,8 @@ def test_what_is_seeded_says_that_it_is_not_private() -> None:
     again = fitted.moments_.fit(features=["x0"])
     assert not again.guarantee.proved
     assert "NOT PRIVATE" in str(again.summary())
-    assert "NOT PRIVATE" in type(fitted.moments_).from_json(fitted.moments_.to_json()).caveat
+    read = type(fitted.moments_).from_json(fitted.moments_.to_json())
+    assert "NOT PRIVATE" in " ".join(read.caveats)
     private = make(ALL[0]).fit(*data(ALL[0]))
     assert private.model_.guarantee.proved
     assert private.moments_.guarantee.proved

@@ -172,7 +172,7 @@ def test_a_seed_voids_every_release_and_the_model() -> None:
     model = classifier(waves=2, random_state=0).fit(*voters())
     assert not model.guarantee_.private
     assert not model.model_.guarantee.proved
-    assert all("NOT PRIVATE" in release.caveat for release in model.releases_)
+    assert all("NOT PRIVATE" in release.caveats[0] for release in model.releases_)
     other = classifier(waves=2, random_state=0).fit(*voters())
     assert np.array_equal(model.coef_, other.coef_)
 

@@ -110,7 +110,7 @@ def test_a_model_of_waves_survives_its_file(task: str) -> None:
     assert read.to_json() == model.to_json()
     assert read.waves == model.waves
     assert np.array_equal(read.predict(TEST), model.predict(TEST))
-    assert model.guarantee.proved
+    assert model.guarantee.private
     assert (model.guarantee.epsilon, model.guarantee.releases) == (1.0, "any")
 
 

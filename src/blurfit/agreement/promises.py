@@ -62,16 +62,14 @@ def releases_in_words(model: ModelGuarantee) -> str:
     )
 
 
-def guesses_in_words(
-    epsilon: float, delta: float, neighbours: Neighbours, mu: float | None, what: str
-) -> str:
+def guesses_in_words(guarantee: ModelGuarantee, mu: float | None, what: str) -> str:
     """How well one answer could be guessed from what is published, in the worst case.
 
     `mu` is the exact Gaussian privacy of it, where it has one.
     """
-    right = right_by_approximate(epsilon, delta, neighbours)
+    right = right_by_approximate(guarantee.epsilon, guarantee.delta, guarantee.neighbours)
     if mu is not None:
-        right = min(right, right_by_gaussian(mu, neighbours))
+        right = min(right, right_by_gaussian(mu, guarantee.neighbours))
     return _guesses(in_hundred(right), what)
 
 

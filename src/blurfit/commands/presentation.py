@@ -71,9 +71,8 @@ def agreement_report(agreement: "Agreement") -> RenderableType:
         parts.append(Text(f"Nothing is promised. {' '.join(caveats)}"))
     else:
         mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
-        numbers = stated.epsilon, stated.delta, stated.neighbours
         parts.append(Text(f"{_promise(calibration, stated)} {premise_in_words(agreement)}"))
-        parts.append(Text(guesses_in_words(*numbers, mu, "what is published")))
+        parts.append(Text(guesses_in_words(stated, mu, "what is published")))
     parts.append(Text(_liar(agreement)))
     if agreement.databases:
         parts.append(Text(either_in_words(agreement)))
@@ -132,9 +131,9 @@ def moments_report(moments: "PublishedMoments") -> str:
     """What a release is of, and the correlations between its columns."""
     promise, everything = moments.guarantee, moments.agreement.sends == "everything"
     kind = f"Sums of {'all products of two columns' if everything else 'products with the target'}"
-    least = "" if moments.held else f" (at least {moments.agreement.quorum:,} were required)"
+    least = f" (at least {moments.agreement.quorum:,} were required) answered"
     facts = (
-        f"{promise.counted}{least}: "
+        f"{promise.counted}{' of' if moments.held else least} "
         f"{', '.join(asked_in_words(one) for one in moments.agreement.schema.questions)}.",
         f"{kind}, blurred together. {promise.in_words}",
         f"{promise.seen} {promise.condition}" if promise.private else "",

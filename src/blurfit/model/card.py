@@ -45,8 +45,8 @@ model.predict(records)  # a table or a DataFrame with the columns below
 | --- | --- |
 {features}
 
-The model describes the people who took part. It does not know whether they are like those that you
-ask about, and it does not say what causes what.
+The model describes the people whose records it was learned from. It does not know whether they are
+like those that you ask about, and it does not say what causes what.
 
 ## What it found
 
@@ -54,8 +54,8 @@ ask about, and it does not say what causes what.
 {statement}
 ## Not known here
 
-Who was asked and who answered, what the model is meant for, and how well it predicts on people who
-took no part: whoever publishes it should add them.
+Whose records these are, what the model is meant for, and how well it predicts on people who are not
+among them: whoever publishes it should add that.
 """
 
 

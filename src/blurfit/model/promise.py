@@ -24,12 +24,14 @@ from typing import Any, Literal
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.checks import promised_in_all
 from blurfit.agreement.conditions import counted_in_words, premise_in_words
+from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
 from blurfit.agreement.promises import at_most, caveats_of, local_in_words
 from blurfit.theory.setting import LocalGuarantee, Neighbours
 
 SeenBy = Literal["nobody", "collector", "holder"]
 
 HOLDER = "They saw every record, before any noise: nothing is promised against them."
+_ROUNDED = 1e-14
 _HONEST_HOLDER = (
     "This needs whoever held the rows to be honest: the noise agreed on was added, once, is told "
     "to nobody, and nothing else of the rows is published."
@@ -82,11 +84,13 @@ class Promise:
             condition = f"Nothing is promised. {' '.join(caveats)}"
         else:
             condition = _HONEST_HOLDER if held else premise_in_words(agreement, quorum)
+        one = agreement.calibration.model
+        kept_back = LATTICE_SHARE[agreement.mechanism], DISCRETE_SHARE
         return cls(
-            epsilon=None if caveats else promised_in_all(models * agreement.epsilon, 0.0),
-            delta=None if caveats else min(1.0, promised_in_all(models * agreement.delta, 0.0)),
-            neighbours=agreement.calibration.model.neighbours,
-            releases=agreement.calibration.model.releases,
+            epsilon=None if caveats else _together(one.epsilon, kept_back[0], models),
+            delta=None if caveats else min(1.0, _together(one.delta, kept_back[1], models)),
+            neighbours=one.neighbours,
+            releases=one.releases,
             caveats=caveats,
             seen_by="holder" if held else "nobody" if agreement.databases else "collector",
             models=models,
@@ -150,3 +154,12 @@ class Promise:
             "local_epsilon": None if local is None else local.epsilon,
             "local_delta": None if local is None else local.delta,
         }
+
+
+def _together(kept: float, kept_back: float, models: int) -> float:
+    """What so many models promise together, of which each keeps so much; with what is kept back.
+
+    What the division among them and this product round off, less than 1e-14 of it, is put back.
+    """
+    rounded = _ROUNDED if models > 1 else 0.0
+    return promised_in_all(models * kept * (1 - rounded), kept_back)

@@ -72,9 +72,11 @@ class PublishedFile(ABC):
         return self.agreement.fingerprint
 
     @property
-    def admission(self) -> Admission:
-        """Who could take part: those who were "invited", or "anyone"."""
-        return self.agreement.admission
+    def admission(self) -> Admission | None:
+        """Who could take part: those who were "invited", or "anyone"; nobody took part in rows
+        that somebody held.
+        """
+        return None if self.held else self.agreement.admission
 
     @property
     def quorum_in_words(self) -> str:

@@ -104,7 +104,7 @@ def _not_shown(found: PublishedModel | PublishedMoments, *, given: bool) -> tupl
     if not given:
         told.append(
             "Whose key it is: it stands in the agreement that the file carries itself. Give the "
-            "agreement that you were invited with (--agreement), or compare its fingerprint."
+            "agreement that you have from elsewhere (--agreement), or compare its fingerprint."
         )
     if found.held:
         told.append(f"That whoever held the rows was honest. {found.condition}")

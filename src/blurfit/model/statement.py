@@ -28,7 +28,7 @@ from blurfit.theory.database_noise import variance_factor
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moment_calibration import MomentCalibration
-from blurfit.theory.setting import LocalGuarantee
+from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 
 Published = PublishedModel | PublishedMoments
 
@@ -81,7 +81,7 @@ def _promised(model: Published) -> str:
 ## What is not covered
 
 {_not_covered(model)}
-- What the model says about people in general: it may be true of someone who never took part.
+- What the model says about people in general: it may be true of someone who is not in it.
 """
 
 
@@ -268,12 +268,12 @@ def _meaning(model: Published) -> str:
     mu = calibration.mu if isinstance(calibration, MomentCalibration) else None
     if model.agreement.wave is not None:  # no wave's μ is larger, whichever a person was in
         mu = mu_of(promise.epsilon, promise.delta)
-    numbers = promise.epsilon, promise.delta, promise.neighbours
+    stated = ModelGuarantee(promise.epsilon, promise.delta, promise.neighbours, promise.releases)
     times = at_most(math.exp(promise.epsilon), 3)
     return (
         f"Should {relation_in_words(promise.neighbours)}, whatever anyone concludes from it "
         f"would be at most {times} times as likely as before, plus a "
-        f"probability of {at_most(promise.delta, 6)}. {guesses_in_words(*numbers, mu, 'it')}"
+        f"probability of {at_most(promise.delta, 6)}. {guesses_in_words(stated, mu, 'it')}"
     )
 
 
@@ -292,7 +292,10 @@ asked for follows from published sums alone.
 """
     least = ""
     if isinstance(model, PublishedModel):
-        least = " What is said above of a single\nsubmission is of the group in which it protects least."
+        least = (
+            " What is said above of a single\n"
+            "submission is of the group in which it protects least."
+        )
     return f"""
 **Waves.** Contributors were asked in groups, one after the other, under the plan
 `{wave.plan}`. Each person is in one group, whose noise keeps all of this promise

@@ -164,7 +164,7 @@ class Moments(Struct):
     caveats: list[str]
     seen_by: SeenBy
     fingerprint: Fingerprint
-    admission: Admission
+    admission: Admission | None
     condition: str  # what the promise needs
     count: Count
     deviation: float
