@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from blurfit.agreement.promises import at_most
 from blurfit.model.published import PublishedModel
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.theory.setting import Neighbours
@@ -51,9 +52,11 @@ class FitGuarantee:
 def _sentences(model: PublishedModel) -> list[str]:
     """What is promised of a fit, and what is assumed."""
     promise, by_moment = model.guarantee, model.agreement.mechanism == "moment"
+    assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
+    numbers = f"(epsilon={at_most(promise.epsilon, 6)}, delta={at_most(promise.delta, 6)})"
     what = "The blurred sums and the coefficients" if by_moment else "The coefficients"
     sentences = [
-        f"{what} are (epsilon={promise.epsilon:g}, delta={promise.delta:g})-differentially "
+        f"{what} are {numbers}-differentially "
         f"private: {_ONE_PERSON[promise.neighbours]} changes the probability of anything that is "
         "made of them by a factor of at most e^epsilon, up to delta.",
         f"This is for one fit to {model.count} rows, each another person's; fitting again "

@@ -67,11 +67,12 @@ def _told(model: PublishedModel) -> str:
 
 def _front_matter(model: PublishedModel) -> dict[str, Any]:
     promise = model.guarantee.facts()
+    private = ["differential-privacy"] if model.guarantee.private else []
     task = "regression" if isinstance(model.aim, Numeric) else "classification"
     return {
         "library_name": "blurfit",
         "pipeline_tag": f"tabular-{task}",
-        "tags": ["tabular", "differential-privacy", f"{model.agreement.mechanism}-perturbation"],
+        "tags": ["tabular", *private, f"{model.agreement.mechanism}-perturbation"],
         "privacy": {
             **{name: promise[name] for name in _IN_FRONT},
             "agreement": model.fingerprint,

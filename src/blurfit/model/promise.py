@@ -10,7 +10,7 @@ place.
 
 | `seen_by` | how the records came together | who could see one |
 | --- | --- | --- |
-| "nobody" | shared between two databases | neither, unless both put their shares together |
+| "nobody" | shared between two databases | neither, while both keep to the protocol |
 | "collector" | blurred, and sent to one database | that database, each blurred submission |
 | "holder" | rows that somebody held: `fit(X, y)`, a table blurred by its owner | the holder, all |
 
@@ -25,7 +25,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.checks import promised_in_all
 from blurfit.agreement.conditions import counted_in_words, premise_in_words
 from blurfit.agreement.grid import DISCRETE_SHARE, LATTICE_SHARE
-from blurfit.agreement.promises import at_most, caveats_of, local_in_words
+from blurfit.agreement.promises import at_most, caveats_of, condition_in_words, local_in_words
 from blurfit.theory.setting import LocalGuarantee, Neighbours
 
 SeenBy = Literal["nobody", "collector", "holder"]
@@ -33,8 +33,8 @@ SeenBy = Literal["nobody", "collector", "holder"]
 HOLDER = "They saw every record, before any noise: nothing is promised against them."
 _ROUNDED = 1e-14
 _HONEST_HOLDER = (
-    "This needs whoever held the rows to be honest: the noise agreed on was added, once, is told "
-    "to nobody, and nothing else of the rows is published."
+    "This needs whoever held the rows to be honest: the noise agreed on was added, once, and is "
+    "told to nobody. Another release from the same rows reveals more."
 )
 
 
@@ -53,6 +53,7 @@ class Promise:
         local: what one submission keeps by itself; None where there was none, or a caveat stands.
         condition: what the promise needs, and whether anybody can check it.
         counted: what the release is from: so many people, submissions or rows.
+        seen: who could see a record, in words.
     """
 
     epsilon: float | None
@@ -65,6 +66,7 @@ class Promise:
     local: LocalGuarantee | None
     condition: str
     counted: str
+    seen: str
 
     @classmethod
     def of(
@@ -97,6 +99,7 @@ class Promise:
             local=None if caveats or held else local,
             condition=condition,
             counted=f"{count:,} rows" if held else counted_in_words(agreement.admission, count),
+            seen=_seen(agreement, quorum, None if caveats else local, held=held),
         )
 
     @property
@@ -125,19 +128,6 @@ class Promise:
             f"(neighbours: {self.neighbours})."
         )
 
-    @property
-    def seen(self) -> str:
-        """Who could see a record, in a sentence; that of a database follows from its numbers."""
-        if self.seen_by == "holder":
-            return f"Somebody held the rows. {HOLDER}"
-        if self.seen_by == "nobody":
-            return (
-                "Each was blurred, and shared between two databases, neither of which can see a "
-                "record unless they put their shares together."
-            )
-        found = "Each was blurred before it was sent to the database."
-        return found if self.local is None else f"{found} {local_in_words(self.local)}"
-
     def facts(self) -> dict[str, Any]:
         """Everything for scripts: null where nothing is promised."""
         local = self.local
@@ -154,6 +144,20 @@ class Promise:
             "local_epsilon": None if local is None else local.epsilon,
             "local_delta": None if local is None else local.delta,
         }
+
+
+def _seen(agreement: Agreement, quorum: str, local: LocalGuarantee | None, *, held: bool) -> str:
+    """Who could see a record; what a database learns from one follows from its numbers."""
+    if held:
+        return f"Somebody held the rows. {HOLDER}"
+    if agreement.databases:
+        condition = condition_in_words(agreement, quorum)
+        return (
+            "Each record was blurred, and shared between two databases, so that neither sees it. "
+            f"{condition}"
+        )
+    found = "Each record was blurred before it was sent to the database."
+    return found if local is None else f"{found} {local_in_words(local)}"
 
 
 def _together(kept: float, kept_back: float, models: int) -> float:

@@ -107,13 +107,21 @@ def _not_shown(found: PublishedModel | PublishedMoments, *, given: bool) -> tupl
             "agreement that you have from elsewhere (--agreement), or compare its fingerprint."
         )
     if found.held:
-        told.append(f"That whoever held the rows was honest. {found.condition}")
+        told.append(
+            "That whoever held the rows was honest: the noise was added, and nothing more of the "
+            "rows was published."
+        )
     else:
         told += [
             "That whoever holds a key counted everyone who sent something, and nobody else; a "
             "receipt says that a submission was stored, and not that it is in the sums.",
             "That the contributors were honest, or as many people as there are submissions.",
         ]
+    if isinstance(found, PublishedModel) and len(found.waves) > 1:
+        told.append(
+            "That earlier waves had as much noise: the agreement is the last one's. Verify the "
+            "release of each."
+        )
     if found.models > 1:
         told.append("That the other models of the fit have as much noise, and how many there are.")
     if found.agreement.database_noise:

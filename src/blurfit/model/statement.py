@@ -33,7 +33,7 @@ from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
 Published = PublishedModel | PublishedMoments
 
 _SEEN_BY: dict[SeenBy, str] = {
-    "nobody": "neither database, unless the two put their shares together",
+    "nobody": "neither database, while both keep to the protocol",
     "collector": "the database that collected, each of them blurred",
     "holder": "whoever held the rows, all of them",
 }
@@ -149,6 +149,10 @@ def _subject(model: Published) -> str:
     if isinstance(model, PublishedModel):
         kind = "classifier" if model.is_label else "model"
         return f"A {kind} of **{plain(title_of(model.aim))}**"
+    wave = model.agreement.wave
+    if wave is not None and model.agreement.is_later_wave:
+        names = ", ".join(plain(title_of(one)) for one in model.agreement.schema.questions)
+        return f"Blurred sums of wave {wave.number} of a plan, about **{names}**"
     *others, target = (plain(title_of(one)) for one in model.agreement.schema.questions)
     if model.agreement.sends == "targets":
         return f"Blurred sums of the products of **{target}** with {', '.join(others)}"
@@ -319,20 +323,19 @@ def _releases(promise: Promise) -> str:
 
 def _release_assumption(promise: Promise) -> str:
     held = promise.seen_by == "holder"
-    what, copies = "rows" if held else "submissions", ""
-    if not held:
-        copies = ": copies of the submissions are enough to break this"
+    what = "rows" if held else "submissions"
+    copies = "" if held else "\n  Copies of the submissions are enough to break this."
     if promise.releases == 1:
         besides = "else" if promise.models == 1 else f"but the {promise.models} models of the fit"
         second = "second fit" if held else "second model"
         return (
             f"Nothing {besides} is ever published from the same {what}, or from some of them: no "
-            f"{second}, no sums{copies}."
+            f"{second}, no sums.{copies}"
         )
-    other = "Anything else that is made from some of the same rows, by a second fit say, is not"
+    other = "Anything else that is made from some of the same rows, by a second fit say, is not."
     if not held:
-        other = "Sums over\n  other people, with some of the same submissions, never are"
+        other = "Sums over\n  other people, with some of the same submissions, never are."
     return (
-        f"The sums of these {what} may be published too: whatever follows from them is covered. "
-        f"{other}{copies}."
+        f"The blurred sums of these {what} may be published too: whatever follows from them is "
+        f"covered. {other}{copies}"
     )
