@@ -112,7 +112,7 @@ class PublishedFile(ABC):
             "format": self.FORMAT,
             "version": self.VERSION,
             "software": self.software,
-            "caveats": list(self.caveats),
+            "caveats": list(self.guarantee.caveats),
             "seen_by": self.guarantee.seen_by,
             "fingerprint": self.fingerprint,
             "admission": self.admission,
