@@ -27,7 +27,7 @@ def _registry_entry(model: Published) -> dict[str, Any]:
     numbers = {"epsilon": promise.epsilon, "delta": promise.delta} if promise.private else None
     how = "" if held else f", blurred before they were sent. Admission: {model.admission}"
     one = "row" if held else "record"
-    noise = "" if held else f", for a quorum of {agreement.quorum}"
+    noise = "" if held else f", for a quorum of {model.quorum_in_words}"
     return {
         "status": "Draft",
         "deployment": {

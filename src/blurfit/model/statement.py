@@ -90,7 +90,9 @@ def _how(model: Published) -> Iterator[str]:
     promise, agreement = model.guarantee, model.agreement
     yield f"| mechanism | {_mechanism(model)} |\n"
     if not model.held:
-        yield f"| sent by each person | {agreement.width:,} blurred numbers |\n"
+        in_waves = isinstance(model, PublishedModel) and len(model.waves) > 1
+        where = " of the last wave" if in_waves else ""
+        yield f"| sent by each person{where} | {agreement.width:,} blurred numbers |\n"
     yield _columns(model)
     if promise.private:
         yield f"| what is published | {promise.numbers} |\n"
