@@ -88,6 +88,7 @@ def test_every_option_reaches_the_agreement(agree, tmp_path) -> None:
         "mechanism": "input",
         "epsilon": 2.0,
         "delta": 1e-5,
+        "caveats": [],
         "neighbours": "zero-out",
         "quorum": 3000,
         "trust": "one",

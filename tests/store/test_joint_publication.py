@@ -252,7 +252,7 @@ def test_a_result_that_does_not_follow_is_refused(two) -> None:
     for shown, published in (
         *((fewer, fewer.fit()), (other, model), (moments, other.fit(ridge=9.0))),
         *((fewer, model), (foreign, foreign.fit()), (foreign, model)),
-        *((moments, moved), (moments, stated), (moments, replace(model, caveat="None."))),
+        *((moments, moved), (moments, stated), (moments, replace(model, caveats=("None.",)))),
     ):
         with pytest.raises(InvalidValueError, match="does not follow"):
             peer.deliver(published.to_json(), shown.to_json())

@@ -19,9 +19,20 @@ _RELATION: dict[Neighbours, str] = {
 
 
 PUBLIC_ROWS_ASSUMED = (
-    "The public rows are assumed to be public, and not the contributors' own: nothing is promised "
-    "to the people in them."
+    "The public rows are assumed to be public, and not those of the people who are protected: "
+    "nothing is promised to anybody in them."
 )
+
+
+UNPROVED = (
+    "NOT PROVED: the noise follows rule='published', as the paper prints it, which does not follow "
+    "from its proof. For experiments only; use rule='certified' for real people."
+)
+
+
+def caveats_of(agreement: "Agreement") -> tuple[str, ...]:
+    """Why an agreement promises nothing, where that is so."""
+    return () if agreement.calibration.model.proved else (UNPROVED,)
 
 
 def at_most(value: float, digits: int = 4) -> str:

@@ -26,7 +26,7 @@ from blurfit.estimators.guarantee import FitGuarantee
 from blurfit.validate import nonnegative
 
 PUBLIC = FitGuarantee(
-    float("inf"), 1.0, "replace", False, "NOT PRIVATE: no noise is added. For comparisons only."
+    None, None, "replace", False, "NOT PRIVATE: no noise is added. For comparisons only."
 )
 
 

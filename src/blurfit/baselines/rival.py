@@ -211,18 +211,21 @@ class PureRival(Rival):
         for name, words in (("neighbours", NEIGHBOURS), *self.choices):
             one_of(words, **{name: getattr(self, name)})
         whole(**{name: getattr(self, name) for name in self.wholes})
-        sentences = [
-            f"By {self.source}: (epsilon={self.epsilon:g}, delta={delta:g})-differential privacy "
-            f"of the weights for neighbours that {self.neighbours} one row; published for "
-            f"{self.published_neighbours}. Noise is drawn in floating point: for comparisons, not "
-            "for people."
-        ]
-        if self.objection is not None:
-            sentences.append(f"NOT PROVED: {self.objection}")
+        source = (
+            f"By {self.source}; published for {self.published_neighbours}. Noise is drawn in "
+            "floating point: for comparisons, not for people."
+        )
+        caveats = [] if self.objection is None else [f"NOT PROVED: {self.objection}"]
         if self.random_state is not None:
-            sentences.append("NOT PRIVATE: the noise can be repeated from its seed.")
-        private = self.objection is None and self.random_state is None
-        return FitGuarantee(self.epsilon, delta, self.neighbours, private, " ".join(sentences))
+            caveats.append("NOT PRIVATE: the noise can be repeated from its seed.")
+        if caveats:
+            told = " ".join([source, *caveats])
+            return FitGuarantee(None, None, self.neighbours, False, told)
+        told = (
+            f"(epsilon={self.epsilon:g}, delta={delta:g})-differential privacy of the weights for "
+            f"neighbours that {self.neighbours} one row. {source}"
+        )
+        return FitGuarantee(self.epsilon, delta, self.neighbours, True, told)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

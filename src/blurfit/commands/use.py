@@ -87,18 +87,9 @@ def statement(file: Path, kind: str, as_json: bool) -> None:
     from blurfit.model.statement import as_html, as_markdown
 
     published = _published(file)
-    promise, local = published.guarantee, published.agreement.calibration.local
-    facts = {
-        "epsilon": promise.epsilon,
-        "delta": promise.delta,
-        "neighbours": promise.neighbours,
-        "releases": promise.releases,
-        "proved": promise.proved,
+    facts = published.guarantee.facts() | {
         "count": published.count,
         "quorum": published.agreement.quorum,
-        "local_mu": local.mu,
-        "local_epsilon": local.epsilon,
-        "local_delta": local.delta,
     }
     if kind != "card":
         text = {"markdown": as_markdown, "html": as_html, "yaml": as_yaml}[kind](published)

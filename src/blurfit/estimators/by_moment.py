@@ -90,7 +90,7 @@ class MomentPerturbation(PerturbationEstimator):
         values: AnyArray,
         columns: tuple[Feature, ...],
         signals: Sequence[Signal],
-        caveat: str | None,
+        caveats: tuple[str, ...],
     ) -> list[PublishedModel]:
         (signal,) = signals
         public = None
@@ -98,13 +98,12 @@ class MomentPerturbation(PerturbationEstimator):
             rows, _, _ = read_rows(self, self.public_X, reset=False)
             refuse_unless_binary(rows, columns)
             public = records(rows, columns)
-            self._public_count = len(rows)
         schema = Schema(columns, signal.target, targets=self._targets(signal, columns))
         self.plan_ = self.plan_for(schema, len(values))
-        self.releases_ = self._releases(schema, values, signal, caveat)
+        self.releases_ = self._releases(schema, values, signal, caveats)
         self.moments_ = self.releases_[0]
         if self.plan_ is not None:
-            return [replace(learn_plan(self.plan_, self.releases_), caveat=caveat)]
+            return [learn_plan(self.plan_, self.releases_)]
         if public is None:
             return [self.moments_.fit()]
         try:
@@ -117,7 +116,7 @@ class MomentPerturbation(PerturbationEstimator):
         return [model]
 
     def _releases(
-        self, schema: Schema, values: AnyArray, signal: Signal, caveat: str | None
+        self, schema: Schema, values: AnyArray, signal: Signal, caveats: tuple[str, ...]
     ) -> tuple[PublishedMoments, ...]:
         """All that leaves: spent for first, and once, then blurred."""
         random = self._seeded()
@@ -128,7 +127,7 @@ class MomentPerturbation(PerturbationEstimator):
                 totals = Totals(len(rows), sent.numbers.sum(axis=0), agreement.fingerprint)
             else:
                 totals = blurred(agreement, clean_totals(agreement, rows, part), random)
-            return replace(moments_of(agreement, totals), caveat=caveat)
+            return replace(moments_of(agreement, totals, held=True), caveats=caveats)
 
         if self.plan_ is None:
             agreement = self.agreement_for(schema, len(values))
@@ -156,9 +155,6 @@ class MomentPerturbation(PerturbationEstimator):
             return ()
         names = {signal.target.name, *(column.name for column in columns)}
         return tuple(name for name in self.bounds.targets if name in names)
-
-    def _public_rows(self) -> int:
-        return 0 if self.public_X is None else int(self._public_count)
 
 
 def clean_totals(agreement: Agreement, values: AnyArray, signal: Signal) -> Totals:

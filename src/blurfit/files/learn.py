@@ -36,23 +36,27 @@ GROUPS_AT_ONCE = 4  # as large as ours are: 32 MiB of rows a task
 
 @dataclass(frozen=True)
 class Work:
-    """What there is to do: tasks, how many rows they have, and the marks of earlier releases."""
+    """What there is to do: tasks, how many rows they have, the marks of earlier releases, and
+    whether whoever wrote a file held the records in it.
+    """
 
     tasks: list[Stretch]
     rows: int
     marks: frozenset[str]
+    held: bool
 
     @classmethod
     def of(cls, agreement: Agreement, places: Sequence[str]) -> "Work":
         """Every file is opened, and refused if it is not what it should be."""
         tasks: list[Stretch] = []
-        marks = set()
+        marks, held = set(), False
         for number, place in enumerate(places):
             with SubmissionFile(place, open_stream(place), agreement.layout) as file:
                 if file.released is not None:
                     marks.add(file.released)
+                held = held or file.held
                 tasks.extend(_tasks(number, place, file, agreement))
-        return cls(tasks, sum(task.rows for task in tasks), frozenset(marks))
+        return cls(tasks, sum(task.rows for task in tasks), frozenset(marks), held)
 
 
 def _tasks(
@@ -152,7 +156,7 @@ def release_files(
             "with noise of the database that is not in the files. Use that model: another one, "
             "with other noise, would be a second release."
         )
-    release = Release.of(agreement, blurred(agreement, found_totals))
+    release = Release.of(agreement, blurred(agreement, found_totals), held=plan.held)
     _refuse_a_second(release, plan)
     return receipts.record(release, database_noise=agreement.database_noise)
 

@@ -12,6 +12,7 @@ The file's metadata say what the numbers are:
 | `blurfit.format`, `blurfit.version` | "blurfit-submissions", "1" |
 | `blurfit.fingerprint` | the agreement's |
 | `blurfit.released` | only where a model has been published from them: which one |
+| `blurfit.held` | "yes", only where whoever wrote the file held the records themselves |
 
 Row groups (Arrow: record batches) hold at most 8 MiB. Noise cannot be compressed, so nothing is;
 Parquet pages carry a checksum, which is verified. A file is written under another name and renamed
@@ -41,7 +42,7 @@ def rows_at_once(layout: Layout) -> int:
     return max(1, min(MOST_ROWS, GROUP_BYTES // (16 + 8 * layout.width)))
 
 
-def arrow_schema(layout: Layout, released: str | None) -> Any:
+def arrow_schema(layout: Layout, released: str | None, *, held: bool = False) -> Any:
     """The columns of a file under an agreement, and its metadata."""
     pa = optional("pyarrow")
     item = pa.field("item", pa.float64(), nullable=False)
@@ -52,6 +53,8 @@ def arrow_schema(layout: Layout, released: str | None) -> Any:
     }
     if released is not None:
         words["released"] = released
+    if held:
+        words["held"] = "yes"
     return pa.schema(
         [
             pa.field("identifier", pa.binary(16), nullable=False),
@@ -87,7 +90,7 @@ class SubmissionFile:
                     self.groups = self._file.num_record_batches
                 else:
                     _refuse(name, start)
-            self.released = self._check(
+            self.released, self.held = self._check(
                 self._file.schema_arrow if self._is_parquet else self._file.schema
             )
         except BaseException:
@@ -143,8 +146,10 @@ class SubmissionFile:
             numbers.to_numpy(zero_copy_only=True).reshape(rows, width),
         )
 
-    def _check(self, schema: Any) -> str | None:
-        """Refuse a file of another kind, version or agreement; which model was released from it."""
+    def _check(self, schema: Any) -> tuple[str | None, bool]:
+        """Refuse a file of another kind, version or agreement; which model was released from it,
+        and whether its writer held the records.
+        """
         found = {
             key.decode().removeprefix(_KEY): value.decode(errors="replace")
             for key, value in (schema.metadata or {}).items()
@@ -173,7 +178,7 @@ class SubmissionFile:
                 f"Expected submissions of {layout.width} numbers in {self.name!r}, with the "
                 f"columns {_in_words(expected)}, and got {_in_words(schema)}."
             )
-        return found.get("released")
+        return found.get("released"), "held" in found
 
     @contextmanager
     def _readable(self, what: str) -> Iterator[None]:

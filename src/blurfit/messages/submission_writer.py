@@ -25,9 +25,10 @@ class Writer:
     path: Path
     layout: Layout
     released: str | None = None
+    held: bool = False
     rows: int = 0
     _waiting: list[tuple[ByteArray, FloatArray]] = field(default_factory=list)
-    _held: int = 0
+    _kept: int = 0
 
     def __enter__(self) -> Self:
         if self.path.suffix.lower() not in SUFFIXES:
@@ -35,7 +36,7 @@ class Writer:
                 f"Expected {str(self.path)!r} to end in one of {', '.join(SUFFIXES)}."
             )
         pa = optional("pyarrow")
-        self._schema = arrow_schema(self.layout, self.released)
+        self._schema = arrow_schema(self.layout, self.released, held=self.held)
         self._unfinished = self.path.with_name(self.path.name + ".part")
         self._stream = pa.OSFile(str(self._unfinished), "wb")
         if self.path.suffix.lower() == ".parquet":
@@ -56,11 +57,11 @@ class Writer:
         most = rows_at_once(self.layout)
         start = 0
         while start < len(identifiers):
-            part = slice(start, start + most - self._held)
+            part = slice(start, start + most - self._kept)
             self._waiting.append((identifiers[part], numbers[part]))
-            self._held += len(identifiers[part])
+            self._kept += len(identifiers[part])
             start += len(identifiers[part])
-            if self._held == most:
+            if self._kept == most:
                 self._write()
         self.rows += len(identifiers)
 
@@ -70,7 +71,7 @@ class Writer:
 
     def _write(self) -> None:
         identifiers, numbers = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
-        self._waiting, self._held = [], 0
+        self._waiting, self._kept = [], 0
         batch = _batch(self._schema, identifiers, numbers)
         if self.path.suffix.lower() == ".parquet":
             self._file.write_batch(batch, row_group_size=len(identifiers))

@@ -153,6 +153,8 @@ def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedMod
         inference=inference,
         refusal=refusal,
         software=releases[-1].software,
+        caveats=tuple(dict.fromkeys(one for release in releases for one in release.caveats)),
+        held=any(release.held for release in releases),
         waves=tuple(
             WaveShare(
                 release.count,

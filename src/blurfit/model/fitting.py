@@ -81,7 +81,8 @@ def fit(
         refusal=reason,
         references=formula.references,
         software=moments.software,
-        caveat=moments.caveat,
+        caveats=moments.caveats,
+        held=moments.held,
     )
 
 

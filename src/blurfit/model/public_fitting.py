@@ -99,7 +99,9 @@ def fit_public(
         refusal=None if complete else reason or NOT_FOUND,
         references=asked.references,
         software=moments.software,
-        caveat=moments.caveat,
+        caveats=moments.caveats,
+        held=moments.held,
+        public_rows=len(rows),
     )
     return model, balance
 

@@ -19,13 +19,13 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
 from blurfit.messages.signing import Signature
 from blurfit.model.prediction import LINKS, Link, in_own_units, predicted, probabilities
-from blurfit.model.published_file import PublishedFile, signatures_in
+from blurfit.model.published_file import PublishedFile
 from blurfit.model.wave_share import WaveShare
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Coefficients
 from blurfit.schema.vectors import Units, units, values
-from blurfit.theory.setting import LocalGuarantee, ModelGuarantee
-from blurfit.validate import inside_unit_interval, one_of
+from blurfit.theory.setting import LocalGuarantee
+from blurfit.validate import inside_unit_interval, one_of, whole, whole_from_zero
 from blurfit.version import software
 
 if TYPE_CHECKING:
@@ -49,7 +49,10 @@ class PublishedModel(PublishedFile):
         refusal: why there are none, where there are none.
         references: the level of each categorical feature that others are compared with.
         software: by what it was learned.
-        caveat: why the promise does not hold for this model, where it does not.
+        caveats: why nothing is promised, where that is so.
+        held: whether somebody held the rows that it was made of, as in `fit(X, y)`.
+        models: of how many models of one fit this is one; they share one promise.
+        public_rows: how many public rows it was learned beside; nothing is promised to them.
         waves: who contributed in each wave of a plan; each of them in one wave alone.
         signatures: of the service that published it (`blurfit.model.signed`).
     """
@@ -68,12 +71,17 @@ class PublishedModel(PublishedFile):
     refusal: str | None = None
     references: Mapping[str, str] = field(default_factory=dict)
     software: str = field(default_factory=software)
-    caveat: str | None = None
+    caveats: tuple[str, ...] = ()
+    held: bool = False
+    models: int = 1
+    public_rows: int = 0
     waves: tuple[WaveShare, ...] = ()
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
         self._require_quorum()
+        whole(models=self.models)
+        whole_from_zero(public_rows=self.public_rows)
         one_of(LINKS, link=self.link)
         number = isinstance(self.aim, Numeric)
         if {"logistic": number, "log": not number}.get(self.link):
@@ -99,8 +107,7 @@ class PublishedModel(PublishedFile):
 
     def __repr__(self) -> str:
         formula = f"{self.target} ~ {' + '.join(self.features)}"
-        promise = f"epsilon={self.guarantee.epsilon:g}, delta={self.guarantee.delta:g}"
-        return f"<PublishedModel {formula}, count={self.count:,}, {promise}>"
+        return f"<PublishedModel {formula}, count={self.count:,}, {self.guarantee.numbers}>"
 
     def _repr_html_(self) -> str:
         return self.summary().to_html()
@@ -141,15 +148,6 @@ class PublishedModel(PublishedFile):
             return local
         weakest = max(self.waves, key=lambda one: one.local_mu)
         return LocalGuarantee(weakest.local_mu, weakest.local_epsilon, local.delta)
-
-    @cached_property
-    def guarantee(self) -> ModelGuarantee:
-        """What is promised to everyone in it: the agreement's (ε, δ), whatever the count."""
-        model, agreement = self.agreement.calibration.model, self.agreement
-        proved = model.proved and self.caveat is None
-        return ModelGuarantee(
-            agreement.epsilon, agreement.delta, model.neighbours, model.releases, proved
-        )
 
     @property
     def coefficients(self) -> Coefficients:
@@ -271,6 +269,8 @@ class PublishedModel(PublishedFile):
     def _contents(self) -> dict[str, Any]:
         return {
             "waves": [asdict(one) for one in self.waves],
+            "models": self.models,
+            "public_rows": self.public_rows,
             "target": self.target,
             "features": list(self.features),
             "references": dict(self.references),
@@ -284,24 +284,21 @@ class PublishedModel(PublishedFile):
         }
 
     @classmethod
-    def _read(cls, document: Mapping[str, Any]) -> Self:
-        agreement = Agreement.from_document(document["agreement"])
-        agreement.verify(str(document["fingerprint"]), allow_unproved=True)
+    def _read(cls, document: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
+        aim = common["agreement"].schema.question(document["target"])
         return cls(
-            agreement=agreement,
+            **common,
             target=document["target"],
             features=tuple(document["features"]),
-            weights=_in_order(document["weights"], agreement.schema.question(document["target"])),
-            count=document["count"],
+            weights=_in_order(document["weights"], aim),
             method=str(document["method"]),
             link=document["link"],
             inference=tuple(Inference.from_dict(one) for one in document["inference"]),
             refusal=document["refusal"],
             references=dict(document["references"]),
-            software=str(document["software"]),
-            caveat=document["caveat"],
+            models=document["models"],
+            public_rows=document["public_rows"],
             waves=tuple(WaveShare(**one) for one in document["waves"]),
-            signatures=signatures_in(document),
         )
 
 

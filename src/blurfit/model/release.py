@@ -65,28 +65,31 @@ class Release:
     refusal: str | None = None
 
     @classmethod
-    def of(cls, agreement: Agreement, totals: Totals, *, sums_alone: bool = False) -> "Release":
+    def of(
+        cls, agreement: Agreement, totals: Totals, *, sums_alone: bool = False, held: bool = False
+    ) -> "Release":
         """Learn, or find that there is no model; below the quorum an error is raised.
 
         A later wave's sums are published without a model of their own: `blurfit.model.course`
         learns from all releases of the plan. So are a first wave's with `sums_alone`, and products
-        with the target alone, from which models follow beside public rows.
+        with the target alone, from which models follow beside public rows. `held` says that
+        somebody held records among them.
         """
         beside = agreement.sends != "everything"
         if agreement.is_later_wave or sums_alone or beside:
             agreement.verify()
-            moments = moments_of(agreement, totals).to_json()
+            moments = moments_of(agreement, totals, held=held).to_json()
             reason = WITHOUT_PUBLIC_ROWS if beside else WITHOUT_A_MODEL
             return cls(moments=moments, refusal=reason)
         try:
-            model = learn(agreement, totals, allow_unproved=True).to_json()
+            model = learn(agreement, totals, allow_unproved=True, held=held).to_json()
         except BelowQuorumError:
             raise
         except BlurfitError as error:
             return cls(refusal=str(error))
         if agreement.mechanism == "input":
             return cls(model)
-        return cls(model, moments_of(agreement, totals).to_json())
+        return cls(model, moments_of(agreement, totals, held=held).to_json())
 
     def text(self) -> str:
         """The model's text, always the same bytes; an error where there is none."""

@@ -54,18 +54,18 @@ class Summary:
     def of(cls, model: "PublishedModel", confidence: float = 0.95) -> "Summary":
         """The summary of a model, with intervals at this confidence."""
         promise, agreement = model.guarantee, model.agreement
-        proved = "" if promise.proved else " (NOT proved)"
-        people = f"{model.count:,} (at least {agreement.quorum:,} were required)"
+        held = promise.seen_by == "holder"
+        least = "" if held else f" (at least {agreement.quorum:,} were required)"
         if model.waves:
-            each = ", ".join(f"{one.count:,} of at least {one.quorum:,}" for one in model.waves)
-            people = f"{model.count:,} in {len(model.waves)} waves ({each}), each person in one"
-        whom = "people" if model.admission == "invited" else "submissions"
-        facts = (
-            (whom, people),
-            ("privacy", f"ε = {promise.epsilon:g}, δ = {promise.delta:g}{proved}"),
-            ("neighbours", f"{promise.neighbours} one record"),
-            ("method", model.method),
-        )
+            of = "{0:,}" if held else "{0:,} of at least {1:,}"
+            each = ", ".join(of.format(one.count, one.quorum) for one in model.waves)
+            one = "row" if held else "person"
+            least = f" in {len(model.waves)} waves ({each}), each {one} in one"
+        number, whom = promise.counted.split(" ")
+        facts = [(whom, f"{number}{least}"), ("privacy", promise.numbers)]
+        if promise.private:
+            facts.append(("neighbours", f"{promise.neighbours} one {'row' if held else 'record'}"))
+        facts.append(("method", model.method))
         notes = []
         if model.inference:
             if model.link != "linear":
@@ -74,14 +74,14 @@ class Summary:
                 notes.append(CUT if model.waves else UNEVEN)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
-        if model.admission == "anyone":
-            notes.append(model.condition)
-        if model.caveat:
-            notes.append(f"Caution: {model.caveat}")
+        if held and promise.private:
+            notes.append(f"{promise.seen} {promise.condition}")
+        elif promise.caveats or model.admission == "anyone":
+            notes.append(promise.condition)
         return cls(
             title=f"{model.target} ~ {' + '.join(model.features)}",
             sections=tuple(_section(model, output, confidence) for output in model.outputs),
-            facts=facts,
+            facts=tuple(facts),
             notes=tuple(notes),
         )
 

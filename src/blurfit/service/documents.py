@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, field, json
 
 from blurfit.agreement.terms import Admission, Mechanism, Sends
 from blurfit.messages.signing import Signature
+from blurfit.model.promise import SeenBy
 from blurfit.protocol.problems import Problem
 from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement, Withdrawal
 from blurfit.service.proposal import Expected, PlanProposal, Proposal, Wish
@@ -160,9 +161,10 @@ class Moments(Struct):
     format: Literal["blurfit-moments"]
     version: Literal[1]
     software: str
-    caveat: str | None
+    caveats: list[str]
+    seen_by: SeenBy
     fingerprint: Fingerprint
-    admission: Admission
+    admission: Admission | None
     condition: str  # what the promise needs
     count: Count
     deviation: float

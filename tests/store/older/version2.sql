@@ -97,7 +97,7 @@ INSERT INTO "collections" VALUES(2,'ffbd55600437645646cbf632710d85ef6e67a0f04ff0
       "income": 0.7
     }
   },
-  "caveat": null,
+  "caveats": [],
   "coefficients": {
     "income": {
       "(intercept)": 6.291696742209389,
@@ -154,8 +154,11 @@ INSERT INTO "collections" VALUES(2,'ffbd55600437645646cbf632710d85ef6e67a0f04ff0
   ],
   "link": "linear",
   "method": "shrunk by linear Bayes",
+  "models": 1,
+  "public_rows": 0,
   "references": {},
   "refusal": null,
+  "seen_by": "collector",
   "software": "blurfit 0.1.0",
   "target": "income",
   "version": 1,
@@ -235,7 +238,7 @@ INSERT INTO "collections" VALUES(2,'ffbd55600437645646cbf632710d85ef6e67a0f04ff0
       "income": 0.7
     }
   },
-  "caveat": null,
+  "caveats": [],
   "condition": "Anyone may take part, as often as they like, so nobody can tell how many of the submissions are honest people''s. For one honest person this needs others who are honest too, 20 with her, and nobody can check that: one sender with enough submissions of known noise voids it.",
   "count": 40,
   "deviation": 0.4668831522532335,
@@ -248,6 +251,7 @@ INSERT INTO "collections" VALUES(2,'ffbd55600437645646cbf632710d85ef6e67a0f04ff0
     "age·income",
     "income·income"
   ],
+  "seen_by": "collector",
   "software": "blurfit 0.1.0",
   "sums": [
     -0.09478759765625,
@@ -334,7 +338,7 @@ INSERT INTO "collections" VALUES(5,'041db817336ab15796bd52eb348abde20250f821b34e
       "income": 0.7
     }
   },
-  "caveat": null,
+  "caveats": [],
   "condition": "Anyone may take part, as often as they like, so nobody can tell how many of the submissions are honest people''s. For one honest person this needs others who are honest too, 18 with her, and nobody can check that: one sender with enough submissions of known noise voids it.",
   "count": 18,
   "deviation": 0.3301362429800127,
@@ -347,6 +351,7 @@ INSERT INTO "collections" VALUES(5,'041db817336ab15796bd52eb348abde20250f821b34e
     "age·income",
     "income·income"
   ],
+  "seen_by": "collector",
   "software": "blurfit 0.1.0",
   "sums": [
     -5.26129150390625,
@@ -358,7 +363,7 @@ INSERT INTO "collections" VALUES(5,'041db817336ab15796bd52eb348abde20250f821b34e
   "version": 1
 }
 ','A wave is published as its sums, and has no model of its own: learn from all releases of its plan together, with blurfit.model.waves.learn_plan.',NULL,498554);
-INSERT INTO "collections" VALUES(6,'742142febc05ad5db0108ac9d2df29d167927a2e5bfbc13cc504e0e88198f8c6','{"admission":"anyone","calibration":{"local":{"delta":0.000001,"epsilon":1052.1408110673804,"mu":41.385167085272506},"mechanism":"moment","model":{"delta":9.989999999999999e-7,"epsilon":50,"neighbours":"replace","proved":true,"releases":"any"},"mu":6.385869919998451,"quorum":42,"reach":{"submission":1.5033356023617948,"sums":1.5033356023617948},"sigma":0.2354159450780293},"databases":[],"fingerprint":"742142febc05ad5db0108ac9d2df29d167927a2e5bfbc13cc504e0e88198f8c6","format":"blurfit-agreement","grid":{"dither":0.000030517578125,"linear":0.000030517578125,"quadratic":0.000030517578125},"mechanism":"moment","objective":null,"public_rows":null,"schema":{"features":[{"kind":"numeric","lower":0,"name":"age","outside":"clip","upper":100}],"intercept":true,"target":{"kind":"numeric","lower":0,"name":"income","outside":"clip","upper":100},"targets":["age","income"]},"version":1,"wave":{"follows":["6c4bec6379c6bb2d0afb5988771e36fdca001b721e4830e2b63c4cd409c21a00"],"map":{"bound":4.256314587593079,"coefficients":[0.7435627579689026],"intercept":-0.14560244977474213,"kind":"residual","mean":[-0.5831350088119507],"radius":1.9346884489059448,"scale":0.1545528620481491,"weights":[0.25,0.8,0.6],"whitening":[[3.4895384311676025]]},"number":2,"plan":"da1c94819bbe9cf9c566ae7b3a2071dcefe1d490882319a4fb7b0d6ee77c04bc"},"weights":null}','collecting',NULL,NULL,NULL,NULL,498554);
+INSERT INTO "collections" VALUES(6,'3f64c75b53c43c0bc3bb279ad255271f1a66c4081a5c922be62bfba9cf3e67a7','{"admission":"anyone","calibration":{"local":{"delta":0.000001,"epsilon":1052.1408110673804,"mu":41.385167085272506},"mechanism":"moment","model":{"delta":9.989999999999999e-7,"epsilon":50,"neighbours":"replace","proved":true,"releases":"any"},"mu":6.385869919998451,"quorum":42,"reach":{"submission":1.5033356023617948,"sums":1.5033356023617948},"sigma":0.2354159450780293},"databases":[],"fingerprint":"3f64c75b53c43c0bc3bb279ad255271f1a66c4081a5c922be62bfba9cf3e67a7","format":"blurfit-agreement","grid":{"dither":0.000030517578125,"linear":0.000030517578125,"quadratic":0.000030517578125},"mechanism":"moment","objective":null,"public_rows":null,"schema":{"features":[{"kind":"numeric","lower":0,"name":"age","outside":"clip","upper":100}],"intercept":true,"target":{"kind":"numeric","lower":0,"name":"income","outside":"clip","upper":100},"targets":["age","income"]},"version":1,"wave":{"follows":["f16f846efa9c4fe287e05dcb7055e5ab1cb91e032d20bda0b83c43bb1d6a9d18"],"map":{"bound":4.256314587593079,"coefficients":[0.7435627579689026],"intercept":-0.14560244977474213,"kind":"residual","mean":[-0.5831350088119507],"radius":1.9346884489059448,"scale":0.1545528620481491,"weights":[0.25,0.8,0.6],"whitening":[[3.4895384311676025]]},"number":2,"plan":"da1c94819bbe9cf9c566ae7b3a2071dcefe1d490882319a4fb7b0d6ee77c04bc"},"weights":null}','collecting',NULL,NULL,NULL,NULL,498554);
 CREATE TABLE deeds (
 	"key" INTEGER NOT NULL, 
 	second BIGINT NOT NULL, 

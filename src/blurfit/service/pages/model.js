@@ -56,7 +56,7 @@ async function start() {
   place("title").textContent = `${title ? `${title}: a` : "A"} model of ${targetInWords(schema)}`;
   place("lead").textContent =
     `Learned from ${number(model.count)} ${countedIn(agreement)}, blurred before they were sent.` +
-    (isOpenToAnyone(agreement) ? ` ${premiseInWords(agreement)}` : "") +
+    (isOpenToAnyone(agreement) && !model.caveats.length ? ` ${premiseInWords(agreement)}` : "") +
     (model.waves?.length > 1
       ? ` ${(await import("./wavewords.js")).wavesOfModel(model.waves)}`
       : "");
@@ -64,7 +64,7 @@ async function start() {
   await check(model);
   show("effects", outputsOf(model).flatMap((output) => learned(model, output)));
   show("try", tryIt(model));
-  show("downloads", downloads(agreement, model.waves?.length > 1, await signedBy(model)));
+  show("downloads", downloads(model, model.waves?.length > 1, await signedBy(model)));
   const statement = await fetch(`/collections/${fingerprint}/statement?format=markdown`);
   show("statement", markdown(await statement.text()));
 }
@@ -81,8 +81,11 @@ async function signedBy(model) {
   return words.join(" ");
 }
 
-async function check({ agreement, caveat }) {
-  if (caveat) show("message", alarm("The promise does not hold for this model", caveat));
+async function check({ agreement, caveats }) {
+  if (caveats.length) {
+    show("message", alarm("Nothing is promised for this model", caveats.join(" ")));
+    return;
+  }
   try {
     await verify(agreement, fingerprint);
   } catch (error) {
@@ -332,7 +335,7 @@ function fillIn(form, column) {
   putBack(form, [column], { [column.name]: isChoice ? JSON.stringify(first) : middle() });
 }
 
-function downloads({ mechanism, wave }, isPlanned, signed) {
+function downloads({ agreement: { mechanism, wave }, caveats }, isPlanned, signed) {
   const base = `/collections/${fingerprint}`;
   const link = (path, name, words) =>
     h("a", { class: "button", href: `${base}/${path}`, download: name }, words);
@@ -341,7 +344,7 @@ function downloads({ mechanism, wave }, isPlanned, signed) {
   return [
     h("h2", {}, "Downloads"),
     h("p", { id: "signed" }, signed),
-    mechanism === "moment" && !isPlanned
+    mechanism === "moment" && !isPlanned && !caveats.length
       ? h(
           "p",
           { class: "hint" },
