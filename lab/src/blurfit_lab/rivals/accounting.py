@@ -43,8 +43,8 @@ def delta_of_steps(
 
     A wider `interval` of the grid takes less time, and rounds up by more.
     """
-    import dp_accounting as accounting
-    from dp_accounting.pld import PLDAccountant
+    import dp_accounting as accounting  # type: ignore[import-untyped]
+    from dp_accounting.pld import PLDAccountant  # type: ignore[import-untyped]
 
     relation = getattr(accounting.NeighboringRelation, _RELATIONS[neighbours])
     event = accounting.GaussianDpEvent(noise_multiplier)
