@@ -19,6 +19,7 @@ $(RUNTIME): requirements/runtime.txt pyproject.toml
 
 $(DEVELOPMENT): $(RUNTIME) requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable ./lab
 	@touch $@
 
 setup: $(DEVELOPMENT)  ## Install everything into .venv, so that .venv/bin/blurfit is the command
@@ -65,16 +66,17 @@ check: $(DEVELOPMENT)  ## Format, lint, types, import rules, documentation and i
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
-	$(BIN)/python -m pytest --quiet --numprocesses auto --doctest-modules --doctest-glob=*.md README.md docs src
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going lab/docs build/lab
+	$(BIN)/python -m pytest --quiet --numprocesses auto --doctest-modules --doctest-glob=*.md README.md docs src lab/docs lab/src
 	@$(MAKE) --no-print-directory kernels
 
 # Linear algebra and NumPy as processors without the widest instructions run them: what is computed
 # differs in its last bits, and nothing may depend on those.
 NARROW := AVX512_SPR AVX512_ICL X86_V4
 NARROWER := $(NARROW) X86_V3
-ROOMS := theory learning model agreement experiments
+ROOMS := tests/theory tests/learning tests/model tests/agreement lab/tests/experiments
 ON = OPENBLAS_CORETYPE=$(1) NPY_DISABLE_CPU_FEATURES="$(2)" $(BIN)/python -W ignore::ImportWarning \
-    -m pytest --quiet --numprocesses auto $(addprefix tests/,$(ROOMS))
+    -m pytest --quiet --numprocesses auto $(ROOMS)
 
 kernels: $(DEVELOPMENT)  ## Run the tests of what is computed as on two other processors
 	$(call ON,Haswell,$(NARROW))
@@ -86,7 +88,8 @@ format: $(DEVELOPMENT)  ## Rewrite the code in the project's format
 
 docs: $(DEVELOPMENT)  ## Build the documentation into build/docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
-	@echo "Open build/docs/index.html"
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going lab/docs build/lab
+	@echo "Open build/docs/index.html, and build/lab/index.html"
 
 bench: $(DEVELOPMENT)  ## Measure speed, as ratios in one run
 	$(BIN)/python benchmarks/mathematics.py
@@ -99,9 +102,9 @@ bench: $(DEVELOPMENT)  ## Measure speed, as ratios in one run
 	$(BIN)/python benchmarks/shares.py
 
 figures: $(DEVELOPMENT)  ## Run the paper's experiments and ours into build/figures, and write their page
-	$(BIN)/python experiments/calibration.py
+	$(BIN)/python lab/experiments/calibration.py
 	$(BIN)/python benchmarks/growth.py
-	$(BIN)/blurfit reproduce --page docs/experiments.md
+	$(BIN)/blurfit-lab reproduce --page lab/docs/experiments.md
 
 gallery: $(DEVELOPMENT)  ## Run the notebooks of docs/gallery, and keep what they show
 	$(BIN)/jupyter-execute --inplace docs/gallery/*.ipynb
@@ -113,7 +116,7 @@ hashes: $(DEVELOPMENT)  ## Write requirements/container.txt and build.txt: the w
 	$(BIN)/python release/hashes.py
 
 errata: $(DEVELOPMENT)  ## Compute the numbers of docs/errata.md again
-	$(BIN)/python experiments/errata.py
+	$(BIN)/python lab/experiments/errata.py
 
 clean:  ## Remove what was built, and the environment
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

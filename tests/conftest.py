@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from blurfit.store import connecting
-from support import collecting, postgres, programs, workers
+from support import postgres, programs
 from support.stores import agreement, in_memory, place, places, postgresql
 
 __all__ = ["agreement", "in_memory", "place", "places", "postgresql"]
@@ -35,26 +35,16 @@ _numbers = itertools.count()
 connecting._SECONDS_FOR_A_LOCK = 60  # a busy machine may take longer than a service should wait
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     """What tests write waits for no disk, where there is a file system in memory."""
     if (folder := postgres.memory()) is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
-    collecting.rewrite_asserts(config)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     """One more than there are processors: tests wait for browsers, services and PostgreSQL."""
     return (yield) + 1
-
-
-def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """Workers are forked from a process that has imported what they need.
-
-    Whoever measures coverage wants to see them import it.
-    """
-    if not config.getoption("cov_source", None):
-        workers.fork()
 
 
 @pytest.hookimpl(wrapper=True)

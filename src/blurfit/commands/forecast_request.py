@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from blurfit.agreement.terms import MECHANISMS, Mechanism
-from blurfit.commands.proposals import ProposalFile, read_table
+from blurfit.commands.proposals import ProposalFile
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def population_of(proposal: ProposalFile, options: dict[str, Any]) -> "Populatio
             "Expected --public-data or --spectrum, not both: each describes the population."
         )
     if path is not None:
-        return Population.of_table(proposal.schema, read_table(path, proposal.schema), path.name)
+        return Population.of_file(proposal.schema, path)
     if spectrum is not None:
         return Population.of_spectrum(proposal.schema, spectrum, explained=explained)
     return Population.generated(proposal.schema, explained=explained)

@@ -17,12 +17,12 @@ from blurfit.agreement.terms import Terms
 from blurfit.arrays import FloatArray
 from blurfit.contributor.client import Client
 from blurfit.contributor.perturb import perturb_table
-from blurfit.datasets import Census
 from blurfit.demo.stage import CONTRIBUTORS, DELTA, EPSILON, bar, people_of, running_service
 from blurfit.model.published import PublishedModel
 from blurfit.optional import optional
 from blurfit.schema.schema import Schema
 from blurfit.schema.vectors import values
+from blurfit.simulation import Census
 
 BATCH = 1000
 

@@ -17,7 +17,6 @@ from blurfit.arrays import ByteArray, FloatArray
 from blurfit.contributor.perturb import perturb_table
 from blurfit.contributor.share import share
 from blurfit.contributor.shared_client import SharedClient
-from blurfit.datasets import Census
 from blurfit.demo.one_database import BATCH, QUORUM, coefficients, errors, show, without_privacy
 from blurfit.demo.stage import (
     CONTRIBUTORS,
@@ -34,6 +33,7 @@ from blurfit.model.published import PublishedModel
 from blurfit.model.statement import as_markdown
 from blurfit.optional import optional
 from blurfit.protocol import tokens
+from blurfit.simulation import Census
 from blurfit.store import blocks
 from blurfit.store.store import Store
 

@@ -12,11 +12,11 @@ from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
 from blurfit.contributor.share import share
 from blurfit.contributor.shared_plan import SharedPlanClient
-from blurfit.datasets import Census
 from blurfit.demo import in_waves
 from blurfit.demo.stage import CONTRIBUTORS, DELTA, EPSILON, Running, bar, people_of
 from blurfit.demo.two_databases import both_running, open_at_both, published_by_both
 from blurfit.model.published import PublishedModel
+from blurfit.simulation import Census
 
 
 def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = None) -> None:
