@@ -41,11 +41,14 @@ import numpy as np
 
 from blurfit.agreement.numbers import NumberRun
 from blurfit.theory.quantiles import shifted_energy_ceiling
+from blurfit.theory.target_form import TargetForm
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
 
+LIARS = 0.01  # the share of them for which every model says what they could do
 LARGEST_PROBABILITY = 1e-12
+PROVED_RADIUS = 1 + 2.0**-6  # by which factor what is proved may exceed the radius, at most
 SHARE = 1e-4  # of δ
 _LEAST_LOGARITHM = math.log(1e-290)
 
@@ -68,6 +71,26 @@ def records_worth(agreement: "Agreement") -> float:
         radius / part.bound for radius, part in zip(radii(agreement), agreement.parts, strict=True)
     ]
     return max(reach[0] ** 2, *reach) if len(reach) > 1 else reach[0]
+
+
+def push_of_liars(agreement: "Agreement", count: int, share: float = LIARS) -> float:
+    """How far so large a share of `count` contributors can push the matrix of a `moment` release
+    away from what the others' sums make of it, in the Frobenius norm.
+
+    A liar adds any numbers within the radius r, and, being counted, the entries of zzᵀ that
+    everybody knows, of norm k: √(r² + k²) in all. Where products with the target alone are sent,
+    sums are divided by the count, so that a liar also stands in for an average record, of norm at
+    most R: r + R. With proofs the radius is rounded up (`blurfit.agreement.proving`). Without
+    proofs nobody can measure what two databases hold, and there is no bound.
+    """
+    if agreement.databases and not agreement.proofs:
+        return math.inf
+    (radius,), (part,), form = radii(agreement), agreement.parts, agreement.form
+    radius *= PROVED_RADIUS if agreement.proofs else 1.0
+    if isinstance(form, TargetForm):
+        return share * count * (radius + part.bound)
+    known = np.linalg.norm(form.matrix(np.zeros(form.width), 1))
+    return share * count * math.hypot(radius, float(known))
 
 
 def _radius(part: NumberRun, gamma: float) -> float:

@@ -50,6 +50,8 @@ class PublishedModel(PublishedFile):
         references: the level of each categorical feature that others are compared with.
         software: by what it was learned.
         caveat: why the promise does not hold for this model, where it does not.
+        liars: for each output, by how much 1 % of the contributors could have moved each
+            coefficient by lying together (`blurfit.learning.liars`); None where there is no bound.
         waves: who contributed in each wave of a plan; each of them in one wave alone.
         signatures: of the service that published it (`blurfit.model.signed`).
     """
@@ -69,6 +71,7 @@ class PublishedModel(PublishedFile):
     references: Mapping[str, str] = field(default_factory=dict)
     software: str = field(default_factory=software)
     caveat: str | None = None
+    liars: tuple[Mapping[str, float | None], ...] = ()
     waves: tuple[WaveShare, ...] = ()
     signatures: tuple[Signature, ...] = ()
 
@@ -94,6 +97,11 @@ class PublishedModel(PublishedFile):
             raise InvalidValueError(
                 f"Expected standard errors for each of {self.outputs}, and got "
                 f"{len(self.inference)}."
+            )
+        if self.liars and [set(one.names) for one in self.inference] != list(map(set, self.liars)):
+            raise InvalidValueError(
+                "Expected liars to say of each coefficient with a standard error how far 1 % of "
+                "the contributors could have moved it."
             )
         object.__setattr__(self, "weights", fixed(weights))
 
@@ -281,6 +289,7 @@ class PublishedModel(PublishedFile):
             "coefficients": {one: self.coefficients_of(one).by_name() for one in self.outputs},
             "inference": [one.to_dict() for one in self.inference],
             "refusal": self.refusal,
+            "liars": [dict(one) for one in self.liars],
         }
 
     @classmethod
@@ -300,6 +309,7 @@ class PublishedModel(PublishedFile):
             references=dict(document["references"]),
             software=str(document["software"]),
             caveat=document["caveat"],
+            liars=tuple(dict(one) for one in document["liars"]),
             waves=tuple(WaveShare(**one) for one in document["waves"]),
             signatures=signatures_in(document),
         )

@@ -19,7 +19,8 @@ from blurfit.agreement.promises import (
     relation_in_words,
     together_in_words,
 )
-from blurfit.agreement.proving import lies_in_words, proved_row
+from blurfit.agreement.proving import proved_row
+from blurfit.model.liars import lies_in_words
 from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.published import PublishedModel
@@ -62,7 +63,7 @@ def as_markdown(model: Published) -> str:
 {_assumed_of_public_rows(model)}{_assumed_of_two(model)}
 ## What is not covered
 
-- {lies_in_words(agreement)}
+- {lies_in_words(model)}
 - Who took part, when, and from which address (timing and traffic).
 - What the model says about people in general: it may be true of someone who never took part.
 
