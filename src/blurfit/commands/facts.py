@@ -69,6 +69,7 @@ def model_facts(model: "PublishedModel") -> dict[str, Any]:
         "condition": model.condition,
         "method": model.method,
         "refusal": model.refusal,
+        "doubt": model.doubt,
         "outputs": {},
     }
     for place, output in enumerate(model.outputs):

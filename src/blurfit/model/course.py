@@ -30,7 +30,8 @@ from blurfit.agreement.wave import kept_columns
 from blurfit.arrays import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.learning.belief import Belief, first_belief, next_map, on_curve
-from blurfit.learning.inference import Inference
+from blurfit.learning.halves import estimates_apart
+from blurfit.learning.inference import Inference, infer
 from blurfit.learning.linear_bayes import linear_bayes
 from blurfit.learning.wave_inference import wave_estimates, wave_pull
 from blurfit.learning.wave_step import WaveSums, learn_wave
@@ -155,6 +156,7 @@ def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedMod
         inference=inference,
         refusal=refusal,
         liars=liars,
+        doubt=_doubt(course),
         software=releases[-1].software,
         waves=tuple(
             WaveShare(
@@ -215,6 +217,37 @@ def _inference(
     earlier = np.multiply(kept, _pushed(course), out=np.zeros_like(kept), where=kept > 0)
     liars = moved(release, told.names, pull.through(matrix), earlier)
     return (in_units(found, told, _places(plan)),), (liars,), None
+
+
+def _doubt(course: Course) -> str | None:
+    """Which two waves tell the same coefficients and differ by more than chance, if any do.
+
+    A first wave and residual waves tell those of a line, Newton's those of a curve.
+    """
+    told: dict[bool, tuple[int, Inference]] = {}
+    for place, release in enumerate(course.releases):
+        try:
+            found = _estimates(course, place)
+        except InfeasibleError:
+            continue
+        curve = isinstance(release.agreement.form, WaveForm) and release.agreement.form.is_newton
+        before, told[curve] = told.get(curve), (place, found)
+        if before is not None and estimates_apart(before[1], found).alarms:
+            return (
+                f"Waves {before[0] + 1} and {place + 1} disagree by more than chance: honest "
+                "people do so in about 1 of 1,000 plans at most, if who was in which wave has "
+                "nothing to do with what they answered. Some contributors may have lied together."
+            )
+    return None
+
+
+def _estimates(course: Course, place: int) -> Inference:
+    """What one wave tells, of (1, v) without last levels."""
+    release, schema = course.releases[place], course.plan.schema
+    if place == 0:
+        kept = [schema.columns[one] for one in kept_columns(schema)]
+        return infer(release.joint.submodel(schema.target.name, kept))
+    return wave_estimates(course.beliefs[place - 1], _chart_of(release), wave_sums(release))
 
 
 def _pushed(course: Course) -> float:

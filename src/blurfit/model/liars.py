@@ -55,7 +55,8 @@ def lies_in_words(model: PublishedModel | PublishedMoments) -> str:
             f"{waves}. One liar is enough to move the model by any amount."
         )
     told = "" if agreement.databases and not agreement.proofs else f" {_moved(model)}"
-    return f"Contributors who lie to distort the model (poisoning). {limit}{told}"
+    doubt = f" **{model.doubt}**" if isinstance(model, PublishedModel) and model.doubt else ""
+    return f"Contributors who lie to distort the model (poisoning). {limit}{told}{doubt}"
 
 
 def _moved(model: PublishedModel | PublishedMoments) -> str:

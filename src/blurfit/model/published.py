@@ -52,6 +52,7 @@ class PublishedModel(PublishedFile):
         caveat: why the promise does not hold for this model, where it does not.
         liars: for each output, by how much 1 % of the contributors could have moved each
             coefficient by lying together (`blurfit.learning.liars`); None where there is no bound.
+        doubt: that two waves of a plan disagree by more than chance, where they do.
         waves: who contributed in each wave of a plan; each of them in one wave alone.
         signatures: of the service that published it (`blurfit.model.signed`).
     """
@@ -72,6 +73,7 @@ class PublishedModel(PublishedFile):
     software: str = field(default_factory=software)
     caveat: str | None = None
     liars: tuple[Mapping[str, float | None], ...] = ()
+    doubt: str | None = None
     waves: tuple[WaveShare, ...] = ()
     signatures: tuple[Signature, ...] = ()
 
@@ -290,6 +292,7 @@ class PublishedModel(PublishedFile):
             "inference": [one.to_dict() for one in self.inference],
             "refusal": self.refusal,
             "liars": [dict(one) for one in self.liars],
+            "doubt": self.doubt,
         }
 
     @classmethod
@@ -310,6 +313,7 @@ class PublishedModel(PublishedFile):
             software=str(document["software"]),
             caveat=document["caveat"],
             liars=tuple(dict(one) for one in document["liars"]),
+            doubt=document["doubt"],
             waves=tuple(WaveShare(**one) for one in document["waves"]),
             signatures=signatures_in(document),
         )

@@ -80,6 +80,8 @@ class Summary:
             notes.append(f"No standard errors: {model.refusal}")
         if model.liars:
             notes.append(LIARS)
+        if model.doubt:
+            notes.append(f"Caution: {model.doubt}")
         if model.admission == "anyone":
             notes.append(model.condition)
         if model.caveat:
