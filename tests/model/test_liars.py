@@ -130,6 +130,18 @@ def test_waves(sign) -> None:
     assert "to first order" in as_markdown(model)
 
 
+def test_waves_that_disagree_are_a_caution_in_every_paper() -> None:
+    plan, table = Plan.propose(SCHEMA, **PROMISE, quorum=10_000, waves=2), people(10_000)
+    assert course_of(plan, table, 0.0, 1).doubt is None
+    late = np.arange(10_000) >= plan.quorums[0]
+    table["income"] = np.where(late, 100 - table["income"], table["income"])
+    model = course_of(plan, table, 0.0, 1)
+    assert model.doubt.startswith("Waves 1 and 2 disagree by more than chance")
+    assert PublishedModel.from_json(model.to_json()).doubt == model.doubt
+    assert f"Caution: {model.doubt}" in str(model.summary())
+    assert f"**{model.doubt}**" in as_markdown(model)
+
+
 def test_where_nothing_can_be_told_the_reason_is() -> None:
     by_input = Agreement.propose(
         SCHEMA, **PROMISE, quorum=2000, mechanism="input", weight_bound=2.0
