@@ -103,6 +103,17 @@ def test_what_to_expect_and_warnings(admin) -> None:
     expect(expected).to_contain_text("δ = 0.1 is large for 8 people")
 
 
+def test_the_administrator_sees_that_early_and_late_people_differ(visit, service) -> None:
+    schema = Schema([Numeric("age", 0, 100)], Numeric("halves", 0, 100))
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=150, admission="anyone")
+    for value in (0.0, 100.0):
+        table = {"age": [value] * 100, "halves": [value] * 100}
+        service.store.add(agreement, perturb_table(agreement, table))
+    page = entered(visit())
+    card = page.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
+    expect(card.locator(".note")).to_contain_text("contributors may be lying together")
+
+
 def test_a_choice_can_be_predicted_and_the_form_is_shown_before(admin, service) -> None:
     target = admin.get_by_role("group", name="What is to be predicted")
     target.get_by_label("Name").fill("party chosen")
@@ -239,10 +250,9 @@ def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
         expect(here.get_by_text("Its whole address, as browsers write it")).to_be_visible()
         here.get_by_label("The second’s address").fill(second_url)
         expect(here.locator("#promise")).to_contain_text("Against either database")
-        here.get_by_label("Open to anyone, without invitations").check()
         expect(here.locator("#promise")).to_contain_text("Contributors prove to both databases")
-        here.get_by_label("Open to anyone, without invitations").uncheck()
-        expect(here.locator("#promise")).not_to_contain_text("Contributors prove")
+        here.get_by_label("Contributors prove").select_option("false")
+        expect(here.locator("#promise")).not_to_contain_text("Contributors prove to both")
         here.get_by_role("button", name="Open this collection").click()
         expect(here.get_by_text("Now University opens the same agreement")).to_be_visible()
         with here.expect_download() as download:

@@ -91,7 +91,9 @@ class Plan(Fingerprinted):
             )
         if self.terms.proofs is not False:  # nor is it left open, which would be a second text
             raise InvalidValueError(
-                "Expected no proofs with waves: they are for agreements of one wave."
+                "Expected no proofs with waves: between two databases they exist for one wave "
+                "alone, so far. Propose one wave, or leave proofs out: then nothing limits what "
+                "one contributor who lies can do to the model."
             )
         if task_of(self.schema, counts=self.task == "count") != self.task:
             raise InvalidValueError(

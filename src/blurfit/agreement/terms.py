@@ -80,7 +80,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         bool | None,
         Meta(
             description="Contributors prove to the two databases that what they send is no longer "
-            "than an honest submission. Default: where anyone may take part, in one wave."
+            "than an honest submission; otherwise one liar can move the model anywhere. Default: "
+            "with two databases, in one wave. Waves have no proofs yet."
         ),
     ] = None
     public_rows: Annotated[
@@ -179,12 +180,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def proved(self) -> bool:
-        """Whether an agreement of one wave has proofs: if nothing is said, where two databases let
-        anyone take part, since there one liar could otherwise end the collection.
+        """Whether an agreement of one wave has proofs: if nothing is said, wherever there are two
+        databases, since one liar could otherwise move the model anywhere, invited or not.
         """
-        if self.proofs is not None:
-            return self.proofs
-        return bool(self.databases) and self.admission == "anyone"
+        return bool(self.databases) if self.proofs is None else self.proofs
 
 
 TERMS: tuple[str, ...] = Terms.__struct_fields__

@@ -67,9 +67,10 @@ def model_facts(model: "PublishedModel") -> dict[str, Any]:
         "admission": model.admission,
         "method": model.method,
         "refusal": model.refusal,
+        "doubt": model.doubt,
         "outputs": {},
     }
-    for output in model.outputs:
+    for place, output in enumerate(model.outputs):
         facts: dict[str, Any] = {"predicting": model.coefficients_of(output).by_name()}
         if model.inference:
             inference = model.inference_of(output)
@@ -77,6 +78,7 @@ def model_facts(model: "PublishedModel") -> dict[str, Any]:
             variance = inference.residual_variance
             facts["residual_deviation"] = None if variance is None else math.sqrt(variance)
             facts["estimates"] = [asdict(one) for one in model.estimates(output=output)]
+            facts["liars"] = dict(model.liars[place]) if model.liars else None
         found["outputs"][output] = facts
     return found
 

@@ -47,8 +47,8 @@ def main(out: Path, contributors: int = CONTRIBUTORS, console: Console | None = 
     quorum = min(QUORUM, contributors)
     promise: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "quorum": quorum}
     with both_running() as (first, second):
-        # Everyone is played here, so nobody is invited and nobody lies; in earnest, keep the
-        # defaults.
+        # Everyone is played here, so nobody is invited, and nobody lies: their proofs would take
+        # minutes to make on one machine. In earnest, keep the defaults.
         shared = Agreement.propose(
             people.schema,
             databases=[(one.name, one.url) for one in (first, second)],

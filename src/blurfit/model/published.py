@@ -53,6 +53,9 @@ class PublishedModel(PublishedFile):
         held: whether somebody held the rows that it was made of, as in `fit(X, y)`.
         models: of how many models of one fit this is one; they share one promise.
         public_rows: how many public rows it was learned beside; nothing is promised to them.
+        liars: for each output, by how much 1 % of the contributors could have moved each
+            coefficient by lying together (`blurfit.learning.liars`); None where there is no bound.
+        doubt: that two waves of a plan disagree by more than chance, where they do.
         waves: who contributed in each wave of a plan; each of them in one wave alone.
         signatures: of the service that published it (`blurfit.model.signed`).
     """
@@ -75,6 +78,8 @@ class PublishedModel(PublishedFile):
     held: bool = False
     models: int = 1
     public_rows: int = 0
+    liars: tuple[Mapping[str, float | None], ...] = ()
+    doubt: str | None = None
     waves: tuple[WaveShare, ...] = ()
     signatures: tuple[Signature, ...] = ()
 
@@ -102,6 +107,11 @@ class PublishedModel(PublishedFile):
             raise InvalidValueError(
                 f"Expected standard errors for each of {self.outputs}, and got "
                 f"{len(self.inference)}."
+            )
+        if self.liars and [set(one.names) for one in self.inference] != list(map(set, self.liars)):
+            raise InvalidValueError(
+                "Expected liars to say of each coefficient with a standard error how far 1 % of "
+                "the contributors could have moved it."
             )
         object.__setattr__(self, "weights", fixed(weights))
 
@@ -281,6 +291,8 @@ class PublishedModel(PublishedFile):
             "coefficients": {one: self.coefficients_of(one).by_name() for one in self.outputs},
             "inference": [one.to_dict() for one in self.inference],
             "refusal": self.refusal,
+            "liars": [dict(one) for one in self.liars],
+            "doubt": self.doubt,
         }
 
     @classmethod
@@ -298,6 +310,8 @@ class PublishedModel(PublishedFile):
             references=dict(document["references"]),
             models=document["models"],
             public_rows=document["public_rows"],
+            liars=tuple(dict(one) for one in document["liars"]),
+            doubt=document["doubt"],
             waves=tuple(WaveShare(**one) for one in document["waves"]),
         )
 

@@ -18,7 +18,8 @@ from blurfit.agreement.promises import (
     relation_in_words,
     together_in_words,
 )
-from blurfit.agreement.proving import lies_in_words, proved_row
+from blurfit.agreement.proving import proved_row
+from blurfit.model.liars import lies_in_words
 from blurfit.model.markdown import plain
 from blurfit.model.moments import PublishedMoments
 from blurfit.model.promise import HOLDER, Promise, SeenBy
@@ -258,7 +259,7 @@ def _not_covered(model: Published) -> str:
             "- That some rows were refused (a missing value, an unknown label)."
         )
     return (
-        f"- {lies_in_words(model.agreement)}\n"
+        f"- {lies_in_words(model)}\n"
         "- Who took part, when, and from which address (timing and traffic).\n"
         "- Whoever blurred the records of others (a clinic, an interviewer) has seen them."
     )

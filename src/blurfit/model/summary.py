@@ -6,7 +6,7 @@ made with, which the noise may have shrunk, stands beside them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -26,6 +26,10 @@ UNEVEN = (
 CUT = (
     "Errors count the sampling of people, the noise, and what the last wave's cut leaves of the "
     "model it started from; they assume that people spread evenly around the model."
+)
+LIARS = (
+    "If 1 % of the contributors lied together, they can have moved a coefficient by as much as "
+    "stands beside its interval, which does not include it."
 )
 CURVE = "Coefficients are of the {scale}. Errors assume that the model's curve is right."
 _SCALES = {"logistic": "log-odds", "log": "logarithm of the mean"}
@@ -74,6 +78,10 @@ class Summary:
                 notes.append(CUT if model.waves else UNEVEN)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
+        if model.liars:
+            notes.append(LIARS)
+        if model.doubt:
+            notes.append(f"Caution: {model.doubt}")
         if held and promise.private:
             notes.append(f"{promise.seen} {promise.condition}")
         elif promise.caveats or model.admission == "anyone":
@@ -136,10 +144,22 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
         return Section(title, ("", "for prediction"), plain, ())
     inference = model.inference_of(output)
     level = f"{100 * confidence:g} %"
-    head = ("", "coefficient", "std. error", "of it privacy", f"{level} interval", "p")
+    head = (
+        "",
+        "coefficient",
+        "std. error",
+        "of it privacy",
+        f"{level} interval",
+        "if 1 % lie",
+        "p",
+    )
     known = {one.name: one for one in inference.estimates(confidence)}
+    moved = model.liars[model.outputs.index(output)] if model.liars else {}
     rows = tuple(
-        (*_cells(known.get(name), called.get(name, name)), number(value, _error(known.get(name))))
+        (
+            *_cells(known.get(name), called.get(name, name), _moved(name, moved)),
+            number(value, _error(known.get(name))),
+        )
         for name, value in predicting.items()
     )
     facts: list[tuple[str, str]] = []
@@ -155,10 +175,16 @@ def _error(one: Estimate | None) -> float | None:
     return None if one is None else one.standard_error
 
 
-def _cells(one: Estimate | None, name: str) -> tuple[str, ...]:
+def _moved(name: str, moved: Mapping[str, float | None]) -> str:
+    """How far 1 % of liars could have moved a coefficient."""
+    value = moved.get(name)
+    return f"± {number(value)}" if value is not None else "any" if name in moved else "–"
+
+
+def _cells(one: Estimate | None, name: str, moved: str) -> tuple[str, ...]:
     """A row but its last cell; nothing can be said of a level that hardly anybody has."""
     if one is None:
-        return name, *("–",) * 5
+        return name, *("–",) * 6
     error = one.standard_error
     return (
         name,
@@ -166,6 +192,7 @@ def _cells(one: Estimate | None, name: str) -> tuple[str, ...]:
         number(error),
         number(one.privacy_error),
         f"{number(one.lower, error)} to {number(one.upper, error)}",
+        moved,
         probability(one.p_value),
     )
 

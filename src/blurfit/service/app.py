@@ -7,7 +7,7 @@ Each endpoint declares where it is and what it answers (`blurfit.service.operati
 | send submissions | contributors | `blurfit.service.intake`, past the router |
 | ask about an invitation, withdraw | contributors | `invitations`, `withdrawals` |
 | states, agreements, models, moments | anyone | `blurfit.service.reading` |
-| propose, open, invite, close, publish | administrators | `administration`, `sides` |
+| propose, open, invite, close, publish | administrators | `administration`, `sides`, `halves` |
 | plans of waves | both | `blurfit.service.planning` |
 | publish together, take plans forward | the other database | `peering`, `following` |
 | pages for people | anyone | `blurfit.service.website` |
@@ -35,6 +35,7 @@ from blurfit.service.bodies import IN_FLIGHT, Allowance
 from blurfit.service.collector import LINGER, Collector
 from blurfit.service.countersigning import Countersigning
 from blurfit.service.following import Following
+from blurfit.service.halves import ComparingHalves
 from blurfit.service.intake import SubmissionPath, is_for_submissions
 from blurfit.service.invitations import Invitations
 from blurfit.service.leading import Leading
@@ -146,6 +147,7 @@ class Service:
             Invitations(store),
             Withdrawals(store, collector, signing, self._limiter),
             ComparingSides(store),
+            ComparingHalves(store),
             Planning(store, collector, self._advancing, signing, *limits),
             peering,
             Following(store, peering),

@@ -14,6 +14,7 @@ from blurfit.model.promise import SeenBy
 from blurfit.protocol.problems import Problem
 from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement, Withdrawal
 from blurfit.service.proposal import Expected, PlanProposal, Proposal, Wish
+from blurfit.store.halves import Comparison
 from blurfit.store.plans import PlanStatus
 from blurfit.store.store import Status
 
@@ -174,7 +175,7 @@ class Moments(Struct):
 
 
 _ALL = (
-    *(Acknowledgement, AgreementDocument, Expected, Hashes, Hour, Invitation, Moments),
+    *(Acknowledgement, AgreementDocument, Comparison, Expected, Hashes, Hour, Invitation, Moments),
     *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, ReleasedWave, Secrets),
     *(Signatures, Status, SubmissionDocument, Sides, Sums, ToldPlan, Until, Wish, Withdrawal),
 )

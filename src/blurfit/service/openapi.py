@@ -26,6 +26,7 @@ from blurfit.service.administration import Administration
 from blurfit.service.answers import as_json
 from blurfit.service.documents import SubmissionDocument
 from blurfit.service.following import Following
+from blurfit.service.halves import ComparingHalves
 from blurfit.service.invitations import Invitations
 from blurfit.service.operations import (
     BYTES,
@@ -60,7 +61,7 @@ class Description:
 
 
 _PARTS = (
-    *(Administration, Reading, Invitations, Withdrawals, ComparingSides),
+    *(Administration, Reading, Invitations, Withdrawals, ComparingSides, ComparingHalves),
     *(Planning, Peering, Following, Description),
 )
 

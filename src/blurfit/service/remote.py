@@ -44,6 +44,10 @@ class RemoteDatabase(Caller):
         """State, count and quorum; of a plan, those of each wave."""
         return self._state(self._exchange.get(_path(agreement)))
 
+    def halves(self, fingerprint: str) -> dict[str, Any]:
+        """Whether those who came first and later send alike: for its administrator alone."""
+        return self._state(self._exchange.get(f"{path_of(fingerprint)}/halves"))
+
     def move_closing(self, agreement: Agreement | Plan, until: str | None) -> dict[str, Any]:
         """Let an open collection or plan close at another moment, or at none."""
         body = msgspec.json.encode({"until": until})

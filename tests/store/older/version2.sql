@@ -110,6 +110,7 @@ INSERT INTO "collections" VALUES(2,'ffbd55600437645646cbf632710d85ef6e67a0f04ff0
   ],
   "condition": "Anyone may take part, as often as they like, so nobody can tell how many of the submissions are honest people''s. For one honest person this needs others who are honest too, 20 with her, and nobody can check that: one sender with enough submissions of known noise voids it.",
   "count": 40,
+  "doubt": null,
   "features": [
     "age"
   ],
@@ -150,6 +151,12 @@ INSERT INTO "collections" VALUES(2,'ffbd55600437645646cbf632710d85ef6e67a0f04ff0
         ]
       ],
       "uneven": false
+    }
+  ],
+  "liars": [
+    {
+      "(intercept)": 8.348412305984999,
+      "age": 0.1596054155864224
     }
   ],
   "link": "linear",

@@ -15,6 +15,7 @@ import { countInWords, targetInWords } from "./words.js";
 const EVERY = 4000;
 const HOUR = 3_600_000;
 const agreements = new Map(); // which never change
+const halves = new Map(); // what is known of who came first and who came later, by count
 let token = "";
 let shown = ""; // what the cards were made from
 let timer = 0;
@@ -36,6 +37,7 @@ async function update() {
       agreements.set(fingerprint, await ask(`/collections/${fingerprint}/agreement`));
     }),
   );
+  await Promise.all(all.map(compared));
   shown = text;
   const focused = whereFocusIs();
   const single = all.filter(({ fingerprint }) => agreements.get(fingerprint).wave === null);
@@ -51,6 +53,22 @@ async function update() {
     cards.length ? cards.map(([, one]) => one) : h("p", { class: "hint" }, "None yet."),
   );
   focused();
+}
+
+/** Ask whether those who came first and later send alike: where one database has its quorum, and the
+ * token is the administrator's own. A wave of a plan is asked for as a collection of its own. */
+async function compared({ fingerprint, count, quorum, state, sums }) {
+  const key = `${fingerprint} ${count}`;
+  const isPublished = sums || state === "published";
+  if (isPublished || halves.has(key) || count < quorum || agreements.get(fingerprint).databases.length) return;
+  halves.set(key, await ask(`/collections/${fingerprint}/halves`, { token }).catch(() => null));
+}
+
+/** Its words, if something is wrong; else as a hint. */
+function comparison({ fingerprint, count }) {
+  const found = halves.get(`${fingerprint} ${count}`);
+  if (!found) return null;
+  return h("p", { class: found.disagree || found.long ? "note some" : "hint" }, found.told);
 }
 
 /** Put the focus back onto the same button after the cards were made anew. */
@@ -81,6 +99,7 @@ function card(status) {
     progress(count, quorum, countInWords(status)),
     state === "paused" ? h("p", { class: "hint" }, words.PAUSED) : null,
     awaits ? h("p", { class: "note some" }, words.AWAITED[status.sums ? "published" : state](awaits)) : null,
+    comparison(status),
     h("div", { class: "buttons" }, buttons(status, agreement)),
     further(status, agreement),
   );
@@ -241,6 +260,7 @@ function planCard(plan, opened) {
     isOver ? null : progress(now.count, now.quorum, countInWords({ ...now, invited })),
     reason ? h("p", { class: "hint" }, reason) : null,
     awaits ? h("p", { class: "note some" }, words.AWAITED.plan(awaits)) : null,
+    comparison(now),
     h(
       "div",
       { class: "buttons" },

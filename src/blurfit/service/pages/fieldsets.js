@@ -100,7 +100,7 @@ export function databases(changed) {
         "Contributors prove",
         { name: "proofs" },
         { usual: "as is usual", true: "that they send no more than others", false: "nothing" },
-        "usual where anyone may take part: without proofs one liar can end the collection",
+        "usual with two databases: without proofs one liar can move the model anywhere",
       ),
     ),
   );

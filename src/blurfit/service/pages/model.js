@@ -200,7 +200,7 @@ function coefficients(model, output) {
   const what = SCORES[model.link] ?? (isShare ? "probability" : "prediction");
   const hasErrors = Boolean(inferenceOf(model, output));
   const head = hasErrors
-    ? ["coefficient", "std. error", "of it privacy", "95 % interval", "p", "for prediction"]
+    ? ["coefficient", "std. error", "of it privacy", "95 % interval", "if 1 % lie", "p", "for prediction"]
     : ["for prediction"];
   return [
     h(
@@ -226,6 +226,15 @@ function coefficients(model, output) {
         estimatesOf(model, output).map((one) => row({ ...one, called: calledOf(model, one) }, head)),
       ),
     ),
+    hasErrors
+      ? h(
+          "p",
+          { class: "hint" },
+          "If 1 % of the contributors lied together, they can have moved a coefficient by as much as " +
+            "stands beside its interval, which does not include it.",
+        )
+      : null,
+    model.doubt ? h("p", { class: "note some" }, model.doubt) : null,
     hasErrors && !inferenceOf(model, output).uneven
       ? h(
           "p",
@@ -242,12 +251,13 @@ function calledOf(model, { name }) {
   return feature === undefined ? name : columnTitle(feature, name);
 }
 
-function row({ name, called, value, error, privacy, lower, upper, p, prediction }, head) {
+function row({ name, called, value, error, privacy, lower, upper, liars, p, prediction }, head) {
   const shown = {
     coefficient: () => withError(value, error),
     "std. error": () => withError(error),
     "of it privacy": () => withError(privacy),
     "95 % interval": () => `${withError(lower, error)} to ${withError(upper, error)}`,
+    "if 1 % lie": () => (liars === null ? "any" : liars === undefined ? "–" : `± ${withError(liars)}`),
     p: () => probability(p),
     "for prediction": () => withError(prediction, error),
   };

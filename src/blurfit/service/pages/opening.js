@@ -301,7 +301,7 @@ function promise({ agreement, mu, plan }) {
     certifiedRisk(agreement) === null && calibration.mechanism === "moment"
       ? ["Noise on averages", noiseInWords(agreement)]
       : ["Worst case", [errorInWords(agreement), " ", noiseInWords(agreement)]],
-    ["Each sends", `${number(count)} numbers, ${number(64 + 8 * count)} bytes`],
+    ["Each sends", `${number(count)} numbers, ${agreement.proofs ? "and the proof" : `${number(64 + 8 * count)} bytes`}`],
     ["Fingerprint", h("code", {}, plan && plan.waves.length > 1 ? plan.fingerprint : agreement.fingerprint)],
   ].filter(Boolean));
 }
