@@ -44,7 +44,7 @@ def premise_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
 
     `quorum` is given in words where several waves have one each.
     """
-    least = quorum or f"{agreement.quorum:,}"
+    least = quorum or f"{agreement.honest:,}"
     if agreement.admission == "invited":
         people = (
             f"This needs honest people, at least {least} of those who were invited: they added the "

@@ -51,7 +51,7 @@ def as_html(agreement: "Agreement") -> str:
         ("asked", ", ".join(one.name for one in agreement.schema.questions)),
         ("sent", f"{agreement.width:,} blurred numbers a person, once ({agreement.mechanism})"),
         ("what is published", f"ε = {agreement.epsilon:g}, δ = {agreement.delta:g}{proved}"),
-        ("needs", f"{agreement.quorum:,} honest contributors"),
+        ("needs", f"{agreement.honest:,} honest contributors"),
         (_seen(agreement), f"μ ≤ {at_most(local.mu)}, ε ≤ {at_most(local.epsilon)}"),
         ("fingerprint", agreement.fingerprint),
     ]
