@@ -17,6 +17,7 @@ from blurfit.errors import (
 from blurfit.protocol.wire import plan_path
 from blurfit.store import plans
 from blurfit.store.advance import advance, learn_model
+from support.lots import toss
 from support.plans import people, plan, rows
 
 PLAN = plan("number", waves=2, quorum=60, admission="anyone")
@@ -27,6 +28,7 @@ RECORD = {"age": 40, "education": 12, "region": "west", "married": 1, "income": 
 @pytest.fixture(autouse=True)
 def a_home(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("BLURFIT_HOME", str(tmp_path / "home"))
+    toss(monkeypatch, 1)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from blurfit.messages.submissions import Submission
 from blurfit.model.course import Course, follows, next_agreement
 from blurfit.store import plans
 from blurfit.store.advance import advance
+from support.lots import toss
 from support.plans import people, plan, release, rows, written
 
 PLAN = plan("number", waves=2, quorum=60, admission="anyone")
@@ -173,8 +174,11 @@ def test_a_table_goes_through_the_waves_and_loses_nobody(url, store, network, tm
     assert waves[0].fingerprint == first.fingerprint
 
 
-def test_a_wave_that_others_fill_while_a_part_is_on_its_way(url, store, network, tmp_path) -> None:
-    """That part is left out, once and for all; the rows after it take part in the next wave."""
+def test_a_wave_that_others_fill_while_a_part_is_on_its_way(
+    url, store, network, tmp_path, monkeypatch
+) -> None:
+    """That part is left out, once and for all; the rows of the next wave take part in it."""
+    toss(monkeypatch, *([1] * 10 + [2] * 5))
     table = written(tmp_path / "people.csv", people(15, 8), NAMES)
     first = store.write(plans.begin, PLAN)
 

@@ -15,6 +15,7 @@ from blurfit.store import plans
 from blurfit.store.advance import advance
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store
+from support.lots import hashes
 from support.plans import fill, people, plan, rows
 
 PLAN = plan("label", waves=2, quorum=60)
@@ -66,7 +67,7 @@ def test_a_plan_that_is_held_collects_and_releases_nothing(store) -> None:
 
 def test_invitations_belong_to_the_plan(store) -> None:
     first = store.write(plans.begin, PLAN)
-    tokens = [bytes([number]) * 32 for number in range(FIRST + 3)]
+    tokens = [*hashes(PLAN, 1, FIRST), *hashes(PLAN, 2, 3)]
     store.invite(first.fingerprint, tokens[:-1])
     sent = perturb_table(first, rows(EVERYONE, 0, FIRST))
     messages = b"".join(one.to_bytes() for one in sent)

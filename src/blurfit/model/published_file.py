@@ -63,13 +63,18 @@ class PublishedFile(ABC):
 
     @property
     def quorum_in_words(self) -> str:
-        """How many honest people the promise needs."""
+        """How many must have taken part."""
         return f"{self.agreement.quorum:,}"
+
+    @property
+    def honest_in_words(self) -> str:
+        """How many honest people the promise needs."""
+        return f"{self.agreement.honest:,}"
 
     @property
     def condition(self) -> str:
         """What the promise needs, and whether anybody can check it."""
-        return premise_in_words(self.agreement, self.quorum_in_words)
+        return premise_in_words(self.agreement, self.honest_in_words)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, the agreement included, as plain values."""

@@ -74,7 +74,7 @@ def _registry_entry(model: Published) -> dict[str, Any]:
             },
             "implementation": {
                 "mechanisms": "Gaussian noise on a public grid, "
-                f"{agreement.mechanism} perturbation, for a quorum of {agreement.quorum}",
+                f"{agreement.mechanism} perturbation, for a quorum of {agreement.honest}",
                 "justification": "Public bounds only; noise and bounds can be verified from the "
                 f"agreement {model.fingerprint}.",
                 "software": model.software,
@@ -97,5 +97,5 @@ def _sharing(model: Published) -> str:
     return (
         f"Each submission is shared between two databases, {first.name} ({first.url}) and "
         f"{second.name} ({second.url}). Against either alone the model's promise holds. "
-        f"{condition_in_words(model.agreement, model.quorum_in_words)} Against both together: "
+        f"{condition_in_words(model.agreement, model.honest_in_words)} Against both together: "
     )

@@ -261,7 +261,7 @@ INSERT INTO "collections" VALUES(2,'ffbd55600437645646cbf632710d85ef6e67a0f04ff0
 ',NULL,NULL,498554);
 INSERT INTO "collections" VALUES(3,'1dac7b51a0006bbeb7f3a2890cf29c74171483453d08f4412812ca8e29fd7d4d','{"calibration":{"local":{"delta":0.000001,"epsilon":411.43651993099064,"mu":24.354897330403624},"mechanism":"moment","model":{"delta":9.989999999999999e-7,"epsilon":40,"neighbours":"replace","proved":true,"releases":"any"},"mu":5.445920601581066,"quorum":20,"reach":{"submission":2.1082071035473633,"sums":2.1082071035473633},"sigma":0.387116753581627},"databases":[],"fingerprint":"1dac7b51a0006bbeb7f3a2890cf29c74171483453d08f4412812ca8e29fd7d4d","format":"blurfit-agreement","grid":{"dither":0.00006103515625,"linear":0.00006103515625,"quadratic":0.00006103515625},"mechanism":"moment","objective":null,"public_rows":null,"schema":{"features":[{"kind":"numeric","lower":0,"name":"age","outside":"clip","upper":100}],"intercept":true,"target":{"kind":"numeric","lower":0,"name":"income","outside":"clip","upper":100},"targets":["age","income"]},"version":1,"wave":null,"weights":{"(intercept)":0.7,"age":0.7141428428542849,"income":0.7}}','collecting',NULL,NULL,NULL,NULL,498554);
 INSERT INTO "collections" VALUES(4,'76fb7a498e5d9b5dc8b65c67ffff211aab33c8107cac18bff54bad0bfbcbaa6a','{"admission":"anyone","calibration":{"excess_risk":0.6579314694770314,"kept":{"delta":9.989999999999999e-7,"epsilon":29.970703125,"neighbours":"replace","proved":true,"releases":1},"local":{"delta":0.000001,"epsilon":173513.2428726979,"mu":584.3569835906957},"local_claim":null,"loss":{"determinant_loss":8.359068682905429,"gram_floor":0.000012009424747479667,"moving_sensitivity":2.0802200642045667,"record_energy":1.0401100321022834,"spectrum_floor":0,"strong_convexity":0.00024371577080795442},"mechanism":"input","model":{"delta":9.989999999999999e-7,"epsilon":29.970703125,"neighbours":"replace","proved":true,"releases":1},"ridge":0.00023170634606047474,"rule":"certified","setting":{"dimension":2,"neighbours":"replace","p_bound":1.00048828125,"q_bound":1.00048828125,"quorum":20,"weight_bound":2},"shares":{"gradient":9.791561949899427e-7,"gram":4.209439535623533e-9,"record":7.817182737216851e-9,"spectrum":0},"sigma_b":1.1990985835661707,"sigma_u":0.015314900517887987,"split":0.27890799385125964},"databases":[],"fingerprint":"76fb7a498e5d9b5dc8b65c67ffff211aab33c8107cac18bff54bad0bfbcbaa6a","format":"blurfit-agreement","grid":{"dither":2.842170943040401e-14,"linear":0.000030517578125,"quadratic":2.384185791015625e-7},"mechanism":"input","objective":{"approximation":"taylor","l1":0,"l2":0,"loss":"squared"},"public_rows":null,"schema":{"features":[{"kind":"numeric","lower":0,"name":"age","outside":"clip","upper":100}],"intercept":true,"target":{"kind":"numeric","lower":0,"name":"income","outside":"clip","upper":100},"targets":["age","income"]},"version":1,"wave":null,"weights":null}','closed',NULL,NULL,NULL,NULL,498554);
-INSERT INTO "collections" VALUES(5,'041db817336ab15796bd52eb348abde20250f821b34e4a9d9372a49202f33630','{"admission":"anyone","calibration":{"local":{"delta":0.000001,"epsilon":494.87724957027507,"mu":27.092951545236605},"mechanism":"moment","model":{"delta":9.989999999999999e-7,"epsilon":50,"neighbours":"replace","proved":true,"releases":"any"},"mu":6.385869919998452,"quorum":18,"reach":{"submission":2.1082071035473633,"sums":2.1082071035473633},"sigma":0.3301362429800127},"databases":[],"fingerprint":"041db817336ab15796bd52eb348abde20250f821b34e4a9d9372a49202f33630","format":"blurfit-agreement","grid":{"dither":0.00006103515625,"linear":0.00006103515625,"quadratic":0.00006103515625},"mechanism":"moment","objective":null,"public_rows":null,"schema":{"features":[{"kind":"numeric","lower":0,"name":"age","outside":"clip","upper":100}],"intercept":true,"target":{"kind":"numeric","lower":0,"name":"income","outside":"clip","upper":100},"targets":["age","income"]},"version":1,"wave":{"follows":[],"map":null,"number":1,"plan":"da1c94819bbe9cf9c566ae7b3a2071dcefe1d490882319a4fb7b0d6ee77c04bc"},"weights":{"(intercept)":0.7,"age":0.7141428428542849,"income":0.7}}','closed',NULL,'{
+INSERT INTO "collections" VALUES(5,'162928fcdf1213d7d4da35f487def3474a0a0ed251d761aa88ec5e8d6ffeff65','{"admission":"anyone","calibration":{"local":{"delta":0.000001,"epsilon":494.87724957027507,"mu":27.092951545236605},"mechanism":"moment","model":{"delta":9.989999999999999e-7,"epsilon":50,"neighbours":"replace","proved":true,"releases":"any"},"mu":6.385869919998452,"quorum":18,"reach":{"submission":2.1082071035473633,"sums":2.1082071035473633},"sigma":0.3301362429800127},"databases":[],"fingerprint":"162928fcdf1213d7d4da35f487def3474a0a0ed251d761aa88ec5e8d6ffeff65","format":"blurfit-agreement","grid":{"dither":0.00006103515625,"linear":0.00006103515625,"quadratic":0.00006103515625},"mechanism":"moment","objective":null,"public_rows":null,"schema":{"features":[{"kind":"numeric","lower":0,"name":"age","outside":"clip","upper":100}],"intercept":true,"target":{"kind":"numeric","lower":0,"name":"income","outside":"clip","upper":100},"targets":["age","income"]},"version":1,"wave":{"follows":[],"map":null,"number":1,"people":[18,42],"plan":"2b59c7796faa6a523a08950f0b196eb9d0dd24ecfa3a4f92b57c5d43e9f63690"},"weights":{"(intercept)":0.7,"age":0.7141428428542849,"income":0.7}}','closed',NULL,'{
   "admission": "anyone",
   "agreement": {
     "admission": "anyone",
@@ -288,7 +288,7 @@ INSERT INTO "collections" VALUES(5,'041db817336ab15796bd52eb348abde20250f821b34e
       "sigma": 0.3301362429800127
     },
     "databases": [],
-    "fingerprint": "041db817336ab15796bd52eb348abde20250f821b34e4a9d9372a49202f33630",
+    "fingerprint": "162928fcdf1213d7d4da35f487def3474a0a0ed251d761aa88ec5e8d6ffeff65",
     "format": "blurfit-agreement",
     "grid": {
       "dither": 6.103515625e-05,
@@ -326,7 +326,11 @@ INSERT INTO "collections" VALUES(5,'041db817336ab15796bd52eb348abde20250f821b34e
       "follows": [],
       "map": null,
       "number": 1,
-      "plan": "da1c94819bbe9cf9c566ae7b3a2071dcefe1d490882319a4fb7b0d6ee77c04bc"
+      "people": [
+        18,
+        42
+      ],
+      "plan": "2b59c7796faa6a523a08950f0b196eb9d0dd24ecfa3a4f92b57c5d43e9f63690"
     },
     "weights": {
       "(intercept)": 0.7,
@@ -338,7 +342,7 @@ INSERT INTO "collections" VALUES(5,'041db817336ab15796bd52eb348abde20250f821b34e
   "condition": "Anyone may take part, as often as they like, so nobody can tell how many of the submissions are honest people''s. For one honest person this needs others who are honest too, 18 with her, and nobody can check that: one sender with enough submissions of known noise voids it.",
   "count": 18,
   "deviation": 0.3301362429800127,
-  "fingerprint": "041db817336ab15796bd52eb348abde20250f821b34e4a9d9372a49202f33630",
+  "fingerprint": "162928fcdf1213d7d4da35f487def3474a0a0ed251d761aa88ec5e8d6ffeff65",
   "format": "blurfit-moments",
   "products": [
     "1·age",
@@ -358,7 +362,7 @@ INSERT INTO "collections" VALUES(5,'041db817336ab15796bd52eb348abde20250f821b34e
   "version": 1
 }
 ','A wave is published as its sums, and has no model of its own: learn from all releases of its plan together, with blurfit.model.waves.learn_plan.',NULL,498554);
-INSERT INTO "collections" VALUES(6,'742142febc05ad5db0108ac9d2df29d167927a2e5bfbc13cc504e0e88198f8c6','{"admission":"anyone","calibration":{"local":{"delta":0.000001,"epsilon":1052.1408110673804,"mu":41.385167085272506},"mechanism":"moment","model":{"delta":9.989999999999999e-7,"epsilon":50,"neighbours":"replace","proved":true,"releases":"any"},"mu":6.385869919998451,"quorum":42,"reach":{"submission":1.5033356023617948,"sums":1.5033356023617948},"sigma":0.2354159450780293},"databases":[],"fingerprint":"742142febc05ad5db0108ac9d2df29d167927a2e5bfbc13cc504e0e88198f8c6","format":"blurfit-agreement","grid":{"dither":0.000030517578125,"linear":0.000030517578125,"quadratic":0.000030517578125},"mechanism":"moment","objective":null,"public_rows":null,"schema":{"features":[{"kind":"numeric","lower":0,"name":"age","outside":"clip","upper":100}],"intercept":true,"target":{"kind":"numeric","lower":0,"name":"income","outside":"clip","upper":100},"targets":["age","income"]},"version":1,"wave":{"follows":["6c4bec6379c6bb2d0afb5988771e36fdca001b721e4830e2b63c4cd409c21a00"],"map":{"bound":4.256314587593079,"coefficients":[0.7435627579689026],"intercept":-0.14560244977474213,"kind":"residual","mean":[-0.5831350088119507],"radius":1.9346884489059448,"scale":0.1545528620481491,"weights":[0.25,0.8,0.6],"whitening":[[3.4895384311676025]]},"number":2,"plan":"da1c94819bbe9cf9c566ae7b3a2071dcefe1d490882319a4fb7b0d6ee77c04bc"},"weights":null}','collecting',NULL,NULL,NULL,NULL,498554);
+INSERT INTO "collections" VALUES(6,'fe48535250869452734d48080d4496835f5105251cfc5f20bc45b3ecb84f2a47','{"admission":"anyone","calibration":{"local":{"delta":0.000001,"epsilon":1052.1408110673804,"mu":41.385167085272506},"mechanism":"moment","model":{"delta":9.989999999999999e-7,"epsilon":50,"neighbours":"replace","proved":true,"releases":"any"},"mu":6.385869919998451,"quorum":42,"reach":{"submission":1.5033356023617948,"sums":1.5033356023617948},"sigma":0.2354159450780293},"databases":[],"fingerprint":"fe48535250869452734d48080d4496835f5105251cfc5f20bc45b3ecb84f2a47","format":"blurfit-agreement","grid":{"dither":0.000030517578125,"linear":0.000030517578125,"quadratic":0.000030517578125},"mechanism":"moment","objective":null,"public_rows":null,"schema":{"features":[{"kind":"numeric","lower":0,"name":"age","outside":"clip","upper":100}],"intercept":true,"target":{"kind":"numeric","lower":0,"name":"income","outside":"clip","upper":100},"targets":["age","income"]},"version":1,"wave":{"follows":["227b3aca43043a7dae74e9cf8e764fe9e94625ec0d8b51830d2e1ed6afc6fd64"],"map":{"bound":4.256314587593079,"coefficients":[0.7435627579689026],"intercept":-0.14560244977474213,"kind":"residual","mean":[-0.5831350088119507],"radius":1.9346884489059448,"scale":0.1545528620481491,"weights":[0.25,0.8,0.6],"whitening":[[3.4895384311676025]]},"number":2,"people":[18,42],"plan":"2b59c7796faa6a523a08950f0b196eb9d0dd24ecfa3a4f92b57c5d43e9f63690"},"weights":null}','collecting',NULL,NULL,NULL,NULL,498554);
 CREATE TABLE deeds (
 	"key" INTEGER NOT NULL, 
 	second BIGINT NOT NULL, 
@@ -403,7 +407,7 @@ CREATE TABLE plans (
 	PRIMARY KEY (fingerprint), 
 	CONSTRAINT known_plan_state CHECK (state IN ('collecting', 'held', 'ended'))
 );
-INSERT INTO "plans" VALUES('da1c94819bbe9cf9c566ae7b3a2071dcefe1d490882319a4fb7b0d6ee77c04bc','{"admission":"anyone","constant":null,"databases":[],"delta":0.000001,"epsilon":50,"fingerprint":"da1c94819bbe9cf9c566ae7b3a2071dcefe1d490882319a4fb7b0d6ee77c04bc","format":"blurfit-plan","local_delta":null,"local_epsilon":null,"neighbours":"replace","quorum":60,"rule":1,"schema":{"features":[{"kind":"numeric","lower":0,"name":"age","outside":"clip","upper":100}],"intercept":true,"target":{"kind":"numeric","lower":0,"name":"income","outside":"clip","upper":100},"targets":["age","income"]},"task":"number","version":1,"waves":[{"kind":"joint","quorum":18},{"kind":"residual","quorum":42}],"weights":null}','collecting',NULL,0);
+INSERT INTO "plans" VALUES('2b59c7796faa6a523a08950f0b196eb9d0dd24ecfa3a4f92b57c5d43e9f63690','{"admission":"anyone","colluders":0,"constant":null,"databases":[],"delta":0.000001,"epsilon":50,"fingerprint":"2b59c7796faa6a523a08950f0b196eb9d0dd24ecfa3a4f92b57c5d43e9f63690","format":"blurfit-plan","local_delta":null,"local_epsilon":null,"neighbours":"replace","quorum":60,"rule":1,"schema":{"features":[{"kind":"numeric","lower":0,"name":"age","outside":"clip","upper":100}],"intercept":true,"target":{"kind":"numeric","lower":0,"name":"income","outside":"clip","upper":100},"targets":["age","income"]},"task":"number","version":1,"waves":[{"honest":18,"kind":"joint","quorum":18},{"honest":42,"kind":"residual","quorum":42}],"weights":null}','collecting',NULL,0);
 CREATE TABLE recent (
 	collection INTEGER NOT NULL, 
 	identifier BLOB NOT NULL, 
@@ -592,7 +596,7 @@ CREATE TABLE waves (
 	PRIMARY KEY ("plan", number), 
 	UNIQUE (collection)
 );
-INSERT INTO "waves" VALUES('da1c94819bbe9cf9c566ae7b3a2071dcefe1d490882319a4fb7b0d6ee77c04bc',1,5);
-INSERT INTO "waves" VALUES('da1c94819bbe9cf9c566ae7b3a2071dcefe1d490882319a4fb7b0d6ee77c04bc',2,6);
+INSERT INTO "waves" VALUES('2b59c7796faa6a523a08950f0b196eb9d0dd24ecfa3a4f92b57c5d43e9f63690',1,5);
+INSERT INTO "waves" VALUES('2b59c7796faa6a523a08950f0b196eb9d0dd24ecfa3a4f92b57c5d43e9f63690',2,6);
 CREATE INDEX blocks_by_collection ON blocks (collection, hour, count);
 COMMIT;
