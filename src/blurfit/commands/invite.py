@@ -94,7 +94,7 @@ def invite(
     --csv the table has the group of each. Choose who gets which without looking at it, and write to
     a group when its turn comes. In a link, the invitation comes after #, which browsers never send.
     """
-    from blurfit.protocol.tokens import hashed
+    from blurfit.protocol.tokens import hashed, joined
     from blurfit.service.remote import lot_of
 
     agreed = load_agreed(agreement)
@@ -111,9 +111,7 @@ def invite(
             shares = shares or database.shares(agreed, count)
             made.append(database.invite(agreed, count, shares))
     lot = lot_of(agreed)
-    if lot is not None:  # both databases must find the same group
-        made = [sorted(some, key=lambda one: lot.group_of(hashed(one))) for some in made]
-    pairs = sorted(zip(*made, strict=True))
+    pairs = joined(made, lot)
     groups = [] if lot is None else [lot.group_of(hashed(first)) for first, *_ in pairs]
     page = at.page("c", agreed.fingerprint)
     out.touch(mode=0o600)
@@ -122,7 +120,8 @@ def invite(
     if groups:
         each = ", ".join(f"{n:,} for group {k}" for k, n in enumerate(shares, start=1))
         sentence += f" The lot has drawn {each}."
-    answer({"count": count, "out": str(out), "groups": shares}, sentence, as_json=as_json)
+    facts = {"count": count, "out": str(out)} | ({"groups": shares} if groups else {})
+    answer(facts, sentence, as_json=as_json)
 
 
 def written(form: Form, tokens: Sequence[str], page: str, groups: Sequence[int] = ()) -> str:

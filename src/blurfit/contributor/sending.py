@@ -189,18 +189,20 @@ def _tell_of_waves(
     agreement: Agreement, kept: Journal, late: int, missed: int, *, moves_on: bool
 ) -> None:
     """Say so if rows came too late for their wave, or if all of them took part in another one."""
-    if missed:
-        raise WaveClosedError(
-            f"{missed} rows are in a group that was complete before they came. They are left out, "
-            "nothing of them was sent, and nobody can change groups. All other rows have been "
-            "sent, or wait for their groups."
-        )
+    words = []
     if late:
-        raise WaveClosedError(
+        words.append(
             f"{late} rows were blurred for an earlier wave of this plan, which closed before they "
             "arrived. They are left out: a second blur of what may have been seen would break the "
-            "promise. All other rows have been sent."
+            "promise."
         )
+    if missed:
+        words.append(
+            f"{missed} rows are in a group that was complete before they came. They are left out: "
+            "nothing of them was sent, and nobody can change groups."
+        )
+    if words:
+        raise WaveClosedError(f"{' '.join(words)} All other rows have been sent, or wait.")
     if kept.blurred() and agreement.fingerprint not in kept.agreements() and not moves_on:
         raise ConflictError(_TOOK_PART.format(where="an earlier wave of this plan"))
 

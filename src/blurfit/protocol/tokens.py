@@ -41,6 +41,16 @@ def new_in_groups(lot: Lot, shares: Sequence[int]) -> list[str]:
     return sorted(token for some in found for token in some)
 
 
+def joined(made: Sequence[Sequence[str]], lot: Lot | None = None) -> list[tuple[str, ...]]:
+    """Invitations of each database, one of each for every person: for a plan within a group, so
+    that both databases find the same one, and in a random order again.
+    """
+    if lot is None:
+        return list(zip(*made, strict=True))
+    by_group = [sorted(some, key=lambda one: lot.group_of(hashed(one))) for some in made]
+    return sorted(zip(*by_group, strict=True))
+
+
 def hashed(token: str) -> bytes:
     """What a store keeps of a token.
 
