@@ -214,7 +214,7 @@ def test_rows_whose_wave_is_over_are_left_out_and_nothing_of_them_leaves(
             client.contribute_table(PLAN, table)  # three of the first group have been blurred
         store.add(first, perturb_table(first, rows(people(60), 0, PLAN.quorums[0])))
         second = store.write(advance, PLAN.fingerprint)
-        with pytest.raises(WaveClosedError, match="^3 rows were blurred .* 3 rows are in a"):
+        with pytest.raises(WaveClosedError, match=r"^3 rows were blurred .* 3 rows are in a"):
             client.contribute_table(PLAN, table)
     assert store.count(second) == 3
     assert network.sent[0] == network.sent[1] != network.sent[2]

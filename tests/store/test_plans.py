@@ -114,7 +114,7 @@ def test_colluders_who_all_come_first_are_spread_over_the_waves(store) -> None:
     )
     store.invite(first.fingerprint, everyone)
     table = people(200, 4)
-    messages = [one.to_bytes() for _ in range(20) for one in perturb_table(first, table)]
+    messages = [one.to_bytes() for _ in range(30) for one in perturb_table(first, table)]
 
     def come(guests: list[bytes], messages: list[bytes]) -> list[object]:
         arrivals = [Arrival(one, [who]) for one, who in zip(messages, guests, strict=True)]
