@@ -1,9 +1,9 @@
 """A plan of waves from the shell, against a real service: opened, held, filled, published."""
 
 import json
-import time
 import shlex
 import shutil
+import time
 from pathlib import Path
 
 import pytest

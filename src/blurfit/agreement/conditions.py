@@ -45,7 +45,7 @@ def margin_in_words(groups: "Sequence[tuple[int, int]]") -> str:
     """How many people each group waits for, how many of them must be honest, and which share of any
     group may collude: never rounded up.
 
-    >>> margin_in_words([(4000, 3600), (6000, 5399)])[-61:]
+    >>> margin_in_words([(4000, 3600), (6000, 5399)])[-73:]
     '5,399 in wave 2 of them are honest: if at most 10 % of any group collude.'
     """
     people, honest = map(list, zip(*groups, strict=True))
