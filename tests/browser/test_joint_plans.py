@@ -51,7 +51,9 @@ def fill(two: Both, people) -> None:
 def tossed(page: Page, two: Both) -> Page:
     """A page whose coin has fallen for the wave that collects."""
     number = two.current().wave.number
-    page.add_init_script(f"localStorage.setItem('blurfit:group:{two.name}', '{number}')")
+    page.add_init_script(
+        f"if (location.host) localStorage.setItem('blurfit:group:{two.name}', '{number}')"
+    )
     return page
 
 

@@ -4,13 +4,19 @@ from blurfit.agreement.lot import Lot
 from blurfit.protocol.tokens import hashed
 
 WAVE = {"plan": "ab" * 32, "number": 1, "people": [20, 30, 50]}
-# What a device draws, in turn: the k-th hundredth of all that it could.
-DRAWS = """
-    let at = 0;
-    crypto.getRandomValues = (words) => {
-      words[0] = (BigInt(at++) << 64n) / 100n + 1n;
-      return words;
-    };"""
+
+
+def drawing(run, body: str, wave: dict[str, object]) -> list[int]:
+    """What comes of a body if the device draws the hundredths of all that it could, in turn."""
+    draws = """
+        let at = 0;
+        crypto.getRandomValues = (words) => {
+          words[0] = (BigInt(at++) << 64n) / 100n + 1n;
+          return words;
+        };"""
+    whole = f"{draws} try {{ {body} }} finally {{ delete crypto.getRandomValues; }}"
+    found: list[int] = run("lot", whole, wave)
+    return found
 
 
 def test_the_group_of_an_invitation_is_python_s(run) -> None:
@@ -27,7 +33,7 @@ def test_shares_are_in_proportion_and_a_single_one_is_fair(run) -> None:
     assert run("lot", body, [WAVE, 300, 1]) == [60, 90, 150]
     assert run("lot", body, [WAVE, 16, 2]) == [0, 6, 10]
     many = "return Array.from({length: 100}, () => lot.shares(given, 1, 1).indexOf(1));"
-    found = run("lot", DRAWS + many, WAVE)
+    found = drawing(run, many, WAVE)
     assert [found.count(place) for place in range(3)] == WAVE["people"]
 
 
@@ -40,7 +46,7 @@ def test_a_coin_is_fair_among_the_waves_that_are_left_and_tossed_once(run) -> No
           return found;
         };
         return Array.from({length: 100}, toss);"""
-    found = run("lot", DRAWS + body, WAVE)
+    found = drawing(run, body, WAVE)
     assert [found.count(group) for group in (1, 2, 3)] == WAVE["people"]
-    later = run("lot", DRAWS + body, WAVE | {"number": 3})
+    later = drawing(run, body, WAVE | {"number": 3})
     assert set(later) == {3}

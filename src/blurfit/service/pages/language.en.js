@@ -295,6 +295,7 @@ export default {
     " From the first wave’s sums anyone may also predict {others}.",
   // refusals of the service
   "problem.not-invited": "An invitation is needed",
+  "problem.other-group": "Another group of people is asked now",
   "problem.closed": "The collection is closed",
   "problem.date-closed": "The collection closed at its date",
   "problem.conflict": "This contradicts what is there already",
