@@ -49,9 +49,9 @@ def margin_in_words(groups: "Sequence[tuple[int, int]]") -> str:
     '5,399 in wave 2 of them are honest: if at most 10 % of any group collude.'
     """
     people, honest = map(list, zip(*groups, strict=True))
-    waits = f"A group is released when at least {in_each_wave(people)} people have taken part"
+    waits = f"A group is released when at least {in_each_wave(people)} have taken part"
     if honest == people:
-        return f"{waits}, and all of these must be honest."
+        return f"{waits}, and as many must be honest."
     share = min(100 * (all_ - some) // all_ for all_, some in groups)
     return (
         f"{waits}. All of this holds if at least {in_each_wave(honest)} of them are honest: if at "
