@@ -143,7 +143,7 @@ def test_weights_that_are_no_whole_numbers_are_rounded_down_and_hardly() -> None
 
     class Uneven:
         parts = (replace(part, counts=counts, deviations=part.deviations[0] / np.sqrt(counts)),)
-        epsilon, delta, quorum = AGREEMENT.epsilon, AGREEMENT.delta, AGREEMENT.quorum
+        epsilon, delta, honest = AGREEMENT.epsilon, AGREEMENT.delta, AGREEMENT.honest
         fingerprint = AGREEMENT.fingerprint
 
     circuit = Proving.of(Uneven()).circuit

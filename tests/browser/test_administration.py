@@ -225,6 +225,29 @@ def test_invitations_as_a_table_as_codes_and_in_any_number(visit, service, surve
     expect(dialog.get_by_text("Enter a whole number from 1 to 1,000,000.")).to_be_visible()
 
 
+def test_invitations_to_a_plan_are_in_groups_by_lot(visit, service, survey) -> None:
+    terms = {"epsilon": 1, "delta": 1e-6, "quorum": 2000}
+    plan = Plan.propose(survey("planned by lot"), waves=2, **terms)
+    service.store.write(plans.begin, plan)
+    admin = entered(visit())
+    entry = admin.locator(f'[data-fingerprint="{plan.fingerprint}"]')
+    entry.get_by_role("button", name="Invite…").click()
+    dialog = admin.get_by_role("dialog", name="Invite people")
+    dialog.get_by_label("How many").fill("200")
+    dialog.get_by_label("As", exact=True).select_option("csv")
+    with admin.expect_download() as download:
+        dialog.get_by_role("button", name="Make them").click()
+    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text())))
+    expect(admin.get_by_text("A lot has put each into a group.")).to_be_visible()
+    given = [row["link"].partition("#invitation=")[2] for row in rows]
+    assert [plan.lot.group_of(tokens.hashed(one)) for one in given] == [
+        int(row["group"]) for row in rows
+    ]
+    assert [sum(row["group"] == one for row in rows) for one in "12"] == [60, 140]
+    assert given == sorted(given)
+    assert service.store.invitations(plan.first().fingerprint) == 200
+
+
 def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
     """The first opens and hands out the file; the second opens it, and only lets the first publish.
 

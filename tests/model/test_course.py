@@ -276,7 +276,7 @@ def test_what_is_of_the_last_wave_alone_is_called_so() -> None:
     model = learn_plan(*made("number"))
     assert "| sent by each person of the last wave |" in as_markdown(model)
     told = " ".join(as_yaml(model).split())
-    assert f"for a quorum of {model.quorum_in_words}" in told
+    assert f"for at least {model.honest_in_words} honest people" in told
     assert any("earlier waves" in one for one in examine(model.to_json()).not_shown)
     later = as_markdown(made("number")[1][1])
     assert "Blurred sums of wave 2 of a plan, about **age" in later

@@ -49,7 +49,7 @@ def as_html(agreement: "Agreement") -> str:
     numbers = f"ε = {at_most(agreement.epsilon, 6)}, δ = {at_most(agreement.delta, 6)}"
     promised = [
         ("what is published", numbers),
-        ("needs", f"{agreement.quorum:,} honest contributors"),
+        ("needs", f"{agreement.honest:,} honest contributors"),
         (_seen(agreement), f"μ ≤ {at_most(local.mu)}, ε ≤ {at_most(local.epsilon)}"),
     ]
     rows = [

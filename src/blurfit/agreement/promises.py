@@ -127,7 +127,7 @@ def condition_in_words(agreement: "Agreement", quorum: str | None = None) -> str
     return (
         "This holds only if the two do not put their shares together, if each follows the "
         f"protocol, and if neither invents contributors: at least "
-        f"{quorum or f'{agreement.quorum:,}'} of those who are counted must be honest people. "
+        f"{quorum or f'{agreement.honest:,}'} of those who are counted must be honest people. "
         f"{kept_out}"
     )
 

@@ -112,7 +112,7 @@ def refusal_probability(agreement: "Agreement") -> float:
     logarithm = (
         math.log(SHARE * agreement.delta)
         - np.logaddexp(0.0, agreement.epsilon)
-        - math.log(agreement.quorum)
+        - math.log(agreement.honest)
     )
     if logarithm < _LEAST_LOGARITHM:
         return 0.0

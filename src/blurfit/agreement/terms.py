@@ -31,6 +31,7 @@ ADMISSIONS: tuple[Admission, ...] = ("invited", "anyone")
 Sends = Literal["everything", "targets"]
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
+COLLUDERS, MOST_COLLUDERS = 0.1, 0.5  # of the people of any wave
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,7 +43,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     epsilon: Annotated[float, Meta(description="ε of everything that is published.")]
     delta: Annotated[float, Meta(description="δ of everything that is published.")]
-    quorum: Annotated[int, Meta(description="The least number of honest contributors.")]
+    quorum: Annotated[
+        int,
+        Meta(
+            description="The least number of honest contributors; in waves, how many people all of "
+            "them wait for, colluders included."
+        ),
+    ]
     mechanism: Annotated[
         Mechanism,
         Meta(
@@ -76,6 +83,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "triple it. (moment)"
         ),
     ] = False
+    colluders: Annotated[
+        float | None,
+        Meta(
+            description="In waves: the share of the people of any wave who may collude, from 0 to "
+            "0.5. Noise is sized for the others. Default: 0.1."
+        ),
+    ] = None
     proofs: Annotated[
         bool | None,
         Meta(
@@ -156,6 +170,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         require_rules(self)
         if self.proofs is not None:
             require_proofs(self.proofs, databases=self.databases)
+        if self.colluders is not None and not 0 <= self.colluders <= MOST_COLLUDERS:
+            raise InvalidValueError(
+                f"Expected colluders={self.colluders!r} to be a share from 0 to {MOST_COLLUDERS}."
+            )
         other = MOMENT_TERMS if self.mechanism == "input" else INPUT_TERMS
         for name, default in other.items():
             if getattr(self, name) != default:

@@ -28,6 +28,7 @@ from blurfit.errors import (
     ConflictError,
     NotInvitedError,
     NotPublishedError,
+    OtherGroupError,
     PausedError,
     ServiceError,
     StorageError,
@@ -47,6 +48,7 @@ _REFUSALS = (
     ConflictError,
     NotInvitedError,
     NotPublishedError,
+    OtherGroupError,
     PausedError,
 )
 

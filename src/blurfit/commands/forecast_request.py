@@ -16,6 +16,7 @@ def sweep_asked_for(
     """What to sweep over: options come before the proposal, and the proposal before defaults."""
     terms = dict(proposal.terms)
     terms.pop("quorum", None)  # as many as contribute
+    terms.pop("colluders", None)  # of waves: here all of them are honest
     planned = terms.pop("epsilon", None)
     epsilons = options["epsilon"] or ((planned,) if planned else (0.1, 0.32, 1.0, 3.2, 10.0))
     kind = terms.pop("mechanism", None) if mechanism is None else mechanism

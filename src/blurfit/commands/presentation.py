@@ -207,7 +207,7 @@ def _liar(agreement: "Agreement") -> str:
 def _own_noise(agreement: "Agreement") -> list[Row]:
     if not agreement.database_draws:
         return []
-    factor = variance_factor(agreement.quorum, agreement.quorum, agreement.database_draws)
+    factor = variance_factor(agreement.honest, agreement.quorum, agreement.database_draws)
     meaning = "times the variance at the quorum, with the noise that databases add themselves"
     return [("database noise", f"{factor:.6g}", meaning)]
 

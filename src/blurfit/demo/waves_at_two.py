@@ -58,12 +58,11 @@ def _collect(
     open_at_both(plan, first, second)
     with SharedPlanClient(plan) as client, bar(console) as progress:
         task = progress.add_task("", total=len(people))
-        for number, start, stop in in_waves.parts(plan):
-            wave = _wave(client, number)
+        for number, table in in_waves.parts(plan, people):
             progress.update(task, description=f"wave {number} of {len(plan)}")
-            batch = people.take(stop - start, start=start)
-            client.submit(share(wave, batch.table))
-            progress.advance(task, stop - start)
+            sent = share(_wave(client, number), table)
+            client.submit(sent)
+            progress.advance(task, len(sent))
     return published_by_both(plan, first, second)
 
 

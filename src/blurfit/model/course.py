@@ -165,6 +165,7 @@ def learn_plan(plan: Plan, releases: Sequence[PublishedMoments]) -> PublishedMod
             WaveShare(
                 release.count,
                 release.agreement.quorum,
+                release.agreement.honest,
                 release.agreement.calibration.local.mu,
                 release.agreement.calibration.local.epsilon,
             )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.conditions import in_each_wave
 from blurfit.arrays import AnyArray, FloatArray, fixed
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Estimate, Inference
@@ -144,11 +145,17 @@ class PublishedModel(PublishedFile):
 
     @property
     def quorum_in_words(self) -> str:
-        """How many honest people the promise needs: in each wave, where there are several."""
+        """How many must have taken part: in each wave, where there are several."""
         if not self.waves:
             return super().quorum_in_words
-        each = [f"{one.quorum:,} in wave {place}" for place, one in enumerate(self.waves, start=1)]
-        return " and ".join(each)
+        return in_each_wave([one.quorum for one in self.waves])
+
+    @property
+    def honest_in_words(self) -> str:
+        """How many honest people the promise needs: in each wave, where there are several."""
+        if not self.waves:
+            return super().honest_in_words
+        return in_each_wave([one.honest for one in self.waves])
 
     @property
     def local(self) -> LocalGuarantee:

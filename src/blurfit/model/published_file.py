@@ -80,8 +80,13 @@ class PublishedFile(ABC):
 
     @property
     def quorum_in_words(self) -> str:
-        """How many honest people the promise needs."""
+        """How many must have taken part."""
         return f"{self.agreement.quorum:,}"
+
+    @property
+    def honest_in_words(self) -> str:
+        """How many honest people the promise needs."""
+        return f"{self.agreement.honest:,}"
 
     @property
     def local(self) -> LocalGuarantee:
@@ -94,7 +99,7 @@ class PublishedFile(ABC):
         return Promise.of(
             self.agreement,
             self.count,
-            self.quorum_in_words,
+            self.honest_in_words,
             self.local,
             caveats=self.caveats,
             held=self.held,

@@ -27,7 +27,7 @@ def _registry_entry(model: Published) -> dict[str, Any]:
     numbers = {"epsilon": promise.epsilon, "delta": promise.delta} if promise.private else None
     how = "" if held else f", blurred before they were sent. Admission: {model.admission}"
     one = "row" if held else "record"
-    noise = "" if held else f", for a quorum of {model.quorum_in_words}"
+    noise = "" if held else f", for at least {model.honest_in_words} honest people"
     return {
         "status": "Draft",
         "deployment": {
@@ -110,7 +110,7 @@ def _actors(model: Published) -> str:
     if local is None:
         return f"{who} Nothing is promised against anyone."
     if databases:
-        condition = condition_in_words(model.agreement, model.quorum_in_words)
+        condition = condition_in_words(model.agreement, model.honest_in_words)
         against = f" Against either alone the model's promise holds. {condition} Against both:"
     return (
         f"{who}{against} A single submission is {at_most(local.mu)}-GDP, epsilon "

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
 
+from blurfit.agreement.conditions import LOT_IN_WORDS, margin_in_words
 from blurfit.agreement.promises import (
     PUBLIC_ROWS_ASSUMED,
     at_most,
@@ -120,7 +121,7 @@ def as_html(model: Published) -> str:
 
 def _premise(model: Published) -> str:
     """Those without whom the promise does not hold."""
-    least = model.quorum_in_words
+    least = model.honest_in_words
     if model.held:
         return (
             "Whoever held the rows is honest: the noise agreed on was added, once, and is told to\n"
@@ -180,7 +181,7 @@ def _own_noise(model: Published) -> str:
     draws = model.agreement.database_draws
     if not draws:
         return ""
-    factor = variance_factor(model.agreement.quorum, model.count, draws)
+    factor = variance_factor(model.agreement.honest, model.count, draws)
     whose = "of each database itself" if draws > 1 else "of the database itself"
     if model.held:
         whose = "of whoever learned it"
@@ -216,7 +217,7 @@ def _databases(model: Published) -> str:
         return f"**Not from whoever held the rows.** {HOLDER}"
     if agreement.databases:
         first, second = names = [plain(one.name) for one in agreement.databases]
-        either = either_in_words(agreement, names, model.quorum_in_words)
+        either = either_in_words(agreement, names, model.honest_in_words)
         return (
             f"**Either of the two databases alone.** {either}\n\n"
             f"**{first} and {second} together.** {together_in_words(local)}"
@@ -307,10 +308,18 @@ asked for follows from published sums alone.
 **Waves.** Contributors were asked in groups, one after the other, under the plan
 `{wave.plan}`. Each person is in one group, whose noise keeps all of this promise
 for her; so it holds for everything that is published of all groups together. Somebody who took
-part in two groups would have less: √2 times the μ. Who is in which group must not depend on
-answers, each group is released once, and what the next one is asked for follows from published sums
+part in two groups would have less: √2 times the μ. {_margin(model)}
+Each group is released once, and what the next one is asked for follows from published sums
 alone.{least}
 """
+
+
+def _margin(model: Published) -> str:
+    """How many of a group may collude, and who decided which group a person was in."""
+    waves = model.waves if isinstance(model, PublishedModel) else ()
+    groups = [(one.quorum, one.honest) for one in waves]
+    groups = groups or [(model.agreement.quorum, model.agreement.honest)]
+    return f"{margin_in_words(groups)} {LOT_IN_WORDS[model.agreement.admission]}"
 
 
 def _releases(promise: Promise) -> str:

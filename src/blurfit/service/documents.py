@@ -150,10 +150,11 @@ class PlanDocument(Struct):
     fingerprint: Fingerprint
     schema: dict[str, Any]
     task: Literal["number", "label", "count"]
-    waves: list[dict[str, Any]]  # kind and quorum of each
+    waves: list[dict[str, Any]]  # of each: kind, people, and how many must be honest
     epsilon: float
     delta: float
     quorum: Count  # of all waves together
+    colluders: float  # the share of any wave that may collude
 
 
 class Moments(Struct):

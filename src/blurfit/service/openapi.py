@@ -93,8 +93,9 @@ def _submissions() -> Operation:
         *("post", f"{ONE_COLLECTION}{SUBMISSIONS}"),
         f"Send one submission or up to {MOST_SUBMISSIONS:,}; answered once they are on disk",
         answer(Acknowledgement, "They are on disk, each counted once."),
-        *(problems.NOT_INVITED, problems.CLOSED, problems.WAVE_CLOSED, problems.DATE_CLOSED),
-        *(problems.PAUSED, problems.CROWDED, problems.CONFLICT, problems.INFEASIBLE),
+        *(problems.NOT_INVITED, problems.OTHER_GROUP, problems.CLOSED),
+        *(problems.WAVE_CLOSED, problems.DATE_CLOSED, problems.PAUSED),
+        *(problems.CROWDED, problems.CONFLICT, problems.INFEASIBLE),
         body={JSON: one_or_many, BINARY: BYTES},
         parameters=[header(INVITATION, each)],
     )

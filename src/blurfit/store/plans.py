@@ -13,8 +13,9 @@ released, or a reason why there is none.
 (`blurfit.store.joint_plans`). Nobody is then told to blur for a wave: whoever asks for the current
 one is asked to come back in a moment.
 
-**Invitations belong to the plan.** They are kept with its first wave, for all waves. One that was
-used is gone, and cannot be used in a later wave: whoever was invited once takes part once.
+**Invitations belong to the plan.** They are kept with its first wave, for all waves, and each is
+good in one wave alone, which a lot decides (`blurfit.agreement.lot`). One that was used is gone:
+whoever was invited once takes part once.
 """
 
 from dataclasses import dataclass

@@ -94,9 +94,10 @@ def from_sums(
 
 
 def plan(population: Cohort, promise: Promise, n: int, *, label: bool) -> Plan:
-    """As many waves as help by public facts, which may be one."""
+    """As many waves as help by public facts, which may be one; everybody is honest here."""
     schema = population.label_schema if label else population.schema
-    return _planned(schema, epsilon=promise.epsilon, delta=promise.delta, quorum=n)
+    terms = {"epsilon": promise.epsilon, "delta": promise.delta, "quorum": n, "colluders": 0.0}
+    return _planned(schema, **terms)
 
 
 _planned = lru_cache(maxsize=64)(Plan.propose)

@@ -52,6 +52,7 @@ export function terms() {
           { name: "waves" },
           { 1: "one wave", auto: "as many waves as help", 2: "two waves", 3: "three waves" },
         ),
+        box("May collude, in %", { name: "colluders", value: 10, inputmode: "decimal" }, "of the people of any wave; at most 50"),
         list("The number counts something", { name: "counts" }, { false: "no", true: "yes" }, "for waves"),
         list(
           "Noise is added by",
