@@ -53,7 +53,7 @@ def migrate(connection: Connection) -> None:
         connection.execute(sa.insert(tables.migrations), rows)
         return
     found = sa.select(tables.migrations.c.number, tables.migrations.c.name)
-    taken = dict(connection.execute(found).tuples().all())
+    taken = {row.number: row.name for row in connection.execute(found)}
     if taken.get(0) != MIGRATIONS[0][0]:
         raise InvalidValueError(
             "Expected a store of this blurfit, and this one was written before its first release: "
