@@ -108,6 +108,7 @@ def test_where_the_original_is_lost_moment_goes_on_and_input_does_not(mechanism,
     agreement = propose(mechanism=mechanism)
     with collected(folder / "store.db", agreement):
         backup(folder / "store.db", folder / "backup.db")
+    (folder / "store.db").unlink()
     found = restore(folder / "backup.db", folder / "again.db", original_lost=True)
     with Store(folder / "again.db") as again:
         if mechanism == "moment":
@@ -136,6 +137,7 @@ def test_a_restored_plan_ends_with_the_best_model_so_far(folder, original_lost) 
         backup(folder / "store.db", folder / "backup.db")
         store.write(advance, agreed.fingerprint)
         released = store.read(plans.release_texts, agreed.fingerprint)
+    (folder / "store.db").unlink()
     found = restore(folder / "backup.db", folder / "again.db", original_lost=original_lost)
     assert found.closed == (second.fingerprint,)
     with Store(folder / "again.db") as again:
@@ -152,6 +154,7 @@ def test_shares_never_go_on(folder) -> None:
     with Store(folder / "store.db") as store:
         store.open(agreement, role="first")
     backup(folder / "store.db", folder / "backup.db")
+    (folder / "store.db").unlink()
     found = restore(folder / "backup.db", folder / "again.db", original_lost=True)
     assert found.closed == (agreement.fingerprint,)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from blurfit import private_files
 from blurfit.commands.common import (
     EXISTING_FILE,
     Administered,
@@ -103,8 +104,7 @@ def invite(
             made.append(database.invite(agreed, count))
     tokens = [",".join(joined) for joined in zip(*made, strict=True)]
     page = at.page("c", agreed.fingerprint)
-    out.touch(mode=0o600)
-    out.write_text(written(form, tokens, page), encoding="utf-8")
+    private_files.write(out, written(form, tokens, page), only_new=True)
     sentence = f"Wrote {count:,} {_CALLED[form]} to {out}. Give each to one person."
     answer({"count": count, "out": str(out)}, sentence, as_json=as_json)
 

@@ -52,6 +52,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, TypeVar
 
+from blurfit import private_files
 from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, Signatures
 from blurfit.errors import ClosedError, ConflictError, InvalidValueError
@@ -112,6 +113,7 @@ class Journal:
     ) -> None:
         self.path = path
         try:
+            private_files.create(path)
             self._file = sqlite3.connect(path, isolation_level=None)
             self._file.execute("PRAGMA synchronous = FULL")
             self._file.execute("PRAGMA secure_delete = ON")
@@ -122,7 +124,7 @@ class Journal:
             self._file.execute("BEGIN IMMEDIATE")
             for statement in _TABLES.split(";"):
                 self._file.execute(statement)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             if hasattr(self, "_file"):
                 self._file.close()
             raise InvalidValueError(

@@ -49,12 +49,21 @@ def _adding(*new: sa.Table) -> Callable[[Connection], None]:
     return partial(tables.metadata.create_all, tables=new)
 
 
+def _keep_completed_exports(connection: Connection) -> None:
+    """Whether earlier ones were is not known: none is repeated."""
+    c = tables.collections.c
+    add_column(connection, c.handed_in)
+    begun = sa.update(tables.collections).where(c.handed_over.is_not(None))
+    connection.execute(begun.values(handed_in="unknown"))
+
+
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
     ("create the tables", _create_tables),
     ("keep who administers besides, and what was done", _adding(tables.stewards, tables.deeds)),
     ("keep who withdrew, and signatures", _adding(tables.withdrawn, tables.signatures)),
     ("let collections close at a date", partial(add_column, column=tables.collections.c.closes)),
     ("keep what two databases of a plan have told each other", _adding(tables.joint_plans)),
+    ("write down which exports were completed", _keep_completed_exports),
 )
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
 
