@@ -218,6 +218,29 @@ class TestAFileThatVanishes:
             with pytest.raises(StorageError, match="replaced"):
                 store.add(agreement, perturb_table(agreement, PEOPLE))
 
+    def test_what_a_lost_log_held_is_saved(self, folder) -> None:
+        """By the connection that has it open still, into the store's file."""
+        agreement = propose()
+        with collected(folder / "store.db", agreement) as store:
+            (folder / "store.db-wal").unlink()
+            for attempt in (store.check, store.tidy, lambda: store.count(agreement)):
+                with pytest.raises(StorageError, match=r"store\.db-wal is gone"):
+                    attempt()
+            shutil.copy(folder / "store.db", folder / "saved.db")  # as a kill would leave it
+        with Store(folder / "saved.db") as saved:
+            assert saved.count(agreement) == 40
+
+    def test_another_log_is_never_moved_into_the_store(self, folder) -> None:
+        agreement = propose()
+        with collected(folder / "store.db", agreement) as store:
+            before = (folder / "store.db").read_bytes()
+            (folder / "store.db-wal").unlink()
+            (folder / "store.db-wal").write_bytes(bytes(2**20))
+            for attempt in (store.check, store.tidy):
+                with pytest.raises(StorageError, match=r"store\.db-wal was replaced"):
+                    attempt()
+            assert (folder / "store.db").read_bytes() == before
+
     def test_a_full_disk_is_not_well(self, folder, monkeypatch) -> None:
         with Store(folder / "store.db") as store:
             usage = shutil.disk_usage(folder)
