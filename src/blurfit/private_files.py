@@ -43,7 +43,11 @@ def replacing(
     FileExistsError is raised: of several processes, only one can create it. `before` is told the
     name of the complete file, on disk, before it is renamed; from then on it is never removed.
     """
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        descriptor, name = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
+    except OSError as error:
+        error.filename = str(path)  # what somebody asked for
+        raise
     os.close(descriptor)
     part, told = Path(name), False
     try:

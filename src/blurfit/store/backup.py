@@ -25,7 +25,6 @@ What was published before stays published, to the last byte.
 """
 
 import os
-import secrets
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -61,9 +60,9 @@ def backup(place: str | Path, out: Path) -> Copied:
     source = _file_of(place)
     with _unfinished(out) as part:
         with closing(_opened(source)) as connection:
-            names = (_IDENTITY, secrets.token_bytes(16))
             with connection:
-                connection.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", names)
+                named = "INSERT OR IGNORE INTO settings VALUES (?, randomblob(16))"
+                connection.execute(named, (_IDENTITY,))
             connection.execute("VACUUM INTO ?", (str(part),))
         with closing(_opened(part)) as copy, copy:
             now = str(int(time.time() // 3600)).encode()
