@@ -14,6 +14,7 @@ from blurfit import ClosedError, PublishedModel, learn
 from blurfit.contributor.client import Client
 from blurfit.contributor.perturb import perturb_table
 from blurfit.messages.submissions import Submissions
+from blurfit.protocol.wire import BINARY
 from blurfit.store import publication
 from blurfit.store.store import Store
 from support import processes, sender
@@ -206,3 +207,44 @@ def until_there(path: Path) -> None:
     while not path.exists():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+@pytest.mark.parametrize("file", ["-wal", "-shm"])
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_killed_after_the_log_was_lost(in_memory, file, how) -> None:
+    """Seen before: 10 were acknowledged, `rm c.db-wal`, 20 more were acknowledged, none stored."""
+    agreement, path = propose(mechanism="moment", quorum=50), in_memory / "c.db"
+    service = Serving(f"sqlite:///{path}", in_memory)
+    service.start()
+    people = list(perturb_table(agreement, PEOPLE))
+
+    def send(*rows: int) -> list[int]:
+        return [
+            service.client.post(
+                f"{service.url}/collections/{agreement.fingerprint}/submissions",
+                content=people[row].to_bytes(),
+                headers={"content-type": BINARY},
+            ).status_code
+            for row in rows
+        ]
+
+    try:
+        assert service.post("/collections", content=agreement.to_json()).status_code == 201
+        assert send(*range(10)) == [200] * 10
+        lost = Path(f"{path}{file}")
+        content = lost.read_bytes()
+        lost.unlink()
+        if how == "replaced":
+            lost.write_bytes(content)
+        assert send(*range(10, 20)) == [503] * 10
+        assert service.client.get(f"{service.url}/healthz").status_code == 503
+        state = service.client.get(f"{service.url}/collections/{agreement.fingerprint}")
+        assert state.status_code == 503, "nothing is shown that may not be there tomorrow"
+        service.kill()
+        service.start()
+        with Store(path) as store:
+            found = by_identifier(*store.submissions(agreement.fingerprint))
+        assert found == by_identifier(Submissions.gather(people[:10]))
+        assert send(*range(20)) == [200] * 20, "and each counts once"
+    finally:
+        service.stop()

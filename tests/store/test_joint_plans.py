@@ -317,6 +317,7 @@ def test_a_database_that_was_restored_takes_no_plan_forward(in_memory, side) -> 
         backup(places[side], in_memory / "backup.db")
         two.lead()
         two.send(1, sides=(0,))
+    places[side].unlink()
     restore(in_memory / "backup.db", in_memory / "again.db", original_lost=True)
     places[side] = in_memory / "again.db"
     with Store(places[0]) as first, Store(places[1]) as second:

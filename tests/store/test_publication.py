@@ -110,7 +110,7 @@ def test_an_export_in_between_takes_the_release_over(agreement, place) -> None:
         collection = store.collection(agreement.fingerprint)
         assert store.write(publication.fix, collection) is None
         found = Release.of(agreement, store.read(blocks.totals, collection))
-        assert store.write(publication.hand_over, collection, "file") is None
+        assert store.write(publication.hand_over, collection, "file") == (None, None)
         with pytest.raises(InfeasibleError, match="exported to 'file'"):
             store.write(publication.keep, collection, found)
         assert store.status(agreement.fingerprint).state == "closed"

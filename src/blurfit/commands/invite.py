@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from blurfit import private_files
 from blurfit.commands.common import (
     EXISTING_FILE,
     Administered,
@@ -114,8 +115,8 @@ def invite(
     pairs = joined(made, lot)
     groups = [] if lot is None else [lot.group_of(hashed(first)) for first, *_ in pairs]
     page = at.page("c", agreed.fingerprint)
-    out.touch(mode=0o600)
-    out.write_text(written(form, list(map(",".join, pairs)), page, groups), encoding="utf-8")
+    text = written(form, list(map(",".join, pairs)), page, groups)
+    private_files.write(out, text, only_new=True)
     sentence = f"Wrote {count:,} {_CALLED[form]} to {out}. Give each to one person."
     if groups:
         each = ", ".join(f"{n:,} for group {k}" for k, n in enumerate(shares, start=1))

@@ -1,6 +1,5 @@
 """`blurfit serve`: the database as a service."""
 
-import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -129,7 +128,6 @@ def serve(
     )
     refuse_unless_possible(workers, place)
     peer_token = tokens.read_token(peer_token_file) if peer_token_file else None
-    os.umask(0o077)  # what is written here, the store first of all, is for its owner alone
     with Store(place) as store:
         said = appoint(store, token_file, replace=new_admin_token)
         share_key = None

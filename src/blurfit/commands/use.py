@@ -11,6 +11,7 @@ import click
 
 from blurfit.commands.common import EXISTING_FILE, answer, as_json, format_of, next_step, out_file
 from blurfit.errors import InvalidValueError
+from blurfit.private_files import replacing
 
 if TYPE_CHECKING:
     from blurfit.model.published import PublishedModel
@@ -54,14 +55,9 @@ def predict(
         raise InvalidValueError(
             f"Expected --out {str(out)!r} to differ from the table, which it would overwrite."
         )
-    # Beside it, and renamed at the end: what is refused in the middle leaves nothing behind.
-    unfinished = out.with_name(out.name + ".part")
-    try:
-        with unfinished.open("w", newline="", encoding="utf-8") as stream:
-            rows = _write(published, file, level, stream)
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    # What is refused in the middle leaves nothing behind; and what is predicted tells of the rows.
+    with replacing(out) as part, part.open("w", newline="", encoding="utf-8") as stream:
+        rows = _write(published, file, level, stream)
     sentence = f"Wrote {rows:,} predictions to {out}."
     answer({"rows": rows, "out": str(out)}, sentence, as_json=as_json)
     next_step(f"`blurfit statement {model}` says what the model promises.", quiet=as_json)

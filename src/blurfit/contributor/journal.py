@@ -54,6 +54,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
+from blurfit import private_files
 from blurfit.arrays import ByteArray
 from blurfit.contributor.noise import new_secret
 from blurfit.contributor.receipt import Part, Receipt, Signatures
@@ -116,6 +117,7 @@ class Journal:
     ) -> None:
         self.path = path
         try:
+            private_files.create(path)
             self._file = sqlite3.connect(path, isolation_level=None)
             self._file.execute("PRAGMA synchronous = FULL")
             self._file.execute("PRAGMA secure_delete = ON")
@@ -126,7 +128,7 @@ class Journal:
             self._file.execute("BEGIN IMMEDIATE")
             for statement in _TABLES.split(";"):
                 self._file.execute(statement)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             if hasattr(self, "_file"):
                 self._file.close()
             raise InvalidValueError(

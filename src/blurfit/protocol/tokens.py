@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
+from blurfit import private_files
 from blurfit.agreement.lot import Lot
 from blurfit.errors import InvalidValueError
 
@@ -107,5 +108,4 @@ def read_token(path: Path) -> str:
 
 def write_token(path: Path, token: str) -> None:
     """Put a token into a new file that nobody else can read."""
-    path.touch(mode=0o600, exist_ok=False)
-    path.write_text(token + "\n", encoding="utf-8")
+    private_files.write(path, token + "\n", only_new=True)

@@ -1,5 +1,6 @@
 """How a store's database is found and opened, so that a commit is on disk when it returns."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.util import LRUCache
 
+from blurfit import private_files
 from blurfit.errors import InvalidValueError, StorageError
 
 _SECONDS_TO_CONNECT, _SECONDS_FOR_A_LOCK, _SECONDS_FOR_A_STATEMENT = 5, 5, 60
@@ -139,6 +141,9 @@ def file_of(place: str | Path) -> Path | None:
 
 def _sqlite(url: URL) -> Engine:
     in_memory = url.database in (None, "", ":memory:")
+    if not in_memory:
+        with suppress(OSError):  # SQLite says what is wrong
+            private_files.create(Path(str(url.database)))
     pool: dict[str, Any] = {"pool_size": 4, "max_overflow": 28}
     engine = sa.create_engine(
         url,

@@ -27,11 +27,15 @@ and the collection goes on.
 A collection that is exported before it is published is handed over: its one release comes from the
 exported file, together with other files or alone (`blurfit.model.release` has the proof that
 there is only one). That is written down before the file is, with the place where it is written:
-killed in between, the export may be repeated to the same place. An export that comes between `fix`
-and `keep` takes the release over, and what was learned is thrown away by `keep`, unseen.
+killed in between, the export may be repeated to the same place. When the file is complete, and
+before it takes its name, that is written down too, once: from then on there is a file, which may be
+moved and learned from at any time, and the store never writes a second one. An export that comes
+between `fix` and `keep` takes the release over, and what was learned is thrown away by `keep`,
+unseen.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -188,12 +192,17 @@ def record(connection: Connection, collection: Collection, release: Release) -> 
     return release
 
 
-def hand_over(connection: Connection, collection: Collection, place: str) -> Release | None:
+def hand_over(
+    connection: Connection, collection: Collection, place: str
+) -> tuple[Release | None, str | None]:
     """What was published, to be told in the exported file; None if the release is left to it.
 
+    Beside it, the name of a complete file that an export was killed with before it was renamed.
+
     Refused while more may come; where a model was tried and could not be, which is for good; where
-    it was left to a file at another place; and before publication where the database adds noise of
-    its own, which a second export could have drawn a second time.
+    it was left to a file before, unless that was never completed, at the same place; and before
+    publication where the database adds noise of its own, which a second export could have drawn a
+    second time.
     """
     require_whole(collection)
     refuse_if_planned(connection, collection)
@@ -206,7 +215,7 @@ def hand_over(connection: Connection, collection: Collection, place: str) -> Rel
     if row.refusal is not None:
         raise InfeasibleError(row.refusal)
     if row.model is not None:
-        return Release(row.model, row.moments)
+        return Release(row.model, row.moments), None
     if collection.agreement.database_noise:
         raise InfeasibleError(
             "This agreement has the database add noise of its own, once: publish here. Whoever "
@@ -217,12 +226,33 @@ def hand_over(connection: Connection, collection: Collection, place: str) -> Rel
         raise ConflictError(
             f"Expected {place!r} to be {row.handed_over!r}, where this collection was exported "
             "before: models learned from two exports, each with other files, would give away whom "
-            "they differ in. Learn from that file, or export to the same place again."
+            "they differ in. Learn from that file."
         )
+    if row.handed_in is not None:
+        if not Path(place).with_name(row.handed_in).exists():
+            raise _handed_over(row)
+        return None, row.handed_in
     here = collections.c.key == collection.key
     values = {"handed_over": place, "state": "closed"}  # for good, also where a date closed it
     connection.execute(sa.update(collections).where(here).values(values))
-    return None
+    return None, None
+
+
+def complete_handover(connection: Connection, collection: Collection, name: str) -> None:
+    """Write down that the exported file is complete under this name: of several only the first."""
+    row = held(connection, collection)
+    if row.handed_in is not None:
+        raise _handed_over(row)
+    here = collections.c.key == collection.key
+    connection.execute(sa.update(collections).where(here).values(handed_in=name))
+
+
+def _handed_over(row: Any) -> ConflictError:
+    return ConflictError(
+        f"This collection was exported to {row.handed_over!r}, and is not exported again: models "
+        "learned from two copies, each with other files, would give away whom they differ in. "
+        "Learn from that file, wherever it is now."
+    )
 
 
 def model(connection: Connection, collection: Collection) -> str:
