@@ -102,7 +102,7 @@ def seconds_to_stop(service: Served, requests: int = 4) -> float:
 @click.command()
 @click.option("--seconds", default=1.5, show_default=True, help="How long a window is.")
 @click.option("--rounds", default=2, show_default=True, help="Windows of each kind.")
-@click.option("--widths", default="100,300,1000", show_default=True, help="Columns of what is read.")
+@click.option("--widths", default="100,300,1000", help="How wide what is read is.")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Write it there, too.")
 def main(seconds: float, rounds: int, widths: str, path: Path | None) -> None:
     """Flood, measure, and print one table."""
@@ -112,15 +112,15 @@ def main(seconds: float, rounds: int, widths: str, path: Path | None) -> None:
         folder = Path(name)
         place, people = f"sqlite:///{folder / 'store.db'}", Agreement.propose(SCHEMA, **PROMISE)
         private, _ = signing_key_in(folder / "store.db.signing-key")
-        key = Signer(private).key
+        key = Signer(str(private)).key
         kept = {width: published(place, width, key) for width in map(int, widths.split(","))}
         with Served(place, folder) as service:
             opened(service, people)
             scene = Scene(service, people, seconds, rounds, findings)
             before = resident(service.pid) / 1e6
             with scene.with_people():
-                for number, one in enumerate(floods_of(service, people, kept), start=3):
-                    scene.attacked(replace(one, target=replace(one.target, network=number)))
+                for number, flood in enumerate(floods_of(service, people, kept), start=3):
+                    scene.attacked(replace(flood, target=replace(flood.target, network=number)))
                     time.sleep(5)
                     after.append(resident(service.pid) / 1e6)
             stopped = seconds_to_stop(service)

@@ -14,6 +14,7 @@ from blurfit.protocol.problems import Problem
 from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement, Withdrawal
 from blurfit.service.proposal import Expected, PlanProposal, Proposal, Wish
 from blurfit.store.plans import PlanStatus
+from blurfit.store.stewards import Bearer
 from blurfit.store.store import Status
 
 Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
@@ -172,7 +173,7 @@ class Moments(Struct):
 
 
 _ALL = (
-    *(Acknowledgement, AgreementDocument, Expected, Hashes, Hour, Invitation, Moments),
+    *(Acknowledgement, AgreementDocument, Bearer, Expected, Hashes, Hour, Invitation, Moments),
     *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, ReleasedWave, Secrets),
     *(Signatures, Status, SubmissionDocument, Sides, Sums, ToldPlan, Until, Wish, Withdrawal),
 )

@@ -6,8 +6,10 @@ compares the answers with it.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -23,10 +25,10 @@ from blurfit.protocol.wire import (
 )
 from blurfit.service import documents
 from blurfit.service.administration import Administration
-from blurfit.service.answers import as_json
 from blurfit.service.documents import SubmissionDocument
 from blurfit.service.following import Following
 from blurfit.service.invitations import Invitations
+from blurfit.service.kept import Kept
 from blurfit.service.operations import (
     BYTES,
     OBJECT,
@@ -53,16 +55,25 @@ from blurfit.version import __version__
 class Description:
     """An endpoint for programs that want to know what there is."""
 
+    def __init__(self) -> None:
+        self._document = described()
+
     @get("/openapi.json", answer(OBJECT, "This document."))
-    async def openapi(self, _request: Request) -> Response:
+    async def openapi(self, request: Request) -> Response:
         """This document."""
-        return as_json(document())
+        return self._document.answer(request)
 
 
 _PARTS = (
     *(Administration, Reading, Invitations, Withdrawals, ComparingSides),
     *(Planning, Peering, Following, Description),
 )
+
+
+@cache
+def described() -> Kept:
+    """The document as it is sent: its code says all of it, so it is made once."""
+    return Kept.made(msgspec.json.encode(document()), JSON)
 
 
 def document() -> dict[str, Any]:

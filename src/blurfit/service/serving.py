@@ -1,6 +1,14 @@
-"""Serve an application over HTTP: as `blurfit serve` does, or in a thread while a block lasts."""
+"""Serve an application over HTTP: as `blurfit serve` does, or in a thread while a block lasts.
 
+A service that is told to end does so within ten seconds: requests have five, and then what is
+waiting is committed. A thread that still computes is not waited for. Whatever it was doing was
+acknowledged to nobody, and a transaction that is broken off never happened.
+"""
+
+import logging
+import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +22,38 @@ from blurfit.service.front import Bounds, Gate
 from blurfit.service.networks import proxies_in
 
 SECONDS_TO_END = 5.0  # that requests have when the service is told to end
+SECONDS_TO_STOP = 9.0  # after which nothing is waited for
+_log = logging.getLogger(__name__)
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which ends in time although what it should commit may hang."""
+
+    def handle_exit(self, sig: int, frame: object) -> None:
+        """What is told by a signal."""
+        late = threading.Timer(SECONDS_TO_STOP, _leave_late)
+        late.daemon = True
+        late.start()
+        super().handle_exit(sig, frame)  # type: ignore[arg-type]
+
+
+def _leave_late() -> None:
+    _log.warning("Stopped before all had ended; what was acknowledged is stored.")
+    leave()
+
+
+def leave() -> None:
+    """End this process at once, as one that did its work."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def leave_threads_behind() -> None:
+    """End this process if it would wait for a thread, at its end, that still computes."""
+    others = {*threading.enumerate()} - {threading.current_thread()}
+    if not all(one.daemon for one in others):
+        leave()
 
 
 def configured(app: ASGIApp, *, bounds: Bounds | None = None, **options: Any) -> uvicorn.Config:
