@@ -3,6 +3,8 @@
 import asyncio
 import io
 import logging
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -92,3 +94,33 @@ def test_a_server_ends_although_its_application_does_not(tmp_path) -> None:
         assert process.wait(300) == 0
     finally:
         process.kill()
+
+
+FREED = """
+import os, sys
+from pathlib import Path
+from blurfit.service.serving import prepare_process
+
+def resident():
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+prepare_process()
+before = resident()
+kept, bodies = [], []
+for size in (2**22, *[2**16] * 1600):  # a large one first: blocks of its size would be kept, too
+    bodies.append(b"x" * size)
+    kept.append(b"x" * 1000)  # what stays lies in between
+    if size > 2**16:
+        bodies.clear()
+assert resident() - before > 90e6
+bodies.clear()
+assert resident() - before < 20e6, resident() - before
+assert sys.getswitchinterval() < 0.001
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is looked up in /proc")
+def test_memory_of_bodies_is_given_back() -> None:
+    """Seen before: 1.5 GB that a flood had taken were kept after it."""
+    subprocess.run([sys.executable, "-c", FREED], check=True, timeout=600)

@@ -193,8 +193,10 @@ def run(
 
     from blurfit.service.front import Bounds, raise_descriptor_limit
     from blurfit.service.logs import configuration
-    from blurfit.service.serving import Server, configured
+    from blurfit.service.serving import Server, configured, prepare_process
     from blurfit.service.workers import Worker, Workers, listening
+
+    prepare_process()
 
     def configured_for(app: Any) -> uvicorn.Config:
         config = configured(
