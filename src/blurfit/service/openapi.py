@@ -32,6 +32,7 @@ from blurfit.service.kept import Kept
 from blurfit.service.operations import (
     BYTES,
     OBJECT,
+    SAME,
     TEXT,
     Operation,
     answer,
@@ -58,7 +59,7 @@ class Description:
     def __init__(self) -> None:
         self._document = described()
 
-    @get("/openapi.json", answer(OBJECT, "This document."))
+    @get("/openapi.json", answer(OBJECT, "This document.") | SAME)
     async def openapi(self, request: Request) -> Response:
         """This document."""
         return self._document.answer(request)
@@ -112,10 +113,9 @@ def _submissions() -> Operation:
 
 def _pages() -> Iterator[Operation]:
     """Pages for people; what they show they ask for at the other addresses."""
-    same = {"304": {"description": "It is what the browser has already."}}
-    page = content("A page.", "text/html") | same
+    page = content("A page.", "text/html") | SAME
     lost = {"404": content("A page that says that this is not a fingerprint.", "text/html")["200"]}
-    file = content("A file.", "text/css", "text/javascript", "image/svg+xml") | same
+    file = content("A file.", "text/css", "text/javascript", "image/svg+xml") | SAME
     name = {"name": "name", "in": "path", "required": True, "schema": TEXT}
     yield operation("get", "/", "All collections, as a page", page)
     yield operation("get", "/c/{fingerprint}", "Contribute, as a page", page | lost)

@@ -37,7 +37,7 @@ from blurfit.service.detached import detached
 from blurfit.service.documents import AgreementDocument, Hashes, Moments, PlanDocument, Until
 from blurfit.service.intake import unsealing_key
 from blurfit.service.kept import Kept
-from blurfit.service.operations import ROLE, UNTIL, answer, array, get, post
+from blurfit.service.operations import ROLE, SAME, UNTIL, answer, array, get, post
 from blurfit.service.proposal import PlanProposal, plan_from
 from blurfit.service.reading import FORMAT, MODEL, STATEMENT, Papers, fingerprint_in
 from blurfit.service.shown_counts import plan_for_strangers
@@ -119,7 +119,7 @@ class Planning:
         """State, waves, counts and quorums of a plan."""
         return as_json(plan_for_strangers(await self._read(plans.status, request)))
 
-    @get(f"{ONE_PLAN}/plan", answer(PlanDocument, "Always the same bytes."))
+    @get(f"{ONE_PLAN}/plan", answer(PlanDocument, "Always the same bytes.") | SAME)
     async def plan(self, request: Request) -> Response:
         """The plan itself."""
         fingerprint = fingerprint_in(request)
@@ -128,7 +128,7 @@ class Planning:
 
     @get(
         f"{ONE_PLAN}/agreement",
-        answer(AgreementDocument, "The agreement; later, another."),
+        answer(AgreementDocument, "The agreement; later, another.") | SAME,
         *(problems.CLOSED, problems.DATE_CLOSED, problems.BETWEEN_WAVES),
     )
     async def agreement(self, request: Request) -> Response:
@@ -138,7 +138,7 @@ class Planning:
         response.headers["cache-control"] = "no-cache"  # later, another
         return response
 
-    @get(f"{ONE_PLAN}/releases", answer(array(Moments), "The releases."))
+    @get(f"{ONE_PLAN}/releases", answer(array(Moments), "The releases.") | SAME)
     async def releases(self, request: Request) -> Response:
         """What the waves so far have published, in order."""
         fingerprint = fingerprint_in(request)

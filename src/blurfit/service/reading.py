@@ -22,7 +22,7 @@ from blurfit.service.authorisation import bearer_of
 from blurfit.service.documents import AgreementDocument, Hour, Moments
 from blurfit.service.kept import ASKED_AFTER, FOREVER, Kept, Shelf
 from blurfit.service.metrics import Metrics
-from blurfit.service.operations import OBJECT, answer, array, content, get, or_page, query
+from blurfit.service.operations import OBJECT, SAME, answer, array, content, get, or_page, query
 from blurfit.service.shown_counts import for_strangers, shown
 from blurfit.service.signatory import Signatory
 from blurfit.store.signatures import Document
@@ -33,8 +33,8 @@ STATEMENTS: dict[str, tuple[str, Callable[[PublishedModel], str]]] = {
     "html": ("text/html; charset=utf-8", as_html),
     "yaml": ("application/yaml", as_yaml),
 }
-MODEL = answer(OBJECT, "The model, always the same bytes.")
-STATEMENT = content("The statement.", "text/markdown", "text/html", "application/yaml")
+MODEL = answer(OBJECT, "The model, always the same bytes.") | SAME
+STATEMENT = content("The statement.", "text/markdown", "text/html", "application/yaml") | SAME
 FORMAT = query("format", {"enum": list(STATEMENTS)})
 
 
@@ -123,7 +123,7 @@ class Reading:
 
     @get(
         f"{ONE_COLLECTION}/agreement",
-        answer(AgreementDocument, "The agreement, always the same bytes."),
+        answer(AgreementDocument, "The agreement, always the same bytes.") | SAME,
     )
     async def agreement(self, request: Request) -> Response:
         """What everyone agreed on."""
@@ -136,7 +136,7 @@ class Reading:
 
     @get(
         f"{ONE_COLLECTION}/moments",
-        answer(Moments, "The moments, always the same bytes; models are free."),
+        answer(Moments, "The moments, always the same bytes; models are free.") | SAME,
         problems.NOT_PUBLISHED,
     )
     async def moments(self, request: Request) -> Response:
