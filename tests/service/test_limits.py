@@ -38,6 +38,17 @@ def test_a_burst_and_then_the_rate() -> None:
     assert [limiter.allows("a") for _ in range(7)] == [True] * 5 + [False] * 2
 
 
+def test_one_may_look_whether_a_request_is_left_without_using_it() -> None:
+    limiter = Limiter(rate=1, burst=2, clock=Clock())
+    for _ in range(2):
+        assert limiter.has_left("a")
+        assert limiter.has_left("a")
+        assert limiter.allows("a")
+    assert not limiter.has_left("a")
+    assert limiter.has_left("b")
+    assert Limiter(rate=0, burst=0).has_left("a")
+
+
 def test_no_limit() -> None:
     limiter = Limiter(rate=0, burst=0)
     assert all(limiter.allows("a") for _ in range(1000))

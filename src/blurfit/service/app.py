@@ -155,6 +155,10 @@ class Service:
         )
         return [*operations.routes(parts), *website.routes(self._submissions.origins)]
 
+    def may_ask(self, address: str) -> bool:
+        """Whether an address has requests left."""
+        return self._allowance.limiter.has_left(address)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":

@@ -64,11 +64,15 @@ class Limiter:
         if not self.rate:
             return True
         now, places = self.clock(), self._places(address)
-        left = self.burst - self.rate * (self._full_at(places, now) - now)
-        if left + _TOLERANCE < min(cost, self._enough):
+        if self._left(places, now) + _TOLERANCE < min(cost, self._enough):
             return False
         self._charge(places, now, cost)
         return True
+
+    def has_left(self, address: str) -> bool:
+        """Whether a request would be fine now; nothing is charged."""
+        left = self._left(self._places(address), self.clock())
+        return not self.rate or left + _TOLERANCE >= min(1.0, self._enough)
 
     @property
     def _enough(self) -> float:
@@ -83,6 +87,9 @@ class Limiter:
         """Charge what is known too late to refuse it: the next requests wait for it."""
         if self.rate:
             self._charge(self._places(address), self.clock(), cost)
+
+    def _left(self, places: tuple[int, int], now: float) -> float:
+        return self.burst - self.rate * (self._full_at(places, now) - now)
 
     def _full_at(self, places: tuple[int, int], now: float) -> float:
         return max(now, min(self._full[place] for place in places))

@@ -78,7 +78,8 @@ def configured(app: ASGIApp, *, bounds: Bounds | None = None, **options: Any) ->
     Logging stays as the process has it, unless `log_config` is given: uvicorn's own closes all
     handlers that are there.
     """
-    gate = Gate(bounds or Bounds(), proxies_in(options.get("forwarded_allow_ips") or ""))
+    proxies = proxies_in(options.get("forwarded_allow_ips") or "")
+    gate = Gate(bounds or Bounds(), proxies, getattr(app, "may_ask", lambda _address: True))
     defaults: dict[str, Any] = {
         "http": gate.protocol,
         "ws": "none",
