@@ -14,7 +14,7 @@ from blurfit.learning.outlook import outlook
 from blurfit.protocol import tokens
 from blurfit.service.app import Service
 from blurfit.service.serving import in_a_thread
-from blurfit.store import plans
+from blurfit.store import plans, stewards
 from support.looks import NARROW, WIDE, look_at
 
 from .conftest import Visitor
@@ -246,6 +246,42 @@ def test_invitations_to_a_plan_are_in_groups_by_lot(visit, service, survey) -> N
     assert [sum(row["group"] == one for row in rows) for one in "12"] == [60, 140]
     assert given == sorted(given)
     assert service.store.invitations(plan.first().fingerprint) == 200
+
+
+@pytest.mark.parametrize(
+    ("right", "allowed"),
+    [("invite", {"Invite…"}), ("publish", {"Publish…", "End early…"}), ("read", set())],
+)
+def test_a_token_for_one_task_is_shown_what_it_allows(
+    visit, service, survey, right, allowed
+) -> None:
+    """Seen before: /admin refused every token that may not open collections."""
+    token, name = tokens.new_token(), f"the {right} office"
+    service.store.write(stewards.grant, name, right, tokens.hashed(token))
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 30}
+    agreement = Agreement.propose(survey(f"income of {right}"), **promise)
+    service.open(agreement)
+    plan = Plan.propose(survey(f"{right} in waves"), waves=2, **promise | {"quorum": 100})
+    service.store.write(plans.begin, plan)
+    page = visit().go("/admin")
+    page.get_by_label("Administrator’s token").fill(token)
+    page.get_by_role("button", name="Enter").click()
+    expect(page.locator("#bearer")).to_contain_text(name)
+    entries = [page.locator(f'[data-fingerprint="{one.fingerprint}"]') for one in (agreement, plan)]
+    for entry in entries:
+        expect(entry).to_be_visible()
+    shown = {one for entry in entries for one in entry.locator("button").all_text_contents()}
+    assert shown == allowed
+    expect(page.locator("#opening")).to_be_hidden()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    if right == "invite":
+        entries[0].get_by_role("button", name="Invite…").click()
+        dialog = page.get_by_role("dialog", name="Invite people")
+        dialog.get_by_label("How many").fill("4")
+        with page.expect_download() as download:
+            dialog.get_by_role("button", name="Make them").click()
+        assert len(download.value.path().read_text().split()) == 4
+        assert service.store.invitations(agreement.fingerprint) == 4
 
 
 def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:

@@ -196,10 +196,13 @@ def test_both_sign_what_a_plan_publishes() -> None:
         texts = []
         for store in two.stores:
             shown = Signatory(store)  # what is kept, and no more
-            texts.append(shown.signed_model(store.read(plans.model, two.name)))
+            model = store.read(plans.model_text, two.name)
+            wave = store.read(plans.shown_at, two.name)
+            texts.append(shown.signed(wave, "model", model).text)
             assert examine(texts[-1]).verified
             for one in store.read(plans.releases, two.name):
-                assert examine(shown.moments(one.fingerprint)).verified
+                text = store.moments_text(one.fingerprint)
+                assert examine(shown.signed(one.fingerprint, "moments", text).text).verified
         assert texts[0] == texts[1]
 
 

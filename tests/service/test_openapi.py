@@ -135,7 +135,8 @@ def test_every_route_is_described() -> None:
 def test_reading_needs_no_token_and_changing_one_of_those_who_may() -> None:
     free = {"/collections/{fingerprint}/submissions", "/collections/{fingerprint}/withdrawals"}
     one = "/collections/{fingerprint}"
-    told = {"/deeds", f"{one}/sides", f"{one}/halves"}  # what administrators alone may read
+    # what administrators alone may read
+    told = {"/deeds", "/token", f"{one}/sides", f"{one}/halves"}
     for path, methods in document()["paths"].items():
         for method, operation in methods.items():
             if method == "parameters":

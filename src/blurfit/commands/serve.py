@@ -115,6 +115,7 @@ def serve(
     from blurfit.service.app import Limits, Service
     from blurfit.service.bodies import IN_FLIGHT
     from blurfit.service.metrics import Metrics
+    from blurfit.service.serving import leave_threads_behind
     from blurfit.service.workers import refuse_unless_possible
     from blurfit.store.connecting import CONNECTIONS
     from blurfit.store.store import Store
@@ -154,6 +155,7 @@ def serve(
 
     if workers > 1:  # the store is closed here: no connection to it is there to be forked
         run(service, host, port, said, workers=workers, **network)
+    leave_threads_behind()
 
 
 def _reading_again(context: Any, certificate: str, key: str | None) -> Callable[..., None]:
@@ -192,8 +194,10 @@ def run(
 
     from blurfit.service.front import Bounds, raise_descriptor_limit
     from blurfit.service.logs import configuration
-    from blurfit.service.serving import configured
+    from blurfit.service.serving import Server, configured, prepare_process
     from blurfit.service.workers import Worker, Workers, listening
+
+    prepare_process()
 
     def configured_for(app: Any) -> uvicorn.Config:
         config = configured(
@@ -243,7 +247,7 @@ def run(
     try:
         if workers == 1:
             reload(config)
-            uvicorn.Server(config).run(sockets=sockets)
+            Server(config).run(sockets=sockets)
         else:
             Workers(work, sockets, reloads).run()
     except KeyboardInterrupt:

@@ -16,6 +16,7 @@ from blurfit.protocol.wire import MOST_SUBMISSIONS, Acknowledgement, Withdrawal
 from blurfit.service.proposal import Expected, PlanProposal, Proposal, Wish
 from blurfit.store.halves import Comparison
 from blurfit.store.plans import PlanStatus
+from blurfit.store.stewards import Bearer
 from blurfit.store.store import Status
 
 Fingerprint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
@@ -176,7 +177,8 @@ class Moments(Struct):
 
 
 _ALL = (
-    *(Acknowledgement, AgreementDocument, Comparison, Expected, Hashes, Hour, Invitation, Moments),
+    *(Acknowledgement, AgreementDocument, Bearer, Comparison, Expected, Hashes, Hour),
+    *(Invitation, Moments),
     *(PlanDocument, PlanProposal, PlanStatus, Problem, Proposal, Published, ReleasedWave, Secrets),
     *(Signatures, Status, SubmissionDocument, Sides, Sums, ToldPlan, Until, Wish, Withdrawal),
 )

@@ -16,8 +16,8 @@ from blurfit.protocol import problems
 from blurfit.protocol.problems import RequestError
 from blurfit.protocol.wire import ONE_COLLECTION
 from blurfit.service.answers import as_json
-from blurfit.service.authorisation import admit, steward
-from blurfit.service.detached import Underway
+from blurfit.service.authorisation import bearer_of, steward
+from blurfit.service.detached import Underway, detached
 from blurfit.service.operations import answer, get
 from blurfit.service.reading import fingerprint_in
 from blurfit.service.shown_counts import shown
@@ -45,7 +45,7 @@ class ComparingHalves:
     @steward("publish")
     async def compare(self, request: Request) -> Response:
         """Whether those who came first and those who came later send alike (one database)."""
-        if await admit(self.store, request, "publish") != ADMINISTRATOR:
+        if (await bearer_of(self.store, request)).name != ADMINISTRATOR:
             raise RequestError(
                 problems.UNAUTHORISED,
                 "Send the administrator's own token: this is found out from submissions, which "
@@ -57,7 +57,8 @@ class ComparingHalves:
         if at not in self._known:
             collection = await run_in_threadpool(self.store.collection, fingerprint)
             found = await self._underway.join(
-                fingerprint, lambda: self.store.read(halves.compared, collection)
+                fingerprint,
+                lambda: detached(lambda: self.store.read(halves.compared, collection)),
             )
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()

@@ -118,6 +118,18 @@ export function planInWords({ waves, colluders }) {
   return [...each, margin];
 }
 
+// ---- what a token allows
+
+const RIGHTS = {
+  invite: "make invitations",
+  publish: "publish, which closes what is published for good",
+  read: "read the list of deeds (GET /deeds) and exact counts (GET /metrics)",
+};
+
+/** Whose token it is, and what it allows, where that is not everything. */
+export const bearerInWords = ({ name, rights }) =>
+  `This is the token of “${name}”, with which you may ${rights.map((one) => RIGHTS[one]).join(", and ")}.`;
+
 // ---- what buttons do
 
 export const STATES = {

@@ -13,6 +13,7 @@ import { box, complain, list, numberIn } from "./questions.js";
 
 const AT_ONCE = 10_000; // hashes in a request
 const MOST = 1_000_000;
+const PAUSE = 2_000; // milliseconds
 const KINDS = {
   links: "links, one a line",
   csv: "a table for mail merge (CSV)",
@@ -102,7 +103,20 @@ async function keep(tokens, path, token) {
   for (let start = 0; start < tokens.length; start += AT_ONCE) {
     const some = tokens.slice(start, start + AT_ONCE);
     const hashes = await Promise.all(some.map((one) => sha256(new TextEncoder().encode(one))));
-    await ask(`${path}/invitations`, { method: "POST", body: JSON.stringify({ hashes }), token });
+    const body = JSON.stringify({ hashes });
+    await patiently(() => ask(`${path}/invitations`, { method: "POST", body, token }));
+  }
+}
+
+/** Ask again where so much at once is more than the rate of an address. */
+async function patiently(request) {
+  for (;;) {
+    try {
+      return await request();
+    } catch (error) {
+      if (!error.type?.endsWith("too-many-requests")) throw error;
+      await new Promise((done) => setTimeout(done, PAUSE));
+    }
   }
 }
 
